@@ -1,0 +1,16 @@
+//! Shared-memory structures: what two processes on one host must agree on, byte by byte.
+//!
+//! Algorithms are written over the [`Memory`] trait, which is laid over a mapping by [`AtomicBuffer`] in
+//! programs and over loom's own atomics in models.
+
+pub mod atomic_buffer;
+pub mod memory;
+
+pub use atomic_buffer::AtomicBuffer;
+pub use memory::Memory;
+
+/// Rounds `value` up to a multiple of `alignment`, a power of two.
+#[inline]
+pub const fn align(value: usize, alignment: usize) -> usize {
+    (value + (alignment - 1)) & !(alignment - 1)
+}

@@ -1,0 +1,50 @@
+//! The few memory operations that every shared structure is written with.
+
+/// Naturally aligned words and runs of bytes, with the memory order in the name.
+///
+/// `get`/`put` without a suffix are relaxed: they never tear but order nothing. A `put_*_release` pairs with
+/// the `get_*_acquire` of the same word: a reader that sees the value also sees every byte written before.
+/// Read-modify-writes are sequentially consistent. Offsets are bytes from the start; an offset out of range or
+/// misaligned is a bug in the caller and panics, so offsets that come from another process are checked first.
+pub trait Memory {
+    /// Length in bytes.
+    fn capacity(&self) -> usize;
+
+    /// Relaxed load.
+    fn get_i32(&self, offset: usize) -> i32;
+    /// Acquire load.
+    fn get_i32_acquire(&self, offset: usize) -> i32;
+    /// Relaxed store.
+    fn put_i32(&self, offset: usize, value: i32);
+    /// Release store.
+    fn put_i32_release(&self, offset: usize, value: i32);
+    /// Sequentially consistent add; returns the value before.
+    fn get_and_add_i32(&self, offset: usize, delta: i32) -> i32;
+    /// Sequentially consistent compare and set; true if it stored.
+    fn compare_and_set_i32(&self, offset: usize, expected: i32, value: i32) -> bool;
+
+    /// Relaxed load.
+    fn get_i64(&self, offset: usize) -> i64;
+    /// Acquire load.
+    fn get_i64_acquire(&self, offset: usize) -> i64;
+    /// Relaxed store.
+    fn put_i64(&self, offset: usize, value: i64);
+    /// Release store.
+    fn put_i64_release(&self, offset: usize, value: i64);
+    /// Sequentially consistent add; returns the value before.
+    fn get_and_add_i64(&self, offset: usize, delta: i64) -> i64;
+    /// Sequentially consistent compare and set; true if it stored.
+    fn compare_and_set_i64(&self, offset: usize, expected: i64, value: i64) -> bool;
+
+    /// Copies bytes out. The caller knows, by protocol, that nobody writes them now, or validates after.
+    fn get_bytes(&self, offset: usize, into: &mut [u8]);
+    /// Copies bytes in. The caller owns the range by protocol until it publishes it.
+    fn put_bytes(&self, offset: usize, from: &[u8]);
+    /// Sets a range to zero.
+    fn zero(&self, offset: usize, length: usize);
+
+    /// Orders earlier stores before later stores.
+    fn release_fence(&self);
+    /// Orders earlier loads before later loads.
+    fn acquire_fence(&self);
+}

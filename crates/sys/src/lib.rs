@@ -1,0 +1,12 @@
+//! The operating-system edge of Headrace: mapped files, UDP sockets, clocks, idling.
+//!
+//! This crate knows nothing of the protocol. Every call into the kernel is made here, so that the crates
+//! above it stay free of `unsafe` and can be driven by tests without a machine underneath.
+
+pub mod clock;
+pub mod mapped_file;
+pub mod region;
+
+pub use clock::{Clock, SystemClock};
+pub use mapped_file::{Access, MappedFile};
+pub use region::Region;

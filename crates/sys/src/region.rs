@@ -1,0 +1,57 @@
+//! A run of bytes in shared memory that the kernel may read while other processes write it.
+
+use std::marker::PhantomData;
+
+/// Address and length of live memory, borrowed for `'a`.
+///
+/// A `&[u8]` promises that nobody writes the bytes; shared memory cannot promise that. A `Region` only
+/// promises that the bytes stay mapped, which is all a system call needs: the kernel makes the copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Region<'a> {
+    base: *const u8,
+    length: usize,
+    lifetime: PhantomData<&'a ()>,
+}
+
+impl<'a> Region<'a> {
+    /// Describes `length` bytes from `base`.
+    ///
+    /// # Safety
+    /// The bytes must stay mapped and readable for `'a`.
+    #[inline]
+    pub unsafe fn new(base: *const u8, length: usize) -> Self {
+        Self {
+            base,
+            length,
+            lifetime: PhantomData,
+        }
+    }
+
+    /// The same for bytes that nobody writes meanwhile.
+    #[inline]
+    pub fn of(bytes: &'a [u8]) -> Self {
+        Self {
+            base: bytes.as_ptr(),
+            length: bytes.len(),
+            lifetime: PhantomData,
+        }
+    }
+
+    /// First byte.
+    #[inline]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.base
+    }
+
+    /// Number of bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// True when there are no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
