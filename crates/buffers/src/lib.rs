@@ -4,6 +4,7 @@
 //! programs and over loom's own atomics in models.
 
 pub mod atomic_buffer;
+pub mod handover;
 pub mod memory;
 
 pub use atomic_buffer::AtomicBuffer;

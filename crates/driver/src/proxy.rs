@@ -1,0 +1,219 @@
+//! How agents speak to each other: bounded queues of commands, never blocking.
+//!
+//! Agents may share a thread, so a full queue cannot be waited for. An [`Outbox`] keeps what did not fit in
+//! order and offers it again on the next duty cycle; its owner stops taking on new work while there is a
+//! backlog, which bounds it.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crossbeam_queue::ArrayQueue;
+use headrace_buffers::counters::Counter;
+use headrace_protocol::flow::FlowControl;
+use headrace_protocol::frame::{ErrorFrame, Setup};
+
+use crate::receiver::ReceiveEndpoint;
+use crate::sender::SendEndpoint;
+use crate::shared::{ImageShared, PublicationShared};
+
+/// Commands that fit in one queue.
+pub const QUEUE_CAPACITY: usize = 1024;
+
+/// Names a send or receive endpoint within one driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EndpointId(pub i64);
+
+/// From the conductor to the sender.
+pub enum SenderCommand {
+    /// A channel's socket is open: poll it and send through it.
+    AddEndpoint(Box<SendEndpoint>),
+    /// The last publication of the channel is gone: close the socket, then answer `SendEndpointReleased`.
+    RemoveEndpoint(EndpointId),
+    /// Start sending a stream.
+    AddPublication {
+        /// Channel to send through.
+        endpoint: EndpointId,
+        /// What the halves share.
+        publication: Arc<PublicationShared>,
+        /// The strategy of this stream.
+        flow_control: Box<dyn FlowControl>,
+        /// Concurrent retransmit actions; 1 for unicast.
+        max_resend: usize,
+    },
+    /// Stop sending a stream, then answer `PublicationReleased`.
+    RemovePublication {
+        /// Channel it was sent through.
+        endpoint: EndpointId,
+        /// Which publication.
+        registration_id: i64,
+    },
+    /// The endpoint's name now resolves to another address.
+    Reconnect {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// Where to send from now on.
+        remote: SocketAddr,
+    },
+}
+
+/// From the conductor to the receiver.
+pub enum ReceiverCommand {
+    /// A channel's socket is open: poll it.
+    AddEndpoint(Box<ReceiveEndpoint>),
+    /// The channel has no users left: close the socket, then answer `ReceiveEndpointReleased`.
+    RemoveEndpoint(EndpointId),
+    /// Accept a stream: every session of it, or one.
+    AddSubscription {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// Which stream.
+        stream_id: i32,
+        /// One session, or all.
+        session_id: Option<i32>,
+    },
+    /// Undo one `AddSubscription` whose last subscription has gone.
+    RemoveSubscription {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// Which stream.
+        stream_id: i32,
+        /// One session, or all.
+        session_id: Option<i32>,
+    },
+    /// The conductor made the image that `CreateImage` asked for.
+    AddImage {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// What the halves share.
+        image: Arc<ImageShared>,
+    },
+    /// Forget the image, then answer `ImageReleased`.
+    RemoveImage {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// Which image.
+        correlation_id: i64,
+    },
+    /// The image that `CreateImage` asked for could not be made, or its session may be joined again: drop the
+    /// session's set-up or cool-down entry.
+    ClearSession {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// Which stream.
+        stream_id: i32,
+        /// Which session.
+        session_id: i32,
+    },
+    /// A subscriber refuses the image: answer its publisher with error frames from now on.
+    RejectImage {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// Which image.
+        correlation_id: i64,
+        /// Why, for the publisher.
+        reason: String,
+    },
+}
+
+/// From the sender and the receiver to the conductor.
+pub enum ConductorCommand {
+    /// A SETUP for a session somebody subscribes to.
+    CreateImage {
+        /// Channel it came in on.
+        endpoint: EndpointId,
+        /// What the publisher said.
+        setup: Setup,
+        /// Who said it.
+        source: SocketAddr,
+    },
+    /// The sender no longer touches the publication.
+    PublicationReleased {
+        /// Which publication.
+        registration_id: i64,
+    },
+    /// The sender closed the channel's socket.
+    SendEndpointReleased(EndpointId),
+    /// The receiver no longer touches the image.
+    ImageReleased {
+        /// Which image.
+        correlation_id: i64,
+    },
+    /// The receiver closed the channel's socket.
+    ReceiveEndpointReleased(EndpointId),
+    /// A receiver refused a stream.
+    PublicationError {
+        /// Which publication.
+        registration_id: i64,
+        /// What the receiver said.
+        frame: ErrorFrame,
+        /// Who said it.
+        source: SocketAddr,
+    },
+    /// Nothing was heard from the far side for a while: look its name up again.
+    ReResolve {
+        /// Which send channel.
+        endpoint: EndpointId,
+    },
+    /// The far side's new address could not be used; the channel is in error.
+    ReconnectFailed {
+        /// Which send channel.
+        endpoint: EndpointId,
+        /// What the system said.
+        reason: String,
+    },
+    /// Something for the error log.
+    Report {
+        /// Code the entry is filed under.
+        code: i32,
+        /// What happened.
+        text: String,
+    },
+}
+
+/// The receiving end of a queue.
+pub type Inbox<T> = Arc<ArrayQueue<T>>;
+
+/// An empty queue of [`QUEUE_CAPACITY`].
+pub fn inbox<T>() -> Inbox<T> {
+    Arc::new(ArrayQueue::new(QUEUE_CAPACITY))
+}
+
+/// The sending end of a queue, owned by one agent.
+pub struct Outbox<T> {
+    queue: Inbox<T>,
+    backlog: VecDeque<T>,
+    failed_offers: Counter,
+}
+
+impl<T> Outbox<T> {
+    /// Sends to `queue`, counting in `failed_offers` each time it was full.
+    pub fn new(queue: Inbox<T>, failed_offers: Counter) -> Self {
+        Self { queue, backlog: VecDeque::new(), failed_offers }
+    }
+
+    /// Sends a command, after those that are still waiting for room.
+    pub fn send(&mut self, command: T) {
+        self.backlog.push_back(command);
+        self.flush();
+    }
+
+    /// Offers again what did not fit; returns how many commands went.
+    pub fn flush(&mut self) -> usize {
+        let mut sent_count = 0;
+        while let Some(command) = self.backlog.pop_front() {
+            if let Err(command) = self.queue.push(command) {
+                self.failed_offers.get_and_add(1);
+                self.backlog.push_front(command);
+                break;
+            }
+            sent_count += 1;
+        }
+        sent_count
+    }
+
+    /// True while commands wait for room: take on no more work.
+    pub fn is_congested(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+}

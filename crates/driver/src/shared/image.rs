@@ -1,0 +1,226 @@
+//! An image of a remote publication as its two halves see it.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use headrace_buffers::counters::Counter;
+use headrace_buffers::handover::Handover;
+use headrace_buffers::log::LogBuffers;
+
+/// Where an image is in its life. It only ever moves down this list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ImageState {
+    /// Created by the conductor, not yet known to the receiver's dispatcher.
+    Init = 0,
+    /// Receiving.
+    Active = 1,
+    /// No more bytes will come; subscribers read what is there.
+    Draining = 2,
+    /// Subscribers were told that the image is gone; the log stays for late readers.
+    Linger = 3,
+    /// Nothing refers to it any more.
+    Done = 4,
+}
+
+impl ImageState {
+    fn from_u8(value: u8) -> Self {
+        match value {
+            0 => Self::Init,
+            1 => Self::Active,
+            2 => Self::Draining,
+            3 => Self::Linger,
+            _ => Self::Done,
+        }
+    }
+}
+
+/// A status message the conductor wants sent: the position consumed and the window beyond it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusMessageDue {
+    /// Lowest subscriber position.
+    pub position: i64,
+    /// Bytes the sender may send beyond it.
+    pub window_length: i32,
+}
+
+/// A missing run of bytes the conductor wants repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossRange {
+    /// Term of the gap.
+    pub term_id: i32,
+    /// First missing byte.
+    pub term_offset: i32,
+    /// Length of the gap.
+    pub length: i32,
+}
+
+/// Shared by the conductor's and the receiver's half of one image.
+///
+/// The log's metadata carries three more shared words: end-of-stream position, active transport count and
+/// the revoked flag, all stored by the receiver.
+#[derive(Debug)]
+pub struct ImageShared {
+    /// Names the image and its log file.
+    pub correlation_id: i64,
+    /// Session of the stream.
+    pub session_id: i32,
+    /// Stream of the channel.
+    pub stream_id: i32,
+    /// Received terms.
+    pub log: LogBuffers,
+    /// Where the SETUP came from.
+    pub source: SocketAddr,
+    /// Gaps are repaired, not skipped.
+    pub is_reliable: bool,
+    /// Position at which the stream is joined.
+    pub join_position: i64,
+    /// Window granted by the first status message.
+    pub initial_window_length: i32,
+    /// Highest byte seen. Writer: receiver.
+    pub high_water_mark: Counter,
+    /// Contiguous up to here. Writer: conductor.
+    pub rebuild_position: Counter,
+    /// NAKs sent for this image. Writer: receiver.
+    pub naks_sent: Counter,
+    state: AtomicU8,
+    status_message: Handover<2>,
+    loss: Handover<3>,
+    is_end_of_stream: AtomicBool,
+    sends_end_of_stream_status: AtomicBool,
+    status_message_requested: AtomicBool,
+}
+
+/// The parts of [`ImageShared`] that are fixed at creation.
+#[derive(Debug)]
+pub struct ImageIdentity {
+    /// See [`ImageShared::correlation_id`].
+    pub correlation_id: i64,
+    /// See [`ImageShared::session_id`].
+    pub session_id: i32,
+    /// See [`ImageShared::stream_id`].
+    pub stream_id: i32,
+    /// See [`ImageShared::source`].
+    pub source: SocketAddr,
+    /// See [`ImageShared::is_reliable`].
+    pub is_reliable: bool,
+    /// See [`ImageShared::join_position`].
+    pub join_position: i64,
+    /// See [`ImageShared::initial_window_length`].
+    pub initial_window_length: i32,
+}
+
+/// The counters both halves use.
+#[derive(Debug)]
+pub struct ImageCounters {
+    /// `rcv-hwm`
+    pub high_water_mark: Counter,
+    /// `rcv-pos`
+    pub rebuild_position: Counter,
+    /// `rcv-naks-sent`
+    pub naks_sent: Counter,
+}
+
+impl ImageShared {
+    /// An image in [`ImageState::Init`].
+    pub fn new(identity: ImageIdentity, log: LogBuffers, counters: ImageCounters) -> Self {
+        Self {
+            correlation_id: identity.correlation_id,
+            session_id: identity.session_id,
+            stream_id: identity.stream_id,
+            log,
+            source: identity.source,
+            is_reliable: identity.is_reliable,
+            join_position: identity.join_position,
+            initial_window_length: identity.initial_window_length,
+            high_water_mark: counters.high_water_mark,
+            rebuild_position: counters.rebuild_position,
+            naks_sent: counters.naks_sent,
+            state: AtomicU8::new(ImageState::Init as u8),
+            status_message: Handover::new(),
+            loss: Handover::new(),
+            is_end_of_stream: AtomicBool::new(false),
+            sends_end_of_stream_status: AtomicBool::new(false),
+            status_message_requested: AtomicBool::new(true),
+        }
+    }
+
+    /// Where the image is in its life.
+    pub fn state(&self) -> ImageState {
+        ImageState::from_u8(self.state.load(Ordering::Acquire))
+    }
+
+    /// Moves the image on; false when it was already there or further. Both halves may call this: a state is
+    /// never left twice, because it only grows.
+    pub fn advance_to(&self, state: ImageState) -> bool {
+        self.state.fetch_max(state as u8, Ordering::AcqRel) < state as u8
+    }
+
+    /// Writer: conductor.
+    pub fn schedule_status_message(&self, due: StatusMessageDue) {
+        self.status_message.put([due.position, i64::from(due.window_length)]);
+    }
+
+    /// Reader: receiver. The latest scheduled status message, if it is newer than change `seen`.
+    pub fn status_message_after(&self, seen: i64) -> Option<(i64, StatusMessageDue)> {
+        let (change, [position, window_length]) = self.status_message.take_after(seen)?;
+        Some((change, StatusMessageDue { position, window_length: window_length as i32 }))
+    }
+
+    /// Writer: conductor.
+    pub fn report_loss(&self, loss: LossRange) {
+        self.loss.put([i64::from(loss.term_id), i64::from(loss.term_offset), i64::from(loss.length)]);
+    }
+
+    /// Reader: receiver. The latest reported gap, if it is newer than change `seen`.
+    pub fn loss_after(&self, seen: i64) -> Option<(i64, LossRange)> {
+        let (change, [term_id, term_offset, length]) = self.loss.take_after(seen)?;
+        let loss =
+            LossRange { term_id: term_id as i32, term_offset: term_offset as i32, length: length as i32 };
+        Some((change, loss))
+    }
+
+    /// Every transport of the image signalled the end of the stream.
+    pub fn is_end_of_stream(&self) -> bool {
+        self.is_end_of_stream.load(Ordering::Acquire)
+    }
+
+    /// Writer: receiver.
+    pub fn set_end_of_stream(&self) {
+        self.is_end_of_stream.store(true, Ordering::Release);
+    }
+
+    /// Status messages say that this receiver is going away.
+    pub fn sends_end_of_stream_status(&self) -> bool {
+        self.sends_end_of_stream_status.load(Ordering::Acquire)
+    }
+
+    /// Written by either half, only ever to true.
+    pub fn set_sends_end_of_stream_status(&self) {
+        self.sends_end_of_stream_status.store(true, Ordering::Release);
+    }
+
+    /// Asks the receiver for a status message on its next cycle, whatever the timer says.
+    pub fn request_status_message(&self) {
+        self.status_message_requested.store(true, Ordering::Release);
+    }
+
+    /// Reader: receiver. True once per request.
+    pub fn take_status_message_request(&self) -> bool {
+        self.status_message_requested.load(Ordering::Relaxed)
+            && self.status_message_requested.swap(false, Ordering::AcqRel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_ordered_as_an_image_lives_them() {
+        let states =
+            [ImageState::Init, ImageState::Active, ImageState::Draining, ImageState::Linger, ImageState::Done];
+        assert!(states.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(states.iter().all(|state| ImageState::from_u8(*state as u8) == *state));
+    }
+}

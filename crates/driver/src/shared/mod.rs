@@ -1,0 +1,11 @@
+//! What two agents' halves of one stream both touch.
+//!
+//! A stream has a half in the conductor (state machine, timers, limits) and a half in the sender or receiver
+//! (what happens per datagram). The structs here are all they have in common. Every field names its writer;
+//! whoever is not the writer only reads.
+
+pub mod image;
+pub mod publication;
+
+pub use image::{ImageShared, ImageState, LossRange, StatusMessageDue};
+pub use publication::PublicationShared;

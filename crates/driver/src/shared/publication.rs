@@ -1,0 +1,134 @@
+//! A network publication as its two halves see it.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use headrace_buffers::counters::Counter;
+use headrace_buffers::log::LogBuffers;
+
+/// Shared by the conductor's and the sender's half of one network publication.
+///
+/// The log's metadata carries three more shared words: `is_connected` (stored by the sender when a status
+/// message or a time-out changes it, and by the conductor on its timer; both derive it from
+/// [`Self::has_receivers`]), the end-of-stream position and the revoked flag (conductor).
+#[derive(Debug)]
+pub struct PublicationShared {
+    /// Correlation id of the command that created the log.
+    pub registration_id: i64,
+    /// Session of the stream.
+    pub session_id: i32,
+    /// Stream of the channel.
+    pub stream_id: i32,
+    /// The terms being sent.
+    pub log: LogBuffers,
+    /// Largest datagram, header included.
+    pub mtu_length: usize,
+    /// Receivers form a group: more than one may answer.
+    pub has_group_semantics: bool,
+    /// Heartbeats carry the end-of-stream flag once the stream has ended.
+    pub signals_end_of_stream: bool,
+    /// Position up to which datagrams were sent. Writer: sender.
+    pub sender_position: Counter,
+    /// Position up to which flow control lets the sender go. Writer: sender.
+    pub sender_limit: Counter,
+    /// Times the sender ran into its limit. Writer: sender.
+    pub back_pressure_events: Counter,
+    /// NAKs received for this stream. Writer: sender.
+    pub naks_received: Counter,
+    has_receivers: AtomicBool,
+    is_end_of_stream: AtomicBool,
+    end_of_stream_confirmed: AtomicBool,
+    last_status_message_ns: AtomicI64,
+}
+
+/// The parts of [`PublicationShared`] that are fixed at creation.
+#[derive(Debug)]
+pub struct PublicationIdentity {
+    /// See [`PublicationShared::registration_id`].
+    pub registration_id: i64,
+    /// See [`PublicationShared::session_id`].
+    pub session_id: i32,
+    /// See [`PublicationShared::stream_id`].
+    pub stream_id: i32,
+    /// See [`PublicationShared::mtu_length`].
+    pub mtu_length: usize,
+    /// See [`PublicationShared::has_group_semantics`].
+    pub has_group_semantics: bool,
+    /// See [`PublicationShared::signals_end_of_stream`].
+    pub signals_end_of_stream: bool,
+}
+
+/// The counters both halves use.
+#[derive(Debug)]
+pub struct PublicationCounters {
+    /// `snd-pos`
+    pub sender_position: Counter,
+    /// `snd-lmt`
+    pub sender_limit: Counter,
+    /// `snd-bpe`
+    pub back_pressure_events: Counter,
+    /// `snd-naks-received`
+    pub naks_received: Counter,
+}
+
+impl PublicationShared {
+    /// A publication nobody listens to yet.
+    pub fn new(identity: PublicationIdentity, log: LogBuffers, counters: PublicationCounters, now_ns: i64) -> Self {
+        Self {
+            registration_id: identity.registration_id,
+            session_id: identity.session_id,
+            stream_id: identity.stream_id,
+            log,
+            mtu_length: identity.mtu_length,
+            has_group_semantics: identity.has_group_semantics,
+            signals_end_of_stream: identity.signals_end_of_stream,
+            sender_position: counters.sender_position,
+            sender_limit: counters.sender_limit,
+            back_pressure_events: counters.back_pressure_events,
+            naks_received: counters.naks_received,
+            has_receivers: AtomicBool::new(false),
+            is_end_of_stream: AtomicBool::new(false),
+            end_of_stream_confirmed: AtomicBool::new(false),
+            last_status_message_ns: AtomicI64::new(now_ns),
+        }
+    }
+
+    /// At least one receiver is alive and flow control has all the receivers it requires.
+    pub fn has_receivers(&self) -> bool {
+        self.has_receivers.load(Ordering::Acquire)
+    }
+
+    /// Writer: sender.
+    pub fn set_has_receivers(&self, value: bool) {
+        self.has_receivers.store(value, Ordering::Release);
+    }
+
+    /// No more bytes will be appended, and all that were have been sent.
+    pub fn is_end_of_stream(&self) -> bool {
+        self.is_end_of_stream.load(Ordering::Acquire)
+    }
+
+    /// Writer: conductor.
+    pub fn set_end_of_stream(&self) {
+        self.is_end_of_stream.store(true, Ordering::Release);
+    }
+
+    /// The unicast receiver said that it has the whole stream.
+    pub fn is_end_of_stream_confirmed(&self) -> bool {
+        self.end_of_stream_confirmed.load(Ordering::Acquire)
+    }
+
+    /// Writer: sender.
+    pub fn set_end_of_stream_confirmed(&self) {
+        self.end_of_stream_confirmed.store(true, Ordering::Release);
+    }
+
+    /// Monotonic time of the last status message, or of creation.
+    pub fn last_status_message_ns(&self) -> i64 {
+        self.last_status_message_ns.load(Ordering::Relaxed)
+    }
+
+    /// Writer: sender.
+    pub fn set_last_status_message_ns(&self, now_ns: i64) {
+        self.last_status_message_ns.store(now_ns, Ordering::Relaxed);
+    }
+}
