@@ -3,9 +3,15 @@
 //! This crate knows nothing of the protocol. Every call into the kernel is made here, so that the crates
 //! above it stay free of `unsafe` and can be driven by tests without a machine underneath.
 
+pub mod affinity;
 pub mod clock;
+pub mod disk;
+pub mod idle;
 pub mod mapped_file;
+pub mod net;
+pub mod process;
 pub mod region;
+pub mod signals;
 
 pub use clock::{Clock, SystemClock};
 pub use mapped_file::{Access, MappedFile};

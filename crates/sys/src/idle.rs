@@ -1,0 +1,315 @@
+//! What an agent does when a duty cycle found nothing to do.
+
+use std::time::Duration;
+
+/// How to pass the time between duty cycles that did no work. Keeps the state of one agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IdleStrategy {
+    /// Returns at once.
+    NoOp,
+    /// One spin hint to the processor.
+    BusySpin,
+    /// Yields the processor.
+    Yield,
+    /// Sleeps a fixed time.
+    Sleep(Duration),
+    /// Spins, then yields, then sleeps twice as long each time.
+    Backoff(Backoff),
+}
+
+/// Settings and progress of [`IdleStrategy::Backoff`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    max_spins: u64,
+    max_yields: u64,
+    min_park: Duration,
+    max_park: Duration,
+    state: State,
+}
+
+/// ```text
+/// NotIdle -> Spinning -> Yielding -> Parking        any work: -> NotIdle
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    NotIdle,
+    Spinning { spins: u64 },
+    Yielding { yields: u64 },
+    Parking { park: Duration },
+}
+
+/// What one idle turn comes down to; apart from [`IdleStrategy::idle`] so that tests need not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    None,
+    Spin,
+    Yield,
+    Sleep(Duration),
+}
+
+const DEFAULT_SLEEP: Duration = Duration::from_micros(1);
+
+impl Backoff {
+    /// A strategy that spins at most `max_spins` turns, yields at most `max_yields`, then sleeps from `min_park`
+    /// doubling to `max_park`.
+    pub fn new(max_spins: u64, max_yields: u64, min_park: Duration, max_park: Duration) -> Self {
+        Self {
+            max_spins,
+            max_yields,
+            min_park,
+            max_park,
+            state: State::NotIdle,
+        }
+    }
+
+    fn next(&mut self) -> Pause {
+        match &mut self.state {
+            State::NotIdle => {
+                self.state = State::Spinning { spins: 1 };
+                Pause::None
+            }
+            State::Spinning { spins } => {
+                *spins += 1;
+                if *spins > self.max_spins {
+                    self.state = State::Yielding { yields: 0 };
+                }
+                Pause::Spin
+            }
+            State::Yielding { yields } => {
+                *yields += 1;
+                if *yields > self.max_yields {
+                    self.state = State::Parking { park: self.min_park };
+                    return Pause::None;
+                }
+                Pause::Yield
+            }
+            State::Parking { park } => {
+                let now = *park;
+                *park = (now * 2).min(self.max_park);
+                Pause::Sleep(now)
+            }
+        }
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new(10, 20, Duration::from_micros(1), Duration::from_millis(1))
+    }
+}
+
+impl Default for IdleStrategy {
+    fn default() -> Self {
+        Self::Backoff(Backoff::default())
+    }
+}
+
+impl IdleStrategy {
+    /// Names accepted by [`Self::parse`] that this project documents; aliases of other implementations work too.
+    pub const NAMES: [&'static str; 6] = ["noop", "spin", "yield", "sleep-ns", "sleep-ms", "backoff"];
+
+    /// Finds a strategy by its name, by the class name used in Java properties or by the symbol used in C, with
+    /// the optional arguments of the strategy: a duration for `sleep-ns`, `spins-yields-minPark-maxPark` for
+    /// `backoff`. The error names the rule that was broken.
+    pub fn parse(name: &str, init_args: Option<&str>) -> Result<Self, String> {
+        let init_args = init_args.filter(|args| !args.is_empty());
+        let short = name.strip_prefix("org.agrona.concurrent.").unwrap_or(name);
+        match short {
+            "noop" | "NoOpIdleStrategy" | "aeron_idle_strategy_noop" => Ok(Self::NoOp),
+            "spin" | "BusySpinIdleStrategy" | "aeron_idle_strategy_busy_spinning" => Ok(Self::BusySpin),
+            "yield" | "YieldingIdleStrategy" | "aeron_idle_strategy_yielding" => Ok(Self::Yield),
+            "sleep-ns" | "sleeping" | "SleepingIdleStrategy" | "aeron_idle_strategy_sleeping" => init_args
+                .map_or(Ok(DEFAULT_SLEEP), parse_duration)
+                .map(Self::Sleep),
+            "sleep-ms" | "SleepingMillisIdleStrategy" => Ok(Self::Sleep(Duration::from_millis(1))),
+            "backoff" | "BackoffIdleStrategy" | "aeron_idle_strategy_backoff" => init_args
+                .map_or(Ok(Backoff::default()), parse_backoff)
+                .map(Self::Backoff),
+            "controllable" => Err("idle strategy controllable is not supported yet".to_owned()),
+            _ => Err(format!(
+                "unknown idle strategy: {name}; known are {}",
+                Self::NAMES.join(", ")
+            )),
+        }
+    }
+
+    /// Short name, one of [`Self::NAMES`].
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NoOp => "noop",
+            Self::BusySpin => "spin",
+            Self::Yield => "yield",
+            Self::Sleep(_) => "sleep-ns",
+            Self::Backoff(_) => "backoff",
+        }
+    }
+
+    /// Call after each duty cycle with the amount of work it did. Returns at once when that is positive.
+    #[inline]
+    pub fn idle(&mut self, work_count: usize) {
+        if work_count > 0 {
+            self.reset();
+            return;
+        }
+        match self.next() {
+            Pause::None => {}
+            Pause::Spin => std::hint::spin_loop(),
+            Pause::Yield => std::thread::yield_now(),
+            Pause::Sleep(duration) => std::thread::sleep(duration),
+        }
+    }
+
+    /// Forgets how long the agent has been idle.
+    #[inline]
+    pub fn reset(&mut self) {
+        if let Self::Backoff(backoff) = self {
+            backoff.state = State::NotIdle;
+        }
+    }
+
+    fn next(&mut self) -> Pause {
+        match self {
+            Self::NoOp => Pause::None,
+            Self::BusySpin => Pause::Spin,
+            Self::Yield => Pause::Yield,
+            Self::Sleep(duration) => Pause::Sleep(*duration),
+            Self::Backoff(backoff) => backoff.next(),
+        }
+    }
+}
+
+fn parse_backoff(args: &str) -> Result<Backoff, String> {
+    let parts: Vec<&str> = args.split('-').collect();
+    let [spins, yields, min_park, max_park] = parts[..] else {
+        return Err(format!(
+            "backoff idle strategy arguments {args}: 4 values required, spins-yields-minPark-maxPark"
+        ));
+    };
+    let count = |text: &str| {
+        text.parse()
+            .map_err(|_| format!("backoff idle strategy arguments {args}: {text} is not a number"))
+    };
+    let backoff = Backoff::new(
+        count(spins)?,
+        count(yields)?,
+        parse_duration(min_park)?,
+        parse_duration(max_park)?,
+    );
+    if backoff.min_park.is_zero() || backoff.min_park > backoff.max_park {
+        return Err(format!(
+            "backoff idle strategy arguments {args}: minPark must be above 0 and not above maxPark"
+        ));
+    }
+    Ok(backoff)
+}
+
+/// `<number>[ns|us|ms|s]`, nanoseconds without a suffix.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale: u64 = match &text[digits.len()..] {
+        "" | "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        suffix => {
+            return Err(format!(
+                "duration {text}: unknown suffix {suffix}, use ns, us, ms or s"
+            ));
+        }
+    };
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(scale))
+        .map(Duration::from_nanos)
+        .ok_or_else(|| format!("duration {text}: not a number of nanoseconds below 2^64"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_spins_then_yields_then_sleeps_longer_until_work_comes() {
+        let us = Duration::from_micros;
+        let mut backoff = Backoff::new(2, 2, us(1), us(3));
+        let mut turns = || (0..9).map(|_| backoff.next()).collect::<Vec<_>>();
+        let expected = [
+            Pause::None,
+            Pause::Spin,
+            Pause::Spin,
+            Pause::Yield,
+            Pause::Yield,
+            Pause::None,
+            Pause::Sleep(us(1)),
+            Pause::Sleep(us(2)),
+            Pause::Sleep(us(3)),
+        ];
+        assert_eq!(turns(), expected);
+        let mut strategy = IdleStrategy::Backoff(backoff);
+        strategy.idle(1);
+        assert_eq!(strategy, IdleStrategy::Backoff(Backoff::new(2, 2, us(1), us(3))));
+    }
+
+    #[test]
+    fn every_known_name_finds_its_strategy() {
+        let names = [
+            ("noop", "noop"),
+            ("org.agrona.concurrent.NoOpIdleStrategy", "noop"),
+            ("aeron_idle_strategy_noop", "noop"),
+            ("spin", "spin"),
+            ("org.agrona.concurrent.BusySpinIdleStrategy", "spin"),
+            ("aeron_idle_strategy_busy_spinning", "spin"),
+            ("yield", "yield"),
+            ("org.agrona.concurrent.YieldingIdleStrategy", "yield"),
+            ("aeron_idle_strategy_yielding", "yield"),
+            ("sleep-ns", "sleep-ns"),
+            ("sleeping", "sleep-ns"),
+            ("org.agrona.concurrent.SleepingIdleStrategy", "sleep-ns"),
+            ("aeron_idle_strategy_sleeping", "sleep-ns"),
+            ("org.agrona.concurrent.SleepingMillisIdleStrategy", "sleep-ns"),
+            ("backoff", "backoff"),
+            ("org.agrona.concurrent.BackoffIdleStrategy", "backoff"),
+            ("aeron_idle_strategy_backoff", "backoff"),
+        ];
+        for (name, expected) in names {
+            assert_eq!(
+                IdleStrategy::parse(name, None).unwrap().name(),
+                expected,
+                "{name}"
+            );
+        }
+        for name in IdleStrategy::NAMES {
+            assert!(IdleStrategy::parse(name, None).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn arguments_set_the_strategy_up() {
+        let us = Duration::from_micros;
+        assert_eq!(
+            IdleStrategy::parse("backoff", Some("1-2-3us-4ms")),
+            Ok(IdleStrategy::Backoff(Backoff::new(1, 2, us(3), us(4_000))))
+        );
+        assert_eq!(
+            IdleStrategy::parse("sleep-ns", Some("50us")),
+            Ok(IdleStrategy::Sleep(us(50)))
+        );
+        assert_eq!(
+            IdleStrategy::parse("backoff", Some("")),
+            Ok(IdleStrategy::default())
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_named_in_the_error() {
+        let error = |name, args| IdleStrategy::parse(name, args).unwrap_err();
+        assert!(error("fast", None).contains("unknown idle strategy: fast"));
+        assert!(error("controllable", None).contains("not supported yet"));
+        assert!(error("backoff", Some("1-2-3us")).contains("4 values required"));
+        assert!(error("backoff", Some("x-2-3us-4us")).contains("x is not a number"));
+        assert!(error("backoff", Some("1-2-5us-4us")).contains("not above maxPark"));
+        assert!(error("sleep-ns", Some("1h")).contains("unknown suffix h"));
+        assert!(error("sleep-ns", Some("99999999999999999s")).contains("below 2^64"));
+    }
+}

@@ -1,0 +1,273 @@
+//! Receiving many datagrams a call into buffers allocated once.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+
+use super::address;
+use super::socket::{OffloadMode, UdpSocket, is_transient};
+
+/// Room for whatever the kernel joins: never more than one maximal IP packet.
+const BUFFER_LENGTH: usize = 64 * 1024;
+
+/// Words of control space a message: one integer from `UDP_GRO`, with room to spare.
+const CONTROL_WORDS: usize = 8;
+
+/// Asks the kernel to join datagrams of equal length from one source.
+pub(super) fn enable_coalescing(descriptor: RawFd) -> OffloadMode {
+    let on: libc::c_int = 1;
+    // SAFETY: the descriptor is open and the value a live local of the length given.
+    let result = unsafe {
+        libc::setsockopt(
+            descriptor,
+            libc::SOL_UDP,
+            libc::UDP_GRO,
+            std::ptr::from_ref(&on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    match result {
+        0 => OffloadMode::Segmentation,
+        _ => OffloadMode::Vectored,
+    }
+}
+
+/// Datagrams that arrived together from one source.
+#[derive(Debug)]
+pub struct Coalesced<'a> {
+    /// The bytes of all of them: `bytes.chunks_mut(datagram_length)` are the datagrams. Empty for one datagram
+    /// without payload.
+    pub bytes: &'a mut [u8],
+    /// Length of each datagram but the last, which may be shorter. At least 1.
+    pub datagram_length: usize,
+    /// Where they came from.
+    pub source: SocketAddr,
+}
+
+/// Buffers for datagrams, reused by every receive on every socket of an agent.
+pub struct ReceiveBatch {
+    // `messages` and `vectors` are pointed into the other boxes anew for each receive.
+    bytes: Box<[u8]>,
+    buffer_length: usize,
+    sources: Box<[libc::sockaddr_storage]>,
+    controls: Box<[[u64; CONTROL_WORDS]]>,
+    vectors: Box<[libc::iovec]>,
+    messages: Box<[libc::mmsghdr]>,
+    filled: usize,
+    truncated: u64,
+}
+
+// SAFETY: the raw pointers lead only into boxes that the batch owns, so they move with it to another thread.
+unsafe impl Send for ReceiveBatch {}
+
+impl std::fmt::Debug for ReceiveBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReceiveBatch")
+            .field("buffers", &self.messages.len())
+            .field("filled", &self.filled)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ReceiveBatch {
+    /// Room for `buffers` messages, at least one, each of which may hold many datagrams. Memory is only taken as
+    /// messages fill it.
+    pub fn new(buffers: usize) -> Self {
+        Self::with_buffer_length(buffers.max(1), BUFFER_LENGTH)
+    }
+
+    fn with_buffer_length(buffers: usize, buffer_length: usize) -> Self {
+        // SAFETY: all-zero socket addresses and message headers are valid values that name no memory.
+        let (no_source, no_message) = unsafe {
+            (
+                std::mem::zeroed::<libc::sockaddr_storage>(),
+                std::mem::zeroed::<libc::mmsghdr>(),
+            )
+        };
+        let no_vector = libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
+        Self {
+            bytes: vec![0; buffers * buffer_length].into_boxed_slice(),
+            buffer_length,
+            sources: vec![no_source; buffers].into_boxed_slice(),
+            controls: vec![[0; CONTROL_WORDS]; buffers].into_boxed_slice(),
+            vectors: vec![no_vector; buffers].into_boxed_slice(),
+            messages: vec![no_message; buffers].into_boxed_slice(),
+            filled: 0,
+            truncated: 0,
+        }
+    }
+
+    /// Datagrams dropped so far because they were longer than a buffer.
+    pub fn truncated(&self) -> u64 {
+        self.truncated
+    }
+
+    /// Calls `handler` for what the last receive brought, in order of arrival.
+    pub fn for_each(&mut self, mut handler: impl FnMut(Coalesced<'_>)) {
+        let buffer_length = self.vectors[0].iov_len;
+        for (i, chunk) in self
+            .bytes
+            .chunks_exact_mut(buffer_length)
+            .take(self.filled)
+            .enumerate()
+        {
+            let message = &self.messages[i];
+            if message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
+                continue;
+            }
+            let Some(source) = address::from_storage(&self.sources[i]) else {
+                continue;
+            };
+            let length = message.msg_len as usize;
+            handler(Coalesced {
+                bytes: &mut chunk[..length],
+                datagram_length: datagram_length(&message.msg_hdr).unwrap_or(length).max(1),
+                source,
+            });
+        }
+    }
+
+    pub(super) fn fill(&mut self, socket: &UdpSocket) -> io::Result<usize> {
+        self.reset();
+        loop {
+            let outcome = match socket.receive_mode() {
+                OffloadMode::Single => self.fill_singly(socket.as_raw_fd()),
+                _ => self.fill_vector(socket.as_raw_fd()),
+            };
+            match outcome {
+                Ok(filled) => {
+                    self.filled = filled;
+                    return Ok(self.count());
+                }
+                Err(error) if is_transient(&error) => return Ok(0),
+                Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
+                    socket.set_receive_mode(OffloadMode::Single);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Offers every buffer to the kernel at its full length.
+    fn reset(&mut self) {
+        self.filled = 0;
+        let chunks = self.bytes.chunks_exact_mut(self.buffer_length);
+        for (i, chunk) in chunks.enumerate() {
+            self.vectors[i] = libc::iovec {
+                iov_base: chunk.as_mut_ptr().cast(),
+                iov_len: chunk.len(),
+            };
+            let header = &mut self.messages[i].msg_hdr;
+            header.msg_name = (&raw mut self.sources[i]).cast();
+            header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            header.msg_control = (&raw mut self.controls[i]).cast();
+            header.msg_controllen = size_of::<[u64; CONTROL_WORDS]>() as _;
+            header.msg_iov = &raw mut self.vectors[i];
+            header.msg_iovlen = 1;
+            header.msg_flags = 0;
+        }
+    }
+
+    fn fill_vector(&mut self, descriptor: RawFd) -> io::Result<usize> {
+        // SAFETY: each message points to buffers of this batch as `reset` left them, and the batch is
+        // borrowed exclusively.
+        let received = unsafe {
+            libc::recvmmsg(
+                descriptor,
+                self.messages.as_mut_ptr(),
+                self.messages.len() as libc::c_uint,
+                libc::MSG_DONTWAIT as _,
+                std::ptr::null_mut(),
+            )
+        };
+        usize::try_from(received).map_err(|_| io::Error::last_os_error())
+    }
+
+    fn fill_singly(&mut self, descriptor: RawFd) -> io::Result<usize> {
+        for (i, message) in self.messages.iter_mut().enumerate() {
+            // SAFETY: as for `fill_vector`.
+            let received = unsafe { libc::recvmsg(descriptor, &mut message.msg_hdr, libc::MSG_DONTWAIT) };
+            match u32::try_from(received) {
+                Ok(length) => message.msg_len = length,
+                Err(_) if i == 0 => return Err(io::Error::last_os_error()),
+                // What came before counts; an error that lasts returns with the next call.
+                Err(_) => return Ok(i),
+            }
+        }
+        Ok(self.messages.len())
+    }
+
+    fn count(&mut self) -> usize {
+        let mut datagrams = 0;
+        for message in &self.messages[..self.filled] {
+            if message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
+                self.truncated += 1;
+                continue;
+            }
+            let length = message.msg_len as usize;
+            let each = datagram_length(&message.msg_hdr).unwrap_or(length).max(1);
+            datagrams += length.div_ceil(each).max(1);
+        }
+        datagrams
+    }
+}
+
+/// Length of the datagrams that the kernel joined, when it says so.
+fn datagram_length(header: &libc::msghdr) -> Option<usize> {
+    // SAFETY: the kernel wrote the control space and its length; the walk stays within that length.
+    let mut control = unsafe { libc::CMSG_FIRSTHDR(header) };
+    // SAFETY: null or a header inside the control space.
+    while let Some(found) = unsafe { control.as_ref() } {
+        if found.cmsg_level == libc::SOL_UDP && found.cmsg_type == libc::UDP_GRO {
+            // SAFETY: the kernel writes an integer after a header of this type.
+            let length = unsafe { libc::CMSG_DATA(control).cast::<libc::c_int>().read_unaligned() };
+            return usize::try_from(length).ok().filter(|length| *length > 0);
+        }
+        // SAFETY: `control` came from this same header.
+        control = unsafe { libc::CMSG_NXTHDR(header, control) };
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Region;
+    use crate::net::SocketOptions;
+
+    #[test]
+    fn a_datagram_longer_than_a_buffer_is_dropped_and_counted() {
+        for offload in [OffloadMode::Vectored, OffloadMode::Single] {
+            let options = SocketOptions {
+                offload,
+                ..SocketOptions::default()
+            };
+            let to = UdpSocket::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+            let from = UdpSocket::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+            for length in [64, 96, 32] {
+                let datagram = vec![length as u8; length];
+                from.send_to(Region::of(&datagram), to.local_addr().ok()).unwrap();
+            }
+            let mut batch = ReceiveBatch::with_buffer_length(4, 64);
+            assert_eq!(to.receive(&mut batch).unwrap(), 2);
+            let mut lengths = Vec::new();
+            batch.for_each(|datagrams| lengths.push(datagrams.bytes.len()));
+            assert_eq!((lengths, batch.truncated()), (vec![64, 32], 1));
+        }
+    }
+
+    #[test]
+    fn an_empty_datagram_counts() {
+        let to = UdpSocket::bind("[::1]:0".parse().unwrap(), &SocketOptions::default()).unwrap();
+        to.send_to(Region::of(&[]), to.local_addr().ok()).unwrap();
+        let mut batch = ReceiveBatch::new(2);
+        assert_eq!(to.receive(&mut batch).unwrap(), 1);
+        batch.for_each(|datagrams| {
+            assert!(datagrams.bytes.is_empty());
+            assert_eq!(datagrams.source, to.local_addr().unwrap());
+        });
+    }
+}

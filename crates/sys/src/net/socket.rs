@@ -1,0 +1,272 @@
+//! A non-blocking UDP socket.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::receive::{self, ReceiveBatch};
+use super::send::{self, Run};
+use crate::Region;
+
+/// How many datagrams one system call moves, best first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum OffloadMode {
+    /// The kernel cuts one buffer into many datagrams (`UDP_SEGMENT`) and joins many into one (`UDP_GRO`).
+    #[default]
+    Segmentation = 0,
+    /// Many buffers, one datagram each, in one call.
+    Vectored = 1,
+    /// One datagram a call.
+    Single = 2,
+}
+
+impl OffloadMode {
+    /// Short name for labels and settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Segmentation => "segmentation",
+            Self::Vectored => "vectored",
+            Self::Single => "single",
+        }
+    }
+
+    /// The mode of that [`name`](Self::name).
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Segmentation, Self::Vectored, Self::Single]
+            .into_iter()
+            .find(|mode| mode.name() == name)
+    }
+
+    fn from_u8(value: u8) -> Self {
+        match value {
+            0 => Self::Segmentation,
+            1 => Self::Vectored,
+            _ => Self::Single,
+        }
+    }
+}
+
+/// Settings of a socket, applied before it is bound.
+#[derive(Clone, Debug, Default)]
+pub struct SocketOptions {
+    /// SO_SNDBUF; the system's default when `None`.
+    pub send_buffer_length: Option<usize>,
+    /// SO_RCVBUF; the system's default when `None`.
+    pub receive_buffer_length: Option<usize>,
+    /// SO_REUSEADDR, which lets several sockets share a multicast port.
+    pub reuse_address: bool,
+    /// Best mode to try. What the kernel refuses falls back to the next.
+    pub offload: OffloadMode,
+}
+
+/// A non-blocking UDP socket over IPv4 or IPv6. Usable from several threads; batches stay in order per caller.
+#[derive(Debug)]
+pub struct UdpSocket {
+    socket: Socket,
+    send_mode: AtomicU8,
+    receive_mode: AtomicU8,
+    send_buffer_is_set: bool,
+    receive_buffer_is_set: bool,
+}
+
+impl UdpSocket {
+    /// Opens a socket and binds it. The error is the system's own: address in use, address not local, and so on.
+    pub fn bind(local: SocketAddr, options: &SocketOptions) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, None)?;
+        socket.set_nonblocking(true)?;
+        if let Some(length) = options.send_buffer_length {
+            socket.set_send_buffer_size(length)?;
+        }
+        if let Some(length) = options.receive_buffer_length {
+            socket.set_recv_buffer_size(length)?;
+        }
+        if options.reuse_address {
+            socket.set_reuse_address(true)?;
+        }
+        if local.is_ipv6() {
+            // IPv4 peers have sockets of their own; a shared port would take their packets twice.
+            socket.set_only_v6(true)?;
+        }
+        let send_mode = options.offload.max(send::probe(socket.as_raw_fd()));
+        let receive_mode = options.offload.max(match options.offload {
+            OffloadMode::Segmentation => receive::enable_coalescing(socket.as_raw_fd()),
+            other => other,
+        });
+        socket.bind(&SockAddr::from(local))?;
+        Ok(Self {
+            socket,
+            send_mode: AtomicU8::new(send_mode as u8),
+            receive_mode: AtomicU8::new(receive_mode as u8),
+            send_buffer_is_set: options.send_buffer_length.is_some(),
+            receive_buffer_is_set: options.receive_buffer_length.is_some(),
+        })
+    }
+
+    /// Fixes the peer: sends without an address go to it, and datagrams of others are not received. May be
+    /// called again with another peer.
+    pub fn connect(&self, remote: SocketAddr) -> io::Result<()> {
+        self.socket.connect(&SockAddr::from(remote))
+    }
+
+    /// Address the socket is bound to, with the port that the system chose if none was asked for.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket
+            .local_addr()?
+            .as_socket()
+            .ok_or_else(|| io::Error::other("the socket has no internet address"))
+    }
+
+    /// SO_SNDBUF in effect, without the doubling that the kernel adds to lengths that were asked for.
+    pub fn send_buffer_length(&self) -> io::Result<usize> {
+        let length = self.socket.send_buffer_size()?;
+        Ok(if self.send_buffer_is_set {
+            length / 2
+        } else {
+            length
+        })
+    }
+
+    /// SO_RCVBUF in effect, as [`Self::send_buffer_length`].
+    pub fn receive_buffer_length(&self) -> io::Result<usize> {
+        let length = self.socket.recv_buffer_size()?;
+        Ok(if self.receive_buffer_is_set {
+            length / 2
+        } else {
+            length
+        })
+    }
+
+    /// How sends leave now. Falls at run time when the kernel or the device refuses.
+    pub fn send_mode(&self) -> OffloadMode {
+        OffloadMode::from_u8(self.send_mode.load(Ordering::Relaxed))
+    }
+
+    /// How datagrams arrive now.
+    pub fn receive_mode(&self) -> OffloadMode {
+        OffloadMode::from_u8(self.receive_mode.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set_send_mode(&self, mode: OffloadMode) {
+        self.send_mode.store(mode as u8, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_receive_mode(&self, mode: OffloadMode) {
+        self.receive_mode.store(mode as u8, Ordering::Relaxed);
+    }
+
+    /// Sends one datagram, to the connected peer when `to` is `None`. `Ok(0)` when the kernel has no room or
+    /// reports that an earlier datagram found nobody listening.
+    pub fn send_to(&self, datagram: Region<'_>, to: Option<SocketAddr>) -> io::Result<usize> {
+        send::send_one(self.as_raw_fd(), datagram, to.map(SockAddr::from).as_ref())
+    }
+
+    /// Sends runs of datagrams in order. Returns the bytes of the whole datagrams that the kernel accepted: less
+    /// than all when it has no more room.
+    pub fn send_runs(&self, runs: &[Run<'_>], to: Option<SocketAddr>) -> io::Result<usize> {
+        send::send_runs(self, runs, to.map(SockAddr::from).as_ref())
+    }
+
+    /// Fills the batch with what has arrived and returns the number of datagrams: 0 when there are none.
+    pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+        batch.fill(self)
+    }
+}
+
+impl AsRawFd for UdpSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+/// The kernel has no room, was interrupted, or passes on that an earlier datagram was not wanted: nothing is
+/// wrong with the socket.
+pub(super) fn is_transient(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED | libc::ENOBUFS)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOPBACK: &str = "127.0.0.1:0";
+
+    fn bind(local: &str) -> io::Result<UdpSocket> {
+        UdpSocket::bind(local.parse().unwrap(), &SocketOptions::default())
+    }
+
+    #[test]
+    fn a_port_in_use_is_refused() {
+        let first = bind(LOOPBACK).unwrap();
+        let error = bind(&first.local_addr().unwrap().to_string()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn an_address_of_another_host_is_refused() {
+        let error = bind("192.0.2.1:0").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
+    }
+
+    #[test]
+    fn shared_ports_are_allowed_when_asked_for() {
+        let options = SocketOptions {
+            reuse_address: true,
+            ..SocketOptions::default()
+        };
+        let first = UdpSocket::bind(LOOPBACK.parse().unwrap(), &options).unwrap();
+        assert!(UdpSocket::bind(first.local_addr().unwrap(), &options).is_ok());
+    }
+
+    #[test]
+    fn buffer_lengths_read_back_as_asked() {
+        let options = SocketOptions {
+            send_buffer_length: Some(64 * 1024),
+            receive_buffer_length: Some(96 * 1024),
+            ..SocketOptions::default()
+        };
+        let socket = UdpSocket::bind(LOOPBACK.parse().unwrap(), &options).unwrap();
+        assert_eq!(socket.send_buffer_length().unwrap(), 64 * 1024);
+        assert_eq!(socket.receive_buffer_length().unwrap(), 96 * 1024);
+        let plain = bind(LOOPBACK).unwrap();
+        assert_eq!(
+            (
+                plain.send_buffer_length().unwrap(),
+                plain.receive_buffer_length().unwrap()
+            ),
+            super::super::os_default_buffer_lengths().unwrap()
+        );
+    }
+
+    #[test]
+    fn nobody_listening_is_not_an_error() {
+        let gone = bind(LOOPBACK).unwrap().local_addr().unwrap();
+        let socket = bind(LOOPBACK).unwrap();
+        socket.connect(gone).unwrap();
+        let mut batch = ReceiveBatch::new(1);
+        for _ in 0..4 {
+            assert!(socket.send_to(Region::of(&[0; 32]), None).is_ok());
+            assert_eq!(socket.receive(&mut batch).unwrap(), 0);
+        }
+    }
+
+    #[test]
+    fn modes_are_named_and_ordered_best_first() {
+        for mode in [
+            OffloadMode::Segmentation,
+            OffloadMode::Vectored,
+            OffloadMode::Single,
+        ] {
+            assert_eq!(OffloadMode::parse(mode.name()), Some(mode));
+            assert_eq!(OffloadMode::from_u8(mode as u8), mode);
+        }
+        assert!(OffloadMode::Segmentation < OffloadMode::Vectored);
+        assert_eq!(OffloadMode::parse("fast"), None);
+    }
+}

@@ -1,0 +1,35 @@
+//! Other processes on this host.
+
+use std::io;
+
+/// True when a process with this id exists, also when it belongs to another user.
+pub fn pid_exists(pid: i64) -> bool {
+    let Ok(pid) = libc::pid_t::try_from(pid) else {
+        return false;
+    };
+    if pid <= 0 {
+        return false; // 0 and below address process groups, not processes
+    }
+    // SAFETY: signal 0 delivers nothing; it only asks whether delivery would be possible.
+    unsafe { libc::kill(pid, 0) == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_exists_and_a_reaped_child_does_not() {
+        assert!(pid_exists(i64::from(std::process::id())));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert!(!pid_exists(i64::from(child.id())));
+    }
+
+    #[test]
+    fn numbers_that_name_no_process_do_not_exist() {
+        for pid in [0, -1, i64::MAX, i64::MIN] {
+            assert!(!pid_exists(pid), "{pid}");
+        }
+    }
+}
