@@ -1,0 +1,38 @@
+//! Native rigs: `throughput`, `ping`, `pong`, and the raw UDP echo they are compared with.
+//!
+//! Each prints plain numbers for `benches/run.py`: `count nanoseconds` per window, or one duration a line.
+
+mod echo;
+mod rtt;
+mod throughput;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage:
+  headrace-bench throughput DIR CHANNEL MIN_LENGTH MAX_LENGTH WINDOWS WINDOW_MS
+  headrace-bench ping DIR PING_CHANNEL PONG_CHANNEL SAMPLES
+  headrace-bench pong DIR PING_CHANNEL PONG_CHANNEL
+  headrace-bench echo-ping REMOTE SAMPLES
+  headrace-bench echo-pong LOCAL";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["throughput", dir, channel, min_length, max_length, windows, window_ms] => {
+            throughput::run(dir, channel, [*min_length, *max_length], [*windows, *window_ms])
+        }
+        ["ping", dir, ping, pong, samples] => rtt::ping(dir, ping, pong, samples),
+        ["pong", dir, ping, pong] => rtt::pong(dir, ping, pong),
+        ["echo-ping", remote, samples] => echo::ping(remote, samples),
+        ["echo-pong", local] => echo::pong(local),
+        _ => Err(USAGE.into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! One publisher thread, one subscriber thread, a driver in another process.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use headrace_client::{Client, ClientConfig, Offer, Publication, Subscription};
+use headrace_sys::idle::IdleStrategy;
+
+const STREAM_ID: i32 = 1001;
+const LENGTH_COUNT: usize = 1 << 16;
+const FRAGMENT_LIMIT: usize = 256;
+
+pub(crate) fn run(
+    dir: &str,
+    channel: &str,
+    lengths: [&str; 2],
+    windows: [&str; 2],
+) -> Result<(), Box<dyn Error>> {
+    let [min_length, max_length] = [lengths[0].parse::<usize>()?, lengths[1].parse::<usize>()?];
+    let window_count: usize = windows[0].parse()?;
+    let window = Duration::from_millis(windows[1].parse()?);
+    let client = Client::connect(ClientConfig { directory: dir.into(), ..ClientConfig::default() })?;
+    let subscription = client.add_subscription(channel, STREAM_ID)?;
+    let publication = client.add_publication(channel, STREAM_ID)?;
+    let running = AtomicBool::new(true);
+    std::thread::scope(|scope| -> Result<(), Box<dyn Error>> {
+        let publisher = scope.spawn(|| publish(&publication, min_length, max_length, &running));
+        let measured = measure(&subscription, window_count, window);
+        running.store(false, Ordering::Relaxed);
+        publisher.join().map_err(|_| "the publisher thread panicked")??;
+        measured
+    })
+}
+
+fn publish(
+    publication: &Publication,
+    min_length: usize,
+    max_length: usize,
+    running: &AtomicBool,
+) -> Result<(), String> {
+    let mut random = fastrand::Rng::with_seed(7);
+    let lengths: Vec<usize> = (0..LENGTH_COUNT).map(|_| random.usize(min_length..=max_length)).collect();
+    let mut message = vec![0u8; max_length];
+    let mut idle = IdleStrategy::default();
+    let mut next = 0usize;
+    while running.load(Ordering::Relaxed) {
+        let length = lengths[next & (LENGTH_COUNT - 1)];
+        next += 1;
+        message[..8].copy_from_slice(&next.to_le_bytes());
+        while !matches!(publication.offer(&message[..length]).map_err(|error| error.to_string())?, Offer::Position(_))
+        {
+            if !running.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            idle.idle(0);
+        }
+        idle.reset();
+    }
+    Ok(())
+}
+
+fn measure(
+    subscription: &Subscription,
+    window_count: usize,
+    window: Duration,
+) -> Result<(), Box<dyn Error>> {
+    let mut idle = IdleStrategy::default();
+    while subscription.poll(|_, _| (), FRAGMENT_LIMIT)? == 0 {
+        idle.idle(0);
+    }
+    for _ in 0..window_count {
+        let mut count = 0u64;
+        let start = Instant::now();
+        let mut polls = 0u32;
+        loop {
+            idle.idle(subscription.poll(|_, _| count += 1, FRAGMENT_LIMIT)?);
+            polls += 1;
+            if polls & 63 == 0 && start.elapsed() >= window {
+                break;
+            }
+        }
+        println!("{count} {}", start.elapsed().as_nanos());
+    }
+    Ok(())
+}

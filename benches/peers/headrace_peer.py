@@ -1,0 +1,157 @@
+"""Headrace as users write it; the roles mirror those of the other peers.
+
+usage: headrace_peer.py push-messages|push-batches DIR CHANNEL LENGTH
+       headrace_peer.py pull-messages|pull-batches DIR CHANNEL WINDOWS WINDOW_S
+       headrace_peer.py ping DIR CHANNEL SAMPLES | pong DIR CHANNEL | start
+"""
+
+import resource
+import sys
+import tempfile
+import time
+
+import headrace
+import numpy as np
+from meter import round_trips, spend
+
+STREAM_ID = 1001
+PONG_STREAM_ID = 1002
+BATCH = 512
+POLLS_PER_TURN = 8
+
+
+def push_messages(directory: str, channel: str, length: int) -> None:
+    """Offers until killed, one call a message."""
+    with headrace.Client.connect(directory=directory) as client:
+        publication = client.add_publication(channel, STREAM_ID)
+        offer = publication.offer
+        data = b"x" * length
+        idle = headrace.BackoffIdleStrategy()
+        while True:
+            while offer(data) > 0:
+                pass
+            idle.idle()
+
+
+def push_batches(directory: str, channel: str, length: int) -> None:
+    """Offers until killed, many messages a call."""
+    with headrace.Client.connect(directory=directory) as client:
+        publication = client.add_publication(channel, STREAM_ID)
+        rows = np.full((BATCH, length), ord("x"), dtype=np.uint8)
+        while True:
+            publication.offer_batch_blocking(rows, timeout_s=60)
+
+
+def pull_messages(directory: str, channel: str, windows: int, window_s: float) -> None:
+    """Counts what arrives, one handler call a message."""
+    with headrace.Client.connect(directory=directory) as client:
+        subscription = client.add_subscription(channel, STREAM_ID)
+        idle = headrace.BackoffIdleStrategy()
+        count = 0
+
+        def handler(payload: bytes, header: headrace.Header) -> None:
+            nonlocal count
+            count += 1
+
+        def receive() -> int:
+            nonlocal count
+            count = 0
+            for _ in range(POLLS_PER_TURN):
+                idle.idle(subscription.poll(handler, BATCH))
+            return count
+
+        spend(windows, window_s, receive)
+
+
+def pull_batches(directory: str, channel: str, windows: int, window_s: float) -> None:
+    """Counts what arrives, many messages a call."""
+    with headrace.Client.connect(directory=directory) as client:
+        subscription = client.add_subscription(channel, STREAM_ID)
+        idle = headrace.BackoffIdleStrategy()
+
+        def receive() -> int:
+            batch = subscription.poll_batch(BATCH * POLLS_PER_TURN)
+            idle.idle(len(batch))
+            return len(batch)
+
+        spend(windows, window_s, receive)
+
+
+def ping(directory: str, channel: str, samples: int) -> None:
+    """One message out, one back, spinning."""
+    with headrace.Client.connect(directory=directory) as client:
+        subscription = client.add_subscription(channel, PONG_STREAM_ID)
+        publication = client.add_publication(channel, STREAM_ID)
+        while not (publication.is_connected and subscription.is_connected):
+            time.sleep(0.001)
+        data = b"x" * 40
+        offer, poll = publication.offer, subscription.poll
+
+        def handler(payload: bytes, header: headrace.Header) -> None:
+            pass
+
+        def once() -> None:
+            while offer(data) <= 0:
+                pass
+            while not poll(handler, 1):
+                pass
+
+        round_trips(samples, samples // 10, once)
+
+
+def pong(directory: str, channel: str) -> None:
+    """Echoes until killed."""
+    with headrace.Client.connect(directory=directory) as client:
+        subscription = client.add_subscription(channel, STREAM_ID)
+        publication = client.add_publication(channel, PONG_STREAM_ID)
+        offer, poll = publication.offer, subscription.poll
+
+        def handler(payload: bytes, header: headrace.Header) -> None:
+            while offer(payload) <= 0:
+                pass
+
+        print("READY", flush=True)
+        while True:
+            poll(handler, 1)
+
+
+def start() -> None:
+    """Prints nanoseconds from `MediaDriver()` to the first message, and resident memory in KiB."""
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as base:
+        begin = time.perf_counter_ns()
+        with (
+            headrace.MediaDriver(directory=f"{base}/driver") as driver,
+            headrace.Client.connect(directory=driver.directory) as client,
+        ):
+            subscription = client.add_subscription("aeron:ipc", STREAM_ID)
+            publication = client.add_publication("aeron:ipc", STREAM_ID)
+            publication.offer_blocking(b"hello", timeout_s=10)
+            while not subscription.poll(lambda payload, header: None, 1):
+                pass
+            elapsed_ns = time.perf_counter_ns() - begin
+        print(elapsed_ns, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def main() -> None:
+    """Plays the role named on the command line."""
+    role, *rest = sys.argv[1:]
+    match role, rest:
+        case "push-messages", [directory, channel, length]:
+            push_messages(directory, channel, int(length))
+        case "push-batches", [directory, channel, length]:
+            push_batches(directory, channel, int(length))
+        case "pull-messages", [directory, channel, windows, window_s]:
+            pull_messages(directory, channel, int(windows), float(window_s))
+        case "pull-batches", [directory, channel, windows, window_s]:
+            pull_batches(directory, channel, int(windows), float(window_s))
+        case "ping", [directory, channel, samples]:
+            ping(directory, channel, int(samples))
+        case "pong", [directory, channel]:
+            pong(directory, channel)
+        case "start", []:
+            start()
+        case _:
+            sys.exit(__doc__)
+
+
+main()

@@ -1,0 +1,37 @@
+"""Counts messages in windows of time, the same way for every program that is measured."""
+
+import sys
+import time
+from collections.abc import Callable
+
+
+def spend(windows: int, window_s: float, receive: Callable[[], int]) -> None:
+    """Calls `receive` for the given windows and prints `count nanoseconds` for each.
+
+    `receive` returns how many messages it took. The clock is read once per call, so `receive` should do a few
+    hundred messages' worth of work or wait a little.
+    """
+    while receive() == 0:
+        pass
+    for _ in range(windows):
+        count = 0
+        start = time.perf_counter_ns()
+        deadline = start + int(window_s * 1e9)
+        now = start
+        while now < deadline:
+            count += receive()
+            now = time.perf_counter_ns()
+        print(count, now - start, flush=True)
+
+
+def round_trips(samples: int, warm_up: int, ping: Callable[[], None]) -> None:
+    """Times `ping` and prints one duration in nanoseconds per line."""
+    for _ in range(warm_up):
+        ping()
+    durations = []
+    clock = time.perf_counter_ns
+    for _ in range(samples):
+        start = clock()
+        ping()
+        durations.append(clock() - start)
+    sys.stdout.write("\n".join(map(str, durations)) + "\n")

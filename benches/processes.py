@@ -1,0 +1,136 @@
+"""Starting and reading the processes that a row measures."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = Path(__file__).resolve().parent / "peers"
+READY_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 10.0
+
+
+class RowSkipped(Exception):
+    """The row's peer cannot run here; the text says why."""
+
+
+@contextmanager
+def background(command: Sequence[str | Path], ready: Path | str | None = None) -> Iterator[subprocess.Popen[str]]:
+    """Runs a process until the block ends.
+
+    `ready` is awaited first: a path that must exist, or a line the process must print.
+    """
+    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        _await_ready(process, ready)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+def _await_ready(process: subprocess.Popen[str], ready: Path | str | None) -> None:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    if isinstance(ready, Path):
+        while not ready.exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{process.args} did not create {ready}")
+            time.sleep(0.01)
+    elif ready is not None:
+        assert process.stdout is not None
+        line = process.stdout.readline().strip()
+        if line != ready:
+            raise RuntimeError(f"{process.args} printed {line!r}, not {ready!r}")
+
+
+def output(command: Sequence[str | Path], timeout_s: float = 120.0) -> list[str]:
+    """Runs a process to its end and returns the lines it printed."""
+    finished = subprocess.run(
+        [str(word) for word in command], stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=timeout_s, check=True
+    )
+    return finished.stdout.splitlines()
+
+
+def python_peer(name: str, *args: object) -> list[str]:
+    """The command line of one of the programs under `peers/`."""
+    return [sys.executable, str(PEERS / name), *map(str, args)]
+
+
+def native(*args: object) -> list[str]:
+    """The command line of the native rig, which `make bench` has built."""
+    return [str(ROOT / "target" / "release" / "headrace-bench"), *map(str, args)]
+
+
+def fresh_directory(name: str) -> Path:
+    """A driver directory in shared memory that nobody uses."""
+    base = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(os.environ.get("TMPDIR", "/tmp"))
+    path = base / f"headrace-bench-{os.getpid()}-{name}"
+    shutil.rmtree(path, ignore_errors=True)
+    return path
+
+
+@contextmanager
+def headrace_driver(name: str, threading_mode: str) -> Iterator[Path]:
+    """Our driver in a process of its own."""
+    directory = fresh_directory(name)
+    executable = ROOT / "target" / "release" / "headraced"
+    command = [
+        executable,
+        f"-Daeron.dir={directory}",
+        f"-Daeron.threading.mode={threading_mode}",
+        "-Daeron.dir.delete.on.start=true",
+        "-Daeron.dir.delete.on.shutdown=true",
+    ]
+    with background(command, ready=directory / "cnc.dat"):
+        yield directory
+
+
+class JavaPeer:
+    """The reference's Java artifacts, from the public repository through Maven."""
+
+    OPTIONS = (
+        "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED",
+        "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+        "--add-opens=java.base/java.util.zip=ALL-UNNAMED",
+    )
+
+    def __init__(self, classes: Path) -> None:
+        """Fetches the artifacts and compiles the benchmark's Java side into `classes`."""
+        if shutil.which("mvn") is None or shutil.which("javac") is None:
+            raise RowSkipped("the peer needs a JDK and Maven: `mvn` or `javac` is not on the PATH")
+        jars = classes / "jars"
+        pom = ROOT / "tests" / "interop" / "java" / "pom.xml"
+        fetch = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+        finished = subprocess.run([str(word) for word in fetch], capture_output=True, text=True, check=False)
+        if finished.returncode != 0:
+            raise RowSkipped(f"Maven could not fetch the peer: {finished.stdout.strip()[:300]}")
+        self.class_path = os.pathsep.join([*(str(jar) for jar in jars.glob("*.jar")), str(classes)])
+        source = ROOT / "benches" / "java" / "Throughput.java"
+        subprocess.run(["javac", "-cp", self.class_path, "-d", str(classes), str(source)], check=True)
+
+    def command(self, main: str, *args: object, properties: dict[str, str] | None = None) -> list[str]:
+        """The command line of a Java program."""
+        defines = [f"-D{name}={value}" for name, value in (properties or {}).items()]
+        return ["java", *self.OPTIONS, *defines, "-cp", self.class_path, main, *map(str, args)]
+
+    @contextmanager
+    def driver(self, name: str, threading_mode: str) -> Iterator[Path]:
+        """The reference's driver in a process of its own."""
+        directory = fresh_directory(name)
+        properties = {
+            "aeron.dir": str(directory),
+            "aeron.threading.mode": threading_mode,
+            "aeron.dir.delete.on.shutdown": "true",
+        }
+        command = self.command("io.aeron.driver.MediaDriver", properties=properties)
+        with background(command, ready=directory / "cnc.dat"):
+            yield directory

@@ -1,0 +1,288 @@
+"""The rows: what is measured, against whom, in which configuration."""
+
+import platform
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+
+from benches.processes import (
+    JavaPeer,
+    background,
+    fresh_directory,
+    headrace_driver,
+    native,
+    output,
+    python_peer,
+)
+from benches.report import Measurement, Row
+
+WINDOWS = 6
+WINDOW_MS = 1000
+RTT_SAMPLES = 50_000
+IPC = "aeron:ipc"
+UDP = "aeron:udp?endpoint=127.0.0.1:24981"
+UDP_BACK = "aeron:udp?endpoint=127.0.0.1:24982"
+MESSAGE_LENGTH = 40
+
+_java: list[JavaPeer] = []
+_measured: dict[str, Measurement] = {}
+
+
+def _java_peer() -> JavaPeer:
+    if not _java:
+        _java.append(JavaPeer(Path(tempfile.mkdtemp(prefix="headrace-bench-java-"))))
+    return _java[0]
+
+
+def _rates(lines: Iterable[str]) -> Measurement:
+    """Messages a second from lines `count nanoseconds`; the first window warms up."""
+    windows = [tuple(map(int, line.split())) for line in lines]
+    return Measurement(observations=[count * 1e9 / duration for count, duration in windows[1:]])
+
+
+def _native_throughput(name: str, channel: str, lengths: tuple[int, int], target: str, mode: str) -> Row:
+    java = _java_peer()
+    arguments = (channel, *lengths, WINDOWS, WINDOW_MS)
+    with headrace_driver(name, mode) as directory:
+        ours = _rates(output(native("throughput", directory, *arguments)))
+    with java.driver(name, mode) as directory:
+        peer = _rates(output(java.command("Throughput", directory, *arguments)))
+    return Row(
+        name=name,
+        unit="msg/s",
+        ours=ours,
+        peer_name="Aeron's Java client and driver",
+        peer=peer,
+        target=target,
+        configuration=(
+            f"{channel}, {lengths[0]}..{lengths[1]} byte messages, one process with a publisher and a subscriber "
+            f"thread, driver process beside, threading mode {mode}, backoff idling everywhere, concurrent publication"
+        ),
+    )
+
+
+def ipc_throughput_native() -> Row:
+    """Shared memory, 32-byte messages, no Python in the loop."""
+    return _native_throughput("ipc-throughput-native", IPC, (32, 32), ">= 1.0 x", "SHARED")
+
+
+def udp_throughput_native() -> Row:
+    """UDP loopback, 32-byte messages, default MTU."""
+    return _native_throughput("udp-throughput-native", UDP, (32, 32), ">= 5 x", "SHARED")
+
+
+def udp_throughput_mixed() -> Row:
+    """UDP loopback with lengths that leave segmentation offload nothing to do."""
+    return _native_throughput("udp-throughput-mixed", UDP, (16, 1000), ">= 1.0 x", "SHARED")
+
+
+def _zmq_throughput(address: str) -> Measurement:
+    with background(python_peer("zmq_peer.py", "push", address, MESSAGE_LENGTH)):
+        return _rates(output(python_peer("zmq_peer.py", "pull", address, WINDOWS, WINDOW_MS / 1000)))
+
+
+def _headrace_throughput(name: str, channel: str, style: str) -> Measurement:
+    if name not in _measured:
+        with (
+            headrace_driver(name, "SHARED") as directory,
+            background(python_peer("headrace_peer.py", f"push-{style}", directory, channel, MESSAGE_LENGTH)),
+        ):
+            pull = python_peer("headrace_peer.py", f"pull-{style}", directory, channel, WINDOWS, WINDOW_MS / 1000)
+            _measured[name] = _rates(output(pull))
+    return _measured[name]
+
+
+PYTHON_CONFIGURATION = (
+    f"{MESSAGE_LENGTH} byte messages, publisher process to subscriber process, driver process beside in SHARED mode, "
+    "backoff idling"
+)
+
+
+def ipc_throughput_python() -> Row:
+    """One offer and one handler call a message over shared memory."""
+    with tempfile.TemporaryDirectory() as directory:
+        peer = _zmq_throughput(f"ipc://{directory}/zmq")
+    return Row(
+        name="ipc-throughput-python",
+        unit="msg/s",
+        ours=_headrace_throughput("ipc-throughput-python", IPC, "messages"),
+        peer_name="pyzmq PUSH/PULL over ipc",
+        peer=peer,
+        target=">= 4 x",
+        configuration=f"{IPC}, one offer and one handler call a message, {PYTHON_CONFIGURATION}",
+    )
+
+
+def udp_throughput_python() -> Row:
+    """One offer and one handler call a message over UDP."""
+    return Row(
+        name="udp-throughput-python",
+        unit="msg/s",
+        ours=_headrace_throughput("udp-throughput-python", UDP, "messages"),
+        peer_name="pyzmq PUSH/PULL over tcp",
+        peer=_zmq_throughput("tcp://127.0.0.1:24985"),
+        target=">= 2 x",
+        configuration=f"{UDP}, one offer and one handler call a message, {PYTHON_CONFIGURATION}",
+    )
+
+
+def _batch_row(medium: str, channel: str) -> Row:
+    return Row(
+        name=f"{medium}-throughput-python-batch",
+        unit="msg/s",
+        ours=_headrace_throughput(f"{medium}-throughput-python-batch", channel, "batches"),
+        peer_name="one offer and one handler call a message",
+        peer=_headrace_throughput(f"{medium}-throughput-python", channel, "messages"),
+        target=">= 5 x",
+        configuration=f"{channel}, offer_batch of a 2-D numpy array and poll_batch, {PYTHON_CONFIGURATION}",
+    )
+
+
+def ipc_throughput_python_batch() -> Row:
+    """numpy batches over shared memory."""
+    return _batch_row("ipc", IPC)
+
+
+def udp_throughput_python_batch() -> Row:
+    """numpy batches over UDP."""
+    return _batch_row("udp", UDP)
+
+
+def _percentiles(durations_ns: np.ndarray) -> dict[str, float | str]:
+    return {f"p{point:g} us": float(np.percentile(durations_ns, point)) / 1e3 for point in (50, 90, 99, 99.9)}
+
+
+def _rtt_row(
+    name: str,
+    ours: list[np.ndarray],
+    peer_name: str,
+    peer: list[np.ndarray],
+    target: str,
+    configuration: str,
+) -> Row:
+    """Compares medians; the notes carry both sides' percentiles over all runs."""
+    notes: dict[str, float | str] = {f"ours {key}": value for key, value in _percentiles(np.concatenate(ours)).items()}
+    notes |= {f"peer {key}": value for key, value in _percentiles(np.concatenate(peer)).items()}
+    return Row(
+        name=name,
+        unit="us (p50)",
+        ours=Measurement(observations=[float(np.median(run)) / 1e3 for run in ours]),
+        peer_name=peer_name,
+        peer=Measurement(observations=[float(np.median(run)) / 1e3 for run in peer]),
+        target=target,
+        configuration=configuration,
+        higher_is_better=False,
+        notes=notes,
+    )
+
+
+def _samples(lines: Iterable[str]) -> np.ndarray:
+    return np.array([int(line) for line in lines], dtype=np.int64)
+
+
+def _thrice(measure: Callable[[], np.ndarray]) -> list[np.ndarray]:
+    return [measure() for _ in range(3)]
+
+
+def _headrace_python_rtt() -> np.ndarray:
+    with (
+        headrace_driver("rtt", "SHARED") as directory,
+        background(python_peer("headrace_peer.py", "pong", directory, IPC), ready="READY"),
+    ):
+        return _samples(output(python_peer("headrace_peer.py", "ping", directory, IPC, RTT_SAMPLES)))
+
+
+def ipc_rtt_python() -> Row:
+    """Round trip between two spinning Python processes."""
+
+    def peer() -> np.ndarray:
+        with tempfile.TemporaryDirectory() as directory:
+            address = f"ipc://{directory}/zmq"
+            with background(python_peer("zmq_peer.py", "pong", address)):
+                return _samples(output(python_peer("zmq_peer.py", "ping", address, RTT_SAMPLES // 10)))
+
+    return _rtt_row(
+        "ipc-rtt-python",
+        _thrice(_headrace_python_rtt),
+        "pyzmq PAIR over ipc",
+        _thrice(peer),
+        "p50 <= 3 us; >= 10 x",
+        f"{IPC}, {MESSAGE_LENGTH} byte messages, two spinning Python processes, driver process beside in SHARED mode",
+    )
+
+
+def udp_rtt_native() -> Row:
+    """UDP round trip with the driver invoked from the client's thread on each side."""
+
+    def ours() -> np.ndarray:
+        ping_dir, pong_dir = fresh_directory("ping"), fresh_directory("pong")
+        with background(native("pong", pong_dir, UDP, UDP_BACK), ready="READY"):
+            return _samples(output(native("ping", ping_dir, UDP, UDP_BACK, RTT_SAMPLES)))
+
+    def echo() -> np.ndarray:
+        address = "127.0.0.1:24983"
+        with background(native("echo-pong", address), ready="READY"):
+            return _samples(output(native("echo-ping", address, RTT_SAMPLES)))
+
+    return _rtt_row(
+        "udp-rtt-native",
+        _thrice(ours),
+        "raw UDP echo",
+        _thrice(echo),
+        "p50 <= 2 x the echo (ratio >= 0.5)",
+        f"{UDP} and back, 32 byte messages, one busy thread a side that invokes its own driver",
+    )
+
+
+def grpc_rtt_python() -> Row:
+    """Unary echo with grpcio against our round trip."""
+
+    def peer() -> np.ndarray:
+        address = "127.0.0.1:24984"
+        with background(python_peer("grpc_peer.py", "server", address), ready="READY"):
+            return _samples(output(python_peer("grpc_peer.py", "client", address, RTT_SAMPLES // 10)))
+
+    return _rtt_row(
+        "grpc-rtt-python",
+        _thrice(_headrace_python_rtt),
+        "grpcio unary echo",
+        _thrice(peer),
+        ">= 10 x",
+        f"ours {IPC} between spinning processes; grpcio over loopback; {MESSAGE_LENGTH} byte messages",
+    )
+
+
+def driver_start() -> Row:
+    """From `MediaDriver()` to the first message received in the same process."""
+    runs = [output(python_peer("headrace_peer.py", "start"))[-1].split() for _ in range(7)]
+    return Row(
+        name="driver-start",
+        unit="ms",
+        ours=Measurement(observations=[int(elapsed_ns) / 1e6 for elapsed_ns, _ in runs]),
+        peer_name="none",
+        peer=None,
+        target="< 300 ms",
+        configuration=f"embedded MediaDriver with default settings, {IPC}, {platform.python_implementation()}",
+        higher_is_better=False,
+        notes={"resident memory after the first message, MiB": max(int(kib) for _, kib in runs) / 1024},
+    )
+
+
+ROWS: dict[str, Callable[[], Row]] = {
+    row.__name__.replace("_", "-"): row
+    for row in (
+        ipc_throughput_native,
+        udp_throughput_native,
+        udp_throughput_mixed,
+        ipc_throughput_python,
+        udp_throughput_python,
+        ipc_throughput_python_batch,
+        udp_throughput_python_batch,
+        ipc_rtt_python,
+        udp_rtt_native,
+        grpc_rtt_python,
+        driver_start,
+    )
+}

@@ -1,0 +1,139 @@
+import io.aeron.Aeron;
+import io.aeron.FragmentAssembler;
+import io.aeron.Publication;
+import io.aeron.Subscription;
+import io.aeron.logbuffer.FragmentHandler;
+import org.agrona.concurrent.BackoffIdleStrategy;
+import org.agrona.concurrent.IdleStrategy;
+import org.agrona.concurrent.UnsafeBuffer;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * The Java side of the interoperability tests: publishes or checks messages whose every byte follows from a
+ * seed and an index, so that either side can be ours. `peer.py` has the same rule.
+ *
+ * Message `index` of `seed`: i64 index, i64 seed, then bytes `(mix + position) & 0xff`, little-endian.
+ */
+public final class Peer
+{
+    private static final long DEADLINE_NS = TimeUnit.SECONDS.toNanos(120);
+
+    public static void main(final String[] args) throws Exception
+    {
+        final String dir = args[1];
+        final String channel = args[2];
+        final int streamId = Integer.parseInt(args[3]);
+        final long count = Long.parseLong(args[4]);
+        final Aeron.Context context = new Aeron.Context().aeronDirectoryName(dir);
+        try (Aeron aeron = Aeron.connect(context))
+        {
+            switch (args[0])
+            {
+                case "publish" -> publish(
+                    aeron.addPublication(channel, streamId),
+                    count,
+                    Integer.parseInt(args[5]),
+                    Integer.parseInt(args[6]),
+                    Long.parseLong(args[7]));
+                case "subscribe" -> subscribe(aeron.addSubscription(channel, streamId), count);
+                default -> throw new IllegalArgumentException("unknown role " + args[0]);
+            }
+        }
+    }
+
+    private static void publish(
+        final Publication publication, final long count, final int minLength, final int maxLength, final long seed)
+        throws Exception
+    {
+        final UnsafeBuffer buffer = new UnsafeBuffer(new byte[maxLength]);
+        final IdleStrategy idle = new BackoffIdleStrategy();
+        final long deadline = System.nanoTime() + DEADLINE_NS;
+        System.out.println("READY");
+        for (long index = 0; index < count; index++)
+        {
+            final int length = fill(buffer, seed, index, minLength, maxLength);
+            long result;
+            while ((result = publication.offer(buffer, 0, length)) < 0)
+            {
+                if (result == Publication.CLOSED || result == Publication.MAX_POSITION_EXCEEDED)
+                {
+                    throw new IllegalStateException("offer returned " + result);
+                }
+                if (System.nanoTime() > deadline)
+                {
+                    throw new IllegalStateException("offer " + index + " still returns " + result);
+                }
+                idle.idle();
+            }
+            idle.reset();
+        }
+        // The publisher stays until the last subscriber has left, so that lost messages can be repaired.
+        while (publication.isConnected() && System.nanoTime() < deadline)
+        {
+            Thread.sleep(10);
+        }
+        System.out.println("DONE " + count);
+    }
+
+    private static void subscribe(final Subscription subscription, final long count)
+    {
+        final Map<Long, Long> nextIndexBySeed = new HashMap<>();
+        final long[] received = new long[1];
+        final FragmentHandler handler = (buffer, offset, length, header) ->
+        {
+            final long index = buffer.getLong(offset);
+            final long seed = buffer.getLong(offset + 8);
+            final long expected = nextIndexBySeed.getOrDefault(seed, 0L);
+            if (index != expected)
+            {
+                throw new IllegalStateException("expected message " + expected + " of " + seed + ", got " + index);
+            }
+            final long mix = mix(seed, index);
+            for (int i = 16; i < length; i++)
+            {
+                if (buffer.getByte(offset + i) != (byte)(mix + i))
+                {
+                    throw new IllegalStateException("message " + index + " differs at byte " + i);
+                }
+            }
+            nextIndexBySeed.put(seed, index + 1);
+            received[0]++;
+        };
+        final FragmentAssembler assembler = new FragmentAssembler(handler);
+        final IdleStrategy idle = new BackoffIdleStrategy();
+        final long deadline = System.nanoTime() + DEADLINE_NS;
+        System.out.println("READY");
+        while (received[0] < count)
+        {
+            idle.idle(subscription.poll(assembler, 64));
+            if (System.nanoTime() > deadline)
+            {
+                throw new IllegalStateException("received " + received[0] + " of " + count);
+            }
+        }
+        System.out.println("DONE " + received[0]);
+    }
+
+    private static int fill(
+        final UnsafeBuffer buffer, final long seed, final long index, final int minLength, final int maxLength)
+    {
+        final long mix = mix(seed, index);
+        final int length = minLength + (int)((mix >>> 33) % (maxLength - minLength + 1));
+        buffer.putLong(0, index);
+        buffer.putLong(8, seed);
+        for (int i = 16; i < length; i++)
+        {
+            buffer.putByte(i, (byte)(mix + i));
+        }
+        return length;
+    }
+
+    private static long mix(final long seed, final long index)
+    {
+        final long product = (seed * 1_000_003L + index) * 0x9E3779B97F4A7C15L;
+        return product ^ (product >>> 29);
+    }
+}
