@@ -1,0 +1,46 @@
+"""Looking at a driver from outside: counters, errors, losses, streams.
+
+Everything here maps a driver's files read-only and needs no running driver, so it works on any directory of this
+file version: a live one, one left by a crash, one copied from another machine, ours or an Aeron driver's.
+
+>>> from headrace.tools import CncFile, default_directory
+>>> with CncFile.open(default_directory()) as cnc:  # doctest: +SKIP
+...     print({record.label: record.value for record in cnc.counters})
+"""
+
+from __future__ import annotations
+
+from headrace.tools._faults import DriverFileMissingError, DriverNotReadyError, FileFormatError
+from headrace.tools.cnc import CncFile, CncHeader
+from headrace.tools.counter_types import CounterType, Group, StreamKey, channel_of, counter_type, stream_key
+from headrace.tools.counters import CounterRecord, CountersReader
+from headrace.tools.directory import default_directory
+from headrace.tools.error_log import ErrorEntry, read_error_log
+from headrace.tools.filters import CounterFilter
+from headrace.tools.loss_report import LossEntry, read_loss_report
+from headrace.tools.streams import Reader, StreamState, group_streams
+
+__all__ = [
+    "CncFile",
+    "CncHeader",
+    "CounterFilter",
+    "CounterRecord",
+    "CounterType",
+    "CountersReader",
+    "DriverFileMissingError",
+    "DriverNotReadyError",
+    "ErrorEntry",
+    "FileFormatError",
+    "Group",
+    "LossEntry",
+    "Reader",
+    "StreamKey",
+    "StreamState",
+    "channel_of",
+    "counter_type",
+    "default_directory",
+    "group_streams",
+    "read_error_log",
+    "read_loss_report",
+    "stream_key",
+]

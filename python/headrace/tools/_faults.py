@@ -1,0 +1,35 @@
+"""What a reader says when a file is missing or is not what it claims to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class FileFormatError(ValueError):
+    """A file breaks a rule of its format. Nothing of it was used.
+
+    The text names the file, the value found and the rule it breaks, so that a reader of the message needs nothing
+    else to act on it.
+    """
+
+    def __init__(self, path: Path, found: str, rule: str) -> None:
+        super().__init__(f"{path}: {found}; {rule}")
+        self.path = path
+        self.found = found
+        self.rule = rule
+
+
+class DriverFileMissingError(FileNotFoundError):
+    """There is no such file: no driver has used this directory, or it removed it when it stopped."""
+
+    def __init__(self, path: Path, advice: str) -> None:
+        super().__init__(f"{path} does not exist; {advice}")
+        self.path = path
+
+
+class DriverNotReadyError(TimeoutError):
+    """The file is there, but its driver has not finished writing it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} has version=0; its driver is still starting, or died while it was")
+        self.path = path

@@ -1,0 +1,42 @@
+"""The distinct error log: one record for each different error, counting how often it was seen.
+
+```text
+  0        4       8                  16                  24
+  | length | count | last, epoch ms   | first, epoch ms   | text, padded to 8
+```
+
+The driver stores the length last; a length that is not positive ends the log.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_RECORD = struct.Struct("<iiqq")
+RECORD_ALIGNMENT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorEntry:
+    """One kind of error. Times are epoch milliseconds."""
+
+    observation_count: int
+    first_observation_ms: int
+    last_observation_ms: int
+    text: str
+
+
+def read_error_log(log: memoryview | bytes, *, since_ms: int = 0) -> Iterator[ErrorEntry]:
+    """The entries last observed at or after `since_ms`, oldest record first."""
+    offset = 0
+    while offset + _RECORD.size <= len(log):
+        length, count, last_ms, first_ms = _RECORD.unpack_from(log, offset)
+        if length < _RECORD.size:
+            return
+        end = min(offset + length, len(log))
+        if last_ms >= since_ms:
+            text = bytes(log[offset + _RECORD.size : end]).decode("utf-8", errors="replace")
+            yield ErrorEntry(count, first_ms, last_ms, text)
+        offset += -(-length // RECORD_ALIGNMENT) * RECORD_ALIGNMENT

@@ -1,0 +1,75 @@
+"""The loss report: one entry for each image that ever missed bytes.
+
+```text
+  0              8            16             24            32           36          40
+  | observations | bytes lost | first, ms    | last, ms    | session id | stream id | channel, source
+```
+
+Texts carry a 32-bit length; the source starts at the next multiple of 4. Entries start at multiples of 64. The
+driver stores the observation count last; one that is not positive ends the report.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.tools._faults import DriverFileMissingError, FileFormatError
+from headrace.tools.directory import LOSS_REPORT_FILE
+
+_ENTRY = struct.Struct("<qqqqii")
+_LENGTH = struct.Struct("<i")
+ENTRY_ALIGNMENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LossEntry:
+    """What one image lost, before retransmission repaired it. Times are epoch milliseconds."""
+
+    observation_count: int
+    total_bytes_lost: int
+    first_observation_ms: int
+    last_observation_ms: int
+    session_id: int
+    stream_id: int
+    channel: str
+    source: str
+
+
+def read_loss_report(path: Path) -> list[LossEntry]:
+    """The entries of a report; `path` is the file or the driver's directory.
+
+    Raises:
+        DriverFileMissingError: there is no report.
+        FileFormatError: an entry's texts do not fit in the file.
+    """
+    if path.is_dir():
+        path = path / LOSS_REPORT_FILE
+    try:
+        report = path.read_bytes()
+    except FileNotFoundError:
+        raise DriverFileMissingError(path, "no driver has used this directory, or it was removed") from None
+    return list(_entries(path, report))
+
+
+def _entries(path: Path, report: bytes) -> Iterator[LossEntry]:
+    offset = 0
+    while offset + _ENTRY.size <= len(report):
+        count, total, first_ms, last_ms, session_id, stream_id = _ENTRY.unpack_from(report, offset)
+        if count <= 0:
+            return
+        channel, end = _text(path, report, offset + _ENTRY.size)
+        source, end = _text(path, report, -(-end // 4) * 4)
+        yield LossEntry(count, total, first_ms, last_ms, session_id, stream_id, channel, source)
+        offset = -(-end // ENTRY_ALIGNMENT) * ENTRY_ALIGNMENT
+
+
+def _text(path: Path, report: bytes, offset: int) -> tuple[str, int]:
+    start = offset + _LENGTH.size
+    length = _LENGTH.unpack_from(report, offset)[0] if start <= len(report) else -1
+    if length < 0 or start + length > len(report):
+        rule = f"a text must end within the file's {len(report)} bytes"
+        raise FileFormatError(path, f"text length={length} at offset {offset}", rule)
+    return report[start : start + length].decode("utf-8", errors="replace"), start + length

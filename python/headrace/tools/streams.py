@@ -1,0 +1,102 @@
+"""Streams as one driver sees them: who is where, how much room is left, who lags behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from headrace.tools import counter_types as types
+from headrace.tools.counters import CounterRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A subscription on a stream and how far it has read."""
+
+    registration_id: int
+    position: int
+
+
+@dataclass(slots=True)
+class StreamState:
+    """One stream. Positions are bytes from its beginning; `None` where this driver has no such party."""
+
+    session_id: int
+    stream_id: int
+    channel: str
+    publisher_position: int | None = None
+    publisher_limit: int | None = None
+    sender_position: int | None = None
+    sender_limit: int | None = None
+    receiver_position: int | None = None
+    receiver_high_water_mark: int | None = None
+    back_pressure_count: int | None = None
+    naks_received: int | None = None
+    naks_sent: int | None = None
+    readers: list[Reader] = field(default_factory=list)
+    counters: list[CounterRecord] = field(default_factory=list)
+
+    @property
+    def room(self) -> int | None:
+        """Bytes the publisher may still write before it is pressed back."""
+        return _difference(self.publisher_limit, self.publisher_position)
+
+    @property
+    def unsent(self) -> int | None:
+        """Bytes written that the sender has not sent."""
+        return _difference(self.publisher_position, self.sender_position)
+
+    @property
+    def sender_window(self) -> int | None:
+        """Bytes the receivers still allow the sender to send."""
+        return _difference(self.sender_limit, self.sender_position)
+
+    @property
+    def missing(self) -> int | None:
+        """Bytes between the first gap and the furthest byte received."""
+        return _difference(self.receiver_high_water_mark, self.receiver_position)
+
+    def backlog(self, reader: Reader) -> int | None:
+        """Bytes that have arrived here and that this reader has not read."""
+        arrived = [self.receiver_high_water_mark, self.sender_position, self.publisher_position]
+        furthest = next((position for position in arrived if position is not None), None)
+        return _difference(furthest, reader.position)
+
+
+_POSITION_FIELDS = {
+    types.PUBLISHER_POSITION: "publisher_position",
+    types.PUBLISHER_LIMIT: "publisher_limit",
+    types.SENDER_POSITION: "sender_position",
+    types.SENDER_LIMIT: "sender_limit",
+    types.RECEIVER_POSITION: "receiver_position",
+    types.RECEIVER_HIGH_WATER_MARK: "receiver_high_water_mark",
+    types.SENDER_BACK_PRESSURE: "back_pressure_count",
+    types.NAKS_RECEIVED: "naks_received",
+    types.NAKS_SENT: "naks_sent",
+}
+
+
+def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
+    """The streams that the counters speak of, by channel, stream and session."""
+    streams: dict[tuple[str, int, int], StreamState] = {}
+    for record in records:
+        key = types.stream_key(record)
+        if key is None:
+            continue
+        identity = (key.channel, key.stream_id, key.session_id)
+        stream = streams.get(identity)
+        if stream is None:
+            stream = streams[identity] = StreamState(key.session_id, key.stream_id, key.channel)
+        stream.counters.append(record)
+        if record.type_id == types.SUBSCRIBER_POSITION:
+            stream.readers.append(Reader(record.registration_id, record.value))
+        elif record.type_id in _POSITION_FIELDS:
+            setattr(stream, _POSITION_FIELDS[record.type_id], record.value)
+    return [streams[identity] for identity in sorted(streams)]
+
+
+def _difference(ahead: int | None, behind: int | None) -> int | None:
+    # The counters are read one after another while the stream moves, so a difference may dip below zero.
+    if ahead is None or behind is None:
+        return None
+    return max(0, ahead - behind)

@@ -1,0 +1,242 @@
+"""The readers of counters, errors and losses: right on good files, clear on bad ones."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fake_cnc import ERRORS, RING, VALUES, FakeCnc, a_busy_driver, loss_entry
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.tools import (
+    CncFile,
+    CounterFilter,
+    DriverFileMissingError,
+    DriverNotReadyError,
+    FileFormatError,
+    channel_of,
+    group_streams,
+    read_error_log,
+    read_loss_report,
+    stream_key,
+)
+from headrace.tools.counter_types import Reading, reading_of, type_id_of
+from headrace.tools.counters import CountersReader
+
+
+def test_counters_are_read_in_order_and_freed_ones_are_left_out(driver_directory: Path) -> None:
+    with CncFile.open(driver_directory) as cnc:
+        records = list(cnc.counters)
+    assert [record.counter_id for record in records] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12]
+    assert (records[0].label, records[0].value) == ("Bytes sent", 5_000_000)
+    assert records[3].registration_id == 31
+
+
+def test_the_header_says_whose_file_it_is(driver_directory: Path) -> None:
+    with CncFile.open(driver_directory) as cnc:
+        assert (cnc.header.pid, cnc.header.version_text, cnc.header.page_size) == (4242, "0.2.0", 4096)
+        assert cnc.heartbeat_age_ms(now_ms=1_700_000_000_250) == 250
+
+
+def test_a_driver_that_stopped_has_no_heartbeat_age(tmp_path: Path) -> None:
+    FakeCnc(heartbeat_ms=-1).write(tmp_path)
+    with CncFile.open(tmp_path) as cnc:
+        assert cnc.heartbeat_age_ms() is None
+
+
+def test_values_are_live_and_records_are_snapshots(tmp_path: Path) -> None:
+    path = a_busy_driver().write(tmp_path)
+    with CncFile.open(tmp_path) as cnc:
+        before = cnc.counters.record(0)
+        offset = 128 + cnc.header.to_driver_length + cnc.header.to_clients_length
+        with path.open("r+b") as file:
+            file.seek(offset + cnc.header.counters_metadata_length)
+            file.write(struct.pack("<q", 77))
+        assert cnc.counters.value(0) == 77
+        assert before is not None
+        assert before.value == 5_000_000
+
+
+def test_closing_twice_is_allowed_and_a_replaced_file_is_noticed(tmp_path: Path) -> None:
+    path = a_busy_driver().write(tmp_path)
+    cnc = CncFile.open(tmp_path)
+    assert not cnc.is_replaced()
+    path.rename(tmp_path / "old")
+    assert cnc.is_replaced()
+    a_busy_driver().write(tmp_path)
+    assert cnc.is_replaced()
+    cnc.close()
+    cnc.close()
+
+
+def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DriverFileMissingError, match="headrace driver"):
+        CncFile.open(tmp_path)
+
+
+def test_a_file_being_written_is_not_read(tmp_path: Path) -> None:
+    FakeCnc(version=0).write(tmp_path)
+    with pytest.raises(DriverNotReadyError, match="version=0"):
+        CncFile.open(tmp_path)
+
+
+def _set_length(index: int, value: int) -> Callable[[FakeCnc], None]:
+    def apply(cnc: FakeCnc) -> None:
+        cnc.lengths[index] = value
+
+    return apply
+
+
+def _set_version(cnc: FakeCnc) -> None:
+    cnc.version = 0x010000
+
+
+def _set_page_size(cnc: FakeCnc) -> None:
+    cnc.page_size = 4097
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        (_set_version, "version=1.0.0"),
+        (_set_length(0, RING + 8), "to-driver length=1800"),
+        (_set_length(0, -1), "to-driver length=-1"),
+        (_set_length(1, 0), "to-clients length=0"),
+        (_set_length(2, VALUES), f"counter metadata length={VALUES}"),
+        (_set_length(3, 100), "counter values length=100"),
+        (_set_length(4, 1 << 30), "its header describes"),
+        (_set_length(4, -8), "error log length=-8"),
+        (_set_page_size, "page size=4097"),
+    ],
+)
+def test_a_damaged_header_is_refused_by_file_value_and_rule(
+    tmp_path: Path, damage: Callable[[FakeCnc], None], found: str
+) -> None:
+    cnc = FakeCnc()
+    damage(cnc)
+    path = cnc.write(tmp_path)
+    with pytest.raises(FileFormatError, match=re.escape(found)) as refusal:
+        CncFile.open(tmp_path)
+    assert str(path) in str(refusal.value)
+
+
+def test_a_short_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cnc.dat").write_bytes(b"\0" * 100)
+    with pytest.raises(FileFormatError, match="length=100"):
+        CncFile.open(tmp_path)
+
+
+@given(noise=st.binary(min_size=0, max_size=600), at=st.integers(0, 200))
+def test_whatever_the_header_says_only_the_declared_errors_escape(
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, at: int
+) -> None:
+    whole = bytearray(a_busy_driver().to_bytes())
+    whole[at : at + len(noise)] = noise
+    path = tmp_path_factory.getbasetemp() / "noise.dat"
+    path.write_bytes(whole)
+    try:
+        with CncFile.open(path) as cnc:
+            list(cnc.counters)
+            list(read_error_log(cnc.error_log))
+    except (FileFormatError, DriverNotReadyError):
+        pass
+
+
+@given(noise=st.binary(min_size=512, max_size=512))
+def test_any_metadata_record_can_be_read(noise: bytes) -> None:
+    metadata = bytearray(noise + bytes(512))
+    struct.pack_into("<i", metadata, 0, 1)
+    reader = CountersReader(memoryview(metadata), memoryview(bytearray(256)))
+    (record,) = list(reader)
+    assert len(record.label) <= 380
+    stream_key(record)
+    channel_of(record)
+    reader.release()
+
+
+def test_a_channel_longer_than_its_key_comes_from_the_label() -> None:
+    cnc = FakeCnc()
+    channel = "aeron:udp?endpoint=localhost:20121|alias=" + "x" * 100
+    cnc.stream_counter(0, 4, "sub-pos", 5, registration_id=1, session_id=2, stream_id=3, channel=channel, suffix=" @9")
+    reader = CountersReader(memoryview(cnc.metadata), memoryview(cnc.values))
+    key = stream_key(next(iter(reader)))
+    assert key is not None
+    assert (key.channel, key.session_id, key.stream_id) == (channel, 2, 3)
+    reader.release()
+
+
+def test_streams_gather_their_counters(driver_directory: Path) -> None:
+    with CncFile.open(driver_directory) as cnc:
+        (stream,) = group_streams(cnc.counters)
+    assert (stream.session_id, stream.stream_id) == (-7, 1001)
+    assert (stream.room, stream.unsent, stream.sender_window, stream.missing) == (64_000, 40, 56_576, 960)
+    assert [(reader.registration_id, stream.backlog(reader)) for reader in stream.readers] == [(32, 1024), (40, 8896)]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "ids"),
+    [
+        ({"type_ids": frozenset({4})}, [8, 10]),
+        ({"stream_ids": frozenset({1001})}, [2, 3, 4, 5, 6, 7, 8, 10]),
+        ({"stream_ids": frozenset({1})}, []),
+        ({"session_ids": frozenset({-7}), "type_ids": frozenset({1, 2})}, [3, 4]),
+        ({"channel": re.compile("20121")}, [2, 3, 4, 5, 6, 7, 8, 10, 11]),
+        ({"label": re.compile("(?i)bytes")}, [0]),
+        ({}, [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12]),
+    ],
+)
+def test_filters(driver_directory: Path, conditions: dict[str, object], ids: list[int]) -> None:
+    with CncFile.open(driver_directory) as cnc:
+        chosen = CounterFilter(**conditions).apply(cnc.counters)  # type: ignore[arg-type]
+    assert [record.counter_id for record in chosen] == ids
+
+
+def test_types_go_by_name_or_number() -> None:
+    assert (type_id_of("sub-pos"), type_id_of("4"), type_id_of("1007")) == (4, 4, 1007)
+    with pytest.raises(ValueError, match="pub-lmt"):
+        type_id_of("subpos")
+
+
+def test_readings_follow_the_type(driver_directory: Path) -> None:
+    with CncFile.open(driver_directory) as cnc:
+        readings = {record.counter_id: reading_of(record) for record in cnc.counters}
+    assert readings[0] is Reading.BYTES
+    assert readings[1] is Reading.COUNT
+    assert readings[11] is Reading.CHANNEL_STATUS
+    assert readings[12] is Reading.EPOCH_MS
+
+
+def test_errors_are_read_and_old_ones_can_be_left_out(driver_directory: Path) -> None:
+    with CncFile.open(driver_directory) as cnc:
+        (entry,) = read_error_log(cnc.error_log)
+        recent = list(read_error_log(cnc.error_log, since_ms=1_699_000_100_001))
+    assert (entry.observation_count, entry.text.splitlines()[0]) == (3, "(-1) io.aeron.Something: it broke")
+    assert recent == []
+
+
+@given(st.binary(max_size=ERRORS))
+def test_any_bytes_can_be_read_as_an_error_log(noise: bytes) -> None:
+    assert len(list(read_error_log(noise))) <= len(noise) // 24
+
+
+def test_losses_are_read_past_padding(driver_directory: Path) -> None:
+    first, second = read_loss_report(driver_directory)
+    assert (first.channel, first.source, first.total_bytes_lost) == ("aeron:udp?endpoint=a:1", "10.0.0.1:9", 1408)
+    assert (second.channel, second.source, second.session_id) == ("aeron:udp?endpoint=b:22", "10.0.0.2:90", 9)
+
+
+def test_a_loss_entry_that_leaves_the_file_is_refused(tmp_path: Path) -> None:
+    entry = bytearray(loss_entry(1, 2, 3, 4, 5, 6, "aeron:udp?endpoint=a:1", "b"))
+    struct.pack_into("<i", entry, 40, 1 << 30)
+    (tmp_path / "loss-report.dat").write_bytes(entry)
+    with pytest.raises(FileFormatError, match=f"text length={1 << 30} at offset 40"):
+        read_loss_report(tmp_path)
+
+
+def test_a_missing_loss_report_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DriverFileMissingError, match=r"loss-report\.dat does not exist"):
+        read_loss_report(tmp_path)
