@@ -1,1 +1,14 @@
-//! Placeholder until the first module lands.
+//! The protocol's rules without input or output: what the bytes mean and what follows from them.
+//!
+//! Nothing here opens a socket, reads a clock or starts a thread. Times are nanoseconds given by the caller,
+//! randomness is a generator given by the caller, and input from a peer is refused with a typed error.
+
+#![forbid(unsafe_code)]
+
+mod bytes;
+pub mod command;
+pub mod error_code;
+pub mod event;
+pub mod frame;
+
+pub use error_code::ErrorCode;

@@ -1,0 +1,86 @@
+//! Little-endian fields at fixed offsets, and the text form that commands and events share.
+
+use std::borrow::Cow;
+
+/// Reads a field of a slice whose length the caller has checked; out of range is a bug here and panics.
+#[inline]
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+    let mut field = [0; N];
+    field.copy_from_slice(&bytes[offset..offset + N]);
+    field
+}
+
+#[inline]
+pub(crate) fn i32_at(bytes: &[u8], offset: usize) -> i32 {
+    i32::from_le_bytes(array_at(bytes, offset))
+}
+
+#[inline]
+pub(crate) fn i64_at(bytes: &[u8], offset: usize) -> i64 {
+    i64::from_le_bytes(array_at(bytes, offset))
+}
+
+#[inline]
+pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> u16 {
+    u16::from_le_bytes(array_at(bytes, offset))
+}
+
+#[inline]
+pub(crate) fn put_i32(bytes: &mut [u8], offset: usize, value: i32) {
+    bytes[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+#[inline]
+pub(crate) fn put_i64(bytes: &mut [u8], offset: usize, value: i64) {
+    bytes[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+#[inline]
+pub(crate) fn put_u16(bytes: &mut [u8], offset: usize, value: u16) {
+    bytes[offset..offset + 2].copy_from_slice(&value.to_le_bytes());
+}
+
+/// A length-prefixed run of bytes, `i32` length first. `None` if it does not lie wholly in `message`.
+pub(crate) fn run_at(message: &[u8], offset: usize) -> Option<&[u8]> {
+    let length = i32::from_le_bytes(*message.get(offset..)?.first_chunk()?);
+    let length = usize::try_from(length).ok()?;
+    message.get(offset + 4..)?.get(..length)
+}
+
+/// Text as received. Peers are expected to send ASCII, and UTF-8 is let through; bytes that are neither are
+/// shown as `?`, which is what the reference makes of every byte above 127.
+pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => bytes
+            .iter()
+            .map(|&byte| if byte.is_ascii() { char::from(byte) } else { '?' })
+            .collect(),
+    }
+}
+
+pub(crate) fn push_i32(message: &mut Vec<u8>, value: i32) {
+    message.extend_from_slice(&value.to_le_bytes());
+}
+
+pub(crate) fn push_i64(message: &mut Vec<u8>, value: i64) {
+    message.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Appends `bytes` after their `i32` length.
+pub(crate) fn push_run(message: &mut Vec<u8>, bytes: &[u8]) {
+    message.extend_from_slice(&(bytes.len() as i32).to_le_bytes());
+    message.extend_from_slice(bytes);
+}
+
+/// Appends zeros up to a multiple of 4 from the start of the message.
+pub(crate) fn pad_to_4(message: &mut Vec<u8>) {
+    message.resize(message.len().next_multiple_of(4), 0);
+}
+
+/// Appends zeros until the message is at least `length` long.
+pub(crate) fn pad_to_length(message: &mut Vec<u8>, length: usize) {
+    if message.len() < length {
+        message.resize(length, 0);
+    }
+}
