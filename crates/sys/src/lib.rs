@@ -6,8 +6,10 @@
 pub mod affinity;
 pub mod clock;
 pub mod disk;
+pub mod fork;
 pub mod idle;
 pub mod mapped_file;
+pub mod native_handler;
 pub mod net;
 pub mod process;
 pub mod region;

@@ -1,0 +1,127 @@
+"""The exceptions of Headrace.
+
+HeadraceError
+├── ConfigError (also ValueError)           a setting or argument is wrong; nothing was started
+├── DriverError                             the media driver could not start or stopped on a fault
+│   └── ActiveDriverError                   another driver is running on the directory
+├── DriverTimeoutError (also TimeoutError)  no driver there, or it did not answer in time
+├── RegistrationError                       the driver refused; has .code, .code_name and .correlation_id
+├── ClientError                             this client ended, or cannot do what was asked
+│   ├── ClosedError                         the object, or the client that owns it, is closed
+│   ├── ReentrantError                      called from a handler that may not call it, or polled twice at once
+│   └── ForkError                           the object was made before os.fork() and is used in the child
+└── PublicationError                        only from blocking helpers; has .result
+    ├── PublicationTimeoutError (also TimeoutError)
+    ├── PublicationClosedError
+    └── MaxPositionExceededError
+
+``offer()`` and ``try_claim()`` raise none of the last group: what became of an offer is a value there
+(:class:`headrace.OfferResult`).
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ActiveDriverError",
+    "ClientError",
+    "ClosedError",
+    "ConfigError",
+    "DriverError",
+    "DriverTimeoutError",
+    "ForkError",
+    "HeadraceError",
+    "MaxPositionExceededError",
+    "PublicationClosedError",
+    "PublicationError",
+    "PublicationTimeoutError",
+    "ReentrantError",
+    "RegistrationError",
+]
+
+
+class HeadraceError(Exception):
+    """Base of every exception Headrace raises on purpose."""
+
+
+class ConfigError(HeadraceError, ValueError):
+    """A setting, channel or argument is wrong. Nothing was started and nothing is left behind.
+
+    Attributes:
+        setting: Name of the setting or argument, empty when several are at odds.
+        value: What was given, as text.
+        rule: What is allowed.
+    """
+
+    def __init__(self, message: str, setting: str = "", value: str = "", rule: str = "") -> None:
+        super().__init__(message)
+        self.setting = setting
+        self.value = value
+        self.rule = rule
+
+
+class DriverError(HeadraceError):
+    """The media driver could not start, or stopped because of a fault."""
+
+
+class ActiveDriverError(DriverError):
+    """Another media driver is running on the directory."""
+
+
+class DriverTimeoutError(HeadraceError, TimeoutError):
+    """There is no media driver on the directory, it stopped, or it did not answer in time."""
+
+
+class RegistrationError(HeadraceError):
+    """The driver refused to add a publication, subscription, counter or destination.
+
+    Attributes:
+        code: The protocol's number for the kind of refusal.
+        code_name: The same as a name, for example ``INVALID_CHANNEL``.
+        correlation_id: Identifies the request, also in the driver's error log.
+    """
+
+    def __init__(self, message: str, code: int = 0, code_name: str = "", correlation_id: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+        self.code_name = code_name
+        self.correlation_id = correlation_id
+
+
+class ClientError(HeadraceError):
+    """The client ended, or cannot do what was asked."""
+
+
+class ClosedError(ClientError):
+    """The object, or the client that owns it, is closed."""
+
+
+class ReentrantError(ClientError):
+    """A handler called what it may not call, or two polls of one subscription ran at once."""
+
+
+class ForkError(ClientError, RuntimeError):
+    """The object was made before ``os.fork()`` and used in the child. Connect a new client there."""
+
+
+class PublicationError(HeadraceError):
+    """A blocking helper of a publication gave up.
+
+    Attributes:
+        result: The last :class:`headrace.OfferResult` seen.
+    """
+
+    def __init__(self, message: str, result: object = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class PublicationTimeoutError(PublicationError, TimeoutError):
+    """The message was not accepted in time."""
+
+
+class PublicationClosedError(PublicationError):
+    """The publication is closed."""
+
+
+class MaxPositionExceededError(PublicationError):
+    """The stream is used up: no position is left in 2**31 terms. Add a publication with a new session id."""
