@@ -1,0 +1,29 @@
+"""Tools for testing programs that use Headrace, and Headrace itself.
+
+- `Relay`: a UDP relay between two drivers that loses, reorders, duplicates and delays datagrams from a seed.
+- `NetworkPath`: the same network without sockets or clock, for tests that step it themselves.
+- `Namespaces`: two network namespaces with a cable between them, for loss made by the kernel.
+"""
+
+from __future__ import annotations
+
+from headrace.testing.conditions import PERFECT, Conditions, NetworkPath, PathCounters, path_random
+from headrace.testing.namespaces import Namespace, NamespaceError, Namespaces
+from headrace.testing.relay import Address, Relay
+from headrace.testing.seeds import SEED_VARIABLE, choose_seed, replay_note
+
+__all__ = [
+    "PERFECT",
+    "SEED_VARIABLE",
+    "Address",
+    "Conditions",
+    "Namespace",
+    "NamespaceError",
+    "Namespaces",
+    "NetworkPath",
+    "PathCounters",
+    "Relay",
+    "choose_seed",
+    "path_random",
+    "replay_note",
+]
