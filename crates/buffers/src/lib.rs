@@ -5,9 +5,16 @@
 
 pub mod atomic_buffer;
 pub mod handover;
+pub mod broadcast;
+pub mod cnc;
+pub mod counters;
+pub mod error;
 pub mod memory;
+mod record;
+pub mod ring;
 
 pub use atomic_buffer::AtomicBuffer;
+pub use error::BufferError;
 pub use memory::Memory;
 
 /// Rounds `value` up to a multiple of `alignment`, a power of two.

@@ -40,6 +40,34 @@ pub trait Memory {
     fn get_bytes(&self, offset: usize, into: &mut [u8]);
     /// Copies bytes in. The caller owns the range by protocol until it publishes it.
     fn put_bytes(&self, offset: usize, from: &[u8]);
+    /// Copies bytes out word by word, each word relaxed, so that a concurrent writer can spoil the copy but not
+    /// the program. The words that hold the range must lie inside the memory.
+    fn get_bytes_relaxed(&self, offset: usize, into: &mut [u8]) {
+        let mut done = 0;
+        while done < into.len() {
+            let (word, skip) = (((offset + done) & !3), (offset + done) & 3);
+            let count = (4 - skip).min(into.len() - done);
+            let bytes = self.get_i32(word).to_ne_bytes();
+            into[done..done + count].copy_from_slice(&bytes[skip..skip + count]);
+            done += count;
+        }
+    }
+    /// Copies bytes in word by word, each word relaxed, for ranges that somebody may read meanwhile. The words at
+    /// both ends are read and written back whole, so the caller must be their only writer.
+    fn put_bytes_relaxed(&self, offset: usize, from: &[u8]) {
+        let mut done = 0;
+        while done < from.len() {
+            let (word, skip) = (((offset + done) & !3), (offset + done) & 3);
+            let count = (4 - skip).min(from.len() - done);
+            let mut bytes = [0; 4];
+            if count < 4 {
+                bytes = self.get_i32(word).to_ne_bytes();
+            }
+            bytes[skip..skip + count].copy_from_slice(&from[done..done + count]);
+            self.put_i32(word, i32::from_ne_bytes(bytes));
+            done += count;
+        }
+    }
     /// Sets a range to zero.
     fn zero(&self, offset: usize, length: usize);
 
