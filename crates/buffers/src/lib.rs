@@ -4,11 +4,11 @@
 //! programs and over loom's own atomics in models.
 
 pub mod atomic_buffer;
-pub mod handover;
 pub mod broadcast;
 pub mod cnc;
 pub mod counters;
 pub mod error;
+pub mod handover;
 pub mod memory;
 mod record;
 pub mod ring;
