@@ -1,4 +1,4 @@
-"""Starting and reading the processes that a row measures."""
+"""Starting and reading the processes that a benchmark measures or an interoperability test plays against."""
 
 import os
 import shutil
@@ -15,8 +15,8 @@ READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
 
 
-class RowSkipped(Exception):
-    """The row's peer cannot run here; the text says why."""
+class PeerUnavailable(Exception):
+    """The reference cannot run here; the text says why."""
 
 
 @contextmanager
@@ -103,18 +103,17 @@ class JavaPeer:
         "--add-opens=java.base/java.util.zip=ALL-UNNAMED",
     )
 
-    def __init__(self, classes: Path) -> None:
-        """Fetches the artifacts and compiles the benchmark's Java side into `classes`."""
+    def __init__(self, classes: Path, source: Path) -> None:
+        """Fetches the artifacts and compiles one program that uses them into `classes`."""
         if shutil.which("mvn") is None or shutil.which("javac") is None:
-            raise RowSkipped("the peer needs a JDK and Maven: `mvn` or `javac` is not on the PATH")
+            raise PeerUnavailable("the peer needs a JDK and Maven: `mvn` or `javac` is not on the PATH")
         jars = classes / "jars"
         pom = ROOT / "tests" / "interop" / "java" / "pom.xml"
         fetch = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
         finished = subprocess.run([str(word) for word in fetch], capture_output=True, text=True, check=False)
         if finished.returncode != 0:
-            raise RowSkipped(f"Maven could not fetch the peer: {finished.stdout.strip()[:300]}")
+            raise PeerUnavailable(f"Maven could not fetch the peer: {finished.stdout.strip()[:300]}")
         self.class_path = os.pathsep.join([*(str(jar) for jar in jars.glob("*.jar")), str(classes)])
-        source = ROOT / "benches" / "java" / "Throughput.java"
         subprocess.run(["javac", "-cp", self.class_path, "-d", str(classes), str(source)], check=True)
 
     def command(self, main: str, *args: object, properties: dict[str, str] | None = None) -> list[str]:
@@ -123,13 +122,16 @@ class JavaPeer:
         return ["java", *self.OPTIONS, *defines, "-cp", self.class_path, main, *map(str, args)]
 
     @contextmanager
-    def driver(self, name: str, threading_mode: str) -> Iterator[Path]:
+    def driver(
+        self, name: str, threading_mode: str, properties: dict[str, str] | None = None
+    ) -> Iterator[Path]:
         """The reference's driver in a process of its own."""
         directory = fresh_directory(name)
         properties = {
             "aeron.dir": str(directory),
             "aeron.threading.mode": threading_mode,
             "aeron.dir.delete.on.shutdown": "true",
+            **(properties or {}),
         }
         command = self.command("io.aeron.driver.MediaDriver", properties=properties)
         with background(command, ready=directory / "cnc.dat"):

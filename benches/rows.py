@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from benches.processes import (
+    ROOT,
     JavaPeer,
     background,
     fresh_directory,
@@ -32,7 +33,8 @@ _measured: dict[str, Measurement] = {}
 
 def _java_peer() -> JavaPeer:
     if not _java:
-        _java.append(JavaPeer(Path(tempfile.mkdtemp(prefix="headrace-bench-java-"))))
+        classes = Path(tempfile.mkdtemp(prefix="headrace-bench-java-"))
+        _java.append(JavaPeer(classes, ROOT / "benches" / "java" / "Throughput.java"))
     return _java[0]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benches.processes import RowSkipped
+from benches.processes import PeerUnavailable
 from benches.report import Row, keep, show
 from benches.rows import ROWS
 
@@ -26,7 +26,7 @@ def main() -> int:
         with console.status(f"measuring {name}"):
             try:
                 rows.append(ROWS[name]())
-            except RowSkipped as reason:
+            except PeerUnavailable as reason:
                 skipped[name] = str(reason)
     show(rows, skipped)
     keep(rows, RESULTS)

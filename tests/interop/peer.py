@@ -1,0 +1,61 @@
+"""Our side of the interoperability tests, with the same arguments as `java/Peer.java`.
+
+usage: python -m tests.interop.peer publish DIR CHANNEL STREAM COUNT MIN_LENGTH MAX_LENGTH SEED
+       python -m tests.interop.peer subscribe DIR CHANNEL STREAM COUNT
+"""
+
+import sys
+import time
+
+import headrace
+
+from tests.interop.messages import Checker, message
+
+DEADLINE_S = 120.0
+
+
+def publish(directory: str, channel: str, stream_id: int, count: int, lengths: tuple[int, int], seed: int) -> None:
+    """Offers all messages, then stays until the last subscriber has left."""
+    deadline = time.monotonic() + DEADLINE_S
+    with (
+        headrace.Client.connect(directory=directory) as client,
+        client.add_publication(channel, stream_id) as publication,
+    ):
+        print("READY", flush=True)
+        for index in range(count):
+            publication.offer_blocking(message(seed, index, *lengths), timeout_s=DEADLINE_S)
+        while publication.is_connected and time.monotonic() < deadline:
+            time.sleep(0.01)
+    print("DONE", count, flush=True)
+
+
+def subscribe(directory: str, channel: str, stream_id: int, count: int) -> None:
+    """Checks messages until all have come."""
+    deadline = time.monotonic() + DEADLINE_S
+    checker = Checker()
+    idle = headrace.BackoffIdleStrategy()
+    with (
+        headrace.Client.connect(directory=directory) as client,
+        client.add_subscription(channel, stream_id) as subscription,
+    ):
+        print("READY", flush=True)
+        while checker.count < count:
+            idle.idle(subscription.poll(checker, 64))
+            assert time.monotonic() < deadline, f"received {checker.count} of {count}"
+    print("DONE", checker.count, flush=True)
+
+
+def main() -> None:
+    """Plays the role named on the command line."""
+    match sys.argv[1:]:
+        case ["publish", directory, channel, stream_id, count, min_length, max_length, seed]:
+            lengths = int(min_length), int(max_length)
+            publish(directory, channel, int(stream_id), int(count), lengths, int(seed))
+        case ["subscribe", directory, channel, stream_id, count]:
+            subscribe(directory, channel, int(stream_id), int(count))
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Every pairing of our driver and clients with the reference's unmodified ones."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from headrace.testing import Conditions, Relay
+
+from benches.processes import JavaPeer
+from tests.interop.conftest import Peers, our_driver_process
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
+
+IPC = "aeron:ipc?term-length=64k"
+UDP = "aeron:udp?endpoint=127.0.0.1:24771|term-length=64k"
+SMALL = (16, 200)
+# With 64 KiB terms a message may be 8 KiB, six fragments of the default MTU.
+FRAGMENTED = (16, 8000)
+
+
+@pytest.mark.parametrize("channel", [IPC, UDP], ids=["ipc", "udp"])
+@pytest.mark.parametrize("lengths", [SMALL, FRAGMENTED], ids=["small", "fragmented"])
+def test_java_clients_on_our_driver(our_driver: Path, peers: Peers, channel: str, lengths: tuple[int, int]) -> None:
+    """(a) with enough bytes to rotate 64 KiB terms many times."""
+    peers.run(
+        peers.command("java", "subscribe", our_driver, channel, 7, 5000),
+        peers.command("java", "publish", our_driver, channel, 7, 5000, *lengths, 11),
+    )
+
+
+@pytest.mark.parametrize("channel", [IPC, UDP], ids=["ipc", "udp"])
+@pytest.mark.parametrize("lengths", [SMALL, FRAGMENTED], ids=["small", "fragmented"])
+def test_our_clients_on_the_java_driver(
+    java_driver: Path, peers: Peers, channel: str, lengths: tuple[int, int]
+) -> None:
+    """(b) the same the other way round."""
+    peers.run(
+        peers.command("python", "subscribe", java_driver, channel, 7, 5000),
+        peers.command("python", "publish", java_driver, channel, 7, 5000, *lengths, 12),
+    )
+
+
+@pytest.mark.parametrize("publisher", ["java", "python"])
+@pytest.mark.parametrize("loss", [0.0, 0.05], ids=["lossless", "5-percent-loss"])
+def test_streams_between_the_two_drivers(java: JavaPeer, peers: Peers, publisher: str, loss: float) -> None:
+    """(c) fragmented messages over UDP between drivers, with term rotation, without and with random loss."""
+    subscriber = "python" if publisher == "java" else "java"
+    with ExitStack() as stack:
+        relay = stack.enter_context(Relay(("127.0.0.1", 24772), forward=Conditions(loss=loss), seed=20_261))
+        ours = stack.enter_context(our_driver_process("interop-c-ours"))
+        theirs = stack.enter_context(java.driver("interop-c-java", "SHARED"))
+        directories = {"java": theirs, "python": ours}
+        peers.run(
+            peers.command(
+                subscriber, "subscribe", directories[subscriber], "aeron:udp?endpoint=127.0.0.1:24772", 9, 2000
+            ),
+            peers.command(
+                publisher,
+                "publish",
+                directories[publisher],
+                f"aeron:udp?endpoint={relay.endpoint}|term-length=64k",
+                9,
+                2000,
+                *FRAGMENTED,
+                13,
+            ),
+        )
+        assert (relay.forward.dropped > 0) == (loss > 0), relay.forward
+
+
+@pytest.mark.parametrize("driver", ["ours", "java"])
+def test_both_languages_share_one_publication(
+    request: pytest.FixtureRequest, peers: Peers, driver: str
+) -> None:
+    """(d) two publishers append to one log, two subscribers read it; both pairs are of mixed language."""
+    directory = request.getfixturevalue("our_driver" if driver == "ours" else "java_driver")
+    peers.run(
+        peers.command("java", "subscribe", directory, IPC, 8, 4000),
+        peers.command("python", "subscribe", directory, IPC, 8, 4000),
+        peers.command("java", "publish", directory, IPC, 8, 2000, *FRAGMENTED, 21),
+        peers.command("python", "publish", directory, IPC, 8, 2000, *FRAGMENTED, 22),
+    )

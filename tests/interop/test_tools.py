@@ -1,0 +1,114 @@
+"""(e) The reference's tools and samples against our driver's directory."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import headrace
+import pytest
+from benches.processes import JavaPeer, background
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+
+UDP = "aeron:udp?endpoint=127.0.0.1:24781"
+
+
+def run_tool(java: JavaPeer, name: str, directory: Path, *args: str, **properties: str) -> str:
+    """What a tool or sample printed; it must end by itself with status 0."""
+    settings = {"aeron.dir": str(directory)} | {key.replace("_", "."): value for key, value in properties.items()}
+    command = java.command(f"io.aeron.samples.{name}", *args, properties=settings)
+    finished = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
+
+
+@contextmanager
+def a_stream(directory: Path) -> Iterator[None]:
+    """One message over UDP, and its publication and subscription kept open."""
+    with (
+        headrace.Client.connect(directory=directory) as client,
+        client.add_subscription(UDP, 42) as subscription,
+        client.add_publication(UDP, 42) as publication,
+    ):
+        publication.offer_blocking(b"seen by the tools", timeout_s=10)
+        idle = headrace.BackoffIdleStrategy()
+        while not subscription.poll(lambda payload, header: None, 1):
+            idle.idle()
+        yield
+
+
+def test_aeron_stat_shows_our_counters(java: JavaPeer, our_driver: Path) -> None:
+    """Labels and values are where the tool looks for them."""
+    with a_stream(our_driver):
+        text = run_tool(java, "AeronStat", our_driver, "watch=false")
+    for label in ("Bytes sent", "Status Messages received", "Control protocol version"):
+        assert label in text
+    for name in ("pub-pos (concurrent)", "pub-lmt", "snd-pos", "snd-lmt", "sub-pos", "rcv-hwm", "rcv-pos"):
+        assert re.search(rf"{re.escape(name)}: \d+ -?\d+ 42 {re.escape(UDP)}", text), f"{name} is missing:\n{text}"
+    assert re.search(r"snd-channel: .* 127\.0\.0\.1:\d+", text)
+    assert "client-heartbeat: id=" in text
+
+
+def test_stream_stat_shows_our_streams(java: JavaPeer, our_driver: Path) -> None:
+    """One line a stream with all its positions."""
+    with a_stream(our_driver):
+        text = run_tool(java, "StreamStat", our_driver)
+    assert re.search(rf"streamId=42 channel={re.escape(UDP)} : .*pub-pos.*sub-pos", text, re.DOTALL), text
+
+
+def test_error_stat_shows_our_errors(java: JavaPeer, our_driver: Path) -> None:
+    """A refused command is in the distinct error log."""
+    with headrace.Client.connect(directory=our_driver) as client, pytest.raises(headrace.RegistrationError):
+        client.add_publication("aeron:udp?endpoint=127.0.0.1:0", 1)
+    text = run_tool(java, "ErrorStat", our_driver)
+    assert "endpoint has port=0 for publication" in text
+    assert "1 distinct errors observed" in text
+
+
+def test_loss_stat_reads_our_report(java: JavaPeer, our_driver: Path) -> None:
+    """The report of a driver without loss is readable and empty."""
+    with a_stream(our_driver):
+        assert "0 loss entries" in run_tool(java, "LossStat", our_driver)
+
+
+def test_ping_and_pong(java: JavaPeer, our_driver: Path) -> None:
+    """The latency samples complete on our driver."""
+    settings = {
+        "aeron.dir": str(our_driver),
+        "aeron.sample.messages": "2000",
+        "aeron.sample.warmup.messages": "100",
+        "aeron.sample.warmup.iterations": "1",
+        "aeron.sample.idleStrategy": "org.agrona.concurrent.BackoffIdleStrategy",
+    }
+    with background(java.command("io.aeron.samples.Pong", properties=settings)):
+        command = java.command("io.aeron.samples.Ping", properties=settings)
+        text = subprocess.run(
+            command, input="n\n", capture_output=True, text=True, timeout=120, check=True
+        ).stdout
+    assert "Histogram of RTT latencies" in text
+
+
+def test_basic_publisher_and_rate_subscriber(java: JavaPeer, our_driver: Path) -> None:
+    """The first samples a newcomer runs."""
+    settings = {"aeron.dir": str(our_driver), "aeron.sample.messages": "3", "aeron.sample.lingerTimeout": "0"}
+    with background(java.command("io.aeron.samples.RateSubscriber", properties=settings)):
+        command = java.command("io.aeron.samples.BasicPublisher", properties=settings)
+        text = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert text.count("Offering") == 3 and "Done sending." in text
+
+
+def test_embedded_throughput_with_an_external_driver(java: JavaPeer, our_driver: Path) -> None:
+    """The throughput sample streams half a million messages through our driver."""
+    settings = {
+        "aeron.dir": str(our_driver),
+        "aeron.sample.embeddedMediaDriver": "false",
+        "aeron.sample.messages": "500000",
+        "aeron.sample.idleStrategy": "org.agrona.concurrent.BackoffIdleStrategy",
+    }
+    command = java.command("io.aeron.samples.EmbeddedThroughput", properties=settings)
+    text = subprocess.run(command, input="n\n", capture_output=True, text=True, timeout=150, check=True).stdout
+    assert "Done streaming" in text
