@@ -30,10 +30,11 @@ def java_driver(java: JavaPeer) -> Iterator[Path]:
 
 
 @contextmanager
-def our_driver_process(name: str) -> Iterator[Path]:
-    """Our driver in a process of its own, in the mode that suits two cores."""
+def our_driver_process(name: str, prefix: Sequence[str] = ()) -> Iterator[Path]:
+    """Our driver in a process of its own, in the mode that suits two cores; `prefix` runs it somewhere else."""
     directory = fresh_directory(name)
     command = [
+        *prefix,
         sys.executable,
         "-m",
         "headrace",
