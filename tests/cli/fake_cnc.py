@@ -46,7 +46,9 @@ class FakeCnc:
         text = label.encode()
         struct.pack_into("<i", self.metadata, base + 128, len(text))
         self.metadata[base + 132 : base + 132 + len(text)] = text
-        struct.pack_into("<qqqq", self.values, counter_id * 128, value, registration_id, owner_id, reference_id)
+        struct.pack_into(
+            "<qqqq", self.values, counter_id * 128, value, registration_id, owner_id, reference_id
+        )
 
     def stream_counter(
         self,
@@ -89,7 +91,14 @@ class FakeCnc:
 
 
 def loss_entry(
-    count: int, total: int, first_ms: int, last_ms: int, session_id: int, stream_id: int, channel: str, source: str
+    count: int,
+    total: int,
+    first_ms: int,
+    last_ms: int,
+    session_id: int,
+    stream_id: int,
+    channel: str,
+    source: str,
 ) -> bytes:
     """One loss report entry, padded to its alignment."""
     text = channel.encode()

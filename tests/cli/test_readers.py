@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_cnc import ERRORS, RING, VALUES, FakeCnc, a_busy_driver, loss_entry
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cli.fake_cnc import ERRORS, RING, VALUES, FakeCnc, a_busy_driver, loss_entry
 
 from headrace.tools import (
     CncFile,
@@ -161,7 +161,9 @@ def test_any_metadata_record_can_be_read(noise: bytes) -> None:
 def test_a_channel_longer_than_its_key_comes_from_the_label() -> None:
     cnc = FakeCnc()
     channel = "aeron:udp?endpoint=localhost:20121|alias=" + "x" * 100
-    cnc.stream_counter(0, 4, "sub-pos", 5, registration_id=1, session_id=2, stream_id=3, channel=channel, suffix=" @9")
+    cnc.stream_counter(
+        0, 4, "sub-pos", 5, registration_id=1, session_id=2, stream_id=3, channel=channel, suffix=" @9"
+    )
     reader = CountersReader(memoryview(cnc.metadata), memoryview(cnc.values))
     key = stream_key(next(iter(reader)))
     assert key is not None
@@ -174,7 +176,10 @@ def test_streams_gather_their_counters(driver_directory: Path) -> None:
         (stream,) = group_streams(cnc.counters)
     assert (stream.session_id, stream.stream_id) == (-7, 1001)
     assert (stream.room, stream.unsent, stream.sender_window, stream.missing) == (64_000, 40, 56_576, 960)
-    assert [(reader.registration_id, stream.backlog(reader)) for reader in stream.readers] == [(32, 1024), (40, 8896)]
+    assert [(reader.registration_id, stream.backlog(reader)) for reader in stream.readers] == [
+        (32, 1024),
+        (40, 8896),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +230,11 @@ def test_any_bytes_can_be_read_as_an_error_log(noise: bytes) -> None:
 
 def test_losses_are_read_past_padding(driver_directory: Path) -> None:
     first, second = read_loss_report(driver_directory)
-    assert (first.channel, first.source, first.total_bytes_lost) == ("aeron:udp?endpoint=a:1", "10.0.0.1:9", 1408)
+    assert (first.channel, first.source, first.total_bytes_lost) == (
+        "aeron:udp?endpoint=a:1",
+        "10.0.0.1:9",
+        1408,
+    )
     assert (second.channel, second.source, second.session_id) == ("aeron:udp?endpoint=b:22", "10.0.0.2:90", 9)
 
 

@@ -39,7 +39,9 @@ def count_arrivals(pair: Namespaces) -> int:
     receiver = pair.right.popen(command, stdout=subprocess.PIPE, text=True)
     assert receiver.stdout is not None
     assert receiver.stdout.readline() == "ready\n"
-    subprocess.run(pair.left.command([sys.executable, "-c", SENDER, pair.right.address]), check=True, timeout=30)
+    subprocess.run(
+        pair.left.command([sys.executable, "-c", SENDER, pair.right.address]), check=True, timeout=30
+    )
     return int(receiver.stdout.readline())
 
 

@@ -67,7 +67,11 @@ def test_each_source_has_its_own_way_back() -> None:
 
 def arrivals(seed: int) -> tuple[list[bytes], int]:
     bad = Conditions(loss=0.2, duplicate=0.1, reorder=0.1)
-    with udp_socket() as target, udp_socket() as source, Relay(address_of(target), forward=bad, seed=seed) as relay:
+    with (
+        udp_socket() as target,
+        udp_socket() as source,
+        Relay(address_of(target), forward=bad, seed=seed) as relay,
+    ):
         for number in range(COUNT):
             source.sendto(number.to_bytes(4, "big"), relay.address)
         await_condition(lambda: relay.forward.received == COUNT)

@@ -1,7 +1,7 @@
 """What a bad network does to datagrams, decided by a seed and by the order in which they come.
 
-No socket and no clock in here: time comes in, datagrams come out. So the same seed and the same order of datagrams
-give the same network, in a test that never waits as well as in the relay.
+No socket and no clock in here: time comes in, datagrams come out. So the same seed and the same order of
+datagrams give the same network, in a test that never waits as well as in the relay.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class _Held:
 class NetworkPath:
     """One direction of a network, stepped by its caller. Not thread-safe.
 
-    `receive` takes a datagram in, `deliveries` gives out what is due, `next_deadline_ns` says when to look again.
+    `receive` takes a datagram in, `deliveries` gives out what is due, `next_deadline_ns` says when to look
+    again.
     """
 
     conditions: Conditions

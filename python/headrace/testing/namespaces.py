@@ -1,7 +1,7 @@
 """Two network namespaces joined by a virtual cable, for a network that is the kernel's own.
 
-Needs root and the `ip` command; random loss needs `nft`, rate limits need `tc`. Ask `Namespaces.unavailable()` first
-and skip with what it says.
+Needs root and the `ip` command; random loss needs `nft`, rate limits need `tc`. Ask
+`Namespaces.unavailable()` first and skip with what it says.
 """
 
 from __future__ import annotations

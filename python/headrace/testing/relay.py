@@ -5,9 +5,9 @@ publisher's driver  <->  front socket | forward path  -> | one socket a source  
                                       | <- backward path |
 ```
 
-The publication's endpoint is the relay's; the subscription's endpoint is the relay's target. Data goes forward,
-status messages and NAKs come back the same way. Each source address gets a socket of its own, so that the target
-sees one peer for each.
+The publication's endpoint is the relay's; the subscription's endpoint is the relay's target. Data goes
+forward, status messages and NAKs come back the same way. Each source address gets a socket of its own, so
+that the target sees one peer for each.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ class Relay:
         with self._lock:
             return _total(flow.backward.counters for flow in self._flows.values())
 
-    def set_conditions(self, *, forward: Conditions | None = None, backward: Conditions | None = None) -> None:
+    def set_conditions(
+        self, *, forward: Conditions | None = None, backward: Conditions | None = None
+    ) -> None:
         """Change the weather from the next datagram on; `None` keeps what there is."""
         with self._lock:
             old_forward, old_backward = self._conditions
@@ -129,7 +131,12 @@ class Relay:
         self._wake_send.send(b"\0")
         self._thread.join()
         self._selector.close()
-        for opened in (self._front, self._wake_receive, self._wake_send, *(f.socket for f in self._flows.values())):
+        for opened in (
+            self._front,
+            self._wake_receive,
+            self._wake_send,
+            *(f.socket for f in self._flows.values()),
+        ):
             opened.close()
 
     def __enter__(self) -> Relay:
@@ -187,7 +194,9 @@ class Relay:
         outward.connect(self._target)
         paths = [
             NetworkPath(conditions, path_random(self.seed, f"{name}/{number}"), is_cut)
-            for conditions, name, is_cut in zip(self._conditions, ("forward", "backward"), self._is_cut, strict=True)
+            for conditions, name, is_cut in zip(
+                self._conditions, ("forward", "backward"), self._is_cut, strict=True
+            )
         ]
         flow = self._flows[source] = _Flow(source, outward, paths[0], paths[1])
         self._selector.register(outward, selectors.EVENT_READ, flow)

@@ -1,10 +1,12 @@
 """Looking at a driver from outside: counters, errors, losses, streams.
 
-Everything here maps a driver's files read-only and needs no running driver, so it works on any directory of this
-file version: a live one, one left by a crash, one copied from another machine, ours or an Aeron driver's.
+Everything here maps a driver's files read-only and needs no running driver, so it works on any directory of
+this file version: a live one, one left by a crash, one copied from another machine, ours or an Aeron
+driver's.
 
->>> from headrace.tools import CncFile, default_directory
->>> with CncFile.open(default_directory()) as cnc:  # doctest: +SKIP
+>>> from headrace import default_directory
+>>> from headrace.tools import CncFile
+>>> with CncFile.open(Path(default_directory())) as cnc:  # doctest: +SKIP
 ...     print({record.label: record.value for record in cnc.counters})
 """
 
@@ -14,7 +16,6 @@ from headrace.tools._faults import DriverFileMissingError, DriverNotReadyError, 
 from headrace.tools.cnc import CncFile, CncHeader
 from headrace.tools.counter_types import CounterType, Group, StreamKey, channel_of, counter_type, stream_key
 from headrace.tools.counters import CounterRecord, CountersReader
-from headrace.tools.directory import default_directory
 from headrace.tools.error_log import ErrorEntry, read_error_log
 from headrace.tools.filters import CounterFilter
 from headrace.tools.loss_report import LossEntry, read_loss_report
@@ -38,7 +39,6 @@ __all__ = [
     "StreamState",
     "channel_of",
     "counter_type",
-    "default_directory",
     "group_streams",
     "read_error_log",
     "read_loss_report",

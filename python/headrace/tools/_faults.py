@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headrace._exceptions import HeadraceError
 
-class FileFormatError(ValueError):
+
+class FileFormatError(HeadraceError, ValueError):
     """A file breaks a rule of its format. Nothing of it was used.
 
-    The text names the file, the value found and the rule it breaks, so that a reader of the message needs nothing
-    else to act on it.
+    The text names the file, the value found and the rule it breaks, so that a reader of the message needs
+    nothing else to act on it.
     """
 
     def __init__(self, path: Path, found: str, rule: str) -> None:
@@ -19,7 +21,7 @@ class FileFormatError(ValueError):
         self.rule = rule
 
 
-class DriverFileMissingError(FileNotFoundError):
+class DriverFileMissingError(HeadraceError, FileNotFoundError):
     """There is no such file: no driver has used this directory, or it removed it when it stopped."""
 
     def __init__(self, path: Path, advice: str) -> None:
@@ -27,7 +29,7 @@ class DriverFileMissingError(FileNotFoundError):
         self.path = path
 
 
-class DriverNotReadyError(TimeoutError):
+class DriverNotReadyError(HeadraceError, TimeoutError):
     """The file is there, but its driver has not finished writing it."""
 
     def __init__(self, path: Path) -> None:

@@ -5,8 +5,8 @@
   | header | to-driver ring | to-clients broadcast | counter metadata | counter values | error log | ..page
 ```
 
-The file belongs to a running driver: nothing here writes to it, and everything read from it is checked first. It
-works on the directory of any driver of this version, running or dead.
+The file belongs to a running driver: nothing here writes to it, and everything read from it is checked first.
+It works on the directory of any driver of this version, running or dead.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from types import TracebackType
 
 from headrace.tools._faults import DriverFileMissingError, DriverNotReadyError, FileFormatError
 from headrace.tools.counters import METADATA_LENGTH, VALUE_LENGTH, CountersReader
-from headrace.tools.directory import CNC_FILE
 
+CNC_FILE = "cnc.dat"
 HEADER_LENGTH = 128
 CNC_MAJOR_VERSION = 0
 RING_TRAILER_LENGTH = 768
@@ -50,6 +50,7 @@ class CncHeader:
 
     @property
     def version_text(self) -> str:
+        """The version as `major.minor.patch`."""
         return semantic_version(self.version)
 
 
@@ -69,7 +70,9 @@ class CncFile:
         try:
             status = os.fstat(descriptor)
             if status.st_size < HEADER_LENGTH:
-                raise FileFormatError(path, f"length={status.st_size}", f"at least {HEADER_LENGTH} bytes are needed")
+                raise FileFormatError(
+                    path, f"length={status.st_size}", f"at least {HEADER_LENGTH} bytes are needed"
+                )
             self._mapping = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
         finally:
             os.close(descriptor)
@@ -108,7 +111,9 @@ class CncFile:
     def _map_sections(self) -> None:
         header = self.header
         offset = HEADER_LENGTH
-        self._heartbeat_offset = offset + header.to_driver_length - RING_TRAILER_LENGTH + HEARTBEAT_TRAILER_OFFSET
+        self._heartbeat_offset = (
+            offset + header.to_driver_length - RING_TRAILER_LENGTH + HEARTBEAT_TRAILER_OFFSET
+        )
         offset += header.to_driver_length + header.to_clients_length
         metadata = self._section(offset, header.counters_metadata_length)
         offset += header.counters_metadata_length
@@ -123,7 +128,7 @@ class CncFile:
         return section
 
     def heartbeat_ms(self) -> int:
-        """When the driver last showed life, in epoch milliseconds; -1 once it has stopped, 0 before it began."""
+        """When the driver last showed life, epoch milliseconds; -1 once it has stopped, 0 before it began."""
         value: int = struct.unpack_from("<q", self._view, self._heartbeat_offset)[0]
         return value
 
@@ -201,13 +206,17 @@ def _check_lengths(path: Path, header: CncHeader) -> None:
             raise FileFormatError(path, f"{name}={length}", f"it must be a power of two plus {trailer}")
     values = header.counters_values_length
     if values <= 0 or values % VALUE_LENGTH:
-        raise FileFormatError(path, f"counter values length={values}", f"it must be a multiple of {VALUE_LENGTH}")
+        raise FileFormatError(
+            path, f"counter values length={values}", f"it must be a multiple of {VALUE_LENGTH}"
+        )
     ratio = METADATA_LENGTH // VALUE_LENGTH
     if header.counters_metadata_length != ratio * values:
         found = f"counter metadata length={header.counters_metadata_length}"
         raise FileFormatError(path, found, f"it must be {ratio} times the values' {values}")
     if header.error_log_length <= 0 or header.error_log_length % 8:
-        raise FileFormatError(path, f"error log length={header.error_log_length}", "it must be a multiple of 8")
+        raise FileFormatError(
+            path, f"error log length={header.error_log_length}", "it must be a multiple of 8"
+        )
     if not _is_power_of_two(header.page_size or DEFAULT_PAGE_SIZE):
         raise FileFormatError(path, f"page size={header.page_size}", "it must be a power of two")
 

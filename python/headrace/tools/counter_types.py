@@ -179,7 +179,8 @@ def _key_text(key: bytes, length_offset: int) -> str:
 
 
 def _label_channel(label: str, key_channel: str) -> str:
-    # "<name>: <registration> <session> <stream> <channel>[ @<join position>]"; the key may hold only a beginning.
+    # "<name>: <registration> <session> <stream> <channel>[ @<join position>]"; the key may hold only a
+    # beginning.
     _, _, fields = label.partition(": ")
     parts = fields.split(" ", _STREAM_LABEL_FIELDS - 1)
     if len(parts) < _STREAM_LABEL_FIELDS or not parts[-1].startswith(key_channel):

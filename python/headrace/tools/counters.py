@@ -7,8 +7,8 @@ metadata, 512 bytes a counter            values, 128 bytes a counter
 128  label length   132 label             32 padding
 ```
 
-The driver allocates and frees while we read. So the state is read first and again last: a record whose state or
-registration changed in between is read anew, and left out if it keeps changing.
+The driver allocates and frees while we read. So the state is read first and again last: a record whose state
+or registration changed in between is read anew, and left out if it keeps changing.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ class CountersReader:
 
     def __init__(self, metadata: memoryview, values: memoryview) -> None:
         if len(metadata) * VALUE_LENGTH != len(values) * METADATA_LENGTH:
-            raise ValueError(
-                f"metadata length={len(metadata)} values length={len(values)}; the first must be 4 times the second"
-            )
+            raise ValueError(f"metadata length={len(metadata)} values length={len(values)}; must be 4 to 1")
         self._metadata = metadata
         self._values = values
         # Casting gives one aligned 64-bit load a value, which is what keeps a live value whole.
@@ -116,7 +114,9 @@ class CountersReader:
         (label_length,) = struct.unpack_from("<i", raw, LABEL_LENGTH_OFFSET)
         # A length is another process's word: never follow it out of the record.
         label = raw[LABEL_OFFSET : LABEL_OFFSET + max(0, min(label_length, LABEL_LENGTH_MAX))]
-        value, registration_id, owner_id, reference_id = _VALUES.unpack_from(self._values, counter_id * VALUE_LENGTH)
+        value, registration_id, owner_id, reference_id = _VALUES.unpack_from(
+            self._values, counter_id * VALUE_LENGTH
+        )
         return CounterRecord(
             counter_id=counter_id,
             type_id=type_id,

@@ -1,4 +1,7 @@
-"""Choosing counters. Every condition given must hold; a counter without the attribute asked for does not match."""
+"""Choosing counters.
+
+Every condition given must hold. A counter without the attribute asked for does not match.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from headrace.tools.counters import CounterRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterFilter:
-    """`channel` and `label` are regular expressions searched for anywhere in the text; empty sets match all."""
+    """Conditions on counters; empty ones match all.
+
+    `channel` and `label` are regular expressions searched for anywhere in the text.
+    """
 
     type_ids: frozenset[int] = frozenset()
     stream_ids: frozenset[int] = frozenset()

@@ -5,8 +5,8 @@
   | observations | bytes lost | first, ms    | last, ms    | session id | stream id | channel, source
 ```
 
-Texts carry a 32-bit length; the source starts at the next multiple of 4. Entries start at multiples of 64. The
-driver stores the observation count last; one that is not positive ends the report.
+Texts carry a 32-bit length; the source starts at the next multiple of 4. Entries start at multiples of 64.
+The driver stores the observation count last; one that is not positive ends the report.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.tools._faults import DriverFileMissingError, FileFormatError
-from headrace.tools.directory import LOSS_REPORT_FILE
 
 _ENTRY = struct.Struct("<qqqqii")
 _LENGTH = struct.Struct("<i")
 ENTRY_ALIGNMENT = 64
+LOSS_REPORT_FILE = "loss-report.dat"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,17 @@ from datetime import datetime
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _DECIMAL = ("", "k", "M", "G", "T")
-_DURATIONS = ((3_600_000_000_000, "h"), (60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+_DURATIONS = (
+    (3_600_000_000_000, "h"),
+    (60_000_000_000, "min"),
+    (1_000_000_000, "s"),
+    (1_000_000, "ms"),
+    (1_000, "us"),
+)
 
 
 def format_count(value: int) -> str:
-    """`1,234,567`"""
+    """Thousands separated: `1,234,567`."""
     return f"{value:,}"
 
 
@@ -20,7 +26,7 @@ def format_bytes(value: float) -> str:
 
 
 def format_rate(value: float, unit: str = "msg/s") -> str:
-    """`1.2 M msg/s`"""
+    """Scaled by thousands: `1.2 M msg/s`."""
     return f"{_scaled(value, 1000, _DECIMAL)} {unit}".replace("  ", " ")
 
 

@@ -1,0 +1,121 @@
+# Two commands are all a newcomer needs: `make demo` and `make test`. Each makes what it needs, from locked versions.
+# Needs Python 3.11 or later, a Rust toolchain; the interoperability tests also a JDK 17 and Maven.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+SYSTEM_PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
+VENV := .venv
+BIN := $(VENV)/bin
+# The binding is built against this interpreter wherever cargo is called from, so that cargo never rebuilds it for another.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+STAMPS := .cache/make
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
+# The extension crate cannot link its tests without a shared libpython, which a stock Python may lack; its tests are Python's.
+RUST_TESTED := --workspace --exclude headrace-python
+SECONDS_EACH ?= 30
+ONLY ?=
+PYTEST_ARGS ?=
+
+.PHONY: help
+help: ## Show what there is to make
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+# --- environment -----------------------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: $(STAMPS)/setup ## Create .venv with every dependency at its locked version
+
+$(STAMPS)/setup: requirements/dev.lock
+	@[ -n "$(SYSTEM_PYTHON)" ] || { echo "error: Python 3.11 or later is needed and no python3 is on the PATH" >&2; exit 1; }
+	@"$(SYSTEM_PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: $(SYSTEM_PYTHON) is older than Python 3.11; set SYSTEM_PYTHON to a newer one" >&2; exit 1; }
+	[ -x $(BIN)/python ] || "$(SYSTEM_PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@mkdir -p $(STAMPS) && touch $@
+
+.PHONY: build
+build: $(STAMPS)/build ## Build the extension, optimised, into .venv
+
+$(STAMPS)/build: $(STAMPS)/setup $(RUST_SOURCES) pyproject.toml
+	@command -v cargo > /dev/null || { echo "error: no cargo on the PATH; install a Rust toolchain first" >&2; exit 1; }
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+.PHONY: lock
+lock: $(STAMPS)/setup ## Choose dependency versions anew (edits requirements/dev.lock)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links requirements/dev.in --output-file requirements/dev.lock
+
+# --- the product -----------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: build ## Stream a real data set over IPC and UDP, verified, with live rates and a latency histogram
+	@$(BIN)/python -m headrace.demo
+
+.PHONY: bench
+bench: build ## Measure against the named peers; ONLY=name measures one row
+	cargo build --release --quiet -p headrace-bench -p headrace-driver
+	@$(BIN)/python -m benches.run $(ONLY)
+
+# --- tests -----------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: test-rust test-python ## Run the Rust tests and the Python tests
+
+.PHONY: test-rust
+test-rust: $(STAMPS)/setup
+	cargo test --quiet $(RUST_TESTED)
+
+.PHONY: test-python
+test-python: build
+	cargo build --quiet -p headrace-driver
+	@mkdir -p .cache
+	$(BIN)/python -m pytest $(PYTEST_ARGS) 2>&1 | tee .cache/pytest.log
+
+.PHONY: loom
+loom: ## Run the models of each shared-memory algorithm through every interleaving
+	RUSTFLAGS="--cfg loom" cargo test --quiet --release -p headrace-buffers --test 'loom*' --target-dir target/loom
+
+.PHONY: fuzz
+fuzz: ## Fuzz every decoder, SECONDS_EACH=30 on each
+	scripts/fuzz.sh $(SECONDS_EACH)
+
+# --- checks ----------------------------------------------------------------------------------------------------
+
+.PHONY: check
+check: lint type ## Formatting, lints, documentation, types, stubs, house rules
+
+.PHONY: lint
+lint: $(STAMPS)/setup
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+	$(BIN)/python scripts/tidy.py
+
+.PHONY: type
+type: build
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest headrace._core
+
+.PHONY: fmt
+fmt: $(STAMPS)/setup ## Format everything
+	cargo fmt --all
+	$(BIN)/ruff check --quiet --fix . || true
+	$(BIN)/ruff format --quiet .
+
+.PHONY: docs
+docs: build ## Write the API reference into site/
+	$(BIN)/pdoc --docformat google --output-directory site headrace headrace.aio headrace.tools headrace.testing
+
+.PHONY: clean
+clean: ## Remove everything that make made
+	rm -rf $(VENV) .cache target site bench-results demo-results python/headrace/*.so

@@ -1,0 +1,278 @@
+"""House rules that no linter knows. `python scripts/tidy.py` checks, `--record` lowers the recorded debt.
+
+Each check is a function from the tracked sources to findings. What a ratchet records may shrink and never
+grow: old debt may stay, new debt may not.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RATCHET = Path("scripts/tidy-ratchet.json")
+FUNCTION_LENGTH_MAX = 60
+FILE_LENGTH_MAX = 700
+SOURCES_MIN = 20
+MAY_HOLD_UNSAFE = ("crates/buffers/", "crates/sys/")
+MAY_IMPORT_CORE = (
+    "python/headrace/__init__.py",
+    "python/headrace/client/",
+    "python/headrace/driver/",
+    "tests/",
+)
+# Spelled in pieces, or this file would find itself.
+MARKERS = re.compile(
+    "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", r"to" + r"do!\(", r"unimplemented" + r"!\("))
+)
+REGISTRY_HOSTS = re.compile(
+    "|".join((r"pypi" + r"\.org", r"python" + r"hosted", r"static\.crates" + r"\.io"))
+)
+MACHINE_PATHS = re.compile(
+    "(?:^|[^A-Za-z0-9_.])/(?:" + "|".join(("wo" + "rk", "fa" + "rm", "ro" + "ot", "ho" + "me")) + ")/"
+)
+CRATE_MAY_USE = {
+    "sys": set(),
+    "buffers": {"sys"},
+    "protocol": {"buffers"},
+    "driver": {"buffers", "sys", "protocol"},
+    "client": {"buffers", "sys", "protocol"},
+    "python": {"buffers", "sys", "protocol", "driver", "client"},
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A tracked text file; `path` is relative to the root."""
+
+    path: str
+    text: str
+
+    @property
+    def suffix(self) -> str:
+        """What its name ends with, dot included."""
+        return Path(self.path).suffix
+
+
+Findings = Iterator[str]
+Check = Callable[[list[Source]], Findings]
+
+
+def tracked_sources(root: Path) -> list[Source]:
+    """Every tracked text file that exists."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True
+    ).stdout
+    sources = []
+    for name in filter(None, listed.split("\0")):
+        try:
+            sources.append(Source(name, (root / name).read_text(encoding="utf-8")))
+        except (FileNotFoundError, UnicodeDecodeError, IsADirectoryError):
+            continue
+    return sources
+
+
+def code_lines(text: str) -> str:
+    """Rust without comments and strings, line breaks kept, so that words and braces in them do not count."""
+    pattern = r'//[^\n]*|/\*.*?\*/|b?r(#*)".*?"\1|b?"(?:\\.|[^"\\])*"|b?\'(?:\\.[^\']*|[^\'\\])\''
+    return re.sub(pattern, lambda match: "\n" * match[0].count("\n"), text, flags=re.DOTALL)
+
+
+def check_unsafe(sources: list[Source]) -> Findings:
+    """`unsafe` stays in the crates that answer for it."""
+    for source in sources:
+        if source.suffix == ".rs" and not source.path.startswith(MAY_HOLD_UNSAFE):
+            for number, line in enumerate(code_lines(source.text).splitlines(), 1):
+                if re.search(r"\bunsafe\b", line):
+                    yield f"{source.path}:{number}: unsafe outside {' and '.join(MAY_HOLD_UNSAFE)}"
+
+
+def check_markers(sources: list[Source]) -> Findings:
+    """Nothing is left for later in the source; an issue is the place for that."""
+    yield from _lines_with(sources, MARKERS, "leftover marker", skip=("Cargo.lock", "requirements/dev.lock"))
+
+
+def check_registry_hosts(sources: list[Source]) -> Findings:
+    """Where packages come from is the machine's choice, not the repository's."""
+    yield from _lines_with(sources, REGISTRY_HOSTS, "registry host", skip=("Cargo.lock",))
+
+
+def check_machine_paths(sources: list[Source]) -> Findings:
+    """No path of somebody's machine."""
+    yield from _lines_with(sources, MACHINE_PATHS, "path of a machine", skip=("Cargo.lock", "LICENSE"))
+
+
+def _lines_with(
+    sources: list[Source], pattern: re.Pattern[str], what: str, skip: tuple[str, ...]
+) -> Findings:
+    for source in sources:
+        if source.path in skip:
+            continue
+        for number, line in enumerate(source.text.splitlines(), 1):
+            if pattern.search(line):
+                yield f"{source.path}:{number}: {what}: {line.strip()[:80]}"
+
+
+def check_file_length(sources: list[Source]) -> Findings:
+    """A file is one idea."""
+    for source in sources:
+        length = source.text.count("\n")
+        if source.suffix in (".rs", ".py", ".pyi") and length > FILE_LENGTH_MAX:
+            yield f"{source.path}: {length} lines; at most {FILE_LENGTH_MAX}"
+
+
+def check_dead_rust_files(sources: list[Source]) -> Findings:
+    """Every Rust file is reached by a `mod` line; cargo ignores one that is not, and so do its tests."""
+    texts = {source.path: source.text for source in sources}
+    for path in sorted(texts):
+        inside = re.match(r"(.*/src)/(.+)\.rs$", path)
+        if inside is None or inside[2] in ("lib", "main") or inside[2].startswith("bin/"):
+            continue
+        parts = inside[2].split("/")
+        name = parts[-2] if parts[-1] == "mod" else parts[-1]
+        folder = parts[: -2 if parts[-1] == "mod" else -1]
+        parents = [f"{'/'.join([inside[1], *folder])}/mod.rs", f"{'/'.join([inside[1], *folder])}.rs"]
+        if not folder:
+            parents = [f"{inside[1]}/lib.rs", f"{inside[1]}/main.rs"]
+        declared = re.compile(rf"\bmod\s+{re.escape(name)}\s*;")
+        if not any(declared.search(texts.get(parent, "")) for parent in parents):
+            yield f"{path}: no `mod {name};` reaches it"
+
+
+def check_dead_python_files(sources: list[Source]) -> Findings:
+    """Every module of the package is imported by something, or run by name."""
+    everything = "\n".join(source.text for source in sources if source.suffix in (".py", ".pyi", ".toml"))
+    everything += "\n".join(source.text for source in sources if source.path == "Makefile")
+    for source in sources:
+        match = re.match(r"python/(headrace/.+)\.pyi?$", source.path)
+        if match is None or match[1].endswith(("__init__", "__main__")):
+            continue
+        parent, _, name = match[1].replace("/", ".").rpartition(".")
+        used = rf"{re.escape(parent)}\.{name}\b|from {re.escape(parent)} import [^\n]*\b{name}\b|\"{name}\""
+        if not re.search(used, everything) and not re.search(
+            rf"from {re.escape(parent)} import \([^)]*\b{name}\b", everything
+        ):
+            yield f"{source.path}: nothing imports it"
+
+
+def check_crate_layers(sources: list[Source]) -> Findings:
+    """A crate uses only the crates below it."""
+    for source in sources:
+        match = re.match(r"crates/(\w+)/Cargo\.toml$", source.path)
+        if match is None:
+            continue
+        # Tests may reach further than the code they test.
+        dependencies = source.text.partition("[dependencies]")[2].partition("\n[")[0]
+        for used in re.findall(r"^headrace-(\w+)", dependencies, flags=re.MULTILINE):
+            if used not in CRATE_MAY_USE.get(match[1], set()):
+                yield f"{source.path}: {match[1]} must not use {used}"
+
+
+def check_core_imports(sources: list[Source]) -> Findings:
+    """Only the wrappers touch the extension module."""
+    pattern = re.compile(
+        r"^\s*(?:from headrace\._core\b|import headrace\._core\b|from headrace import .*\b_core\b)", re.M
+    )
+    for source in sources:
+        if (
+            source.suffix == ".py"
+            and not source.path.startswith(MAY_IMPORT_CORE)
+            and pattern.search(source.text)
+        ):
+            yield f"{source.path}: imports headrace._core; only headrace.client and headrace.driver may"
+
+
+def function_lengths(sources: list[Source]) -> dict[str, int]:
+    """Functions longer than the limit, with their length in lines."""
+    lengths: dict[str, int] = {}
+    for source in sources:
+        measure = {".py": _python_functions, ".rs": _rust_functions}.get(source.suffix)
+        if measure is None:
+            continue
+        for name, length in measure(source.text):
+            key = f"{source.path}::{name}"
+            if length > FUNCTION_LENGTH_MAX:
+                lengths[key] = max(length, lengths.get(key, 0))
+    return lengths
+
+
+def _python_functions(text: str) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def _rust_functions(text: str) -> Iterator[tuple[str, int]]:
+    code = code_lines(text)
+    for match in re.finditer(r"\bfn\s+(\w+)", code):
+        body = re.search(r"[{;]", code[match.end() :])
+        if body is None or body[0] == ";":
+            continue
+        start = match.end() + body.start()
+        depth = 0
+        for end in range(start, len(code)):
+            depth += {"{": 1, "}": -1}.get(code[end], 0)
+            if depth == 0:
+                yield match[1], code.count("\n", match.start(), end) + 1
+                break
+
+
+def compare_with_ratchet(found: dict[str, int], recorded: dict[str, int]) -> Findings:
+    """Longer than recorded is a finding, and so is a record that is no longer true."""
+    for key, length in sorted(found.items()):
+        allowed = recorded.get(key, FUNCTION_LENGTH_MAX)
+        if length > allowed:
+            yield f"{key}: {length} lines; at most {allowed}"
+    for key, allowed in sorted(recorded.items()):
+        if found.get(key, 0) < allowed:
+            yield f"{key}: recorded at {allowed} lines, now {found.get(key, 0)}; run scripts/tidy.py --record"
+
+
+CHECKS: tuple[Check, ...] = (
+    check_unsafe,
+    check_markers,
+    check_registry_hosts,
+    check_machine_paths,
+    check_file_length,
+    check_dead_rust_files,
+    check_dead_python_files,
+    check_crate_layers,
+    check_core_imports,
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Exit status 1 if anything was found."""
+    sources = tracked_sources(ROOT)
+    if len(sources) < SOURCES_MIN:
+        print(
+            f"tidy: only {len(sources)} sources found under {ROOT}; a check of nothing proves nothing",
+            file=sys.stderr,
+        )
+        return 1
+    lengths = function_lengths(sources)
+    recorded: dict[str, int] = json.loads((ROOT / RATCHET).read_text()) if (ROOT / RATCHET).exists() else {}
+    if arguments == ["--record"]:
+        # Only downwards: a function that newly outgrows the limit is split, or entered by hand where all can
+        # see it.
+        kept = {
+            key: min(allowed, lengths[key]) for key, allowed in sorted(recorded.items()) if key in lengths
+        }
+        (ROOT / RATCHET).write_text(json.dumps(kept, indent=2) + "\n")
+        return 0
+    findings = [finding for check in CHECKS for finding in check(sources)]
+    findings.extend(compare_with_ratchet(lengths, recorded))
+    for finding in findings:
+        print(finding)
+    print(f"tidy: {len(sources)} files, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
