@@ -9,6 +9,7 @@ pub mod cnc;
 pub mod counters;
 pub mod error;
 pub mod handover;
+pub mod log;
 pub mod memory;
 mod record;
 pub mod ring;

@@ -1,0 +1,185 @@
+//! Space in the log that its owner fills in place.
+
+use std::fmt;
+
+use crate::{AtomicBuffer, Memory};
+
+use super::Append;
+use crate::log::frame::{self, FLAGS_UNFRAGMENTED, HEADER_LENGTH, TYPE_DATA, TYPE_PAD};
+
+/// Outcome of a claim.
+#[derive(Debug)]
+pub enum ClaimResult<'a, M: Memory = AtomicBuffer> {
+    /// Space was claimed.
+    Claimed(Claim<'a, M>),
+    /// There was none; never [`Append::Position`].
+    Refused(Append),
+}
+
+/// One frame, claimed and not yet visible. Dropped without [`Claim::commit`], it becomes padding.
+///
+/// While a claim is open nobody reads past it, so it should be filled and committed without delay; the driver
+/// takes it away after the unblock timeout, after which nothing the owner does is delivered.
+pub struct Claim<'a, M: Memory = AtomicBuffer> {
+    term: Term<'a, M>,
+    offset: usize,
+    frame_length: usize,
+    position: i64,
+    flags: u8,
+    frame_type: u16,
+    reserved_value: i64,
+    finished: bool,
+}
+
+enum Term<'a, M> {
+    Borrowed(&'a M),
+    Owned(M),
+}
+
+impl<M> Term<'_, M> {
+    #[inline]
+    fn get(&self) -> &M {
+        match self {
+            Term::Borrowed(term) => term,
+            Term::Owned(term) => term,
+        }
+    }
+}
+
+impl<'a, M: Memory> Claim<'a, M> {
+    /// Over a frame whose header was written by [`frame::claim`].
+    #[inline]
+    pub(super) fn new(term: &'a M, offset: usize, frame_length: usize, position: i64) -> Self {
+        Self {
+            term: Term::Borrowed(term),
+            offset,
+            frame_length,
+            position,
+            flags: FLAGS_UNFRAGMENTED,
+            frame_type: TYPE_DATA,
+            reserved_value: 0,
+            finished: false,
+        }
+    }
+
+    /// Position of the stream after this frame.
+    pub fn position(&self) -> i64 {
+        self.position
+    }
+
+    /// Bytes of payload.
+    pub fn length(&self) -> usize {
+        self.frame_length - HEADER_LENGTH
+    }
+
+    /// Copies `bytes` to `offset` within the payload. Panics when they do not fit.
+    pub fn put(&mut self, offset: usize, bytes: &[u8]) {
+        let length = self.length();
+        assert!(
+            offset <= length && bytes.len() <= length - offset,
+            "offset={offset} length={} is outside a claim of length={length}",
+            bytes.len()
+        );
+        self.term
+            .get()
+            .put_bytes(self.offset + HEADER_LENGTH + offset, bytes);
+    }
+
+    /// Flags that the frame will carry.
+    pub fn flags(&self) -> u8 {
+        self.flags
+    }
+
+    /// Sets the flags, for a publisher that fragments by itself.
+    pub fn set_flags(&mut self, flags: u8) {
+        self.flags = flags;
+    }
+
+    /// Sets the frame type.
+    pub fn set_frame_type(&mut self, frame_type: u16) {
+        self.frame_type = frame_type;
+    }
+
+    /// Value that the frame will carry besides its payload.
+    pub fn reserved_value(&self) -> i64 {
+        self.reserved_value
+    }
+
+    /// Sets the reserved value.
+    pub fn set_reserved_value(&mut self, value: i64) {
+        self.reserved_value = value;
+    }
+
+    /// Publishes the frame.
+    pub fn commit(mut self) {
+        let term = self.term.get();
+        if (self.flags, self.frame_type) != (FLAGS_UNFRAGMENTED, TYPE_DATA) {
+            frame::put_kind(term, self.offset, self.flags, self.frame_type);
+        }
+        if self.reserved_value != 0 {
+            term.put_i64(self.offset + frame::RESERVED_VALUE_OFFSET, self.reserved_value);
+        }
+        frame::commit(term, self.offset, self.frame_length);
+        self.finished = true;
+    }
+
+    /// Gives the space back as padding, as dropping does.
+    pub fn abort(self) {
+        drop(self);
+    }
+
+    /// The same claim, free of the borrow of its appender.
+    pub fn into_owned(mut self) -> Claim<'static, M>
+    where
+        M: Clone,
+    {
+        self.finished = true; // the new claim takes over the duty to finish
+        Claim {
+            term: Term::Owned(self.term.get().clone()),
+            offset: self.offset,
+            frame_length: self.frame_length,
+            position: self.position,
+            flags: self.flags,
+            frame_type: self.frame_type,
+            reserved_value: self.reserved_value,
+            finished: false,
+        }
+    }
+}
+
+impl Claim<'_> {
+    /// The payload, to be filled in place.
+    pub fn buffer_mut(&mut self) -> &mut [u8] {
+        let length = self.length();
+        // Taking the region checks that the range lies inside the term.
+        let start = self
+            .term
+            .get()
+            .region(self.offset + HEADER_LENGTH, length)
+            .as_ptr()
+            .cast_mut();
+        // SAFETY: the range is in bounds of memory that the term keeps mapped, and the claim makes this object
+        // its only user: readers stop before it until it is committed, which consumes the claim.
+        unsafe { std::slice::from_raw_parts_mut(start, length) }
+    }
+}
+
+impl<M: Memory> Drop for Claim<'_, M> {
+    fn drop(&mut self) {
+        if !self.finished {
+            let term = self.term.get();
+            frame::put_kind(term, self.offset, self.flags, TYPE_PAD);
+            frame::commit(term, self.offset, self.frame_length);
+        }
+    }
+}
+
+impl<M: Memory> fmt::Debug for Claim<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("offset", &self.offset)
+            .field("frame_length", &self.frame_length)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}

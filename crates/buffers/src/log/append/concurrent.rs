@@ -1,0 +1,257 @@
+//! Appending to a log that any number of threads and processes share.
+//!
+//! Space is claimed by adding to the raw tail of the active partition. Of all claims in a term exactly one
+//! begins inside it and ends beyond it; that claimant pads the term out. Whoever runs past the end rotates,
+//! and all but one of them find it done.
+
+use crate::{AtomicBuffer, Memory};
+
+use super::claim::{Claim, ClaimResult};
+use super::payload::{Gathered, Payload, Whole};
+use super::{
+    Append, AppendError, Limits, NoReservedValue, ReservedValue, UNFRAGMENTED_DATA, frame_span,
+    write_fragments, write_frame,
+};
+use crate::log::buffers::LogBuffers;
+use crate::log::descriptor::framed_length;
+use crate::log::frame::{self, FRAME_ALIGNMENT, HEADER_LENGTH};
+use crate::log::position::index_by_term_count;
+use crate::log::raw_tail;
+use crate::log::rotation::rotate;
+
+/// Appends to a concurrent publication. May be shared and cloned freely.
+#[derive(Clone, Debug)]
+pub struct ConcurrentAppender<M: Memory = AtomicBuffer> {
+    log: LogBuffers<M>,
+    limits: Limits,
+}
+
+/// A place that a claim won.
+struct Slot<'a, M> {
+    term: &'a M,
+    term_id: i32,
+    offset: usize,
+    position: i64,
+}
+
+/// Why there is no slot.
+enum Stop {
+    Refused(Append),
+    Fault(AppendError),
+}
+
+impl<M: Memory> ConcurrentAppender<M> {
+    /// Over a log that publications share.
+    pub fn new(log: &LogBuffers<M>) -> Self {
+        Self {
+            log: log.clone(),
+            limits: Limits::of(log),
+        }
+    }
+
+    /// The log appended to.
+    pub fn log(&self) -> &LogBuffers<M> {
+        &self.log
+    }
+
+    /// Longest message.
+    pub fn max_message_length(&self) -> usize {
+        self.limits.max_message_length
+    }
+
+    /// Longest message that is not fragmented, and longest claim.
+    pub fn max_payload_length(&self) -> usize {
+        self.limits.max_payload_length
+    }
+
+    /// Position after the last space claimed by anybody.
+    #[inline]
+    pub fn position(&self) -> i64 {
+        self.log.producer_position()
+    }
+
+    /// Appends a message gathered from `parts`, if the stream has not reached `limit`.
+    #[inline]
+    pub fn offer(&self, parts: &[&[u8]], limit: i64) -> Result<Append, AppendError> {
+        match parts {
+            [message] => self.offer_one(message, limit),
+            _ => self.append(Gathered::new(parts), limit, NoReservedValue),
+        }
+    }
+
+    /// Appends a message, if the stream has not reached `limit`.
+    #[inline]
+    pub fn offer_one(&self, message: &[u8], limit: i64) -> Result<Append, AppendError> {
+        self.append(Whole(message), limit, NoReservedValue)
+    }
+
+    /// As [`Self::offer`], asking `reserved` for the reserved value of each frame.
+    #[inline]
+    pub fn offer_reserved<R: ReservedValue<M>>(
+        &self,
+        parts: &[&[u8]],
+        limit: i64,
+        reserved: R,
+    ) -> Result<Append, AppendError> {
+        self.append(Gathered::new(parts), limit, reserved)
+    }
+
+    /// Claims a frame with `length` bytes of payload, to be filled in place.
+    #[inline]
+    pub fn try_claim(&self, length: usize, limit: i64) -> Result<ClaimResult<'_, M>, AppendError> {
+        self.limits.check_claim(length)?;
+        let slot = match self
+            .admit(length, limit)
+            .and_then(|partition| self.claim(partition, frame_span(length)))
+        {
+            Ok(slot) => slot,
+            Err(Stop::Refused(refusal)) => return Ok(ClaimResult::Refused(refusal)),
+            Err(Stop::Fault(error)) => return Err(error),
+        };
+        let frame_length = HEADER_LENGTH + length;
+        let identity = self.log.identity(slot.term_id);
+        frame::claim(slot.term, slot.offset, frame_length, UNFRAGMENTED_DATA, identity);
+        Ok(ClaimResult::Claimed(Claim::new(
+            slot.term,
+            slot.offset,
+            frame_length,
+            slot.position,
+        )))
+    }
+
+    #[inline(always)]
+    fn append<P: Payload, R: ReservedValue<M>>(
+        &self,
+        mut payload: P,
+        limit: i64,
+        mut reserved: R,
+    ) -> Result<Append, AppendError> {
+        let length = payload.length();
+        let partition = match self.admit(length, limit) {
+            Ok(partition) => partition,
+            Err(stop) => return stop.into(),
+        };
+        if length > self.limits.max_payload_length {
+            return self.append_fragmented(&mut payload, partition, &mut reserved);
+        }
+        match self.claim(partition, frame_span(length)) {
+            Ok(slot) => {
+                let identity = self.log.identity(slot.term_id);
+                write_frame(
+                    slot.term,
+                    slot.offset,
+                    identity,
+                    &mut payload,
+                    length,
+                    &mut reserved,
+                );
+                Ok(Append::Position(slot.position))
+            }
+            Err(stop) => stop.into(),
+        }
+    }
+
+    #[inline(never)]
+    fn append_fragmented<P: Payload, R: ReservedValue<M>>(
+        &self,
+        payload: &mut P,
+        partition: usize,
+        reserved: &mut R,
+    ) -> Result<Append, AppendError> {
+        let length = payload.length();
+        if length > self.limits.max_message_length {
+            return Err(self.limits.too_long(length));
+        }
+        let max_payload_length = self.limits.max_payload_length;
+        match self.claim(partition, framed_length(length, max_payload_length)) {
+            Ok(slot) => {
+                let identity = self.log.identity(slot.term_id);
+                write_fragments(
+                    slot.term,
+                    slot.offset,
+                    identity,
+                    payload,
+                    max_payload_length,
+                    reserved,
+                );
+                Ok(Append::Position(slot.position))
+            }
+            Err(stop) => stop.into(),
+        }
+    }
+
+    /// The active partition, if the stream is below the limit.
+    #[inline(always)]
+    fn admit(&self, length: usize, limit: i64) -> Result<usize, Stop> {
+        let metadata = self.log.metadata();
+        let geometry = self.limits.geometry;
+        let term_count = metadata.active_term_count_acquire();
+        let partition = index_by_term_count(term_count);
+        let raw = metadata.raw_tail_acquire(partition);
+        let term_id = raw_tail::term_id(raw);
+        if term_count != geometry.term_count(term_id) {
+            // Another publisher is between the two steps of a rotation.
+            return Err(Stop::Refused(Append::AdminAction));
+        }
+        let position = geometry.position(term_id, raw_tail::term_offset(raw, self.limits.term_length));
+        if position >= limit {
+            return Err(Stop::Refused(self.limits.refusal(&self.log, position, length)));
+        }
+        Ok(partition)
+    }
+
+    /// Claims `framed` bytes. The partition may have moved on to a later term meanwhile, so where the claim
+    /// lies is read from the value that the add returned.
+    #[inline(always)]
+    fn claim(&self, partition: usize, framed: usize) -> Result<Slot<'_, M>, Stop> {
+        let raw = self.log.metadata().get_and_add_raw_tail(partition, framed);
+        let offset = raw_tail::term_offset(raw, self.limits.term_length);
+        let end = offset + framed;
+        if (end > self.limits.term_length) | (!offset.is_multiple_of(FRAME_ALIGNMENT)) {
+            return Err(self.trip(partition, raw, framed));
+        }
+        let term_id = raw_tail::term_id(raw);
+        Ok(Slot {
+            term: self.log.term(partition),
+            term_id,
+            offset,
+            position: self.limits.geometry.position(term_id, end),
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn trip(&self, partition: usize, raw: i64, framed: usize) -> Stop {
+        let Limits {
+            geometry,
+            term_length,
+            ..
+        } = self.limits;
+        let term_id = raw_tail::term_id(raw);
+        let offset = raw_tail::term_offset(raw, term_length);
+        if !offset.is_multiple_of(FRAME_ALIGNMENT) {
+            return Stop::Fault(AppendError::CorruptTail {
+                raw_tail: raw,
+                active_term_count: self.log.metadata().active_term_count_acquire(),
+            });
+        }
+        if offset < term_length {
+            let identity = self.log.identity(term_id);
+            frame::put_padding(self.log.term(partition), offset, term_length - offset, identity);
+        }
+        if geometry.position(term_id, offset + framed) >= geometry.max_possible_position() {
+            return Stop::Refused(Append::MaxPositionExceeded);
+        }
+        rotate(self.log.metadata(), geometry.term_count(term_id), term_id);
+        Stop::Refused(Append::AdminAction)
+    }
+}
+
+impl From<Stop> for Result<Append, AppendError> {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Refused(refusal) => Ok(refusal),
+            Stop::Fault(error) => Err(error),
+        }
+    }
+}
