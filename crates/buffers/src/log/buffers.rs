@@ -110,7 +110,9 @@ impl LogBuffers {
 
     fn over(file: AtomicBuffer) -> Result<Self, LogError> {
         let length = file.capacity();
-        if length < log_file_length(TERM_LENGTH_MIN, METADATA_LENGTH) || !length.is_multiple_of(METADATA_LENGTH) {
+        if length < log_file_length(TERM_LENGTH_MIN, METADATA_LENGTH)
+            || !length.is_multiple_of(METADATA_LENGTH)
+        {
             return Err(LogError::Invalid {
                 name: "file_length",
                 value: length as i64,

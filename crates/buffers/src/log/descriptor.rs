@@ -109,7 +109,8 @@ pub const UNTETHERED_LINGER_TIMEOUT_NS_OFFSET: usize = 500;
 
 const _: () = assert!(ACTIVE_TERM_COUNT_OFFSET == TAIL_COUNTERS_OFFSET + 8 * PARTITION_COUNT);
 const _: () = assert!(UNTETHERED_LINGER_TIMEOUT_NS_OFFSET + 8 <= METADATA_LENGTH);
-const _: () = assert!(MTU_MAX.is_multiple_of(FRAME_ALIGNMENT) && TERM_LENGTH_MIN.is_multiple_of(FRAME_ALIGNMENT));
+const _: () =
+    assert!(MTU_MAX.is_multiple_of(FRAME_ALIGNMENT) && TERM_LENGTH_MIN.is_multiple_of(FRAME_ALIGNMENT));
 
 /// Refuses a term length that is out of range or no power of two.
 pub fn check_term_length(term_length: i64) -> Result<usize, LogError> {
@@ -124,7 +125,9 @@ pub fn check_page_size(page_size: i64) -> Result<usize, LogError> {
 /// Refuses an MTU that leaves no room for payload, breaks frame alignment or exceeds a datagram.
 pub fn check_mtu(mtu: i64) -> Result<usize, LogError> {
     match usize::try_from(mtu) {
-        Ok(valid) if valid > HEADER_LENGTH && valid <= MTU_MAX && valid.is_multiple_of(FRAME_ALIGNMENT) => Ok(valid),
+        Ok(valid) if valid > HEADER_LENGTH && valid <= MTU_MAX && valid.is_multiple_of(FRAME_ALIGNMENT) => {
+            Ok(valid)
+        }
         _ => Err(LogError::Invalid {
             name: "mtu",
             value: mtu,
