@@ -1,0 +1,128 @@
+//! Finding a live driver and mapping its command-and-control file.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use headrace_buffers::broadcast::Receiver;
+use headrace_buffers::cnc::{self, CncError, CncFile};
+use headrace_buffers::ring::ManyToOneRing;
+use headrace_sys::Access;
+
+use crate::config::ClientConfig;
+use crate::core::Core;
+use crate::error::ClientError;
+use crate::service::Service;
+
+const AWAIT_FILE: Duration = Duration::from_millis(16);
+const AWAIT_READY: Duration = Duration::from_millis(1);
+const AWAIT_SUCCESSOR: Duration = Duration::from_millis(100);
+
+/// What keeps a client from connecting now and may be over soon.
+enum NotYet {
+    /// No file, or one that still grows.
+    NoFile,
+    /// The driver is starting.
+    NotInitialised,
+    /// The driver has not shown a sign of life since it started.
+    NoHeartbeat,
+    /// A file that a dead or stopped driver left behind.
+    Stale { heartbeat_ms: i64 },
+}
+
+/// Waits for a live driver until the driver timeout and makes the core of a client to it.
+pub(crate) fn connect(config: ClientConfig) -> Result<Arc<Core>, ClientError> {
+    config.validate()?;
+    let deadline_ns = config
+        .clock
+        .nano_time()
+        .saturating_add(config.driver_timeout_ns());
+    loop {
+        let not_yet = match attempt(&config)? {
+            Ok((cnc, to_driver)) => return assemble(config, cnc, to_driver),
+            Err(not_yet) => not_yet,
+        };
+        if config.clock.nano_time() >= deadline_ns {
+            return Err(timed_out(&config, &not_yet));
+        }
+        if let Some(driver_invoker) = &config.driver_invoker {
+            driver_invoker();
+        }
+        std::thread::sleep(match not_yet {
+            NotYet::NoFile => AWAIT_FILE,
+            NotYet::NotInitialised | NotYet::NoHeartbeat => AWAIT_READY,
+            NotYet::Stale { .. } => AWAIT_SUCCESSOR,
+        });
+    }
+}
+
+type Attempt = Result<(CncFile, ManyToOneRing), NotYet>;
+
+fn attempt(config: &ClientConfig) -> Result<Attempt, ClientError> {
+    let path = config.directory.join(cnc::FILE_NAME);
+    let cnc = match CncFile::map(&path, Access::ReadWrite) {
+        Ok(cnc) => cnc,
+        Err(CncError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Err(NotYet::NoFile));
+        }
+        Err(CncError::TooShort { .. }) => return Ok(Err(NotYet::NoFile)),
+        Err(CncError::NotReady) => return Ok(Err(NotYet::NotInitialised)),
+        Err(error) => {
+            let reason = format!("cannot use the driver's file={}: {error}", path.display());
+            return Err(ClientError::DriverFiles { reason });
+        }
+    };
+    let to_driver = ManyToOneRing::new(cnc.to_driver()).map_err(|error| unusable(config, &error))?;
+    let heartbeat_ms = to_driver.consumer_heartbeat_ms();
+    if heartbeat_ms == 0 {
+        return Ok(Err(NotYet::NoHeartbeat));
+    }
+    if heartbeat_ms < config.clock.epoch_ms() - config.driver_timeout_ms {
+        return Ok(Err(NotYet::Stale { heartbeat_ms }));
+    }
+    Ok(Ok((cnc, to_driver)))
+}
+
+fn assemble(config: ClientConfig, cnc: CncFile, to_driver: ManyToOneRing) -> Result<Arc<Core>, ClientError> {
+    let service_timeout_ns = cnc.client_liveness_timeout_ns();
+    if service_timeout_ns <= config.keepalive_interval_ns {
+        let rule = format!("must be less than the driver's client_liveness_timeout_ns={service_timeout_ns}");
+        return Err(ClientError::argument(
+            "keepalive_interval_ns",
+            config.keepalive_interval_ns,
+            rule,
+        ));
+    }
+    let receiver = Receiver::new(cnc.to_clients()).map_err(|error| unusable(&config, &error))?;
+    let client_id = to_driver.next_correlation_id();
+    let service = Service::new(receiver, config.clock.nano_time());
+    Ok(Arc::new(Core::new(config, &cnc, to_driver, client_id, service)))
+}
+
+fn unusable(config: &ClientConfig, error: &dyn std::error::Error) -> ClientError {
+    ClientError::DriverFiles {
+        reason: format!(
+            "cannot use the driver's files: directory={}: {error}",
+            config.directory.display()
+        ),
+    }
+}
+
+fn timed_out(config: &ClientConfig, not_yet: &NotYet) -> ClientError {
+    let path = config.directory.join(cnc::FILE_NAME);
+    let path = path.display();
+    let what = match not_yet {
+        NotYet::NoFile => format!("CnC file not created: {path}"),
+        NotYet::NotInitialised => format!("CnC file is created but not initialised: {path}"),
+        NotYet::NoHeartbeat => format!("no driver heartbeat detected: {path}"),
+        NotYet::Stale { heartbeat_ms } => {
+            format!("no driver heartbeat detected: {path} last_heartbeat_ms={heartbeat_ms}")
+        }
+    };
+    ClientError::DriverTimeout {
+        reason: format!(
+            "{what} driver_timeout_ms={}; is a driver running?",
+            config.driver_timeout_ms
+        ),
+    }
+}

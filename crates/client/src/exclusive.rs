@@ -1,0 +1,167 @@
+//! Publications with a single writer, which need not coordinate with anybody.
+//!
+//! The writer knows its place in the log without asking, so that place must not be used by two threads at once. It
+//! sits behind a lock that is only ever tried: taking it costs one atomic operation, a second thread is refused
+//! instead of kept waiting, and a panic of one writer leaves a sound place behind.
+
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use headrace_buffers::AtomicBuffer;
+use headrace_buffers::log::append::ReservedValue;
+use headrace_buffers::log::{Append, AppendError, ClaimResult, ExclusiveAppender};
+
+use crate::core::try_lock;
+use crate::error::OfferError;
+use crate::publication::PublicationHandle;
+
+/// A stream to one or more subscribers with a session, a log and one writer of its own.
+///
+/// Any thread may call anything, but one at a time: a second writer is refused ([`OfferError::Busy`]). Dropping
+/// closes.
+pub struct ExclusivePublication {
+    handle: Arc<PublicationHandle>,
+    appender: Mutex<ExclusiveAppender>,
+}
+
+impl ExclusivePublication {
+    pub(crate) fn new(handle: Arc<PublicationHandle>) -> Result<Self, AppendError> {
+        let appender = Mutex::new(ExclusiveAppender::new(&handle.log)?);
+        Ok(Self { handle, appender })
+    }
+
+    /// Takes the right to write until the guard is dropped. A loop that writes through one guard saves the cost of
+    /// taking it for each message.
+    #[inline]
+    pub fn writer(&self) -> Result<Writer<'_>, OfferError> {
+        try_lock(&self.appender)
+            .map(|appender| Writer {
+                handle: &self.handle,
+                appender,
+            })
+            .ok_or(OfferError::Busy)
+    }
+
+    /// Sends one message, or says why not. An error means the message can never be sent, or a second writer.
+    #[inline]
+    pub fn offer(&self, message: &[u8]) -> Result<Append, OfferError> {
+        self.writer()?.offer(message)
+    }
+
+    /// As [`Self::offer`] for a message given in parts.
+    #[inline]
+    pub fn offer_parts(&self, parts: &[&[u8]]) -> Result<Append, OfferError> {
+        self.writer()?.offer_parts(parts)
+    }
+
+    /// As [`Self::offer_parts`], asking `reserved` for the reserved value of each frame once its payload is there.
+    #[inline]
+    pub fn offer_reserved<R>(&self, parts: &[&[u8]], reserved: R) -> Result<Append, OfferError>
+    where
+        R: ReservedValue<AtomicBuffer>,
+    {
+        self.writer()?.offer_reserved(parts, reserved)
+    }
+
+    /// Claims room for a message of `length` bytes, at most the payload of one frame, to be filled in place.
+    #[inline]
+    pub fn try_claim(&self, length: usize) -> Result<ClaimResult<'static>, OfferError> {
+        Ok(match self.writer()?.try_claim(length)? {
+            ClaimResult::Claimed(claim) => ClaimResult::Claimed(claim.into_owned()),
+            ClaimResult::Refused(refusal) => ClaimResult::Refused(refusal),
+        })
+    }
+
+    /// Sends padding as long as a frame with `length` bytes of payload.
+    pub fn append_padding(&self, length: usize) -> Result<Append, OfferError> {
+        self.writer()?.append_padding(length)
+    }
+
+    /// Sends whole frames that were formed for exactly this place of the stream, all visible at once.
+    pub fn offer_block(&self, block: &[u8]) -> Result<Append, OfferError> {
+        self.writer()?.offer_block(block)
+    }
+}
+
+impl Deref for ExclusivePublication {
+    type Target = PublicationHandle;
+
+    fn deref(&self) -> &PublicationHandle {
+        &self.handle
+    }
+}
+
+impl Drop for ExclusivePublication {
+    fn drop(&mut self) {
+        self.handle.close();
+    }
+}
+
+/// The right to write to an exclusive publication, held by one thread at a time.
+pub struct Writer<'a> {
+    handle: &'a PublicationHandle,
+    appender: MutexGuard<'a, ExclusiveAppender>,
+}
+
+impl Writer<'_> {
+    /// See [`ExclusivePublication::offer`].
+    #[inline]
+    pub fn offer(&mut self, message: &[u8]) -> Result<Append, OfferError> {
+        match self.limit() {
+            Some(limit) => Ok(self.appender.offer_one(message, limit)?),
+            None => Ok(Append::Closed),
+        }
+    }
+
+    /// See [`ExclusivePublication::offer_parts`].
+    #[inline]
+    pub fn offer_parts(&mut self, parts: &[&[u8]]) -> Result<Append, OfferError> {
+        match self.limit() {
+            Some(limit) => Ok(self.appender.offer(parts, limit)?),
+            None => Ok(Append::Closed),
+        }
+    }
+
+    /// See [`ExclusivePublication::offer_reserved`].
+    #[inline]
+    pub fn offer_reserved<R>(&mut self, parts: &[&[u8]], reserved: R) -> Result<Append, OfferError>
+    where
+        R: ReservedValue<AtomicBuffer>,
+    {
+        match self.limit() {
+            Some(limit) => Ok(self.appender.offer_reserved(parts, limit, reserved)?),
+            None => Ok(Append::Closed),
+        }
+    }
+
+    /// See [`ExclusivePublication::try_claim`].
+    #[inline]
+    pub fn try_claim(&mut self, length: usize) -> Result<ClaimResult<'_>, OfferError> {
+        match self.limit() {
+            Some(limit) => Ok(self.appender.try_claim(length, limit)?),
+            None => Ok(ClaimResult::Refused(Append::Closed)),
+        }
+    }
+
+    /// See [`ExclusivePublication::append_padding`].
+    pub fn append_padding(&mut self, length: usize) -> Result<Append, OfferError> {
+        match self.limit() {
+            Some(limit) => Ok(self.appender.append_padding(length, limit)?),
+            None => Ok(Append::Closed),
+        }
+    }
+
+    /// See [`ExclusivePublication::offer_block`].
+    pub fn offer_block(&mut self, block: &[u8]) -> Result<Append, OfferError> {
+        match self.limit() {
+            Some(limit) => Ok(self.appender.offer_block(block, limit)?),
+            None => Ok(Append::Closed),
+        }
+    }
+
+    /// The limit of now; nothing once closed.
+    #[inline(always)]
+    fn limit(&self) -> Option<i64> {
+        (!self.handle.is_closed()).then(|| self.handle.limit.get_acquire())
+    }
+}

@@ -1,0 +1,82 @@
+//! The handlers a program may register, and the queue that runs them.
+//!
+//! A handler is never called while the client's state is locked. What happened is queued under that lock, and
+//! whichever thread services the client runs the queue afterwards, one handler at a time and in order. So a
+//! handler may block, and may close or drop publications, subscriptions and counters; requests to the client
+//! from inside a handler are refused ([`crate::ClientError::Reentrant`]).
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use headrace_buffers::counters::CountersReader;
+use headrace_protocol::ErrorCode;
+
+use crate::core::Core;
+use crate::error::ClientError;
+use crate::image::Image;
+
+/// Told of an image that came or went. Runs on the thread that services the client.
+pub type ImageHandler = Arc<dyn Fn(&Arc<Image>) + Send + Sync>;
+/// Told of a counter that came or went: the reader, its registration id and its counter id.
+pub type CounterHandler = Arc<dyn Fn(&CountersReader, i64, i32) + Send + Sync>;
+/// Told that the client has closed.
+pub type CloseHandler = Arc<dyn Fn() + Send + Sync>;
+/// Told of faults that no caller is waiting for.
+pub type ErrorHandler = Arc<dyn Fn(&ClientError) + Send + Sync>;
+/// Told of errors that subscribers or the driver raise against a publication of this client.
+pub type PublicationErrorHandler = Arc<dyn Fn(&PublicationError) + Send + Sync>;
+
+/// An error raised against a publication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicationError {
+    /// Handle in this client.
+    pub registration_id: i64,
+    /// The log, shared by all handles of the publication.
+    pub original_registration_id: i64,
+    /// Which destination, for a publication with several.
+    pub destination_registration_id: Option<i64>,
+    /// Session of the publication.
+    pub session_id: i32,
+    /// Stream of the publication.
+    pub stream_id: i32,
+    /// The receiver that raised it.
+    pub receiver_id: i64,
+    /// The receiver's group, if it has one.
+    pub group_tag: Option<i64>,
+    /// Where it came from, for network publications.
+    pub source: Option<SocketAddr>,
+    /// Kind of error.
+    pub code: ErrorCode,
+    /// Text given by the receiver.
+    pub message: String,
+}
+
+/// One queued handler call.
+pub(crate) type Callback = Box<dyn FnOnce(&Core) + Send>;
+
+/// Counter and close handlers, which come and go at run time, each under an id.
+pub(crate) struct HandlerList<H> {
+    entries: Vec<(i64, H)>,
+}
+
+impl<H> Default for HandlerList<H> {
+    fn default() -> Self {
+        Self { entries: Vec::new() }
+    }
+}
+
+impl<H: Clone> HandlerList<H> {
+    pub(crate) fn add(&mut self, id: i64, handler: H) {
+        self.entries.push((id, handler));
+    }
+
+    pub(crate) fn remove(&mut self, id: i64) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|(entry, _)| *entry != id);
+        self.entries.len() < before
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = H> + '_ {
+        self.entries.iter().map(|(_, handler)| handler.clone())
+    }
+}

@@ -1,0 +1,96 @@
+//! Mutual liveness of client and driver.
+//!
+//! The driver stamps its heartbeat into the command ring. The client stamps its own into a counter that the
+//! driver allocates for it with its first resource; until that exists there is nothing to keep alive.
+
+use headrace_buffers::counters::{Counter, type_ids};
+
+use crate::core::Core;
+use crate::error::ClientError;
+use crate::service::Service;
+
+/// This client's heartbeat counter.
+pub(crate) struct Heartbeat {
+    counter_id: i32,
+    value: Counter,
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+// Set by release builds.
+const COMMIT: &str = match option_env!("HEADRACE_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
+
+/// Driver heartbeat of a driver that has stopped in good order.
+const HEARTBEAT_STOPPED: i64 = -1;
+
+impl Core {
+    /// Watches the driver and shows that this client lives. True when there was something to do.
+    pub(crate) fn check_liveness(&self, service: &mut Service, now_ns: i64) -> Result<bool, ClientError> {
+        if now_ns - service.last_keepalive_ns <= self.config.keepalive_interval_ns {
+            return Ok(false);
+        }
+        let now_ms = self.config.clock.epoch_ms();
+        let heartbeat_ms = self.to_driver.consumer_heartbeat_ms();
+        if heartbeat_ms == HEARTBEAT_STOPPED {
+            let reason = format!(
+                "the driver has stopped: directory={}",
+                self.config.directory.display()
+            );
+            return Err(ClientError::DriverTimeout { reason });
+        }
+        let age_ms = now_ms.saturating_sub(heartbeat_ms);
+        if age_ms > self.config.driver_timeout_ms {
+            let reason = format!(
+                "the driver's heartbeat is too old: age_ms={age_ms} driver_timeout_ms={} directory={}",
+                self.config.driver_timeout_ms,
+                self.config.directory.display()
+            );
+            return Err(ClientError::DriverTimeout { reason });
+        }
+        match &service.heartbeat {
+            Some(heartbeat) => {
+                if !self.is_own_heartbeat(heartbeat.counter_id) {
+                    let reason = format!(
+                        "unexpected close of heartbeat counter: counter_id={}",
+                        heartbeat.counter_id
+                    );
+                    return Err(ClientError::ClientTimeout { reason });
+                }
+                heartbeat.value.set_release(now_ms);
+                service.last_keepalive_ns = now_ns;
+            }
+            None => {
+                // Without a counter yet, look again on the next turn.
+                let Some(counter_id) = self.find_heartbeat() else {
+                    return Ok(false);
+                };
+                let value = self.counter_value(counter_id)?;
+                value.set_release(now_ms);
+                self.counters().append_to_label(counter_id, &self.label_suffix());
+                service.heartbeat = Some(Heartbeat { counter_id, value });
+                service.last_keepalive_ns = now_ns;
+            }
+        }
+        Ok(true)
+    }
+
+    fn label_suffix(&self) -> String {
+        format!(
+            " name={} version={VERSION} commit={COMMIT}",
+            self.config.client_name
+        )
+    }
+
+    fn find_heartbeat(&self) -> Option<i32> {
+        let counter_id = self.counters().find(type_ids::CLIENT_HEARTBEAT, self.client_id)?;
+        self.is_own_heartbeat(counter_id).then_some(counter_id)
+    }
+
+    fn is_own_heartbeat(&self, counter_id: i32) -> bool {
+        self.counters().record(counter_id).is_some_and(|record| {
+            record.type_id == type_ids::CLIENT_HEARTBEAT && record.key[..8] == self.client_id.to_le_bytes()
+        })
+    }
+}

@@ -1,0 +1,507 @@
+//! Images: one publisher's stream as one subscription sees it.
+//!
+//! The position counter is the whole state of a reader, and only the polling thread stores it. The flag `polling`
+//! makes sure there is one polling thread at a time, which is also what lets the payloads be lent out in place:
+//! the driver zeroes nothing that lies ahead of the stored position.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use headrace_buffers::AtomicBuffer;
+use headrace_buffers::counters::Counter;
+pub use headrace_buffers::log::read::Block;
+use headrace_buffers::log::{Action, Header, LogBuffers, TermGeometry, read};
+use headrace_protocol::command::{Command, REJECTION_REASON_LENGTH_MAX};
+
+use crate::core::Core;
+use crate::error::{ClientError, PollError};
+use crate::requests::Kind;
+
+const SPY_PREFIX: &str = "aeron-spy:";
+
+/// A publisher's stream, as delivered to one subscription.
+///
+/// Usable from any thread, but polled by one at a time ([`PollError::Busy`]). Polls of a closed image deliver
+/// nothing; the other values stay readable as they were when it closed.
+pub struct Image {
+    terms: [AtomicBuffer; 3],
+    geometry: TermGeometry,
+    position: Counter,
+    closed: AtomicBool,
+    // True while a thread is inside a poll.
+    polling: AtomicBool,
+    last_state: OnceLock<LastState>,
+    log: LogBuffers,
+    core: Weak<Core>,
+    correlation_id: i64,
+    subscription_registration_id: i64,
+    subscription_channel: Arc<str>,
+    session_id: i32,
+    stream_id: i32,
+    source_identity: String,
+    join_position: i64,
+}
+
+/// What an image was like when it closed.
+struct LastState {
+    position: i64,
+    end_of_stream_position: i64,
+    is_publication_revoked: bool,
+}
+
+pub(crate) struct ImageParts {
+    pub(crate) core: Weak<Core>,
+    pub(crate) correlation_id: i64,
+    pub(crate) subscription_registration_id: i64,
+    pub(crate) subscription_channel: Arc<str>,
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) source_identity: String,
+    pub(crate) position: Counter,
+    pub(crate) log: LogBuffers,
+}
+
+/// One poll. Dropping it, however the poll ends, stores the position reached and lets the next poll begin.
+struct Reading<'a> {
+    image: &'a Image,
+    position: i64,
+    start: usize,
+    offset: usize,
+}
+
+impl<'a> Reading<'a> {
+    #[inline]
+    fn term(&self) -> &'a AtomicBuffer {
+        &self.image.terms[self.image.geometry.partition(self.position)]
+    }
+}
+
+impl Drop for Reading<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.offset > self.start {
+            self.image
+                .store_position(self.position + (self.offset - self.start) as i64);
+        }
+        self.image.polling.store(false, Ordering::Release);
+    }
+}
+
+impl Image {
+    pub(crate) fn new(parts: ImageParts) -> Self {
+        Self {
+            terms: [0, 1, 2].map(|partition| parts.log.term(partition).clone()),
+            geometry: parts.log.geometry(),
+            join_position: parts.position.get_acquire(),
+            position: parts.position,
+            closed: AtomicBool::new(false),
+            polling: AtomicBool::new(false),
+            last_state: OnceLock::new(),
+            log: parts.log,
+            core: parts.core,
+            correlation_id: parts.correlation_id,
+            subscription_registration_id: parts.subscription_registration_id,
+            subscription_channel: parts.subscription_channel,
+            session_id: parts.session_id,
+            stream_id: parts.stream_id,
+            source_identity: parts.source_identity,
+        }
+    }
+
+    /// Keeps the values of now and ends polling. The driver may reuse the counter from here on.
+    pub(crate) fn close(&self) {
+        self.last_state.get_or_init(|| LastState {
+            position: self.position.get_acquire(),
+            end_of_stream_position: self.log.metadata().end_of_stream_position_acquire(),
+            is_publication_revoked: self.log.metadata().is_publication_revoked_acquire(),
+        });
+        self.closed.store(true, Ordering::Release);
+    }
+
+    // The counter belongs to somebody else once the image is closed.
+    #[inline]
+    fn store_position(&self, position: i64) {
+        if !self.is_closed() {
+            self.position.set_release(position);
+        }
+    }
+
+    /// Begins a poll; nothing when the image is closed.
+    #[inline]
+    fn begin(&self) -> Result<Option<Reading<'_>>, PollError> {
+        if self.polling.swap(true, Ordering::Acquire) {
+            return Err(PollError::Busy { what: "image" });
+        }
+        let position = self.position.get();
+        let start = self.geometry.term_offset(position);
+        let reading = Reading {
+            image: self,
+            position,
+            start,
+            offset: start,
+        };
+        Ok((!self.is_closed()).then_some(reading))
+    }
+
+    /// Delivers up to `fragment_limit` fragments, not beyond the end of a term. Returns how many.
+    #[inline]
+    pub fn poll<F>(&self, mut handler: F, fragment_limit: usize) -> Result<usize, PollError>
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        self.try_poll(infallible(&mut handler), fragment_limit)
+    }
+
+    /// As [`Self::poll`] for handlers that can fail. The first error stops the poll and is returned; the fragment
+    /// it was raised for counts as consumed.
+    #[inline]
+    pub fn try_poll<F, E>(&self, handler: F, fragment_limit: usize) -> Result<usize, E>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Result<(), E>,
+        E: From<PollError>,
+    {
+        self.read(None, handler, fragment_limit)
+    }
+
+    /// Delivers up to `fragment_limit` fragments that begin before `limit_position`. Returns how many.
+    #[inline]
+    pub fn bounded_poll<F>(
+        &self,
+        limit_position: i64,
+        mut handler: F,
+        fragment_limit: usize,
+    ) -> Result<usize, PollError>
+    where
+        F: FnMut(&[u8], &Header<'_>),
+    {
+        self.try_bounded_poll(limit_position, infallible(&mut handler), fragment_limit)
+    }
+
+    /// As [`Self::bounded_poll`] for handlers that can fail; see [`Self::try_poll`].
+    #[inline]
+    pub fn try_bounded_poll<F, E>(
+        &self,
+        limit_position: i64,
+        handler: F,
+        fragment_limit: usize,
+    ) -> Result<usize, E>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Result<(), E>,
+        E: From<PollError>,
+    {
+        self.read(Some(limit_position), handler, fragment_limit)
+    }
+
+    /// As [`Self::poll`], the handler deciding after each fragment how to go on.
+    #[inline]
+    pub fn controlled_poll<F>(&self, mut handler: F, fragment_limit: usize) -> Result<usize, PollError>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        self.try_controlled_poll(|payload, header| Ok(handler(payload, header)), fragment_limit)
+    }
+
+    /// As [`Self::controlled_poll`] for handlers that can fail; see [`Self::try_poll`].
+    #[inline]
+    pub fn try_controlled_poll<F, E>(&self, handler: F, fragment_limit: usize) -> Result<usize, E>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Result<Action, E>,
+        E: From<PollError>,
+    {
+        self.read_controlled(None, handler, fragment_limit)
+    }
+
+    /// As [`Self::controlled_poll`] up to fragments that begin before `limit_position`.
+    #[inline]
+    pub fn bounded_controlled_poll<F>(
+        &self,
+        limit_position: i64,
+        mut handler: F,
+        fragment_limit: usize,
+    ) -> Result<usize, PollError>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Action,
+    {
+        let handler = |payload: &[u8], header: &Header<'_>| Ok(handler(payload, header));
+        self.try_bounded_controlled_poll(limit_position, handler, fragment_limit)
+    }
+
+    /// As [`Self::bounded_controlled_poll`] for handlers that can fail; see [`Self::try_poll`].
+    #[inline]
+    pub fn try_bounded_controlled_poll<F, E>(
+        &self,
+        limit_position: i64,
+        handler: F,
+        fragment_limit: usize,
+    ) -> Result<usize, E>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Result<Action, E>,
+        E: From<PollError>,
+    {
+        self.read_controlled(Some(limit_position), handler, fragment_limit)
+    }
+
+    /// Delivers one run of whole frames of at most `block_length_limit` bytes. A padding frame is a run of its
+    /// own. Returns the bytes delivered.
+    pub fn block_poll<F>(&self, handler: F, block_length_limit: usize) -> Result<usize, PollError>
+    where
+        F: FnOnce(Block<'_>),
+    {
+        self.try_block_poll(
+            |block| {
+                handler(block);
+                Ok(())
+            },
+            block_length_limit,
+        )
+    }
+
+    /// As [`Self::block_poll`] for handlers that can fail; see [`Self::try_poll`].
+    pub fn try_block_poll<F, E>(&self, handler: F, block_length_limit: usize) -> Result<usize, E>
+    where
+        F: FnOnce(Block<'_>) -> Result<(), E>,
+        E: From<PollError>,
+    {
+        let Some(mut reading) = self.begin()? else {
+            return Ok(0);
+        };
+        read::try_read_block(reading.term(), &mut reading.offset, block_length_limit, handler)
+    }
+
+    #[inline(always)]
+    fn read<F, E>(
+        &self,
+        limit_position: Option<i64>,
+        mut handler: F,
+        fragment_limit: usize,
+    ) -> Result<usize, E>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Result<(), E>,
+        E: From<PollError>,
+    {
+        let Some(mut reading) = self.begin()? else {
+            return Ok(0);
+        };
+        let limit_offset = self.limit_offset(reading.position, limit_position);
+        read::try_read_controlled(
+            reading.term(),
+            self.geometry,
+            &mut reading.offset,
+            limit_offset,
+            fragment_limit,
+            |payload, header| {
+                handler(payload, &header)?;
+                // The handler may be what closed the subscription.
+                Ok(if self.closed.load(Ordering::Relaxed) {
+                    Action::Break
+                } else {
+                    Action::Continue
+                })
+            },
+            |_| {},
+        )
+    }
+
+    #[inline(always)]
+    fn read_controlled<F, E>(
+        &self,
+        limit_position: Option<i64>,
+        mut handler: F,
+        fragment_limit: usize,
+    ) -> Result<usize, E>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Result<Action, E>,
+        E: From<PollError>,
+    {
+        let Some(mut reading) = self.begin()? else {
+            return Ok(0);
+        };
+        let (position, start) = (reading.position, reading.start);
+        let limit_offset = self.limit_offset(position, limit_position);
+        read::try_read_controlled(
+            reading.term(),
+            self.geometry,
+            &mut reading.offset,
+            limit_offset,
+            fragment_limit,
+            |payload, header| {
+                let action = handler(payload, &header)?;
+                let closed = self.closed.load(Ordering::Relaxed);
+                Ok(if closed && action != Action::Abort {
+                    Action::Break
+                } else {
+                    action
+                })
+            },
+            |reached| self.store_position(position + (reached - start) as i64),
+        )
+    }
+
+    #[inline(always)]
+    fn limit_offset(&self, position: i64, limit_position: Option<i64>) -> usize {
+        match limit_position {
+            None => self.geometry.term_length(),
+            Some(limit) => read::bounded_limit_offset(self.geometry, position, limit),
+        }
+    }
+
+    /// Position up to which fragments were consumed.
+    pub fn position(&self) -> i64 {
+        match self.last_state.get() {
+            Some(last) => last.position,
+            None => self.position.get_acquire(),
+        }
+    }
+
+    /// Position at which this image began.
+    pub fn join_position(&self) -> i64 {
+        self.join_position
+    }
+
+    /// Id of the counter with the position.
+    pub fn subscriber_position_id(&self) -> i32 {
+        self.position.id()
+    }
+
+    /// True when everything the publisher sent before it ended has been consumed.
+    pub fn is_end_of_stream(&self) -> bool {
+        self.position() >= self.end_of_stream_position()
+    }
+
+    /// Position at which the stream ends; `i64::MAX` while that is not known.
+    pub fn end_of_stream_position(&self) -> i64 {
+        match self.last_state.get() {
+            Some(last) => last.end_of_stream_position,
+            None => self.log.metadata().end_of_stream_position_acquire(),
+        }
+    }
+
+    /// True when the publisher took back what had not been consumed.
+    pub fn is_publication_revoked(&self) -> bool {
+        match self.last_state.get() {
+            Some(last) => last.is_publication_revoked,
+            None => self.log.metadata().is_publication_revoked_acquire(),
+        }
+    }
+
+    /// Number of live transports that feed this image; 0 for IPC and once closed.
+    pub fn active_transport_count(&self) -> i32 {
+        if self.is_closed() {
+            return 0;
+        }
+        self.log.metadata().active_transport_count_acquire()
+    }
+
+    /// True once the image is unavailable, or its subscription or client closed.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Session of the publisher.
+    #[inline]
+    pub fn session_id(&self) -> i32 {
+        self.session_id
+    }
+
+    /// Stream within the channel.
+    pub fn stream_id(&self) -> i32 {
+        self.stream_id
+    }
+
+    /// Id under which driver and clients know this image.
+    #[inline]
+    pub fn correlation_id(&self) -> i64 {
+        self.correlation_id
+    }
+
+    /// Registration id of the subscription.
+    pub fn subscription_registration_id(&self) -> i64 {
+        self.subscription_registration_id
+    }
+
+    /// Where the stream comes from: an address, or `aeron:ipc`.
+    pub fn source_identity(&self) -> &str {
+        &self.source_identity
+    }
+
+    /// Id of the stream's first term.
+    pub fn initial_term_id(&self) -> i32 {
+        self.geometry.initial_term_id()
+    }
+
+    /// Length of each term.
+    pub fn term_length(&self) -> usize {
+        self.geometry.term_length()
+    }
+
+    /// log2 of the term length.
+    pub fn position_bits_to_shift(&self) -> u32 {
+        self.geometry.position_bits_to_shift()
+    }
+
+    /// Longest frame of the stream.
+    pub fn mtu_length(&self) -> usize {
+        self.log.mtu()
+    }
+
+    /// Refuses this image: tells its publisher the reason, of at most 1023 bytes, and makes the image unavailable.
+    /// Waits for the driver's answer.
+    pub fn reject(&self, reason: &str) -> Result<(), ClientError> {
+        let id = self.async_reject(reason)?;
+        let core = self
+            .core
+            .upgrade()
+            .ok_or(ClientError::Closed { what: "client" })?;
+        core.wait(id).map(|_| ())
+    }
+
+    /// As [`Self::reject`] without waiting; see [`crate::Client::find_operation`].
+    pub fn async_reject(&self, reason: &str) -> Result<i64, ClientError> {
+        if reason.len() > REJECTION_REASON_LENGTH_MAX {
+            let rule = format!("must be at most {REJECTION_REASON_LENGTH_MAX} bytes");
+            return Err(ClientError::argument("reason_length", reason.len(), rule));
+        }
+        if self.subscription_channel.starts_with(SPY_PREFIX) {
+            let rule = "a spy only watches, it may not reject images";
+            return Err(ClientError::argument("channel", &self.subscription_channel, rule));
+        }
+        let core = self.core.upgrade().filter(|_| !self.is_closed());
+        let core = core.ok_or(ClientError::Closed { what: "image" })?;
+        let (client_id, position) = (core.client_id, self.position());
+        core.submit(
+            "reject image",
+            |_| Kind::Operation,
+            |correlation_id| Command::RejectImage {
+                client_id,
+                correlation_id,
+                image_correlation_id: self.correlation_id,
+                position,
+                reason: reason.into(),
+            },
+        )
+    }
+}
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Image")
+            .field("correlation_id", &self.correlation_id)
+            .field("session_id", &self.session_id)
+            .field("stream_id", &self.stream_id)
+            .field("source_identity", &self.source_identity)
+            .field("position", &self.position())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+#[inline(always)]
+fn infallible<E>(
+    handler: &mut impl FnMut(&[u8], &Header<'_>),
+) -> impl FnMut(&[u8], &Header<'_>) -> Result<(), E> + '_ {
+    move |payload, header| {
+        handler(payload, header);
+        Ok(())
+    }
+}

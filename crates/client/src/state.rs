@@ -1,0 +1,135 @@
+//! What the client knows: its requests, resources and handlers. Held for short times under one lock, and never
+//! while a handler runs.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use headrace_buffers::log::LogBuffers;
+
+use crate::counter::CounterShared;
+use crate::error::ClientError;
+use crate::handlers::{Callback, CloseHandler, CounterHandler, HandlerList};
+use crate::image::Image;
+use crate::mappings::LogMappings;
+use crate::publication::PublicationHandle;
+use crate::requests::Request;
+use crate::subscription::SubscriptionShared;
+
+/// How long a log stays mapped after the program closed what used it.
+pub(crate) const EXPLICIT_CLOSE_LINGER_NS: i64 = 1_000_000_000;
+
+#[derive(Default)]
+pub(crate) struct State {
+    /// Why the client ended, once it has.
+    pub(crate) ended: Option<ClientError>,
+    pub(crate) requests: HashMap<i64, Request>,
+    pub(crate) publications: HashMap<i64, Arc<PublicationHandle>>,
+    pub(crate) subscriptions: HashMap<i64, Arc<SubscriptionShared>>,
+    pub(crate) counters: HashMap<i64, Arc<CounterShared>>,
+    pub(crate) mappings: LogMappings,
+    pub(crate) callbacks: VecDeque<Callback>,
+    pub(crate) available_counter_handlers: HandlerList<CounterHandler>,
+    pub(crate) unavailable_counter_handlers: HandlerList<CounterHandler>,
+    pub(crate) close_handlers: HandlerList<CloseHandler>,
+}
+
+/// Things whose destructors lock the state or unmap memory, to be dropped after the lock is given back.
+pub(crate) struct Leftovers {
+    _requests: HashMap<i64, Request>,
+    _logs: Vec<LogBuffers>,
+}
+
+impl State {
+    /// The reason, if the client has ended.
+    pub(crate) fn check_open(&self) -> Result<(), ClientError> {
+        match &self.ended {
+            Some(reason) => Err(reason.clone()),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn queue(&mut self, callback: Callback) {
+        self.callbacks.push_back(callback);
+    }
+
+    pub(crate) fn queue_error(&mut self, error: ClientError) {
+        self.queue(Box::new(move |core| (core.config.error_handler)(&error)));
+    }
+
+    pub(crate) fn queue_available_counter(&mut self, registration_id: i64, counter_id: i32) {
+        let handlers: Vec<_> = self.available_counter_handlers.iter().collect();
+        for handler in handlers {
+            self.queue(Box::new(move |core| {
+                handler(core.counters(), registration_id, counter_id);
+            }));
+        }
+    }
+
+    pub(crate) fn queue_unavailable_counter(&mut self, registration_id: i64, counter_id: i32) {
+        let handlers: Vec<_> = self.unavailable_counter_handlers.iter().collect();
+        for handler in handlers {
+            self.queue(Box::new(move |core| {
+                handler(core.counters(), registration_id, counter_id);
+            }));
+        }
+    }
+
+    /// Closes an image that has left its subscription's list and tells the subscription's handler.
+    pub(crate) fn retire_image(
+        &mut self,
+        subscription: &SubscriptionShared,
+        image: Arc<Image>,
+        now_ns: i64,
+        linger_ns: i64,
+    ) {
+        image.close();
+        self.mappings.release(image.correlation_id(), now_ns, linger_ns);
+        if let Some(handler) = subscription.unavailable_image_handler.clone() {
+            self.queue(Box::new(move |_| handler(&image)));
+        }
+    }
+
+    /// Forgets a subscription and closes it with its images. False when it is not there.
+    pub(crate) fn drop_subscription(&mut self, registration_id: i64, now_ns: i64) -> bool {
+        let Some(subscription) = self.subscriptions.remove(&registration_id) else {
+            return false;
+        };
+        subscription.closed.store(true, Ordering::Release);
+        for image in subscription.take_images() {
+            self.retire_image(&subscription, image, now_ns, EXPLICIT_CLOSE_LINGER_NS);
+        }
+        true
+    }
+
+    /// Closes every resource without a word to the driver, and queues the handlers that follow from it.
+    pub(crate) fn end(&mut self, reason: ClientError, report: bool, now_ns: i64) -> Leftovers {
+        self.ended = Some(reason.clone());
+        for publication in self.publications.drain().map(|(_, publication)| publication) {
+            publication.mark_closed();
+        }
+        let subscriptions: Vec<_> = self.subscriptions.drain().map(|(_, shared)| shared).collect();
+        for subscription in subscriptions {
+            subscription.closed.store(true, Ordering::Release);
+            for image in subscription.take_images() {
+                self.retire_image(&subscription, image, now_ns, 0);
+            }
+        }
+        let counters: Vec<_> = self.counters.drain().map(|(_, shared)| shared).collect();
+        for counter in counters {
+            counter.mark_closed();
+            self.queue_unavailable_counter(counter.registration_id, counter.counter_id);
+        }
+        if report {
+            self.queue_error(reason);
+        }
+        let close_handlers: Vec<_> = self.close_handlers.iter().collect();
+        for handler in close_handlers {
+            self.queue(Box::new(move |_| handler()));
+        }
+        Leftovers {
+            _requests: std::mem::take(&mut self.requests),
+            _logs: self.mappings.drain(),
+        }
+    }
+}
