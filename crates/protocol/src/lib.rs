@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub mod channel;
 pub mod command;
 pub mod error_code;
 pub mod event;

@@ -136,7 +136,7 @@ fn error_frame() {
         receiver_id: 0x1122_3344_5566_7788,
         group_tag: Some(7),
         error_code: 13,
-        text: Cow::Borrowed("bad"),
+        text: "bad".to_owned(),
     };
     assert_eq!(encoded(|into| frame.encode(into)), golden);
     assert_eq!(ErrorFrame::decode(&golden), Ok(frame));
@@ -155,14 +155,13 @@ fn error_frame() {
 
 #[test]
 fn error_frame_cuts_a_long_text() {
-    let text = "x".repeat(ErrorFrame::TEXT_LENGTH_MAX + 1);
     let frame = ErrorFrame {
         session_id: 1,
         stream_id: 2,
         receiver_id: 3,
         group_tag: None,
         error_code: 13,
-        text: Cow::Borrowed(&text),
+        text: "x".repeat(ErrorFrame::TEXT_LENGTH_MAX + 1),
     };
     let bytes = encoded(|into| frame.encode(into));
     assert_eq!(bytes.len(), ErrorFrame::LENGTH_MAX);

@@ -5,8 +5,6 @@
 //!   | common | session | stream | receiver id | group tag | code | text length | text
 //! ```
 
-use std::borrow::Cow;
-
 use super::{FLAGS_OFFSET, FrameError, FrameKind, expect, put_common_header};
 use crate::bytes::{i32_at, i64_at, put_i32, put_i64, text};
 
@@ -15,7 +13,7 @@ pub const FLAG_GROUP_TAG: u8 = 0x08;
 
 /// A receiver's refusal and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ErrorFrame<'a> {
+pub struct ErrorFrame {
     /// Publisher instance.
     pub session_id: i32,
     /// Flow on the channel.
@@ -27,10 +25,10 @@ pub struct ErrorFrame<'a> {
     /// An [`ErrorCode`](crate::ErrorCode) value, kept as sent.
     pub error_code: i32,
     /// The reason, at most [`ErrorFrame::TEXT_LENGTH_MAX`] bytes.
-    pub text: Cow<'a, str>,
+    pub text: String,
 }
 
-impl<'a> ErrorFrame<'a> {
+impl ErrorFrame {
     /// Bytes before the text.
     pub const LENGTH_MIN: usize = 40;
     /// Longest text.
@@ -39,7 +37,7 @@ impl<'a> ErrorFrame<'a> {
     pub const LENGTH_MAX: usize = Self::LENGTH_MIN + Self::TEXT_LENGTH_MAX;
 
     /// Reads the frame, text included.
-    pub fn decode(datagram: &'a [u8]) -> Result<Self, FrameError> {
+    pub fn decode(datagram: &[u8]) -> Result<Self, FrameError> {
         expect(datagram, FrameKind::Error)?;
         let frame_length = i32_at(datagram, 0) as usize;
         let text_length = i32_at(datagram, 36);
@@ -58,7 +56,7 @@ impl<'a> ErrorFrame<'a> {
             receiver_id: i64_at(datagram, 16),
             group_tag: is_tagged.then(|| i64_at(datagram, 24)),
             error_code: i32_at(datagram, 32),
-            text: text(bytes),
+            text: text(bytes).into_owned(),
         })
     }
 

@@ -1,0 +1,55 @@
+//! Channels: the text that says where a stream goes, and everything read out of it.
+//!
+//! A [`ChannelUri`] is the text taken apart. [`PublicationParams`] and [`SubscriptionParams`] are its typed
+//! parameters with the driver's defaults filled in, and [`UdpChannel`] its addresses. What this version does
+//! not do is refused by name (see [`unsupported`]); nothing is ignored that would change what a user gets.
+
+pub mod builder;
+pub mod keys;
+pub mod params;
+pub mod udp;
+pub mod units;
+pub mod unsupported;
+pub mod uri;
+
+pub use builder::ChannelUriBuilder;
+pub use params::defaults::{ChannelDefaults, GroupConsideration};
+pub use params::publication::{PublicationParams, SessionIdParam};
+pub use params::sharing::ExistingPublication;
+pub use params::subscription::SubscriptionParams;
+pub use params::{InitialPosition, Tags};
+pub use udp::interface::Interface;
+pub use udp::{ChannelRole, ResolveError, Resolver, UdpChannel, UdpChannelKind, UdpEnvironment};
+pub use uri::{ChannelUri, Media};
+
+use crate::ErrorCode;
+
+/// Longest channel text, in bytes.
+pub const CHANNEL_LENGTH_MAX: usize = 4095;
+
+/// A channel that cannot be used: the code and the text of the driver's reply.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .code.describe(.message))]
+pub struct ChannelError {
+    /// Code of the reply.
+    pub code: ErrorCode,
+    /// What is wrong, with names and values, without the code's standard text.
+    pub message: String,
+}
+
+impl ChannelError {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidChannel, message)
+    }
+
+    pub(crate) fn generic(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::GenericError, message)
+    }
+}

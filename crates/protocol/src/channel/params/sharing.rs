@@ -1,0 +1,63 @@
+//! When a publication may share the log of an existing one.
+
+use super::InitialPosition;
+use super::publication::{PublicationParams, SessionIdParam};
+use crate::channel::ChannelError;
+
+/// What a live publication has that a new channel may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExistingPublication {
+    /// Publisher instance.
+    pub session_id: i32,
+    /// Longest frame.
+    pub mtu_length: usize,
+    /// Length of each term.
+    pub term_length: usize,
+    /// Where the publication started.
+    pub start: InitialPosition,
+}
+
+impl PublicationParams {
+    /// Fails if the channel gives a value that the existing publication does not have.
+    ///
+    /// Only what the channel gives is compared; the first publication's values stay for everything else. A
+    /// session id given by tag was replaced by [`PublicationParams::adopt_tagged`] before.
+    pub fn check_matches(&self, existing: &ExistingPublication, channel: &str) -> Result<(), ChannelError> {
+        let check = |name: &str, asked: Option<i64>, has: i64| match asked {
+            Some(asked) if asked != has => Err(ChannelError::generic(format!(
+                "existing publication has different '{name}': existing={has} requested={asked} channel={channel}"
+            ))),
+            _ => Ok(()),
+        };
+        check(
+            "mtu",
+            self.has_mtu_length.then_some(self.mtu_length as i64),
+            existing.mtu_length as i64,
+        )?;
+        check(
+            "term-length",
+            self.has_term_length.then_some(self.term_length as i64),
+            existing.term_length as i64,
+        )?;
+        if let Some(SessionIdParam::Number(asked)) = self.session_id {
+            check("session-id", Some(asked.into()), existing.session_id.into())?;
+        }
+        let asked = self.initial_position;
+        let start = existing.start;
+        check(
+            "init-term-id",
+            asked.map(|asked| asked.initial_term_id.into()),
+            start.initial_term_id.into(),
+        )?;
+        check(
+            "term-id",
+            asked.map(|asked| asked.term_id.into()),
+            start.term_id.into(),
+        )?;
+        check(
+            "term-offset",
+            asked.map(|asked| asked.term_offset.into()),
+            start.term_offset.into(),
+        )
+    }
+}

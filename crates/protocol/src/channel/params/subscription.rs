@@ -1,0 +1,92 @@
+//! Parameters of a subscription.
+
+use super::defaults::{ChannelDefaults, GroupConsideration};
+use super::publication::untethered_linger;
+use super::{Tags, boolean, duration_ns, number, size_i32};
+use crate::channel::{ChannelError, ChannelUri, Media, keys, unsupported};
+
+/// Every parameter of a subscription, defaults filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubscriptionParams {
+    /// UDP or IPC.
+    pub media: Media,
+    /// Names of the transport and of the subscription.
+    pub tags: Tags,
+    /// The only session accepted, if the channel names one.
+    pub session_id: Option<i32>,
+    /// Stream id the channel names, for builders and tools.
+    pub stream_id: Option<i32>,
+    /// Ask for missing bytes; otherwise skip them.
+    pub is_reliable: bool,
+    /// Leave the blocks of images unallocated until written.
+    pub is_sparse: bool,
+    /// Hold the stream back when slow; otherwise be dropped from it.
+    pub is_tethered: bool,
+    /// Accept a stream again after it went inactive.
+    pub is_rejoin: bool,
+    /// Report loss as a group.
+    pub group: GroupConsideration,
+    /// Room granted to each sender, before it is cut to half the term.
+    pub receiver_window_length: i32,
+    /// Delay before loss is reported, if the channel gives one.
+    pub nak_delay_ns: Option<i64>,
+    /// How long the subscriber may stay at the window's limit when not tethered.
+    pub untethered_window_limit_timeout_ns: i64,
+    /// How long it then lingers.
+    pub untethered_linger_timeout_ns: i64,
+    /// How long it then rests before it joins again.
+    pub untethered_resting_timeout_ns: i64,
+    /// Name for people and tools.
+    pub alias: Option<String>,
+}
+
+impl SubscriptionParams {
+    /// Reads and checks everything the channel says. Fails with the code and text of the driver's reply.
+    pub fn from_uri(uri: &ChannelUri, defaults: &ChannelDefaults) -> Result<Self, ChannelError> {
+        unsupported::check_subscription(uri)?;
+        let window_limit = duration_ns(uri, keys::UNTETHERED_WINDOW_LIMIT_TIMEOUT)?
+            .unwrap_or(defaults.untethered_window_limit_timeout_ns);
+        Ok(Self {
+            media: uri.media(),
+            tags: Tags::from_uri(uri)?,
+            session_id: number(uri, keys::SESSION_ID)?,
+            stream_id: number(uri, keys::STREAM_ID)?,
+            is_reliable: boolean(uri, keys::RELIABLE)?.unwrap_or(defaults.is_reliable),
+            is_sparse: boolean(uri, keys::SPARSE)?.unwrap_or(defaults.is_sparse),
+            is_tethered: boolean(uri, keys::TETHER)?.unwrap_or(defaults.is_tethered),
+            is_rejoin: boolean(uri, keys::REJOIN)?.unwrap_or(defaults.is_rejoin),
+            group: uri
+                .get(keys::GROUP)
+                .map_or(defaults.group, GroupConsideration::parse),
+            receiver_window_length: size_i32(uri, keys::RECEIVER_WINDOW)?
+                .unwrap_or(defaults.receiver_window_length),
+            nak_delay_ns: duration_ns(uri, keys::NAK_DELAY)?,
+            untethered_window_limit_timeout_ns: window_limit,
+            untethered_linger_timeout_ns: untethered_linger(uri, defaults, window_limit)?,
+            untethered_resting_timeout_ns: duration_ns(uri, keys::UNTETHERED_RESTING_TIMEOUT)?
+                .unwrap_or(defaults.untethered_resting_timeout_ns),
+            alias: uri.get(keys::ALIAS).map(str::to_owned),
+        })
+    }
+
+    /// Fails if this subscription cannot share the endpoint, stream and session filter of an existing one.
+    pub fn check_matches(
+        &self,
+        channel: &str,
+        existing: &SubscriptionParams,
+        existing_channel: &str,
+    ) -> Result<(), ChannelError> {
+        for (key, own, other) in [
+            (keys::RELIABLE, self.is_reliable, existing.is_reliable),
+            (keys::REJOIN, self.is_rejoin, existing.is_rejoin),
+        ] {
+            if own != other {
+                return Err(ChannelError::generic(format!(
+                    "option conflicts with existing subscription: {key}={own} \
+                     existingChannel={existing_channel} channel={channel}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! The addresses of a UDP channel.
+
+mod checks;
+mod host_port;
+pub mod interface;
+
+use std::net::SocketAddr;
+
+use host_port::{HostPort, Port};
+use interface::Interface;
+
+use super::params::{Tags, size_i32};
+use super::{ChannelError, ChannelUri, Media, keys, unsupported};
+
+/// Why a name has no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct ResolveError {
+    /// In the resolver's words.
+    pub reason: String,
+}
+
+/// Turns names into addresses.
+pub trait Resolver {
+    /// The address of `host`, with `port`. `param` is the key of the channel parameter that names it.
+    fn resolve(&self, host: &str, port: u16, param: &str) -> Result<SocketAddr, ResolveError>;
+}
+
+/// What a channel's addresses depend on besides its text.
+#[derive(Clone, Copy)]
+pub struct UdpEnvironment<'a> {
+    /// Addresses of this host.
+    pub interfaces: &'a [Interface],
+    /// Looks up names.
+    pub resolver: &'a dyn Resolver,
+}
+
+/// Which end of a channel is being set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ChannelRole {
+    /// Sends data.
+    Publication,
+    /// Receives data.
+    Subscription,
+}
+
+/// How a channel reaches the far side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UdpChannelKind {
+    /// One address sends to one address.
+    Unicast,
+    /// As unicast, from an explicit control address.
+    Control,
+}
+
+/// A channel's addresses and the key its endpoint is shared by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UdpChannel {
+    /// The channel as text.
+    pub uri: String,
+    /// Channels with the same canonical form share an endpoint.
+    pub canonical_form: String,
+    /// How the far side is reached.
+    pub kind: UdpChannelKind,
+    /// What a publication binds to.
+    pub local: SocketAddr,
+    /// What a publication sends to and a subscription binds to; the wildcard address if there is no endpoint.
+    pub remote: SocketAddr,
+    /// The endpoint as written.
+    pub endpoint: Option<String>,
+    /// The control address as written.
+    pub control: Option<String>,
+    /// Lets channels share an endpoint by name.
+    pub channel_tag: Option<i64>,
+    /// Send buffer length the channel gives; 0 leaves it to the system.
+    pub socket_sndbuf_length: Option<usize>,
+    /// Receive buffer length the channel gives; 0 leaves it to the system.
+    pub socket_rcvbuf_length: Option<usize>,
+}
+
+impl UdpChannel {
+    /// Finds the addresses of a channel.
+    ///
+    /// `unique_id` must differ from call to call in one driver: it keeps channels apart whose addresses do
+    /// not, such as those with a port for the system to choose. A correlation id will do.
+    pub fn parse(
+        uri: &ChannelUri,
+        role: ChannelRole,
+        environment: &UdpEnvironment<'_>,
+        unique_id: i64,
+    ) -> Result<Self, ChannelError> {
+        if uri.media() != Media::Udp {
+            return Err(ChannelError::invalid(format!(
+                "UdpChannel only supports UDP media: {uri}"
+            )));
+        }
+        unsupported::check_addresses(uri, role)?;
+        let channel_tag = Tags::from_uri(uri)?.channel;
+        let endpoint = uri.get(keys::ENDPOINT);
+        let control = uri.get(keys::CONTROL);
+        if endpoint.is_none() && control.is_none() && !uri.contains(keys::TAGS) {
+            return Err(ChannelError::invalid(format!(
+                "URIs for UDP must specify endpoint, control, tags, or control-mode=manual/response: {uri}"
+            )));
+        }
+        if endpoint.is_none() && control.is_some() {
+            return Err(ChannelError::generic(format!(
+                "'control' parameter requires that either 'endpoint' or 'control-mode' is specified, channel={uri}"
+            )));
+        }
+        let control_address = control
+            .map(|text| address(uri, keys::CONTROL, text, environment))
+            .transpose()?;
+        let remote = match endpoint {
+            Some(text) => address(uri, keys::ENDPOINT, text, environment)?,
+            None => SocketAddr::new(interface::wildcard(false), 0),
+        };
+        if remote.ip().is_multicast() {
+            let value = endpoint.unwrap_or_default();
+            let remedy = "use a unicast endpoint";
+            return Err(unsupported::refuse_param(
+                uri,
+                keys::ENDPOINT,
+                value,
+                "multicast is",
+                remedy,
+            ));
+        }
+        if role == ChannelRole::Publication && endpoint.is_some() && remote.port() == 0 {
+            return Err(ChannelError::generic(format!(
+                "endpoint has port=0 for publication: {uri}"
+            )));
+        }
+        let interface_address = interface::select(uri, remote.ip(), environment)?;
+        let local = control_address.unwrap_or(interface_address);
+
+        let is_wildcard = endpoint.is_none()
+            || remote.port() == 0
+            || control_address.is_some_and(|address| address.port() == 0);
+        let suffix = match channel_tag {
+            _ if !is_wildcard => String::new(),
+            Some(tag) => format!("#{tag}"),
+            None => format!("-{unique_id}"),
+        };
+        let local_text = control.map_or_else(|| local.to_string(), str::to_owned);
+        let remote_text = endpoint.map_or_else(|| remote.to_string(), str::to_owned);
+        Ok(Self {
+            uri: uri.to_string(),
+            canonical_form: format!("UDP-{local_text}-{remote_text}{suffix}"),
+            kind: if control.is_some() {
+                UdpChannelKind::Control
+            } else {
+                UdpChannelKind::Unicast
+            },
+            local,
+            remote,
+            endpoint: endpoint.map(str::to_owned),
+            control: control.map(str::to_owned),
+            channel_tag,
+            socket_sndbuf_length: size_i32(uri, keys::SOCKET_SNDBUF)?.map(|length| length as usize),
+            socket_rcvbuf_length: size_i32(uri, keys::SOCKET_RCVBUF)?.map(|length| length as usize),
+        })
+    }
+
+    /// True if neither address is given, so that only a tag says what the channel means.
+    pub fn is_wildcard(&self) -> bool {
+        self.endpoint.is_none() && self.control.is_none()
+    }
+}
+
+/// Looks up the address a parameter gives, `host:port`. Also used to look a name up again later.
+pub fn address(
+    uri: &ChannelUri,
+    key: &str,
+    text: &str,
+    environment: &UdpEnvironment<'_>,
+) -> Result<SocketAddr, ChannelError> {
+    let host_port = HostPort::parse(text, Port::Required)
+        .map_err(|fault| ChannelError::invalid(format!("{fault}: {key}={text}, channel={uri}")))?;
+    host_port.resolve(key, text, environment.resolver)
+}

@@ -1,0 +1,229 @@
+//! What the protocol has and this version has not. A channel that asks for one of these is refused, with the
+//! parameter's name, the reason and the way out: a stream that silently lacks what was asked for is worse.
+
+use super::{ChannelError, ChannelRole, ChannelUri, keys};
+use crate::ErrorCode;
+
+/// A refusal of one part of a channel.
+pub fn refuse(what: &str, missing: &str, remedy: &str, uri: &ChannelUri) -> ChannelError {
+    ChannelError::new(
+        ErrorCode::NotSupported,
+        format!(
+            "{what} is not supported by this version of Headrace: {missing} not built yet; {remedy}, channel={uri}"
+        ),
+    )
+}
+
+pub(crate) fn refuse_param(
+    uri: &ChannelUri,
+    key: &str,
+    value: &str,
+    missing: &str,
+    remedy: &str,
+) -> ChannelError {
+    refuse(
+        &format!("channel parameter '{key}={value}'"),
+        missing,
+        remedy,
+        uri,
+    )
+}
+
+/// What is refused wherever it stands, whatever its value.
+struct Refusal {
+    key: &'static str,
+    missing: &'static str,
+    remedy: &'static str,
+}
+
+const TIMESTAMPS: &str = "timestamps in messages are";
+const MULTI_DESTINATION: &str = "multi-destination cast is";
+const RESPONSE_CHANNELS: &str = "response channels are";
+
+const OF_NETWORK_PUBLICATIONS: &[Refusal] = &[Refusal {
+    key: keys::FLOW_CONTROL,
+    missing: "the multicast and multi-destination cast that flow control strategies serve are",
+    remedy: "remove it",
+}];
+
+const OF_NETWORK_SUBSCRIPTIONS: &[Refusal] = &[Refusal {
+    key: keys::GROUP_TAG,
+    missing: "the tagged flow control that group tags serve is",
+    remedy: "remove it",
+}];
+
+/// Refuses what no channel may ask for yet.
+fn check_common(uri: &ChannelUri) -> Result<(), ChannelError> {
+    if let Some(mode @ ("manual" | "dynamic" | "response")) = uri.get(keys::CONTROL_MODE) {
+        let (missing, remedy) = match mode {
+            "response" => (RESPONSE_CHANNELS, "remove it and name an endpoint each way"),
+            _ => (MULTI_DESTINATION, "remove it and name one endpoint"),
+        };
+        return Err(refuse_param(uri, keys::CONTROL_MODE, mode, missing, remedy));
+    }
+    Ok(())
+}
+
+/// Refuses what would lead to addresses that cannot be used yet.
+pub(super) fn check_addresses(uri: &ChannelUri, role: ChannelRole) -> Result<(), ChannelError> {
+    if uri.is_spy() {
+        return Err(refuse_spy(uri));
+    }
+    check_common(uri)?;
+    match (role, uri.get(keys::CONTROL)) {
+        (ChannelRole::Subscription, Some(control)) => {
+            let remedy = "remove it and use the endpoint alone";
+            Err(refuse_param(
+                uri,
+                keys::CONTROL,
+                control,
+                MULTI_DESTINATION,
+                remedy,
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refuse_spy(uri: &ChannelUri) -> ChannelError {
+    refuse(
+        "channel prefix 'aeron-spy:'",
+        "spies are",
+        "subscribe to the channel itself",
+        uri,
+    )
+}
+
+fn check_network(uri: &ChannelUri, timestamps: &[&str], refusals: &[Refusal]) -> Result<(), ChannelError> {
+    for refusal in refusals {
+        if let Some(value) = uri.get(refusal.key) {
+            return Err(refuse_param(
+                uri,
+                refusal.key,
+                value,
+                refusal.missing,
+                refusal.remedy,
+            ));
+        }
+    }
+    for key in timestamps {
+        if let Some(value) = uri.get(key)
+            && is_timestamp_wanted(uri, key, value)?
+        {
+            return Err(refuse_param(uri, key, value, TIMESTAMPS, "remove it"));
+        }
+    }
+    if let Some(value) = uri.get(keys::TTL) {
+        let ttl: u8 = value
+            .parse()
+            .map_err(|_| super::params::unparsable(uri, keys::TTL, value))?;
+        if ttl != 0 {
+            return Err(refuse_param(
+                uri,
+                keys::TTL,
+                value,
+                "multicast is",
+                "remove it or set ttl=0",
+            ));
+        }
+    }
+    if super::params::boolean(uri, keys::TRANSPORT_SECURITY)? == Some(true) {
+        let remedy = "remove it or set ats=false";
+        return Err(refuse_param(
+            uri,
+            keys::TRANSPORT_SECURITY,
+            "true",
+            "transport security is",
+            remedy,
+        ));
+    }
+    Ok(())
+}
+
+/// A negative offset other than the reserved field's switches a timestamp off.
+fn is_timestamp_wanted(uri: &ChannelUri, key: &str, value: &str) -> Result<bool, ChannelError> {
+    const RESERVED_VALUE_FIELD: i32 = -8;
+    if value == "reserved" {
+        return Ok(true);
+    }
+    let offset: i32 = value
+        .parse()
+        .map_err(|_| super::params::unparsable(uri, key, value))?;
+    Ok(offset >= 0 || offset == RESERVED_VALUE_FIELD)
+}
+
+pub(super) fn check_publication(uri: &ChannelUri) -> Result<(), ChannelError> {
+    check_common(uri)?;
+    if let Some(value) = uri.get(keys::RESPONSE_CORRELATION_ID) {
+        let id = match value {
+            "prototype" => -2,
+            other => other.parse::<i64>().ok().filter(|&id| id >= -1).ok_or_else(|| {
+                ChannelError::generic(
+                    "invalid response-correlation-id, must be a number greater than or equal to -1, or 'prototype'",
+                )
+            })?,
+        };
+        if id != -1 {
+            let remedy = "remove it and name an endpoint each way";
+            return Err(refuse_param(
+                uri,
+                keys::RESPONSE_CORRELATION_ID,
+                value,
+                RESPONSE_CHANNELS,
+                remedy,
+            ));
+        }
+    }
+    if uri.media() == super::Media::Udp {
+        check_network(
+            uri,
+            &[keys::CHANNEL_SEND_TIMESTAMP_OFFSET],
+            OF_NETWORK_PUBLICATIONS,
+        )?;
+        if super::params::boolean(uri, keys::SPIES_SIMULATE_CONNECTION)? == Some(true) {
+            let remedy = "remove it or set ssc=false";
+            return Err(refuse_param(
+                uri,
+                keys::SPIES_SIMULATE_CONNECTION,
+                "true",
+                "spies are",
+                remedy,
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn check_subscription(uri: &ChannelUri) -> Result<(), ChannelError> {
+    if uri.is_spy() {
+        return Err(refuse_spy(uri));
+    }
+    check_common(uri)?;
+    if uri.media() == super::Media::Udp {
+        let timestamps = [
+            keys::MEDIA_RECEIVE_TIMESTAMP_OFFSET,
+            keys::CHANNEL_RECEIVE_TIMESTAMP_OFFSET,
+        ];
+        check_addresses(uri, ChannelRole::Subscription)?;
+        check_network(uri, &timestamps, OF_NETWORK_SUBSCRIPTIONS)?;
+        match uri.get(keys::CONGESTION_CONTROL) {
+            None | Some("static") => {}
+            Some(value @ "cubic") => {
+                let remedy = "remove it or set cc=static";
+                return Err(refuse_param(
+                    uri,
+                    keys::CONGESTION_CONTROL,
+                    value,
+                    "cubic congestion control is",
+                    remedy,
+                ));
+            }
+            Some(other) => {
+                return Err(ChannelError::generic(format!(
+                    "unsupported congestion control : cc={other}, channel={uri}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,349 @@
+//! Typed parameters: defaults, rules, codes and words.
+
+use headrace_protocol::ErrorCode;
+use headrace_protocol::channel::{
+    ChannelDefaults, ChannelError, ChannelUri, ExistingPublication, GroupConsideration, InitialPosition,
+    PublicationParams, SessionIdParam, SubscriptionParams, Tags,
+};
+
+const UDP: &str = "aeron:udp?endpoint=localhost:40123";
+
+fn uri(text: &str) -> ChannelUri {
+    ChannelUri::parse(text).expect(text)
+}
+
+fn publication(params: &str) -> Result<PublicationParams, ChannelError> {
+    PublicationParams::from_uri(&uri(&format!("{UDP}|{params}")), &ChannelDefaults::default())
+}
+
+fn subscription(params: &str) -> Result<SubscriptionParams, ChannelError> {
+    SubscriptionParams::from_uri(&uri(&format!("{UDP}|{params}")), &ChannelDefaults::default())
+}
+
+fn ipc_publication(params: &str) -> Result<PublicationParams, ChannelError> {
+    PublicationParams::from_uri(&uri(&format!("aeron:ipc?{params}")), &ChannelDefaults::default())
+}
+
+#[test]
+fn defaults_of_publications() {
+    let params = publication("").expect("defaults");
+    assert_eq!((params.mtu_length, params.term_length), (1408, 16 << 20));
+    assert_eq!(params.publication_window_length, 8 << 20);
+    assert!(!params.has_mtu_length && !params.has_term_length && params.session_id.is_none());
+    assert!(params.is_sparse && params.signals_end_of_stream);
+    assert_eq!((params.max_resend, params.linger_timeout_ns), (16, 5_000_000_000));
+    assert_eq!(params.untethered_linger_timeout_ns, 5_000_000_000);
+    let ipc = ipc_publication("").expect("defaults");
+    assert_eq!((ipc.mtu_length, ipc.term_length), (1408, 64 << 20));
+}
+
+#[test]
+fn every_built_parameter_of_publications() {
+    let params = publication(
+        "tags=5,7|session-id=-9|mtu=8k|term-length=128k|init-term-id=3|term-id=4|term-offset=64|pub-wnd=32k\
+         |linger=1ms|sparse=false|eos=false|max-resend=256|stream-id=1001|so-sndbuf=2m|so-rcvbuf=0\
+         |untethered-window-limit-timeout=1s|untethered-linger-timeout=2s|untethered-resting-timeout=3s\
+         |response-endpoint=localhost:1|alias=prices|ttl=0|ssc=false|ats=false|response-correlation-id=-1\
+         |channel-snd-ts-offset=-1|control-mode=none|interface=127.0.0.1|group=true|rejoin=false|cc=cubic",
+    )
+    .expect("all are built or off, or belong to subscriptions");
+    assert_eq!(
+        params.tags,
+        Tags {
+            channel: Some(5),
+            entity: Some(7)
+        }
+    );
+    assert_eq!(params.session_id, Some(SessionIdParam::Number(-9)));
+    assert_eq!((params.mtu_length, params.term_length), (8192, 131_072));
+    assert!(params.has_mtu_length && params.has_term_length);
+    let start = InitialPosition {
+        initial_term_id: 3,
+        term_id: 4,
+        term_offset: 64,
+    };
+    assert_eq!(params.initial_position, Some(start));
+    assert_eq!(start.position(params.term_length), 131_072 + 64);
+    assert_eq!(
+        (params.publication_window_length, params.linger_timeout_ns),
+        (32768, 1_000_000)
+    );
+    assert!(!params.is_sparse && !params.signals_end_of_stream);
+    assert_eq!((params.max_resend, params.stream_id), (256, Some(1001)));
+    assert_eq!(
+        (
+            params.untethered_window_limit_timeout_ns,
+            params.untethered_linger_timeout_ns,
+            params.untethered_resting_timeout_ns
+        ),
+        (1_000_000_000, 2_000_000_000, 3_000_000_000)
+    );
+    assert_eq!(params.response_endpoint.as_deref(), Some("localhost:1"));
+    assert_eq!(params.alias.as_deref(), Some("prices"));
+    assert_eq!(params.check_stream_id(1001), Ok(()));
+    assert!(
+        params
+            .check_stream_id(1002)
+            .expect_err("another stream")
+            .message
+            .contains("does not match provided")
+    );
+}
+
+#[test]
+fn every_built_parameter_of_subscriptions() {
+    let params = subscription(
+        "tags=5|session-id=9|reliable=false|sparse=false|tether=false|group=true|rejoin=false|rcv-wnd=256k\
+         |nak-delay=10us|stream-id=7|cc=static|untethered-window-limit-timeout=1s|mtu=1|fc=max|ssc=true",
+    )
+    .expect("all are built, or belong to publications");
+    assert_eq!((params.session_id, params.stream_id), (Some(9), Some(7)));
+    assert!(!params.is_reliable && !params.is_sparse && !params.is_tethered && !params.is_rejoin);
+    assert_eq!(params.group, GroupConsideration::ForceTrue);
+    assert_eq!(
+        (params.receiver_window_length, params.nak_delay_ns),
+        (262_144, Some(10_000))
+    );
+    assert_eq!(
+        params.untethered_linger_timeout_ns, 1_000_000_000,
+        "follows the window limit timeout"
+    );
+    let group = |text: &str| subscription(text).expect(text).group;
+    assert_eq!(group("group=infer"), GroupConsideration::Infer);
+    assert_eq!(group("group=perhaps"), GroupConsideration::ForceFalse);
+    assert!(GroupConsideration::Infer.is_group(true) && !GroupConsideration::Infer.is_group(false));
+}
+
+#[test]
+fn values_out_of_range_are_refused_with_the_words_peers_know() {
+    use ErrorCode::{GenericError, InvalidChannel};
+    let cases = [
+        ("mtu=32", GenericError, "mtuLength=32 <= HEADER_LENGTH"),
+        ("mtu=65536", GenericError, "> MAX_UDP_PAYLOAD_LENGTH"),
+        ("mtu=1400", GenericError, "not a multiple of FRAME_ALIGNMENT"),
+        (
+            "mtu=60000|mtu=59968|term-length=64k",
+            InvalidChannel,
+            "max message length",
+        ),
+        ("mtu=x", GenericError, "could not parse mtu=x in URI"),
+        (
+            "term-length=32k",
+            GenericError,
+            "term length less than min length of 65536",
+        ),
+        (
+            "term-length=2g",
+            GenericError,
+            "term length more than max length of 1073741824",
+        ),
+        ("term-length=65537", GenericError, "not a power of 2"),
+        ("term-id=1", GenericError, "params must be used as a complete set"),
+        (
+            "term-id=1|init-term-id=2|term-offset=0",
+            GenericError,
+            "comes before",
+        ),
+        (
+            "term-id=1|init-term-id=1|term-offset=33",
+            GenericError,
+            "not a multiple of FRAME_ALIGNMENT",
+        ),
+        (
+            "term-id=1|init-term-id=1|term-offset=-32",
+            GenericError,
+            "out of range",
+        ),
+        (
+            "term-id=1|init-term-id=1|term-offset=131072|term-length=64k",
+            GenericError,
+            "> term-length",
+        ),
+        (
+            "pub-wnd=1024",
+            GenericError,
+            "pub-wnd=1024 cannot be less than the mtu=1408",
+        ),
+        (
+            "pub-wnd=64k|term-length=64k",
+            GenericError,
+            "must not exceed half the term-length=65536",
+        ),
+        (
+            "max-resend=0",
+            GenericError,
+            "invalid max-resend=0, must be > 0 and <= 256",
+        ),
+        ("max-resend=257", GenericError, "invalid max-resend=257"),
+        ("eos=yes", GenericError, "could not parse eos=yes"),
+        ("linger=5m", GenericError, "should end with: s, ms, us, or ns."),
+        ("session-id=0x10", GenericError, "could not parse session-id=0x10"),
+        (
+            "session-id=tag:x",
+            GenericError,
+            "could not parse session-id=tag:x",
+        ),
+        ("tags=x", InvalidChannel, "could not parse channel tag string"),
+        ("tags=1,-1", InvalidChannel, "reserved"),
+        ("tags=1,x", GenericError, "could not parse tags=1,x"),
+        (
+            "response-correlation-id=-2",
+            GenericError,
+            "must be a number greater than or equal to -1, or 'prototype'",
+        ),
+        ("stream-id=x", GenericError, "could not parse stream-id=x"),
+    ];
+    for (params, code, words) in cases {
+        let error = publication(params).expect_err(params);
+        assert_eq!(error.code, code, "{params}: {error}");
+        assert!(error.message.contains(words), "{params}: {error}");
+    }
+    for (params, words) in [
+        ("rcv-wnd=4g", "out of range"),
+        ("nak-delay=x", "could not parse nak-delay=x"),
+        ("session-id=tag:7", "could not parse session-id"),
+        ("cc=fast", "unsupported congestion control : cc=fast"),
+    ] {
+        let error = subscription(params).expect_err(params);
+        assert_eq!(error.code, ErrorCode::GenericError, "{params}: {error}");
+        assert!(error.message.contains(words), "{params}: {error}");
+    }
+}
+
+#[test]
+fn what_is_not_built_is_refused_by_name() {
+    let of_publications = [
+        "control-mode=manual",
+        "control-mode=dynamic",
+        "control-mode=response",
+        "fc=max",
+        "fc=tagged,g:1",
+        "ttl=8",
+        "ssc=true",
+        "ats=true",
+        "channel-snd-ts-offset=0",
+        "channel-snd-ts-offset=reserved",
+        "response-correlation-id=7",
+        "response-correlation-id=prototype",
+    ];
+    let of_subscriptions = [
+        "control-mode=manual",
+        "control-mode=response",
+        "control=localhost:40124",
+        "gtag=7",
+        "ttl=8",
+        "ats=true",
+        "cc=cubic",
+        "media-rcv-ts-offset=reserved",
+        "channel-rcv-ts-offset=8",
+    ];
+    let check = |param: &str, error: ChannelError| {
+        assert_eq!(error.code, ErrorCode::NotSupported, "{param}: {error}");
+        let what = format!("channel parameter '{param}' is not supported by this version of Headrace: ");
+        assert!(error.message.starts_with(&what), "{error}");
+        assert!(
+            error.message.contains(" not built yet; ") && error.message.contains("channel=aeron:"),
+            "{error}"
+        );
+    };
+    for param in of_publications {
+        check(param, publication(param).expect_err(param));
+    }
+    for param in of_subscriptions {
+        check(param, subscription(param).expect_err(param));
+    }
+    for param in ["control-mode=response", "response-correlation-id=7"] {
+        check(param, ipc_publication(param).expect_err(param));
+    }
+    let spy = uri("aeron-spy:aeron:udp?endpoint=localhost:40123");
+    let error = SubscriptionParams::from_uri(&spy, &ChannelDefaults::default()).expect_err("a spy");
+    assert_eq!(error.code, ErrorCode::NotSupported);
+    let error = PublicationParams::from_uri(&spy, &ChannelDefaults::default()).expect_err("a spy");
+    assert_eq!(error.code, ErrorCode::InvalidChannel);
+    assert!(error.message.contains("spies are invalid"));
+}
+
+fn existing() -> ExistingPublication {
+    ExistingPublication {
+        session_id: 9,
+        mtu_length: 1408,
+        term_length: 65536,
+        start: InitialPosition {
+            initial_term_id: 3,
+            term_id: 4,
+            term_offset: 64,
+        },
+    }
+}
+
+#[test]
+fn sharing_compares_what_the_channel_gives() {
+    let check = |params: &str| publication(params).expect(params).check_matches(&existing(), UDP);
+    assert_eq!(check(""), Ok(()));
+    let same = "session-id=9|mtu=1408|term-length=64k|init-term-id=3|term-id=4|term-offset=64";
+    assert_eq!(check(same), Ok(()));
+    for (params, key) in [
+        ("mtu=4k", "mtu"),
+        ("term-length=128k", "term-length"),
+        ("session-id=8", "session-id"),
+        ("init-term-id=2|term-id=4|term-offset=64", "init-term-id"),
+        ("init-term-id=3|term-id=5|term-offset=64", "term-id"),
+        ("init-term-id=3|term-id=4|term-offset=96", "term-offset"),
+    ] {
+        let error = check(params).expect_err(params);
+        assert_eq!(error.code, ErrorCode::GenericError);
+        assert!(
+            error
+                .message
+                .contains(&format!("existing publication has different '{key}'")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_tagged_session_id_brings_the_lengths_along() {
+    let defaults = ChannelDefaults::default();
+    let channel = uri(&format!("{UDP}|session-id=tag:7"));
+    let mut params = PublicationParams::from_uri(&channel, &defaults).expect("a tag");
+    assert_eq!(params.session_id, Some(SessionIdParam::Tag(7)));
+    params
+        .adopt_tagged(&channel, &defaults, &existing())
+        .expect("nothing contradicts it");
+    assert_eq!(params.session_id, Some(SessionIdParam::Number(9)));
+    assert_eq!((params.mtu_length, params.term_length), (1408, 65536));
+    assert_eq!(params.publication_window_length, 32768);
+    for (extra, words) in [
+        ("mtu=4k", "does not match session-id tag value"),
+        ("term-length=128k", "does not match session-id tag value"),
+        ("pub-wnd=64k", "must not exceed half the term-length=65536"),
+    ] {
+        let channel = uri(&format!("{UDP}|session-id=tag:7|{extra}"));
+        let mut params = PublicationParams::from_uri(&channel, &defaults).expect("a tag");
+        let error = params
+            .adopt_tagged(&channel, &defaults, &existing())
+            .expect_err(extra);
+        assert!(error.message.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn subscriptions_that_share_a_stream_agree() {
+    let plain = subscription("").expect("defaults");
+    for (params, words) in [
+        ("reliable=false", "reliable=false"),
+        ("rejoin=false", "rejoin=false"),
+    ] {
+        let other = subscription(params).expect(params);
+        let error = other.check_matches("new", &plain, "old").expect_err(params);
+        let expected =
+            format!("option conflicts with existing subscription: {words} existingChannel=old channel=new");
+        assert_eq!(error.message, expected);
+    }
+    assert_eq!(
+        subscription("tether=false")
+            .expect("tether")
+            .check_matches("new", &plain, "old"),
+        Ok(())
+    );
+}
