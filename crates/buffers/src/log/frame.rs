@@ -189,14 +189,7 @@ pub fn claim<M: Memory>(term: &M, offset: usize, length: usize, kind: i32, ident
     term.put_i32_release(offset + FRAME_LENGTH_OFFSET, -(length as i32));
     term.release_fence();
     term.put_i32(offset + VERSION_OFFSET, kind);
-    term.put_i64(
-        offset + TERM_OFFSET_OFFSET,
-        join(offset as u32 as i32, identity.session_id),
-    );
-    term.put_i64(
-        offset + STREAM_ID_OFFSET,
-        join(identity.stream_id, identity.term_id),
-    );
+    put_place(term, offset, identity);
 }
 
 /// Publishes a frame. Pairs with [`frame_length_acquire`]: whoever sees the positive length sees the frame.
@@ -209,6 +202,25 @@ pub fn commit<M: Memory>(term: &M, offset: usize, length: usize) {
 pub fn put_padding<M: Memory>(term: &M, offset: usize, length: usize, identity: TermIdentity) {
     claim(term, offset, length, kind(FLAGS_UNFRAGMENTED, TYPE_PAD), identity);
     commit(term, offset, length);
+}
+
+/// Writes all of a padding frame's header but its length.
+pub(super) fn put_padding_header<M: Memory>(term: &M, offset: usize, identity: TermIdentity) {
+    put_kind(term, offset, FLAGS_UNFRAGMENTED, TYPE_PAD);
+    put_place(term, offset, identity);
+    term.put_i64(offset + RESERVED_VALUE_OFFSET, 0);
+}
+
+#[inline(always)]
+fn put_place<M: Memory>(term: &M, offset: usize, identity: TermIdentity) {
+    term.put_i64(
+        offset + TERM_OFFSET_OFFSET,
+        join(offset as u32 as i32, identity.session_id),
+    );
+    term.put_i64(
+        offset + STREAM_ID_OFFSET,
+        join(identity.stream_id, identity.term_id),
+    );
 }
 
 #[inline]

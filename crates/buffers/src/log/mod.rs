@@ -14,14 +14,17 @@ pub mod clean;
 pub mod descriptor;
 pub mod error;
 pub mod frame;
+pub mod gap;
 pub mod header;
 pub mod metadata;
 pub mod position;
 pub mod raw_tail;
 pub mod read;
+pub mod rebuild;
 pub mod rotation;
 pub mod scan;
 pub mod spec;
+pub mod unblock;
 
 pub use append::{
     Append, AppendError, BlockError, Claim, ClaimResult, ConcurrentAppender, ExclusiveAppender,
@@ -29,9 +32,12 @@ pub use append::{
 pub use buffers::LogBuffers;
 pub use error::LogError;
 pub use frame::FrameHeader;
+pub use gap::Gap;
 pub use header::Header;
 pub use metadata::LogMetadata;
 pub use position::TermGeometry;
 pub use read::Action;
+pub use rebuild::Insert;
 pub use scan::Datagram;
 pub use spec::{LogSpec, LogType, StartPosition};
+pub use unblock::Unblock;

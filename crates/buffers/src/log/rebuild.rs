@@ -1,0 +1,203 @@
+//! Putting a publisher's datagrams into the image of its log, in whatever order they arrive.
+//!
+//! Only the receiver of an image writes its terms. A datagram becomes visible by the length of its first
+//! frame, which is stored last; a slot that already has one is a duplicate and is left alone, because readers
+//! may be in it.
+
+use crate::Memory;
+
+use super::frame::{self, FRAME_ALIGNMENT, FRAME_LENGTH_OFFSET, HEADER_LENGTH, TermIdentity, VERSION_OFFSET};
+
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Insert {
+    /// It is in the term.
+    Inserted,
+    /// It was there already.
+    Duplicate,
+    /// It does not fit the term at that offset, or is no frame.
+    Refused,
+}
+
+/// Copies a datagram of whole frames to `offset` in the term.
+#[inline]
+pub fn insert<M: Memory>(term: &M, offset: usize, packet: &[u8]) -> Insert {
+    let Some((header, rest)) = packet.split_first_chunk::<HEADER_LENGTH>() else {
+        return Insert::Refused;
+    };
+    if !offset.is_multiple_of(FRAME_ALIGNMENT)
+        || offset > term.capacity()
+        || packet.len() > term.capacity() - offset
+    {
+        return Insert::Refused;
+    }
+    let frame_length = i32_at(header, FRAME_LENGTH_OFFSET);
+    if frame_length < HEADER_LENGTH as i32 {
+        return Insert::Refused;
+    }
+    // Relaxed suffices: this thread wrote whatever is there, or the driver's cleaning was ordered before it.
+    if term.get_i32(offset + FRAME_LENGTH_OFFSET) != 0 {
+        return Insert::Duplicate;
+    }
+    term.put_bytes(offset + HEADER_LENGTH, rest);
+    for word in [24, 16, 8] {
+        term.put_i64(offset + word, i64_at(header, word));
+    }
+    term.put_i32(offset + VERSION_OFFSET, i32_at(header, VERSION_OFFSET));
+    term.put_i32_release(offset + FRAME_LENGTH_OFFSET, frame_length);
+    Insert::Inserted
+}
+
+/// Inserts datagrams of `datagram_length` bytes, the last of which may be shorter, that lie back to back both
+/// in `packets` and in the term. Each becomes visible as soon as it is copied, so a reader need not wait for
+/// the last. Returns how many were not there before.
+pub fn insert_run<M: Memory>(term: &M, offset: usize, packets: &[u8], datagram_length: usize) -> usize {
+    let mut inserted = 0;
+    let mut at = offset;
+    for packet in packets.chunks(datagram_length.max(1)) {
+        match insert(term, at, packet) {
+            Insert::Inserted => inserted += 1,
+            Insert::Duplicate => {}
+            Insert::Refused => break,
+        }
+        at += packet.len();
+    }
+    inserted
+}
+
+/// Covers a gap with a padding frame, for a stream that does without lost data. False if something of it has
+/// arrived, or if it is no run of slots in the term.
+pub fn fill_gap<M: Memory>(term: &M, identity: TermIdentity, offset: usize, length: usize) -> bool {
+    let capacity = term.capacity();
+    if !offset.is_multiple_of(FRAME_ALIGNMENT)
+        || !length.is_multiple_of(FRAME_ALIGNMENT)
+        || length == 0
+        || offset > capacity
+        || length > capacity - offset
+    {
+        return false;
+    }
+    let empty = |at| frame::frame_length_acquire(term, at) == 0;
+    if !(offset..offset + length).step_by(FRAME_ALIGNMENT).all(empty) {
+        return false;
+    }
+    frame::put_padding(term, offset, length, identity);
+    true
+}
+
+fn i32_at(header: &[u8; HEADER_LENGTH], offset: usize) -> i32 {
+    let mut bytes = [0; 4];
+    bytes.copy_from_slice(&header[offset..offset + 4]);
+    i32::from_le_bytes(bytes)
+}
+
+fn i64_at(header: &[u8; HEADER_LENGTH], offset: usize) -> i64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&header[offset..offset + 8]);
+    i64::from_le_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AtomicBuffer;
+    use crate::log::frame::{FrameHeader, TYPE_PAD};
+
+    const LENGTH: usize = 65_536;
+
+    /// A datagram of one frame with `payload`, aligned, whose other header bytes are all different.
+    fn packet(payload: &[u8]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0..32).collect();
+        bytes[..4].copy_from_slice(&(32 + payload.len() as i32).to_le_bytes());
+        bytes.extend_from_slice(payload);
+        bytes.resize(crate::align(bytes.len(), FRAME_ALIGNMENT), 0);
+        bytes
+    }
+
+    fn bytes(term: &AtomicBuffer, offset: usize, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        term.get_bytes(offset, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn every_byte_of_a_datagram_arrives() {
+        let term = AtomicBuffer::allocate(LENGTH);
+        let packet = packet(b"payload");
+        assert_eq!(insert(&term, 96, &packet), Insert::Inserted);
+        assert_eq!(bytes(&term, 96, 64), packet);
+        assert_eq!(insert(&term, LENGTH - 64, &packet), Insert::Inserted);
+    }
+
+    #[test]
+    fn a_slot_that_has_a_frame_keeps_it() {
+        let term = AtomicBuffer::allocate(LENGTH);
+        insert(&term, 0, &packet(b"first"));
+        assert_eq!(insert(&term, 0, &packet(b"later")), Insert::Duplicate);
+        assert_eq!(&bytes(&term, 32, 5), b"first");
+    }
+
+    #[test]
+    fn what_does_not_fit_or_is_no_frame_is_refused() {
+        let term = AtomicBuffer::allocate(LENGTH);
+        let packet = packet(b"x");
+        for offset in [7, LENGTH - 32, LENGTH, LENGTH + 32, usize::MAX - 31] {
+            assert_eq!(insert(&term, offset, &packet), Insert::Refused, "{offset}");
+        }
+        assert_eq!(insert(&term, 0, &packet[..31]), Insert::Refused);
+        assert_eq!(
+            insert(&term, 0, &[0; 32]),
+            Insert::Refused,
+            "a heartbeat is not for the term"
+        );
+        assert_eq!(insert(&term, 0, &[0xff; 64]), Insert::Refused);
+    }
+
+    #[test]
+    fn a_run_of_datagrams_goes_in_whole_around_those_that_are_there() {
+        let term = AtomicBuffer::allocate(LENGTH);
+        let parts = [
+            packet(&[1; 64]),
+            packet(&[2; 64]),
+            packet(&[3; 64]),
+            packet(&[4; 10]),
+        ];
+        let run = parts.concat();
+        insert(&term, 96, &parts[1]);
+        assert_eq!(insert_run(&term, 0, &run, 96), 3);
+        assert_eq!(bytes(&term, 0, run.len()), run);
+        assert_eq!(insert_run(&term, 0, &run, 96), 0);
+        assert_eq!(
+            insert_run(&term, LENGTH - 96, &run, 96),
+            1,
+            "stops at the end of the term"
+        );
+        assert_eq!(insert_run(&term, 1024, &run, 0), 0);
+    }
+
+    #[test]
+    fn a_gap_is_filled_only_while_all_of_it_is_missing() {
+        let identity = TermIdentity {
+            session_id: 1,
+            stream_id: 2,
+            term_id: 3,
+        };
+        let term = AtomicBuffer::allocate(LENGTH);
+        insert(&term, 128, &packet(b"x"));
+        assert!(!fill_gap(&term, identity, 64, 96));
+        assert!(fill_gap(&term, identity, 64, 64));
+        let pad = FrameHeader::read(&term, 64);
+        assert_eq!((pad.frame_length, pad.frame_type, pad.term_id), (64, TYPE_PAD, 3));
+        assert_eq!((pad.term_offset, pad.session_id, pad.stream_id), (64, 1, 2));
+        for (offset, length) in [
+            (0, 0),
+            (0, 33),
+            (5, 32),
+            (LENGTH, 32),
+            (32, LENGTH),
+            (32, usize::MAX - 31),
+        ] {
+            assert!(!fill_gap(&term, identity, offset, length), "{offset} {length}");
+        }
+    }
+}
