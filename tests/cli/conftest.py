@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.cli.fake_cnc import a_busy_driver, loss_entry
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.fake_cnc import ERRORS, RING, VALUES, FakeCnc, a_busy_driver, loss_entry
 
 from headrace.tools import (
     CncFile,
@@ -26,6 +25,7 @@ from headrace.tools import (
 )
 from headrace.tools.counter_types import Reading, reading_of, type_id_of
 from headrace.tools.counters import CountersReader
+from tests.cli.fake_cnc import ERRORS, RING, VALUES, FakeCnc, a_busy_driver, loss_entry
 
 
 def test_counters_are_read_in_order_and_freed_ones_are_left_out(driver_directory: Path) -> None:

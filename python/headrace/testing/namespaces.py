@@ -71,6 +71,9 @@ class Namespace:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
         self._processes.clear()
 
 

@@ -1,0 +1,104 @@
+"""How a command ends: exit statuses, Ctrl-C, errors as one line.
+
+| status | meaning |
+|---|---|
+| 0 | done; or stopped with Ctrl-C or SIGTERM, for a command that runs until stopped |
+| 1 | failed; the reason is on stderr |
+| 2 | the command line is wrong |
+| 3 | there is no driver, or none of its files, in the directory |
+| 4 | with `--exit-code`: something was found |
+| 130 | stopped with Ctrl-C before it was done, for a command that ends by itself |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterator
+from types import FrameType
+
+import click
+
+from headrace._exceptions import DriverTimeoutError, HeadraceError
+from headrace.tools import DriverFileMissingError, DriverNotReadyError
+
+OK = 0
+FAILED = 1
+NO_DRIVER = 3
+FOUND = 4
+INTERRUPTED = 130
+
+
+def run_to_exit(app: click.Command, arguments: list[str]) -> int:
+    """Run a command and turn whatever ends it into an exit status, saying why on stderr."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        # Not `app.main`, which has its own ideas of what a closed pipe and Ctrl-C mean.
+        with app.make_context("headrace", arguments) as context:
+            app.invoke(context)
+        return OK
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.ClickException as wrong:
+        wrong.show()
+        return wrong.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except (DriverFileMissingError, DriverNotReadyError, DriverTimeoutError) as absent:
+        return _fail(absent, NO_DRIVER)
+    except BrokenPipeError:
+        # The reader of our output has gone, as `head` does. Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except (HeadraceError, OSError) as failure:
+        return _fail(failure, FAILED)
+
+
+class Stop:
+    """Whether Ctrl-C or SIGTERM came, to be looked at between two pieces of work.
+
+    A flag and not an exception, so that a stop never lands in the middle of drawing a table or polling a stream. The
+    second signal does raise, for a piece of work that does not end.
+    """
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._wake_read, self._wake_write = os.pipe()
+
+    def wait(self, timeout_s: float | None) -> bool:
+        """Wait until stopped, at most `timeout_s`; whether it was stopped."""
+        if not self.is_set:
+            select.select([self._wake_read], [], [], timeout_s)
+        return self.is_set
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.is_set:
+            raise KeyboardInterrupt
+        self.is_set = True
+        os.write(self._wake_write, b"\0")
+
+
+@contextlib.contextmanager
+def until_stopped() -> Iterator[Stop]:
+    """For commands that run until stopped: the body looks at what it is given, and ends with status 0."""
+    stop = Stop()
+    previous = {number: signal.signal(number, stop._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        os.close(stop._wake_read)
+        os.close(stop._wake_write)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _fail(failure: BaseException, status: int) -> int:
+    click.echo(f"error: {failure}", err=True)
+    return status

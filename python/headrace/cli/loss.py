@@ -1,0 +1,45 @@
+"""`headrace loss`: which streams lost data on their way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from headrace.cli import options
+from headrace.cli.lifecycle import FOUND
+from headrace.cli.output import watch
+from headrace.tools import LossEntry, read_loss_report
+from headrace.tools.views.loss import loss_json, loss_table
+
+
+@click.command()
+@options.directory_option
+@options.watch_options
+@options.json_option
+@options.exit_code_option
+def command(directory: Path, interval_s: float, once: bool, as_json: bool, exit_code: bool) -> None:
+    """Show which streams lost data, how much and from whom. Lost data was sent again unless the stream says otherwise.
+
+    \b
+    Examples:
+      headrace loss --once
+      headrace loss --json --once | jq '.losses[].total_bytes_lost'
+    """
+    latest: list[LossEntry] = []
+
+    def take() -> list[LossEntry]:
+        latest[:] = read_loss_report(directory)
+        return latest
+
+    watch(
+        take,
+        table=lambda entries, _: loss_table(Text(f"loss  {directory}", style="bold"), entries),
+        to_json=loss_json,
+        as_json=as_json,
+        once=once,
+        interval_s=interval_s,
+    )
+    if exit_code and latest:
+        raise click.exceptions.Exit(FOUND)

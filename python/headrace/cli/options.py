@@ -1,0 +1,114 @@
+"""Options that mean the same in every command that has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from headrace._config import default_directory
+
+# What the samples of Aeron use, so that either side of a pair may be theirs.
+SAMPLE_CHANNEL = "aeron:udp?endpoint=localhost:20121"
+SAMPLE_STREAM_ID = 1001
+PING_CHANNEL = "aeron:udp?endpoint=localhost:20123"
+PONG_CHANNEL = "aeron:udp?endpoint=localhost:20124"
+PING_STREAM_ID = 1002
+PONG_STREAM_ID = 1003
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class DirectoryType(click.ParamType[Path]):
+    """A driver's directory; absent means the default one."""
+
+    name = "directory"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path, whether or not anything is there yet."""
+        return Path(value)
+
+
+class RegexType(click.ParamType[re.Pattern[str]]):
+    """A regular expression."""
+
+    name = "regex"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> re.Pattern[str]:
+        """The compiled expression."""
+        try:
+            return re.compile(value)
+        except re.error as wrong:
+            self.fail(f"{value!r} is not a regular expression: {wrong}", param, ctx)
+
+
+def directory_option(command: Command) -> Command:
+    """`--dir`: which driver."""
+    return click.option(
+        "--dir",
+        "-d",
+        "directory",
+        type=DirectoryType(),
+        default=default_directory,
+        help=f"The driver's directory.  [default: $AERON_DIR, else {_shown_default()}]",
+    )(command)
+
+
+def channel_option(default: str = SAMPLE_CHANNEL) -> Callable[[Command], Command]:
+    """`--channel`: where the stream goes."""
+    text = (
+        "Where the stream goes: aeron:ipc within one machine, aeron:udp?endpoint=host:port between machines."
+    )
+    return click.option("--channel", "-c", default=default, show_default=True, help=text)
+
+
+def stream_option(default: int = SAMPLE_STREAM_ID) -> Callable[[Command], Command]:
+    """`--stream`: which stream on the channel."""
+    return click.option(
+        "--stream",
+        "-s",
+        "stream_id",
+        type=int,
+        default=default,
+        show_default=True,
+        help="Stream id on the channel.",
+    )
+
+
+def json_option(command: Command) -> Command:
+    """`--json`: for programs."""
+    text = "Print JSON, one object a line, for programs."
+    return click.option("--json", "as_json", is_flag=True, help=text)(command)
+
+
+def watch_options(command: Command) -> Command:
+    """`--interval` and `--once`: how often a live table is drawn."""
+    once = click.option(
+        "--once", is_flag=True, help="Print once and end. Implied when stdout is not a terminal."
+    )
+    interval = click.option(
+        "--interval",
+        "-i",
+        "interval_s",
+        type=click.FloatRange(min=0.05),
+        default=1.0,
+        show_default=True,
+        help="Seconds between refreshes.",
+    )
+    return interval(once(command))
+
+
+def exit_code_option(command: Command) -> Command:
+    """`--exit-code`: for scripts that only ask whether there is anything."""
+    return click.option("--exit-code", is_flag=True, help="End with status 4 if there is anything to show.")(
+        command
+    )
+
+
+def _shown_default() -> str:
+    return "/dev/shm/aeron-USER"

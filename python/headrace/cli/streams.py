@@ -1,0 +1,58 @@
+"""`headrace streams`: who is where on each stream."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from headrace.cli import options
+from headrace.cli.output import watch
+from headrace.tools import CounterFilter, StreamState, group_streams
+from headrace.tools.snapshot import DriverSnapshot, DriverWatcher
+from headrace.tools.views.streams import streams_json, streams_table
+
+
+@click.command()
+@options.directory_option
+@click.option(
+    "--stream", "-s", "stream_ids", type=int, multiple=True, help="These stream ids; may be repeated."
+)
+@click.option("--session", "session_ids", type=int, multiple=True, help="These session ids; may be repeated.")
+@click.option("--channel", "-c", type=options.RegexType(), help="Streams whose channel contains this.")
+@options.watch_options
+@options.json_option
+def command(
+    directory: Path,
+    stream_ids: tuple[int, ...],
+    session_ids: tuple[int, ...],
+    channel: re.Pattern[str] | None,
+    interval_s: float,
+    once: bool,
+    as_json: bool,
+) -> None:
+    """Show each stream's publisher, sender, receiver and readers, live, with what each has left to do.
+
+    \b
+    Examples:
+      headrace streams                     # which reader lags, which publisher is pressed back
+      headrace streams --stream 1001 --once
+      headrace streams --json --once
+    """
+    condition = CounterFilter(
+        stream_ids=frozenset(stream_ids), session_ids=frozenset(session_ids), channel=channel
+    )
+
+    def streams(snapshot: DriverSnapshot) -> list[StreamState]:
+        return group_streams(condition.apply(snapshot.counters))
+
+    with DriverWatcher(directory, timeout_s=1.0) as watcher:
+        watch(
+            watcher.snapshot,
+            table=lambda snapshot, _: streams_table(snapshot, streams(snapshot)),
+            to_json=lambda snapshot: streams_json(snapshot, streams(snapshot)),
+            as_json=as_json,
+            once=once,
+            interval_s=interval_s,
+        )

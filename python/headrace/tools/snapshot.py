@@ -1,0 +1,76 @@
+"""A driver at one moment, and following it from one moment to the next across restarts."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from headrace.tools.cnc import CncFile
+from headrace.tools.counters import CounterRecord
+from headrace.tools.error_log import ErrorEntry, read_error_log
+
+
+@dataclass(frozen=True, slots=True)
+class DriverSnapshot:
+    """What the driver's file said at `time_ms` (epoch). `heartbeat_age_ms` is `None` after an orderly stop."""
+
+    time_ms: int
+    path: Path
+    version: str
+    pid: int
+    start_timestamp_ms: int
+    driver_timeout_ms: int
+    heartbeat_age_ms: int | None
+    counters: tuple[CounterRecord, ...]
+    errors: tuple[ErrorEntry, ...]
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the driver showed life within its clients' liveness time-out."""
+        return self.heartbeat_age_ms is not None and self.heartbeat_age_ms <= self.driver_timeout_ms
+
+
+class DriverWatcher:
+    """Takes snapshots of a directory; maps the file again when a new driver has replaced it.
+
+    A context manager. While no driver has the directory, the last file is still shown: its heartbeat says that it
+    is the past.
+    """
+
+    def __init__(self, directory: Path, *, timeout_s: float = 0.0) -> None:
+        self._directory = directory
+        self._cnc = CncFile.open(directory, timeout_s=timeout_s)
+
+    def snapshot(self) -> DriverSnapshot:
+        """The driver now."""
+        if self._cnc.is_replaced() and self._cnc.path.exists():
+            newer = CncFile.open(self._directory, timeout_s=1.0)
+            self._cnc.close()
+            self._cnc = newer
+        cnc = self._cnc
+        now_ms = time.time_ns() // 1_000_000
+        return DriverSnapshot(
+            time_ms=now_ms,
+            path=cnc.path,
+            version=cnc.header.version_text,
+            pid=cnc.header.pid,
+            start_timestamp_ms=cnc.header.start_timestamp_ms,
+            driver_timeout_ms=cnc.header.client_liveness_timeout_ns // 1_000_000,
+            heartbeat_age_ms=cnc.heartbeat_age_ms(now_ms),
+            counters=tuple(cnc.counters),
+            errors=tuple(read_error_log(cnc.error_log)),
+        )
+
+    def close(self) -> None:
+        """Unmap the file. Closing twice is allowed."""
+        self._cnc.close()
+
+    def __enter__(self) -> DriverWatcher:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

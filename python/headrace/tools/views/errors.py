@@ -1,0 +1,47 @@
+"""The distinct errors a driver recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group as Renderables
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from headrace.tools.error_log import ErrorEntry
+from headrace.tools.units import format_count, format_time_ms
+
+
+def errors_table(source: Text, entries: Sequence[ErrorEntry]) -> RenderableType:
+    """The errors, latest last, each with its whole text."""
+    if not entries:
+        return Renderables(source, Text("no errors", style="green"))
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("seen", justify="right", style="bold red", no_wrap=True)
+    table.add_column("first", style="dim", no_wrap=True)
+    table.add_column("last", no_wrap=True)
+    table.add_column("error", overflow="fold")
+    for entry in sorted(entries, key=lambda entry: entry.last_observation_ms):
+        table.add_row(
+            format_count(entry.observation_count),
+            format_time_ms(entry.first_observation_ms),
+            format_time_ms(entry.last_observation_ms),
+            Text(entry.text.rstrip()),
+        )
+    return Renderables(source, table, Text(f"{len(entries)} distinct errors", style="bold"))
+
+
+def errors_json(entries: Sequence[ErrorEntry]) -> dict[str, object]:
+    """The same for programs."""
+    return {
+        "errors": [
+            {
+                "observation_count": entry.observation_count,
+                "first_observation_ms": entry.first_observation_ms,
+                "last_observation_ms": entry.last_observation_ms,
+                "text": entry.text,
+            }
+            for entry in entries
+        ]
+    }

@@ -1,0 +1,39 @@
+"""The line above every table: which driver, and whether it lives."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from headrace.tools.snapshot import DriverSnapshot
+from headrace.tools.units import format_duration_ns, format_time_ms
+
+
+def header_line(snapshot: DriverSnapshot, what: str) -> Text:
+    """`what`, the directory, the process and its heartbeat; red if the driver is gone."""
+    line = Text(f"{what}  ", style="bold")
+    line.append(f"{format_time_ms(snapshot.time_ms)}  ", style="not bold dim")
+    line.append(f"{snapshot.path.parent}  ", style="not bold")
+    line.append(f"CnC {snapshot.version}  pid {snapshot.pid}  ", style="not bold")
+    line.append(_heartbeat(snapshot), style="not bold green" if snapshot.is_alive else "bold red")
+    return line
+
+
+def header_json(snapshot: DriverSnapshot) -> dict[str, object]:
+    """The same for programs."""
+    return {
+        "time_ms": snapshot.time_ms,
+        "directory": str(snapshot.path.parent),
+        "version": snapshot.version,
+        "pid": snapshot.pid,
+        "start_timestamp_ms": snapshot.start_timestamp_ms,
+        "heartbeat_age_ms": snapshot.heartbeat_age_ms,
+        "is_alive": snapshot.is_alive,
+    }
+
+
+def _heartbeat(snapshot: DriverSnapshot) -> str:
+    age_ms = snapshot.heartbeat_age_ms
+    if age_ms is None:
+        return "stopped"
+    age = format_duration_ns(age_ms * 1_000_000)
+    return f"heartbeat {age} ago" if snapshot.is_alive else f"no heartbeat for {age}: the driver is gone"

@@ -1,0 +1,92 @@
+"""Streams: one block each, from the publisher to the readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group as Renderables
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from headrace.tools.snapshot import DriverSnapshot
+from headrace.tools.streams import StreamState
+from headrace.tools.units import format_bytes, format_count
+from headrace.tools.views.header import header_json, header_line
+
+_DASH = "-"
+
+
+def streams_table(snapshot: DriverSnapshot, streams: Sequence[StreamState]) -> RenderableType:
+    """One row for each party of each stream."""
+    if not streams:
+        return Renderables(header_line(snapshot, "streams"), Text("no streams", style="dim"))
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("party", no_wrap=True)
+    table.add_column("position", justify="right", no_wrap=True)
+    table.add_column("has", justify="right", style="cyan", no_wrap=True)
+    table.add_column("of what", overflow="fold")
+    for stream in streams:
+        title = Text(f"stream {stream.stream_id}  session {stream.session_id}  ", style="bold yellow")
+        title.append(stream.channel, style="not bold")
+        table.add_row("", "", "", title)
+        for party, position, amount, meaning in _parties(stream):
+            table.add_row(f"  {party}", format_count(position), amount, meaning)
+    return Renderables(header_line(snapshot, "streams"), table)
+
+
+def streams_json(snapshot: DriverSnapshot, streams: Sequence[StreamState]) -> dict[str, object]:
+    """One object a refresh."""
+    return header_json(snapshot) | {"streams": [_stream_json(stream) for stream in streams]}
+
+
+def _parties(stream: StreamState) -> list[tuple[str, int, str, str]]:
+    rows: list[tuple[str, int, str, str]] = []
+    if stream.publisher_position is not None:
+        rows.append(("publisher", stream.publisher_position, _amount(stream.room), "before back pressure"))
+    if stream.sender_position is not None:
+        window = f"to send, {_amount(stream.sender_window)} of window left"
+        window += _events(stream.back_pressure_count, "back pressure events") + _events(
+            stream.naks_received, "NAKs"
+        )
+        rows.append(("sender", stream.sender_position, _amount(stream.unsent), window))
+    if stream.receiver_position is not None:
+        meaning = "past a gap" + _events(stream.naks_sent, "NAKs sent")
+        rows.append(("receiver", stream.receiver_position, _amount(stream.missing), meaning))
+    for reader in stream.readers:
+        meaning = f"to read, subscription {reader.registration_id}"
+        rows.append(("reader", reader.position, _amount(stream.backlog(reader)), meaning))
+    return rows
+
+
+def _amount(value: int | None) -> str:
+    return _DASH if value is None else format_bytes(value)
+
+
+def _events(count: int | None, what: str) -> str:
+    return f", {format_count(count)} {what}" if count else ""
+
+
+def _stream_json(stream: StreamState) -> dict[str, object]:
+    return {
+        "session_id": stream.session_id,
+        "stream_id": stream.stream_id,
+        "channel": stream.channel,
+        "publisher_position": stream.publisher_position,
+        "publisher_limit": stream.publisher_limit,
+        "sender_position": stream.sender_position,
+        "sender_limit": stream.sender_limit,
+        "receiver_position": stream.receiver_position,
+        "receiver_high_water_mark": stream.receiver_high_water_mark,
+        "back_pressure_count": stream.back_pressure_count,
+        "naks_received": stream.naks_received,
+        "naks_sent": stream.naks_sent,
+        "readers": [
+            {
+                "registration_id": reader.registration_id,
+                "position": reader.position,
+                "backlog": stream.backlog(reader),
+            }
+            for reader in stream.readers
+        ],
+    }

@@ -1,0 +1,221 @@
+"""`headrace stat`, `streams`, `errors` and `loss`: what people see, what programs see, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.cli.app import app
+from headrace.cli.lifecycle import run_to_exit
+from tests.cli.fake_cnc import FakeCnc, a_busy_driver
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process: exit status, stdout, stderr."""
+
+    def run_command(*arguments: object) -> tuple[int, str, str]:
+        status = run_to_exit(app, [str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run_command
+
+
+def test_stat_groups_counters_and_reads_their_units(run: Run, driver_directory: Path) -> None:
+    status, out, err = run("stat", "--dir", driver_directory, "--once")
+    assert (status, err) == (0, "")
+    order = [out.index(text) for text in ("system", "publications", "subscriptions", "channels", "clients")]
+    assert order == sorted(order)
+    for text in ("5,000,000", "4.8 MiB", "ACTIVE", "pub-lmt: 31 -7 1001", "pid 4242", "73,000"):
+        assert text in out
+
+
+def test_stat_gives_programs_one_object_with_the_key_read(run: Run, driver_directory: Path) -> None:
+    status, out, _ = run("stat", "--dir", driver_directory, "--json", "--once", "--type", "sub-pos")
+    (line,) = out.splitlines()
+    shown = json.loads(line)
+    assert status == 0
+    assert [counter["value"] for counter in shown["counters"]] == [7936, 64]
+    assert (
+        shown["counters"][0] | {"stream_id": 1001, "session_id": -7, "group": "subscriptions"}
+        == shown["counters"][0]
+    )
+    assert shown["pid"] == 4242
+
+
+@pytest.mark.parametrize(
+    ("filters", "ids"),
+    [
+        (["--stream", 1001, "--type", 1, "--type", "snd-pos"], [3, 4]),
+        (["--session", 8], []),
+        (["--channel", "2012."], [2, 3, 4, 5, 6, 7, 8, 10, 11]),
+        (["--label", "^Errors"], [1]),
+    ],
+)
+def test_stat_filters(run: Run, driver_directory: Path, filters: list[object], ids: list[int]) -> None:
+    _, out, _ = run("stat", "--dir", driver_directory, "--json", "--once", *filters)
+    assert [counter["id"] for counter in json.loads(out)["counters"]] == ids
+
+
+def test_streams_say_what_each_party_has_left(run: Run, driver_directory: Path) -> None:
+    _, out, _ = run("streams", "--dir", driver_directory, "--once")
+    for text in ("stream 1001  session -7", "publisher", "62.5 KiB", "sender", "receiver", "subscription 40"):
+        assert text in out
+    _, out, _ = run("streams", "--dir", driver_directory, "--once", "--json")
+    (stream,) = json.loads(out)["streams"]
+    assert stream["readers"][1] == {"registration_id": 40, "position": 64, "backlog": 8896}
+
+
+def test_errors_show_the_whole_text(run: Run, driver_directory: Path) -> None:
+    status, out, _ = run("errors", "--dir", driver_directory, "--once")
+    assert status == 0
+    for text in ("it broke", "at here", "1 distinct errors"):
+        assert text in out
+    _, out, _ = run("errors", "--dir", driver_directory, "--once", "--json")
+    assert json.loads(out)["errors"][0]["observation_count"] == 3
+
+
+def test_errors_reads_any_file_at_an_offset(run: Run, driver_directory: Path, tmp_path: Path) -> None:
+    with (tmp_path / "mark.dat").open("wb") as file:
+        file.write(b"\0" * 64 + a_busy_driver().errors)
+    _, out, _ = run("errors", "--file", tmp_path / "mark.dat", "--offset", 64, "--once", "--json")
+    assert len(json.loads(out)["errors"]) == 1
+
+
+def test_loss_shows_the_worst_first(run: Run, driver_directory: Path) -> None:
+    _, out, _ = run("loss", "--dir", driver_directory, "--once")
+    assert out.index("10.0.0.1:9") < out.index("10.0.0.2:90")
+    assert "2 loss entries" in out
+    _, out, _ = run("loss", "--dir", driver_directory, "--once", "--json")
+    assert [entry["total_bytes_lost"] for entry in json.loads(out)["losses"]] == [1408, 64]
+
+
+@pytest.mark.parametrize("name", ["errors", "loss"])
+def test_exit_code_tells_scripts_whether_there_is_anything(
+    run: Run, driver_directory: Path, name: str
+) -> None:
+    assert run(name, "--dir", driver_directory, "--once", "--exit-code")[0] == 4
+    assert run(name, "--dir", driver_directory, "--once")[0] == 0
+    FakeCnc().write(driver_directory)
+    (driver_directory / "loss-report.dat").write_bytes(bytes(4096))
+    assert run(name, "--dir", driver_directory, "--once", "--exit-code")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["stat", "streams", "errors", "loss"])
+def test_no_driver_is_status_three_and_one_line(run: Run, tmp_path: Path, name: str) -> None:
+    status, out, err = run(name, "--dir", tmp_path, "--once")
+    assert (status, out) == (3, "")
+    assert err.startswith(f"error: {tmp_path}/")
+    assert err.count("\n") == 1
+
+
+def test_a_damaged_file_is_status_one_and_says_which(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cnc.dat").write_bytes(b"\1\2\3\4" * 64)
+    status, _, err = run("stat", "--dir", tmp_path, "--once")
+    assert status == 1
+    assert "version=" in err
+    assert str(tmp_path / "cnc.dat") in err
+
+
+def test_a_wrong_option_is_status_two_and_says_what_is_right(run: Run, driver_directory: Path) -> None:
+    status, _, err = run("stat", "--dir", driver_directory, "--type", "subpos")
+    assert status == 2
+    assert "sub-pos" in err
+    status, _, err = run("stat", "--dir", driver_directory, "--channel", "(")
+    assert status == 2
+    assert "regular expression" in err
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "headrace", *map(str, arguments)]
+
+
+def read_terminal(terminal: int, until: bytes | None = None) -> bytes:
+    """What a process writes to its terminal, until it writes `until` or ends."""
+    seen = b""
+    while until is None or until not in seen:
+        try:
+            more = os.read(terminal, 65536)
+        except OSError:  # the other side is closed
+            break
+        seen += more
+    return seen
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_a_live_table_takes_the_screen_and_ends_cleanly(driver_directory: Path, end: signal.Signals) -> None:
+    ours, theirs = pty.openpty()
+    environment: dict[str, Any] = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
+    arguments = command("stat", "--dir", driver_directory, "--interval", "0.05")
+    process = subprocess.Popen(arguments, stdout=theirs, stderr=subprocess.PIPE, env=environment)
+    os.close(theirs)
+    try:
+        assert b"\x1b[?1049h" in read_terminal(ours, until=b"client-heartbeat")
+        process.send_signal(end)
+        rest = read_terminal(ours)
+        _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    assert (process.returncode, err) == (0, b"")
+    _, left_the_screen, last = rest.rpartition(b"\x1b[?1049l")
+    assert left_the_screen
+    assert b"client-heartbeat" in last
+
+
+def test_json_goes_on_line_by_line_until_stopped(driver_directory: Path) -> None:
+    arguments = command("stat", "--dir", driver_directory, "--json", "--interval", "0.05")
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert lines[0]["time_ms"] < lines[2]["time_ms"]
+    assert (process.returncode, err) == (0, "")
+
+
+def test_a_reader_that_leaves_ends_the_command_quietly(driver_directory: Path) -> None:
+    arguments = command("stat", "--dir", driver_directory, "--json", "--interval", "0.05")
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(timeout=20) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_a_restarted_driver_is_followed(driver_directory: Path) -> None:
+    arguments = command("stat", "--dir", driver_directory, "--json", "--interval", "0.05")
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["pid"] == 4242
+        (driver_directory / "cnc.dat").unlink()
+        FakeCnc(pid=5151).write(driver_directory)
+        while json.loads(process.stdout.readline())["pid"] != 5151:
+            pass
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@pytest.mark.parametrize(
+    "name", ["driver", "publish", "subscribe", "ping", "pong", "throughput", "bench", "stat"]
+)
+def test_every_command_has_help_with_examples(run: Run, name: str) -> None:
+    status, out, _ = run(name, "--help")
+    assert status == 0
+    assert "Examples:" in out
+    assert f"headrace {name}" in out
