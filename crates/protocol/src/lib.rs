@@ -8,8 +8,12 @@
 mod bytes;
 pub mod channel;
 pub mod command;
+pub mod congestion;
 pub mod error_code;
 pub mod event;
+pub mod flow;
 pub mod frame;
+pub mod loss;
+pub mod retransmit;
 
 pub use error_code::ErrorCode;
