@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use headrace_protocol::channel::units;
 use headrace_sys::idle::IdleStrategy;
 use headrace_sys::{Clock, SystemClock};
 
@@ -87,6 +88,53 @@ impl Default for ClientConfig {
 }
 
 impl ClientConfig {
+    /// The defaults, changed by the environment variables of the specification that `lookup` finds.
+    ///
+    /// A value that cannot be read is an error naming the variable.
+    pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ClientError> {
+        let mut config = Self {
+            directory: default_directory(&lookup),
+            ..Self::default()
+        };
+        if let Some(text) = lookup("AERON_DRIVER_TIMEOUT") {
+            config.driver_timeout_ms = text.trim().parse().map_err(|_| {
+                ClientError::argument(
+                    "AERON_DRIVER_TIMEOUT",
+                    &text,
+                    "must be a whole number of milliseconds",
+                )
+            })?;
+        }
+        let duration = |name, into: &mut i64| match lookup(name) {
+            Some(text) => {
+                *into = units::parse_duration_ns(&text)
+                    .map_err(|error| ClientError::argument(name, &text, error.to_string()))?;
+                Ok(())
+            }
+            None => Ok(()),
+        };
+        duration("AERON_CLIENT_IDLE_SLEEP_DURATION", &mut config.idle_sleep_ns)?;
+        duration(
+            "AERON_CLIENT_RESOURCE_LINGER_DURATION",
+            &mut config.resource_linger_ns,
+        )?;
+        if let Some(text) = lookup("AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY") {
+            config.pre_touch_mapped_memory = match text.as_str() {
+                "true" | "on" | "1" => true,
+                "false" | "off" | "0" => false,
+                _ => {
+                    let name = "AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY";
+                    return Err(ClientError::argument(name, &text, "must be true or false"));
+                }
+            };
+        }
+        if let Some(text) = lookup("AERON_CLIENT_NAME") {
+            config.client_name = text;
+        }
+        config.validate()?;
+        Ok(config)
+    }
+
     /// Checks what can be checked without a driver.
     pub fn validate(&self) -> Result<(), ClientError> {
         if self.driver_timeout_ms <= 0 {
@@ -147,6 +195,53 @@ fn default_directory(lookup: impl Fn(&str) -> Option<String>) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn from(pairs: &[(&str, &str)]) -> Result<ClientConfig, ClientError> {
+        ClientConfig::from_variables(|name| {
+            pairs
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| value.to_string())
+        })
+    }
+
+    #[test]
+    fn variables_override_the_defaults() {
+        let config = from(&[
+            ("AERON_DIR", "/tmp/somewhere"),
+            ("AERON_DRIVER_TIMEOUT", "2500"),
+            ("AERON_CLIENT_IDLE_SLEEP_DURATION", "2ms"),
+            ("AERON_CLIENT_NAME", "ticker"),
+            ("AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY", "true"),
+        ])
+        .unwrap();
+        assert_eq!(config.directory, PathBuf::from("/tmp/somewhere"));
+        assert_eq!(
+            (config.driver_timeout_ms, config.idle_sleep_ns),
+            (2_500, 2_000_000)
+        );
+        assert!(config.pre_touch_mapped_memory);
+        assert_eq!(config.client_name, "ticker");
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_variable() {
+        let text = from(&[("AERON_DRIVER_TIMEOUT", "10s")])
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(text.contains("AERON_DRIVER_TIMEOUT=10s"), "{text}");
+        let text = from(&[("AERON_CLIENT_IDLE_SLEEP_DURATION", "2s")])
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            text.contains("idle_sleep_ns=2000000000") && text.contains("1 second"),
+            "{text}"
+        );
+        let long = "x".repeat(CLIENT_NAME_LENGTH_MAX + 1);
+        assert!(from(&[("AERON_CLIENT_NAME", &long)]).is_err());
+    }
 
     #[test]
     fn the_directory_follows_the_user() {

@@ -16,7 +16,10 @@ fn a_counter_is_what_was_asked_for() {
     let (client, _) = connect(&fake);
     let counter = client.add_counter(1001, &[1, 2, 3], "orders seen").unwrap();
     let record = client.counters_reader().record(counter.counter_id()).unwrap();
-    assert_eq!((record.type_id, record.label.as_str(), &record.key[..4]), (1001, "orders seen", &[1, 2, 3, 0][..]));
+    assert_eq!(
+        (record.type_id, record.label.as_str(), &record.key[..4]),
+        (1001, "orders seen", &[1, 2, 3, 0][..])
+    );
     assert!(counter.set(5));
     assert_eq!((counter.get_and_add(2), counter.get()), (Some(5), Some(7)));
     assert_eq!(client.counters_reader().value(counter.counter_id()), Some(7));
@@ -25,11 +28,13 @@ fn a_counter_is_what_was_asked_for() {
     counter.close();
     assert!(counter.is_closed() && !counter.set(9));
     assert_eq!((counter.get(), counter.get_and_add(1)), (None, None));
-    assert_eq!(client.counters_reader().value(counter.counter_id()), Some(7), "a closed counter is not written");
+    assert_eq!(
+        client.counters_reader().value(counter.counter_id()),
+        Some(7),
+        "a closed counter is not written"
+    );
     driver(&fake).work();
-    let removals = |command: &Command<'_>| {
-        matches!(command, Command::RemoveCounter { registration_id, .. } if *registration_id == counter.registration_id())
-    };
+    let removals = |command: &Command<'_>| matches!(command, Command::RemoveCounter { registration_id, .. } if *registration_id == counter.registration_id());
     assert_eq!(driver(&fake).count(removals), 1);
 }
 
@@ -45,7 +50,10 @@ fn keys_and_labels_have_a_limit() {
         client.add_static_counter(1001, &[0; 113], "x", 5).err(),
     ];
     for error in refused {
-        assert!(matches!(error, Some(ClientError::InvalidArgument { .. })), "{error:?}");
+        assert!(
+            matches!(error, Some(ClientError::InvalidArgument { .. })),
+            "{error:?}"
+        );
     }
 }
 
@@ -60,7 +68,13 @@ fn a_static_counter_outlives_its_handle() {
     drop(counter);
     assert_eq!((copy.get_and_add(1), copy.get()), (3, 4));
     driver(&fake).work();
-    assert!(matches!(driver(&fake).last_command(), Command::AddStaticCounter { registration_id: 4242, .. }));
+    assert!(matches!(
+        driver(&fake).last_command(),
+        Command::AddStaticCounter {
+            registration_id: 4242,
+            ..
+        }
+    ));
 }
 
 #[test]
@@ -77,13 +91,21 @@ fn counters_of_everybody_are_seen_coming_and_going() {
         .unwrap();
     client
         .add_unavailable_counter_handler(Arc::new(move |_, registration_id, counter_id| {
-            went.lock().unwrap().push(format!("-{registration_id} {counter_id}"));
+            went.lock()
+                .unwrap()
+                .push(format!("-{registration_id} {counter_id}"));
         }))
         .unwrap();
     let own = client.add_counter(1001, &[], "mine").unwrap();
     let counter_id = driver(&fake).allocate(1003, &[], "theirs", 900);
-    driver(&fake).send(&Event::CounterReady { registration_id: 900, counter_id });
-    driver(&fake).send(&Event::UnavailableCounter { registration_id: 900, counter_id });
+    driver(&fake).send(&Event::CounterReady {
+        registration_id: 900,
+        counter_id,
+    });
+    driver(&fake).send(&Event::UnavailableCounter {
+        registration_id: 900,
+        counter_id,
+    });
     settle(&client);
     let client_id = client.client_id();
     assert_eq!(

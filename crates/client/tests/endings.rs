@@ -5,7 +5,9 @@ mod common;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use headrace_buffers::counters::type_ids;
-use headrace_client::{Client, ClientError, Offer, PollError, Publication, Subscription, SubscriptionHandlers};
+use headrace_client::{
+    Client, ClientError, Offer, PollError, Publication, Subscription, SubscriptionHandlers,
+};
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 use headrace_sys::Clock;
@@ -51,7 +53,15 @@ fn busy() -> Busy {
     driver(&fake).connect(publication.registration_id(), 1 << 40);
     driver(&fake).link(publication.registration_id(), subscription.registration_id());
     settle(&client);
-    Busy { fake, client, errors, publication, subscription, counter, calls }
+    Busy {
+        fake,
+        client,
+        errors,
+        publication,
+        subscription,
+        counter,
+        calls,
+    }
 }
 
 impl Busy {
@@ -70,23 +80,34 @@ impl Busy {
 
     fn heartbeat_counter(&self) -> i32 {
         let reader = driver(&self.fake).counters.reader();
-        reader.find(type_ids::CLIENT_HEARTBEAT, self.client.client_id()).unwrap()
+        reader
+            .find(type_ids::CLIENT_HEARTBEAT, self.client.client_id())
+            .unwrap()
     }
 
     /// Everything is closed, handlers ran once, and every call gives the reason.
     fn assert_ended(&self, reason: &ClientError) {
         assert!(self.client.is_closed());
         assert_eq!(self.client.ended_by().as_ref(), Some(reason));
-        assert_eq!(*self.calls.lock().unwrap(), ["image gone", "counter gone", "closed"]);
+        assert_eq!(
+            *self.calls.lock().unwrap(),
+            ["image gone", "counter gone", "closed"]
+        );
         assert_eq!(self.publication.offer(b"x"), Ok(Offer::Closed));
         assert_eq!(self.subscription.poll(|_, _| {}, 1), Err(PollError::Closed));
         assert!(!self.subscription.is_connected() && self.subscription.is_closed());
         assert!(self.counter.is_closed() && self.counter.get().is_none() && !self.counter.set(1));
         assert_eq!(self.client.invoke().as_ref(), Err(reason));
-        assert_eq!(self.client.add_publication(CHANNEL, 10).err().as_ref(), Some(reason));
+        assert_eq!(
+            self.client.add_publication(CHANNEL, 10).err().as_ref(),
+            Some(reason)
+        );
         assert_eq!(self.client.find_publication(1).err().as_ref(), Some(reason));
         assert_eq!(self.client.next_correlation_id().as_ref(), Err(reason));
-        assert_eq!(self.client.add_close_handler(Arc::new(|| {})).as_ref(), Err(reason));
+        assert_eq!(
+            self.client.add_close_handler(Arc::new(|| {})).as_ref(),
+            Err(reason)
+        );
     }
 }
 
@@ -101,7 +122,10 @@ fn closing_tells_handlers_and_driver_once() {
     // Closing the client says it all; its resources are not removed one by one.
     assert!(matches!(
         driver(&it.fake).last_command(),
-        Command::ClientClose { correlation_id: -1, .. }
+        Command::ClientClose {
+            correlation_id: -1,
+            ..
+        }
     ));
     let closes = |command: &Command<'_>| matches!(command, Command::ClientClose { .. });
     assert_eq!(driver(&it.fake).count(closes), 1);
@@ -120,10 +144,16 @@ fn things_may_outlive_their_client() {
     it.publication.close();
     it.subscription.close();
     it.counter.close();
-    let error = it.subscription.add_destination("aeron:udp?endpoint=a:1").unwrap_err();
+    let error = it
+        .subscription
+        .add_destination("aeron:udp?endpoint=a:1")
+        .unwrap_err();
     assert_eq!(error, ClientError::Closed { what: "subscription" });
     driver(&it.fake).work();
-    assert!(matches!(driver(&it.fake).last_command(), Command::ClientClose { .. }));
+    assert!(matches!(
+        driver(&it.fake).last_command(),
+        Command::ClientClose { .. }
+    ));
 }
 
 #[test]
@@ -161,7 +191,10 @@ fn a_silent_driver_ends_the_client() {
     // Nobody is there to be told.
     it.client.close().unwrap();
     driver(&it.fake).work();
-    assert!(!matches!(driver(&it.fake).last_command(), Command::ClientClose { .. }));
+    assert!(!matches!(
+        driver(&it.fake).last_command(),
+        Command::ClientClose { .. }
+    ));
 }
 
 #[test]
@@ -178,7 +211,9 @@ fn a_driver_that_stops_in_good_order_ends_the_client_at_the_next_look() {
 fn being_declared_dead_ends_the_client_but_only_this_one() {
     let it = busy();
     let client_id = it.client.client_id();
-    driver(&it.fake).send(&Event::ClientTimeout { client_id: client_id + 1 });
+    driver(&it.fake).send(&Event::ClientTimeout {
+        client_id: client_id + 1,
+    });
     settle(&it.client);
     assert!(!it.client.is_closed());
     driver(&it.fake).send(&Event::ClientTimeout { client_id });
@@ -197,7 +232,12 @@ fn losing_the_heartbeat_counter_ends_the_client() {
     driver(&it.fake).counters.free(counter_id, now_ms);
     it.pass(700, true);
     let reason = it.client.ended_by().unwrap();
-    assert!(reason.to_string().contains("unexpected close of heartbeat counter"), "{reason}");
+    assert!(
+        reason
+            .to_string()
+            .contains("unexpected close of heartbeat counter"),
+        "{reason}"
+    );
     it.assert_ended(&reason);
 }
 
@@ -219,7 +259,11 @@ fn losing_events_ends_the_client() {
     for _ in 0..12 {
         let error_code = headrace_client::ErrorCode::GenericError;
         let message = message.as_str().into();
-        driver(&it.fake).send(&Event::Error { correlation_id: -7, error_code, message });
+        driver(&it.fake).send(&Event::Error {
+            correlation_id: -7,
+            error_code,
+            message,
+        });
     }
     settle(&it.client);
     it.assert_ended(&ClientError::Lapped);
@@ -233,7 +277,10 @@ fn damaged_and_unknown_events_do_not_end_the_client() {
     assert!(it.errors.lock().unwrap().is_empty(), "newer drivers may say more");
     driver(&it.fake).transmitter.transmit(0x0F02, &[0; 8]).unwrap();
     settle(&it.client);
-    assert!(matches!(it.errors.lock().unwrap()[..], [ClientError::InvalidEvent { .. }]));
+    assert!(matches!(
+        it.errors.lock().unwrap()[..],
+        [ClientError::InvalidEvent { .. }]
+    ));
     assert!(!it.client.is_closed());
 }
 
@@ -243,7 +290,11 @@ fn a_waiting_call_ends_with_the_client() {
     driver(&it.fake).reply = Reply::Silence;
     let client_id = it.client.client_id();
     driver(&it.fake).send(&Event::ClientTimeout { client_id });
-    let error = it.client.add_subscription(CHANNEL, 11, Default::default()).err().unwrap();
+    let error = it
+        .client
+        .add_subscription(CHANNEL, 11, Default::default())
+        .err()
+        .unwrap();
     assert!(matches!(error, ClientError::ClientTimeout { .. }), "{error}");
 }
 
@@ -275,7 +326,11 @@ fn handlers_may_not_call_the_client_but_may_close_things() {
             let (client, publication) = &*pair;
             let mut told = told.lock().unwrap();
             told.extend(client.add_publication(CHANNEL, 10).err());
-            told.extend(client.async_add_subscription(CHANNEL, 10, Default::default()).err());
+            told.extend(
+                client
+                    .async_add_subscription(CHANNEL, 10, Default::default())
+                    .err(),
+            );
             told.extend(client.add_counter(1001, &[], "").err());
             told.extend(client.find_publication(1).err());
             told.extend(client.next_available_session_id(1).err());
@@ -287,7 +342,10 @@ fn handlers_may_not_call_the_client_but_may_close_things() {
             publication.close();
         }))
         .unwrap();
-    let event = Event::CounterReady { registration_id: -7, counter_id: 3 };
+    let event = Event::CounterReady {
+        registration_id: -7,
+        counter_id: 3,
+    };
     driver(&it.fake).send(&event);
     settle(&client);
     let refusals = refusals.lock().unwrap();
@@ -298,7 +356,10 @@ fn handlers_may_not_call_the_client_but_may_close_things() {
     }
     assert!(publication.is_closed() && !client.is_closed());
     driver(&it.fake).work();
-    assert!(matches!(driver(&it.fake).last_command(), Command::RemovePublication { .. }));
+    assert!(matches!(
+        driver(&it.fake).last_command(),
+        Command::RemovePublication { .. }
+    ));
 }
 
 #[test]
@@ -314,7 +375,10 @@ fn a_subscription_closed_in_a_handler_runs_its_own_handlers_afterwards() {
             calls.lock().unwrap().push("handler done");
         }))
         .unwrap();
-    driver(&it.fake).send(&Event::CounterReady { registration_id: -7, counter_id: 3 });
+    driver(&it.fake).send(&Event::CounterReady {
+        registration_id: -7,
+        counter_id: 3,
+    });
     settle(&it.client);
     assert_eq!(*it.calls.lock().unwrap(), ["handler done", "image gone"]);
 }
@@ -323,30 +387,47 @@ fn a_subscription_closed_in_a_handler_runs_its_own_handlers_afterwards() {
 fn a_handler_that_panics_is_reported_and_the_others_run() {
     let it = busy();
     let calls = Arc::clone(&it.calls);
-    it.client.add_available_counter_handler(Arc::new(|_, _, _| panic!("first handler"))).unwrap();
+    it.client
+        .add_available_counter_handler(Arc::new(|_, _, _| panic!("first handler")))
+        .unwrap();
     it.client
         .add_available_counter_handler(Arc::new(move |_, registration_id, counter_id| {
             assert_eq!((registration_id, counter_id), (-7, 3));
             calls.lock().unwrap().push("second handler");
         }))
         .unwrap();
-    driver(&it.fake).send(&Event::CounterReady { registration_id: -7, counter_id: 3 });
+    driver(&it.fake).send(&Event::CounterReady {
+        registration_id: -7,
+        counter_id: 3,
+    });
     settle(&it.client);
     assert_eq!(*it.calls.lock().unwrap(), ["second handler"]);
     let reason = "first handler".to_owned();
-    assert_eq!(*it.errors.lock().unwrap(), [ClientError::HandlerPanicked { reason }]);
+    assert_eq!(
+        *it.errors.lock().unwrap(),
+        [ClientError::HandlerPanicked { reason }]
+    );
     assert!(!it.client.is_closed());
 }
 
 #[test]
 fn a_removed_handler_is_not_called() {
     let it = busy();
-    let id = it.client.add_available_counter_handler(Arc::new(|_, _, _| panic!("called"))).unwrap();
+    let id = it
+        .client
+        .add_available_counter_handler(Arc::new(|_, _, _| panic!("called")))
+        .unwrap();
     assert!(it.client.remove_available_counter_handler(id));
     assert!(!it.client.remove_available_counter_handler(id));
-    let id = it.client.add_close_handler(Arc::new(|| panic!("called"))).unwrap();
+    let id = it
+        .client
+        .add_close_handler(Arc::new(|| panic!("called")))
+        .unwrap();
     assert!(it.client.remove_close_handler(id));
-    driver(&it.fake).send(&Event::CounterReady { registration_id: -7, counter_id: 3 });
+    driver(&it.fake).send(&Event::CounterReady {
+        registration_id: -7,
+        counter_id: 3,
+    });
     settle(&it.client);
     it.client.close().unwrap();
     assert!(it.errors.lock().unwrap().is_empty());
@@ -382,7 +463,10 @@ fn a_publication_error_reaches_each_handle_of_the_log() {
     assert_eq!(handles, [first.registration_id(), second.registration_id()]);
     assert!(!handles.contains(&other.registration_id()));
     assert_eq!(seen[0].message, "not understood");
-    assert_eq!((seen[0].group_tag, seen[0].destination_registration_id), (None, None));
+    assert_eq!(
+        (seen[0].group_tag, seen[0].destination_registration_id),
+        (None, None)
+    );
 }
 
 #[test]
@@ -396,8 +480,14 @@ fn a_conductor_of_its_own_runs_without_being_asked() {
     let (told, closed) = std::sync::mpsc::channel();
     config.close_handler = Some(Arc::new(move || told.send(std::thread::current().id()).unwrap()));
     let client = Client::connect(config).unwrap();
-    assert!(matches!(client.invoke(), Err(ClientError::InvalidArgument { .. })));
-    driver(&fake).send(&Event::CounterReady { registration_id: 77, counter_id: 3 });
+    assert!(matches!(
+        client.invoke(),
+        Err(ClientError::InvalidArgument { .. })
+    ));
+    driver(&fake).send(&Event::CounterReady {
+        registration_id: 77,
+        counter_id: 3,
+    });
     assert_eq!(receiver.recv().unwrap(), 77);
     // The thread ends with the client, whoever ends it.
     let client_id = client.client_id();

@@ -5,7 +5,9 @@ mod common;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
-use headrace_client::{Action, Client, ClientError, Offer, PollError, Publication, Subscription, SubscriptionHandlers};
+use headrace_client::{
+    Action, Client, ClientError, Offer, PollError, Publication, Subscription, SubscriptionHandlers,
+};
 use headrace_protocol::command::Command;
 
 use common::{FakeDriver, connect, driver, settle};
@@ -34,7 +36,9 @@ fn linked() -> Linked {
         })),
         unavailable_image: Some(Arc::new(move |image| {
             assert!(image.is_closed());
-            went.lock().unwrap().push(format!("-{} at {}", image.correlation_id(), image.position()));
+            went.lock()
+                .unwrap()
+                .push(format!("-{} at {}", image.correlation_id(), image.position()));
         })),
     };
     let publication = client.add_publication(CHANNEL, 10).unwrap();
@@ -42,18 +46,32 @@ fn linked() -> Linked {
     driver(&fake).connect(publication.registration_id(), 1 << 40);
     let position = driver(&fake).link(publication.registration_id(), subscription.registration_id());
     settle(&client);
-    Linked { fake, client, errors, publication, subscription, position, seen }
+    Linked {
+        fake,
+        client,
+        errors,
+        publication,
+        subscription,
+        position,
+        seen,
+    }
 }
 
 fn send(publication: &Publication, text: &str) {
-    assert!(matches!(publication.offer(text.as_bytes()), Ok(Offer::Position(_))));
+    assert!(matches!(
+        publication.offer(text.as_bytes()),
+        Ok(Offer::Position(_))
+    ));
 }
 
 /// Polls everything as text.
 fn drain(subscription: &Subscription, limit: usize) -> Vec<String> {
     let mut texts = Vec::new();
     subscription
-        .poll(|payload, _| texts.push(String::from_utf8(payload.to_vec()).unwrap()), limit)
+        .poll(
+            |payload, _| texts.push(String::from_utf8(payload.to_vec()).unwrap()),
+            limit,
+        )
         .unwrap();
     texts
 }
@@ -64,8 +82,14 @@ fn an_image_comes_delivers_and_goes() {
     let id = it.publication.registration_id();
     assert_eq!(*it.seen.lock().unwrap(), [format!("+{id}")]);
     assert!(it.subscription.is_connected());
-    let image = it.subscription.image_by_session_id(it.publication.session_id()).unwrap();
-    assert_eq!((image.source_identity(), image.stream_id(), image.join_position()), ("aeron:ipc", 10, 0));
+    let image = it
+        .subscription
+        .image_by_session_id(it.publication.session_id())
+        .unwrap();
+    assert_eq!(
+        (image.source_identity(), image.stream_id(), image.join_position()),
+        ("aeron:ipc", 10, 0)
+    );
     assert_eq!(image.subscriber_position_id(), it.position.id());
 
     for text in ["one", "two", "three"] {
@@ -74,21 +98,33 @@ fn an_image_comes_delivers_and_goes() {
     assert_eq!(drain(&it.subscription, 2), ["one", "two"]);
     assert_eq!((image.position(), it.position.get()), (128, 128));
 
-    it.fake.lock().unwrap().logs[&id].log.metadata().put_end_of_stream_position_release(192);
+    it.fake.lock().unwrap().logs[&id]
+        .log
+        .metadata()
+        .put_end_of_stream_position_release(192);
     assert!(!image.is_end_of_stream());
     assert_eq!(drain(&it.subscription, 10), ["three"]);
     assert!(image.is_end_of_stream());
 
     driver(&it.fake).unlink(id, it.subscription.registration_id());
     settle(&it.client);
-    assert_eq!(*it.seen.lock().unwrap(), [format!("+{id}"), format!("-{id} at 192")]);
+    assert_eq!(
+        *it.seen.lock().unwrap(),
+        [format!("+{id}"), format!("-{id} at 192")]
+    );
     assert!(!it.subscription.is_connected());
     // The driver reuses the counter; the closed image keeps its own values and leaves the counter alone.
     it.position.set(7);
     send(&it.publication, "late");
     assert_eq!(image.poll(|_, _| panic!("delivered after closing"), 10), Ok(0));
-    assert_eq!((image.position(), image.is_end_of_stream(), it.position.get()), (192, true, 7));
-    assert_eq!((image.active_transport_count(), image.is_publication_revoked()), (0, false));
+    assert_eq!(
+        (image.position(), image.is_end_of_stream(), it.position.get()),
+        (192, true, 7)
+    );
+    assert_eq!(
+        (image.active_transport_count(), image.is_publication_revoked()),
+        (0, false)
+    );
 }
 
 #[test]
@@ -98,9 +134,15 @@ fn a_header_tells_where_its_fragment_is() {
     let count = it.subscription.poll(
         |payload, header| {
             assert_eq!(payload.len(), 33);
-            assert_eq!((header.frame_length(), header.term_offset(), header.position()), (65, 0, 96));
+            assert_eq!(
+                (header.frame_length(), header.term_offset(), header.position()),
+                (65, 0, 96)
+            );
             assert_eq!((header.term_id(), header.initial_term_id()), (7, 7));
-            assert_eq!((header.session_id(), header.stream_id()), (it.publication.session_id(), 10));
+            assert_eq!(
+                (header.session_id(), header.stream_id()),
+                (it.publication.session_id(), 10)
+            );
             assert_eq!((header.flags(), header.reserved_value()), (0xC0, 0));
         },
         1,
@@ -111,7 +153,10 @@ fn a_header_tells_where_its_fragment_is() {
 #[test]
 fn the_same_image_can_come_again() {
     let it = linked();
-    let (id, subscription_id) = (it.publication.registration_id(), it.subscription.registration_id());
+    let (id, subscription_id) = (
+        it.publication.registration_id(),
+        it.subscription.registration_id(),
+    );
     driver(&it.fake).unlink(id, subscription_id);
     settle(&it.client);
     assert_eq!(it.subscription.image_count(), 0);
@@ -134,7 +179,10 @@ fn images_of_a_closed_subscription_go_with_it() {
     assert_eq!(it.seen.lock().unwrap()[1..], [format!("-{id} at 0")]);
     assert!(image.is_closed() && it.subscription.is_closed());
     assert_eq!(it.subscription.poll(|_, _| {}, 1), Err(PollError::Closed));
-    assert_eq!(image.reject("too late"), Err(ClientError::Closed { what: "image" }));
+    assert_eq!(
+        image.reject("too late"),
+        Err(ClientError::Closed { what: "image" })
+    );
     // What the driver says of it from here on is for nobody.
     driver(&it.fake).unlink(id, it.subscription.registration_id());
     driver(&it.fake).announce(id, it.subscription.registration_id(), it.position.id());
@@ -155,7 +203,11 @@ fn an_image_whose_log_is_missing_is_reported() {
     let errors = it.errors.lock().unwrap();
     assert_eq!(errors.len(), 2);
     assert!(errors[0].to_string().contains(&path), "{}", errors[0]);
-    assert!(errors[1].to_string().contains("counter_id=2147483647"), "{}", errors[1]);
+    assert!(
+        errors[1].to_string().contains("counter_id=2147483647"),
+        "{}",
+        errors[1]
+    );
     assert_eq!(it.subscription.image_count(), 1);
 }
 
@@ -181,7 +233,11 @@ fn an_error_in_a_handler_stops_the_poll_behind_the_fragment() {
     let result = it.subscription.try_poll(
         |_, _| {
             count += 1;
-            if count == 2 { Err(Failure::Handler("second")) } else { Ok(()) }
+            if count == 2 {
+                Err(Failure::Handler("second"))
+            } else {
+                Ok(())
+            }
         },
         10,
     );
@@ -195,7 +251,9 @@ fn a_panic_in_a_handler_loses_nothing_either() {
     let it = linked();
     send(&it.publication, "one");
     send(&it.publication, "two");
-    let panic = catch_unwind(AssertUnwindSafe(|| it.subscription.poll(|_, _| panic!("handler"), 10)));
+    let panic = catch_unwind(AssertUnwindSafe(|| {
+        it.subscription.poll(|_, _| panic!("handler"), 10)
+    }));
     assert!(panic.is_err());
     assert_eq!(it.position.get(), 64);
     assert_eq!(drain(&it.subscription, 10), ["two"]);
@@ -229,7 +287,8 @@ fn polling_inside_a_handler_is_refused() {
 fn a_second_polling_thread_is_refused_and_may_go_on_later() {
     let it = linked();
     let poller = it.subscription.poller().unwrap();
-    let elsewhere = || std::thread::scope(|scope| scope.spawn(|| it.subscription.poll(|_, _| {}, 1)).join().unwrap());
+    let elsewhere =
+        || std::thread::scope(|scope| scope.spawn(|| it.subscription.poll(|_, _| {}, 1)).join().unwrap());
     assert_eq!(elsewhere(), Err(PollError::Busy { what: "subscription" }));
     drop(poller);
     assert_eq!(elsewhere(), Ok(0));
@@ -242,7 +301,9 @@ fn a_controlled_handler_steers() {
         send(&it.publication, text);
     }
     let mut actions = [Action::Continue, Action::Abort].into_iter();
-    let count = it.subscription.controlled_poll(|_, _| actions.next().unwrap(), 10);
+    let count = it
+        .subscription
+        .controlled_poll(|_, _| actions.next().unwrap(), 10);
     assert_eq!((count, it.position.get()), (Ok(1), 64));
     let count = it.subscription.controlled_poll(
         |payload, _| {
@@ -274,8 +335,14 @@ fn a_bounded_poll_stops_at_its_limit() {
     // A fragment that begins before the limit is delivered whole.
     assert_eq!(image.bounded_poll(65, |_, _| {}, 10), Ok(2));
     assert_eq!(image.bounded_poll(100, |_, _| {}, 10), Ok(0));
-    assert_eq!(image.bounded_controlled_poll(i64::MAX, |_, _| Action::Abort, 10), Ok(0));
-    assert_eq!(image.bounded_controlled_poll(i64::MAX, |_, _| Action::Continue, 10), Ok(1));
+    assert_eq!(
+        image.bounded_controlled_poll(i64::MAX, |_, _| Action::Abort, 10),
+        Ok(0)
+    );
+    assert_eq!(
+        image.bounded_controlled_poll(i64::MAX, |_, _| Action::Continue, 10),
+        Ok(1)
+    );
     assert_eq!(it.position.get(), 192);
 }
 
@@ -288,7 +355,10 @@ fn a_block_is_a_run_of_whole_frames() {
     let mut blocks = Vec::new();
     for _ in 0..3 {
         it.subscription
-            .block_poll(|block| blocks.push((block.bytes.len(), block.term_offset, block.term_id)), 130)
+            .block_poll(
+                |block| blocks.push((block.bytes.len(), block.term_offset, block.term_id)),
+                130,
+            )
             .unwrap();
     }
     assert_eq!(blocks, [(128, 0, 7), (64, 128, 7)]);
@@ -351,7 +421,12 @@ fn rejecting_names_the_image_and_where_it_stands() {
     let image = it.subscription.images().remove(0);
     image.reject("not understood").unwrap();
     match driver(&it.fake).last_command() {
-        Command::RejectImage { image_correlation_id, position, reason, .. } => {
+        Command::RejectImage {
+            image_correlation_id,
+            position,
+            reason,
+            ..
+        } => {
             assert_eq!((image_correlation_id, position), (image.correlation_id(), 64));
             assert_eq!(reason, "not understood");
         }
@@ -364,7 +439,10 @@ fn rejecting_names_the_image_and_where_it_stands() {
 #[test]
 fn a_spy_may_not_reject() {
     let it = linked();
-    let spy = it.client.add_subscription("aeron-spy:aeron:udp?endpoint=a:1", 10, Default::default()).unwrap();
+    let spy = it
+        .client
+        .add_subscription("aeron-spy:aeron:udp?endpoint=a:1", 10, Default::default())
+        .unwrap();
     driver(&it.fake).link(it.publication.registration_id(), spy.registration_id());
     settle(&it.client);
     let error = spy.images()[0].reject("no").unwrap_err();
@@ -400,12 +478,17 @@ fn a_claim_is_seen_when_committed_and_skipped_when_aborted() {
     claim(40).abort();
     drop(claim(8));
     send(&it.publication, "after");
-    assert!(drain(&it.subscription, 10).is_empty(), "nothing is read past an open claim");
+    assert!(
+        drain(&it.subscription, 10).is_empty(),
+        "nothing is read past an open claim"
+    );
     first.buffer_mut().copy_from_slice(b"first");
     first.set_reserved_value(77);
     first.commit();
     let mut reserved = 0;
-    it.subscription.poll(|_, header| reserved = header.reserved_value(), 1).unwrap();
+    it.subscription
+        .poll(|_, header| reserved = header.reserved_value(), 1)
+        .unwrap();
     assert_eq!(reserved, 77);
     assert_eq!(drain(&it.subscription, 10), ["after"]);
     let error = it.publication.try_claim(1377).unwrap_err();

@@ -18,10 +18,19 @@ fn a_publication_is_what_the_driver_made_of_it() {
     let publication = client.add_publication(CHANNEL, 10).unwrap();
     assert_eq!((publication.channel(), publication.stream_id()), (CHANNEL, 10));
     assert_eq!(publication.channel_status_id(), 900);
-    assert_eq!(publication.registration_id(), publication.original_registration_id());
+    assert_eq!(
+        publication.registration_id(),
+        publication.original_registration_id()
+    );
     assert!(publication.is_original());
-    assert_eq!(publication.session_id() as i64, 1000 + publication.registration_id());
-    assert_eq!((publication.max_payload_length(), publication.max_message_length()), (1376, 8192));
+    assert_eq!(
+        publication.session_id() as i64,
+        1000 + publication.registration_id()
+    );
+    assert_eq!(
+        (publication.max_payload_length(), publication.max_message_length()),
+        (1376, 8192)
+    );
     assert_eq!(publication.max_possible_position(), 1 << 47);
     assert_eq!(publication.initial_term_id(), 7);
     assert!(!publication.is_connected());
@@ -30,11 +39,20 @@ fn a_publication_is_what_the_driver_made_of_it() {
     driver(&fake).connect(publication.registration_id(), 96);
     assert!(publication.is_connected());
     assert_eq!(publication.available_window(), Some(96));
-    assert_eq!(publication.offer_parts(&[b"first", b" message"]), Ok(Offer::Position(64)));
+    assert_eq!(
+        publication.offer_parts(&[b"first", b" message"]),
+        Ok(Offer::Position(64))
+    );
     assert_eq!(publication.offer(&[]), Ok(Offer::Position(96)));
     assert_eq!(publication.offer(b"no room"), Ok(Offer::BackPressured));
-    assert_eq!((publication.position(), publication.position_limit()), (Some(96), Some(96)));
-    assert!(publication.offer(&[0; 8193]).is_ok(), "back pressure is looked at before the length");
+    assert_eq!(
+        (publication.position(), publication.position_limit()),
+        (Some(96), Some(96))
+    );
+    assert!(
+        publication.offer(&[0; 8193]).is_ok(),
+        "back pressure is looked at before the length"
+    );
     driver(&fake).connect(publication.registration_id(), 32 * 1024);
     assert!(publication.offer(&[0; 8193]).is_err());
 }
@@ -49,8 +67,16 @@ fn closing_is_told_once_and_everything_after_says_closed() {
     publication.close();
     publication.revoke();
     driver(&fake).work();
-    assert_eq!(driver(&fake).count(|command| matches!(command, Command::RemovePublication { .. })), 1);
-    let Command::RemovePublication { registration_id, revoke, .. } = driver(&fake).last_command() else {
+    assert_eq!(
+        driver(&fake).count(|command| matches!(command, Command::RemovePublication { .. })),
+        1
+    );
+    let Command::RemovePublication {
+        registration_id,
+        revoke,
+        ..
+    } = driver(&fake).last_command()
+    else {
         panic!("unexpected command");
     };
     assert_eq!((registration_id, revoke), (publication.registration_id(), false));
@@ -59,9 +85,15 @@ fn closing_is_told_once_and_everything_after_says_closed() {
         publication.try_claim(8),
         Ok(headrace_client::ClaimResult::Refused(Offer::Closed))
     ));
-    assert_eq!((publication.position(), publication.available_window()), (None, None));
+    assert_eq!(
+        (publication.position(), publication.available_window()),
+        (None, None)
+    );
     assert!(publication.is_closed() && !publication.is_connected());
-    assert_eq!(publication.channel_status(), headrace_client::ChannelStatus::Closed);
+    assert_eq!(
+        publication.channel_status(),
+        headrace_client::ChannelStatus::Closed
+    );
     assert_eq!(
         publication.add_destination("aeron:udp?endpoint=127.0.0.1:1"),
         Err(ClientError::Closed { what: "publication" })
@@ -74,16 +106,28 @@ fn dropping_closes_and_revoking_says_so() {
     let (client, _) = connect(&fake);
     drop(client.add_publication(CHANNEL, 10).unwrap());
     driver(&fake).work();
-    assert!(matches!(driver(&fake).last_command(), Command::RemovePublication { revoke: false, .. }));
+    assert!(matches!(
+        driver(&fake).last_command(),
+        Command::RemovePublication { revoke: false, .. }
+    ));
     client.add_exclusive_publication(CHANNEL, 11).unwrap().revoke();
     driver(&fake).work();
-    assert!(matches!(driver(&fake).last_command(), Command::RemovePublication { revoke: true, .. }));
+    assert!(matches!(
+        driver(&fake).last_command(),
+        Command::RemovePublication { revoke: true, .. }
+    ));
     drop(client.add_subscription(CHANNEL, 10, Default::default()).unwrap());
     driver(&fake).work();
-    assert!(matches!(driver(&fake).last_command(), Command::RemoveSubscription { .. }));
+    assert!(matches!(
+        driver(&fake).last_command(),
+        Command::RemoveSubscription { .. }
+    ));
     drop(client.add_counter(1001, b"key", "label").unwrap());
     driver(&fake).work();
-    assert!(matches!(driver(&fake).last_command(), Command::RemoveCounter { .. }));
+    assert!(matches!(
+        driver(&fake).last_command(),
+        Command::RemoveCounter { .. }
+    ));
 }
 
 #[test]
@@ -119,15 +163,26 @@ fn a_refusal_carries_code_and_text_and_is_given_once() {
     let (client, _) = connect(&fake);
     driver(&fake).reply = Reply::Refusal(ErrorCode::InvalidChannel, "unknown parameter: colour".into());
     let error = client.add_publication(CHANNEL, 10).err().unwrap();
-    let ClientError::Registration { code, ref message, .. } = error else {
+    let ClientError::Registration {
+        code, ref message, ..
+    } = error
+    else {
         panic!("{error}");
     };
-    assert_eq!((code, message.as_str()), (ErrorCode::InvalidChannel, "unknown parameter: colour"));
+    assert_eq!(
+        (code, message.as_str()),
+        (ErrorCode::InvalidChannel, "unknown parameter: colour")
+    );
 
-    let id = client.async_add_subscription(CHANNEL, 10, Default::default()).unwrap();
+    let id = client
+        .async_add_subscription(CHANNEL, 10, Default::default())
+        .unwrap();
     driver(&fake).work();
     settle(&client);
-    assert!(matches!(client.find_subscription(id), Err(ClientError::Registration { .. })));
+    assert!(matches!(
+        client.find_subscription(id),
+        Err(ClientError::Registration { .. })
+    ));
     assert!(matches!(client.find_subscription(id), Ok(None)));
 }
 
@@ -155,10 +210,16 @@ fn a_result_is_not_handed_out_as_something_else() {
     let id = client.async_add_publication(CHANNEL, 10).unwrap();
     driver(&fake).work();
     settle(&client);
-    assert!(matches!(client.find_counter(id), Err(ClientError::InvalidArgument { .. })));
+    assert!(matches!(
+        client.find_counter(id),
+        Err(ClientError::InvalidArgument { .. })
+    ));
     // It can be taken only once, so it was closed.
     driver(&fake).work();
-    assert!(matches!(driver(&fake).last_command(), Command::RemovePublication { .. }));
+    assert!(matches!(
+        driver(&fake).last_command(),
+        Command::RemovePublication { .. }
+    ));
 }
 
 #[test]
@@ -170,12 +231,19 @@ fn a_driver_that_does_not_answer_is_a_timeout_and_the_resource_is_removed() {
     assert!(matches!(error, ClientError::DriverTimeout { .. }), "{error}");
     assert!(error.to_string().contains("driver_timeout_ms=10000"), "{error}");
     driver(&fake).work();
-    assert!(matches!(driver(&fake).last_command(), Command::RemovePublication { .. }));
+    assert!(matches!(
+        driver(&fake).last_command(),
+        Command::RemovePublication { .. }
+    ));
     driver(&fake).reply = Reply::Normal;
 
     // The late reply belongs to nobody.
     let error = ErrorCode::GenericError;
-    let late = Event::Error { correlation_id: 2, error_code: error, message: "late".into() };
+    let late = Event::Error {
+        correlation_id: 2,
+        error_code: error,
+        message: "late".into(),
+    };
     driver(&fake).send(&late);
     settle(&client);
     assert!(client.add_publication(CHANNEL, 10).is_ok());
@@ -186,14 +254,22 @@ fn an_asynchronous_add_times_out_too() {
     let fake = FakeDriver::start();
     let (client, _) = connect(&fake);
     driver(&fake).reply = Reply::Silence;
-    let id = client.async_add_subscription(CHANNEL, 10, Default::default()).unwrap();
+    let id = client
+        .async_add_subscription(CHANNEL, 10, Default::default())
+        .unwrap();
     for _ in 0..110 {
         driver(&fake).work();
         settle(&client);
     }
-    assert!(matches!(client.find_subscription(id), Err(ClientError::DriverTimeout { .. })));
+    assert!(matches!(
+        client.find_subscription(id),
+        Err(ClientError::DriverTimeout { .. })
+    ));
     driver(&fake).work();
-    assert!(matches!(driver(&fake).last_command(), Command::RemoveSubscription { .. }));
+    assert!(matches!(
+        driver(&fake).last_command(),
+        Command::RemoveSubscription { .. }
+    ));
 }
 
 #[test]
@@ -230,8 +306,14 @@ fn a_log_that_cannot_be_mapped_is_named_and_given_back() {
     let error = client.find_publication(id).err().unwrap();
     assert!(error.to_string().contains(&path), "{error}");
     driver(&fake).work();
-    assert!(matches!(driver(&fake).last_command(), Command::RemovePublication { .. }));
-    assert!(errors.lock().unwrap().is_empty(), "the caller was told, nobody else needs to be");
+    assert!(matches!(
+        driver(&fake).last_command(),
+        Command::RemovePublication { .. }
+    ));
+    assert!(
+        errors.lock().unwrap().is_empty(),
+        "the caller was told, nobody else needs to be"
+    );
 }
 
 #[test]
@@ -245,7 +327,15 @@ fn a_full_ring_is_an_error_and_leaves_no_request_behind() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, ClientError::CommandBufferFull { command: "add publication" }), "{error}");
+    assert!(
+        matches!(
+            error,
+            ClientError::CommandBufferFull {
+                command: "add publication"
+            }
+        ),
+        "{error}"
+    );
     let too_long = "x".repeat(1 << 20);
     let error = client.async_add_publication(&too_long, 10).err().unwrap();
     assert!(error.to_string().contains("too long"), "{error}");
@@ -275,22 +365,41 @@ fn the_bound_port_is_found_through_the_counters() {
     driver(&fake).status_id = status_id;
     let channel = "aeron:udp?endpoint=127.0.0.1:0";
     let subscription = client.add_subscription(channel, 10, Default::default()).unwrap();
-    assert_eq!(subscription.channel_status(), headrace_client::ChannelStatus::Initializing);
-    assert_eq!((subscription.resolved_endpoint(), subscription.resolved_channel()), (None, None));
+    assert_eq!(
+        subscription.channel_status(),
+        headrace_client::ChannelStatus::Initializing
+    );
+    assert_eq!(
+        (subscription.resolved_endpoint(), subscription.resolved_channel()),
+        (None, None)
+    );
 
     let mut key = Vec::from(status_id.to_le_bytes());
     key.extend_from_slice(&15i32.to_le_bytes());
     key.extend_from_slice(b"127.0.0.1:54321");
     let address_id = driver(&fake).allocate(type_ids::LOCAL_SOCKET_ADDRESS, &key, "rcv-local-sockaddr", 1);
     driver(&fake).counters.set_value(address_id, 1);
-    assert_eq!(subscription.resolved_endpoint(), None, "the channel is not active yet");
+    assert_eq!(
+        subscription.resolved_endpoint(),
+        None,
+        "the channel is not active yet"
+    );
     driver(&fake).counters.set_value(status_id, 1);
-    assert_eq!(subscription.channel_status(), headrace_client::ChannelStatus::Active);
-    assert_eq!(subscription.resolved_endpoint().as_deref(), Some("127.0.0.1:54321"));
+    assert_eq!(
+        subscription.channel_status(),
+        headrace_client::ChannelStatus::Active
+    );
+    assert_eq!(
+        subscription.resolved_endpoint().as_deref(),
+        Some("127.0.0.1:54321")
+    );
     assert_eq!(
         subscription.resolved_channel().as_deref(),
         Some("aeron:udp?endpoint=127.0.0.1:54321")
     );
     driver(&fake).counters.set_value(status_id, -1);
-    assert_eq!(subscription.channel_status(), headrace_client::ChannelStatus::Errored);
+    assert_eq!(
+        subscription.channel_status(),
+        headrace_client::ChannelStatus::Errored
+    );
 }
