@@ -23,10 +23,14 @@ const INITIAL_LENGTH: usize = 4096;
 ///
 /// Used inside a poll's handler:
 ///
-/// ```ignore
+/// ```no_run
+/// # fn example(subscription: &headrace_client::Subscription) -> Result<(), headrace_client::PollError> {
+/// let mut assembler = headrace_client::FragmentAssembler::new();
 /// subscription.poll(|payload, header| {
 ///     assembler.on_fragment(payload, header, |message, header| println!("{} bytes", message.len()));
 /// }, 10)?;
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Default)]
 pub struct FragmentAssembler {

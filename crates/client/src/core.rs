@@ -150,10 +150,10 @@ impl Core {
 
     /// As [`Self::send`] for the end of a resource, where no caller could act on a failure.
     pub(crate) fn send_removal(&self, state: &mut State, name: &'static str, command: &Command<'_>) {
-        if state.ended.is_none() {
-            if let Err(error) = self.send(name, command) {
-                state.queue_error(error);
-            }
+        if state.ended.is_none()
+            && let Err(error) = self.send(name, command)
+        {
+            state.queue_error(error);
         }
     }
 
@@ -241,10 +241,10 @@ impl Core {
     /// Runs what a close has queued, unless this thread is inside a handler or `service` is taken: then whoever
     /// has it runs the queue.
     pub(crate) fn run_callbacks_if_free(&self) {
-        if !self.in_own_callback() {
-            if let Some(mut service) = try_lock(&self.service) {
-                self.run_callbacks(&mut service);
-            }
+        if !self.in_own_callback()
+            && let Some(mut service) = try_lock(&self.service)
+        {
+            self.run_callbacks(&mut service);
         }
     }
 

@@ -354,9 +354,9 @@ fn resolve(
     correlation_id: i64,
     answer: impl FnOnce(&Kind) -> Option<Result<Outcome, ClientError>>,
 ) {
-    if let Some(request) = state.requests.get_mut(&correlation_id) {
-        if request.is_awaiting() {
-            request.result = answer(&request.kind);
-        }
+    if let Some(request) = state.requests.get_mut(&correlation_id)
+        && request.is_awaiting()
+    {
+        request.result = answer(&request.kind);
     }
 }

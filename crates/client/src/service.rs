@@ -35,11 +35,11 @@ impl Core {
     pub(crate) fn service_turn(self: &Arc<Self>, service: &mut Service) -> usize {
         // A handler that calls back would find the lock taken by its own thread; public calls refuse before.
         let mut work_count = 0;
-        if !self.has_ended() {
-            if let Err(reason) = self.serve(service, &mut work_count) {
-                self.end(reason, true);
-                work_count += 1;
-            }
+        if !self.has_ended()
+            && let Err(reason) = self.serve(service, &mut work_count)
+        {
+            self.end(reason, true);
+            work_count += 1;
         }
         work_count + self.run_callbacks(service)
     }

@@ -345,10 +345,10 @@ impl Subscription {
     ///
     /// Called from inside a handler of this client, the handlers run after that one has returned.
     pub fn close(&self) {
-        if self.start_close() {
-            if let Some(core) = self.core.upgrade() {
-                core.run_callbacks_now();
-            }
+        if self.start_close()
+            && let Some(core) = self.core.upgrade()
+        {
+            core.run_callbacks_now();
         }
     }
 
@@ -377,10 +377,10 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         // A destructor may run anywhere, so it does not wait for a handler of another thread to return.
-        if self.start_close() {
-            if let Some(core) = self.core.upgrade() {
-                core.run_callbacks_if_free();
-            }
+        if self.start_close()
+            && let Some(core) = self.core.upgrade()
+        {
+            core.run_callbacks_if_free();
         }
     }
 }
