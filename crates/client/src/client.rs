@@ -263,7 +263,8 @@ impl Client {
         }
     }
 
-    /// True once an asynchronous request without a result of its own, as adding a destination, was done.
+    /// True, once, when an asynchronous request without a result of its own was done, as adding a destination.
+    /// False while it is pending, and when the id is not known.
     pub fn find_operation(&self, correlation_id: i64) -> Result<bool, ClientError> {
         let done = self.find("find operation", correlation_id, |outcome| {
             matches!(outcome, Outcome::Done).then_some(())

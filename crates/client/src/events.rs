@@ -74,7 +74,13 @@ impl Core {
             Event::UnavailableCounter {
                 registration_id,
                 counter_id,
-            } => state.queue_unavailable_counter(*registration_id, *counter_id),
+            } => {
+                // Its word may soon be another counter's.
+                if let Some(own) = state.counters.remove(registration_id) {
+                    own.mark_closed();
+                }
+                state.queue_unavailable_counter(*registration_id, *counter_id);
+            }
             Event::NextAvailableSessionId {
                 correlation_id,
                 session_id,

@@ -57,3 +57,16 @@ pub use image::{Block, Image};
 pub use publication::{Publication, PublicationHandle};
 pub use status::ChannelStatus;
 pub use subscription::{Poller, Subscription, SubscriptionHandlers};
+
+// What programs and bindings rely on: everything may be moved to, and used from, any thread.
+const _: () = {
+    const fn of_any_thread<T: Send + Sync>() {}
+    of_any_thread::<Client>();
+    of_any_thread::<Publication>();
+    of_any_thread::<ExclusivePublication>();
+    of_any_thread::<Subscription>();
+    of_any_thread::<Image>();
+    of_any_thread::<Counter>();
+    of_any_thread::<StaticCounter>();
+    of_any_thread::<ClientError>();
+};

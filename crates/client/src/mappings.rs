@@ -76,3 +76,59 @@ impl LogMappings {
         self.mappings.drain().map(|(_, mapping)| mapping.log).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headrace_buffers::log::LogSpec;
+
+    const LINGER_NS: i64 = 1000;
+
+    fn with_log() -> (tempfile::TempDir, std::path::PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("1.logbuffer");
+        LogBuffers::create(&path, &LogSpec::default()).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn a_log_is_mapped_once_for_all_that_use_it() {
+        let (_directory, path) = with_log();
+        let mut mappings = LogMappings::default();
+        let first = mappings.acquire(1, &path, true).unwrap();
+        // The driver may unlink the file as soon as somebody has mapped it.
+        std::fs::remove_file(&path).unwrap();
+        let second = mappings.acquire(1, &path, false).unwrap();
+        first.metadata().put_is_connected_release(true);
+        assert!(second.metadata().is_connected_acquire());
+        assert!(mappings.acquire(2, &path, false).is_err());
+    }
+
+    #[test]
+    fn the_last_release_starts_the_linger_time() {
+        let (_directory, path) = with_log();
+        let mut mappings = LogMappings::default();
+        for _ in 0..2 {
+            mappings.acquire(1, &path, false).unwrap();
+        }
+        mappings.release(1, 0, LINGER_NS);
+        assert!(mappings.expire(i64::MAX).is_empty(), "still in use");
+        mappings.release(1, 5000, LINGER_NS);
+        assert!(mappings.expire(5999).is_empty());
+        assert_eq!(mappings.expire(6000).len(), 1);
+        assert!(mappings.expire(i64::MAX).is_empty(), "let go once");
+    }
+
+    #[test]
+    fn a_lingering_log_can_be_used_again() {
+        let (_directory, path) = with_log();
+        let mut mappings = LogMappings::default();
+        mappings.acquire(1, &path, false).unwrap();
+        mappings.release(1, 0, LINGER_NS);
+        std::fs::remove_file(&path).unwrap();
+        assert!(mappings.acquire(1, &path, false).is_ok(), "mapped all along");
+        assert!(mappings.expire(LINGER_NS).is_empty());
+        mappings.release(1, 2000, LINGER_NS);
+        assert_eq!(mappings.expire(3000).len(), 1);
+    }
+}

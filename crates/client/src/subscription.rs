@@ -345,6 +345,10 @@ impl Subscription {
     ///
     /// Called from inside a handler of this client, the handlers run after that one has returned.
     pub fn close(&self) {
+        // Lets go of the logs too, unless a poll is going on: the next one then does.
+        if let Some(mut state) = try_lock(&self.poll_state) {
+            state.images = Arc::from([]);
+        }
         if self.start_close()
             && let Some(core) = self.core.upgrade()
         {

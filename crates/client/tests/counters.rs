@@ -118,3 +118,17 @@ fn counters_of_everybody_are_seen_coming_and_going() {
         ]
     );
 }
+
+#[test]
+fn a_counter_the_driver_took_away_is_closed() {
+    let fake = FakeDriver::start();
+    let (client, _) = connect(&fake);
+    let counter = client.add_counter(1001, &[], "mine").unwrap();
+    let (registration_id, counter_id) = (counter.registration_id(), counter.counter_id());
+    driver(&fake).send(&Event::UnavailableCounter {
+        registration_id,
+        counter_id,
+    });
+    settle(&client);
+    assert!(counter.is_closed() && !counter.set(1));
+}
