@@ -1,0 +1,129 @@
+//! What an agent is, and what is measured about every agent.
+
+use headrace_buffers::counters::Counter;
+
+/// A unit of work on a thread: one turn does what is due and reports how much that was.
+pub trait Agent: Send {
+    /// Name for thread lists and error texts.
+    fn role_name(&self) -> &'static str;
+
+    /// One duty cycle at `now_ns`, monotonic. Returns a count of the work done; 0 lets the thread idle.
+    fn do_work(&mut self, now_ns: i64) -> usize;
+
+    /// Called once, on the agent's own thread, after its last duty cycle.
+    fn on_close(&mut self) {}
+}
+
+/// Publishes how long the gaps between an agent's duty cycles are.
+pub struct DutyCycleTracker {
+    max_cycle_time: Counter,
+    threshold_exceeded: Counter,
+    threshold_ns: i64,
+    last_ns: Option<i64>,
+}
+
+impl DutyCycleTracker {
+    /// Counts gaps longer than `threshold_ns`.
+    pub fn new(max_cycle_time: Counter, threshold_exceeded: Counter, threshold_ns: i64) -> Self {
+        Self {
+            max_cycle_time,
+            threshold_exceeded,
+            threshold_ns,
+            last_ns: None,
+        }
+    }
+
+    /// Notes the start of a duty cycle.
+    #[inline]
+    pub fn on_cycle(&mut self, now_ns: i64) {
+        if let Some(last_ns) = self.last_ns.replace(now_ns) {
+            let gap_ns = now_ns - last_ns;
+            self.max_cycle_time.propose_max_release(gap_ns);
+            if gap_ns > self.threshold_ns {
+                self.threshold_exceeded.increment_release();
+            }
+        }
+    }
+}
+
+/// An agent whose duty cycles are measured.
+pub struct Tracked<A> {
+    agent: A,
+    tracker: DutyCycleTracker,
+}
+
+impl<A: Agent> Tracked<A> {
+    /// Measures `agent` with `tracker`.
+    pub fn new(agent: A, tracker: DutyCycleTracker) -> Self {
+        Self { agent, tracker }
+    }
+}
+
+impl<A: Agent> Agent for Tracked<A> {
+    fn role_name(&self) -> &'static str {
+        self.agent.role_name()
+    }
+
+    #[inline]
+    fn do_work(&mut self, now_ns: i64) -> usize {
+        self.tracker.on_cycle(now_ns);
+        self.agent.do_work(now_ns)
+    }
+
+    fn on_close(&mut self) {
+        self.agent.on_close();
+    }
+}
+
+/// Several agents on one thread, run in order.
+pub struct Composite {
+    agents: Vec<Box<dyn Agent>>,
+}
+
+impl Composite {
+    /// Runs `agents` in the order given.
+    pub fn new(agents: Vec<Box<dyn Agent>>) -> Self {
+        Self { agents }
+    }
+}
+
+impl Agent for Composite {
+    fn role_name(&self) -> &'static str {
+        "composite"
+    }
+
+    #[inline]
+    fn do_work(&mut self, now_ns: i64) -> usize {
+        self.agents.iter_mut().map(|agent| agent.do_work(now_ns)).sum()
+    }
+
+    fn on_close(&mut self) {
+        for agent in &mut self.agents {
+            agent.on_close();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_buffers::AtomicBuffer;
+    use headrace_buffers::counters::CountersManager;
+
+    use super::*;
+
+    #[test]
+    fn a_duty_cycle_longer_than_the_threshold_is_counted_and_the_longest_is_kept() {
+        let counters = CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
+        let mut counters = counters;
+        let mut counter = || {
+            let id = counters.allocate(0, &[], "", 0).unwrap();
+            counters.counter(id)
+        };
+        let (max, exceeded) = (counter(), counter());
+        let mut tracker = DutyCycleTracker::new(max.clone(), exceeded.clone(), 100);
+        for now_ns in [1_000, 1_100, 1_250, 1_260] {
+            tracker.on_cycle(now_ns);
+        }
+        assert_eq!((max.get(), exceeded.get()), (150, 1));
+    }
+}

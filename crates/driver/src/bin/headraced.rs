@@ -1,0 +1,122 @@
+//! The media driver as a program of its own: `headraced [-v] [-Dname=value]... [properties-file]...`
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use headrace_driver::config::Sources;
+use headrace_driver::driver::{COMMIT, VERSION};
+use headrace_driver::{Invoker, MediaDriver};
+use headrace_sys::idle::IdleStrategy;
+use headrace_sys::signals::ShutdownSignals;
+
+/// How long the main thread waits before it looks whether a client asked the driver to stop.
+const TERMINATION_CHECK_INTERVAL: Duration = Duration::from_millis(20);
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args();
+    let program = arguments.next().unwrap_or_else(|| "headraced".to_owned());
+    match run(&program, arguments) {
+        Ok(code) => code,
+        Err(text) => {
+            eprintln!("{text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCode, String> {
+    let mut sources = Sources::from_environment(std::env::vars());
+    let mut files = Vec::new();
+    for argument in arguments {
+        if argument == "-v" {
+            println!("{}", version(program));
+            return Ok(ExitCode::SUCCESS);
+        } else if let Some(definition) = argument.strip_prefix("-D") {
+            if !sources.define(definition) {
+                return Err(format!("malformed define: {definition}"));
+            }
+        } else if argument.starts_with('-') {
+            return Err(format!("Usage: {program} [-v][-Dname=value]"));
+        } else {
+            files.push(argument);
+        }
+    }
+    for file in &files {
+        sources
+            .load(file)
+            .map_err(|error| format!("ERROR: loading properties from {file} {error}"))?;
+    }
+    // Before any thread starts, so that no thread takes the signals for itself.
+    let signals = ShutdownSignals::install().map_err(|error| format!("ERROR: driver init {error}"))?;
+    let config = sources
+        .into_config()
+        .map_err(|error| format!("ERROR: context init {error}"))?;
+    let shared_idle = config
+        .shared_idle
+        .strategy()
+        .map_err(|rule| format!("ERROR: context init aeron.shared.idle.strategy: {rule}"))?;
+    if config.print_configuration {
+        print_configuration(&config.entries());
+    }
+    let driver = MediaDriver::launch(config).map_err(|error| format!("ERROR: driver init {error}"))?;
+    let signal = match driver.invoker() {
+        Some(invoker) => invoke(&driver, &invoker, &signals, shared_idle),
+        None => wait(&driver, &signals),
+    };
+    println!("Shutting down driver...");
+    let failure = driver.failure();
+    driver
+        .close()
+        .map_err(|error| format!("ERROR: driver close {error}"))?;
+    match (failure, signal) {
+        (Some(failure), _) => Err(format!("ERROR: driver stopped {failure}")),
+        (None, Some(signal)) => Ok(ExitCode::from(signal as u8)),
+        (None, None) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn version(program: &str) -> String {
+    let mut numbers = VERSION.split('.');
+    let mut next = || numbers.next().unwrap_or("0");
+    let (major, minor, patch) = (next(), next(), next());
+    format!(
+        "{program} <aeron version={VERSION} commit={COMMIT}> major {major} minor {minor} patch {patch} git {COMMIT}"
+    )
+}
+
+fn print_configuration(entries: &[(&'static str, String)]) {
+    let line = "-".repeat(40);
+    println!("{line}");
+    for (name, value) in entries {
+        println!("{name}={value}");
+    }
+    println!("{line}");
+}
+
+/// Waits for a signal, or for a client to stop the driver. Returns the signal.
+fn wait(driver: &MediaDriver, signals: &ShutdownSignals) -> Option<i32> {
+    while !driver.is_terminated() {
+        let signal = signals.wait_timeout(TERMINATION_CHECK_INTERVAL);
+        if signal.is_some() {
+            return signal;
+        }
+    }
+    None
+}
+
+fn invoke(
+    driver: &MediaDriver,
+    invoker: &Invoker,
+    signals: &ShutdownSignals,
+    mut idle: IdleStrategy,
+) -> Option<i32> {
+    while !driver.is_terminated() {
+        if let Some(signal) = signals.received() {
+            return Some(signal);
+        }
+        idle.idle(invoker.invoke());
+    }
+    None
+}

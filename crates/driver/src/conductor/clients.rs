@@ -1,0 +1,134 @@
+//! The clients the driver knows, and what each of them holds.
+
+use headrace_buffers::counters::Counter;
+
+/// Which table a publication handle points into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PublicationKind {
+    Ipc,
+    Network,
+}
+
+/// One client's hold on a publication, possibly shared with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PublicationHandle {
+    /// Correlation id of this client's own add.
+    pub(crate) registration_id: i64,
+    /// Registration id of the publication: the first add's.
+    pub(crate) publication_id: i64,
+    pub(crate) kind: PublicationKind,
+}
+
+/// A counter a client asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OwnedCounter {
+    pub(crate) registration_id: i64,
+    pub(crate) counter_id: i32,
+}
+
+/// A client that has added something.
+#[derive(Debug)]
+pub(crate) struct ClientRecord {
+    pub(crate) id: i64,
+    pub(crate) heartbeat: Counter,
+    pub(crate) is_closed: bool,
+    pub(crate) publications: Vec<PublicationHandle>,
+    pub(crate) counters: Vec<OwnedCounter>,
+}
+
+impl ClientRecord {
+    fn is_gone(&self, now_ms: i64, liveness_timeout_ms: i64) -> bool {
+        self.is_closed || now_ms > self.heartbeat.get_acquire().saturating_add(liveness_timeout_ms.max(1))
+    }
+}
+
+/// All clients.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    records: Vec<ClientRecord>,
+}
+
+impl Clients {
+    pub(crate) fn find(&mut self, client_id: i64) -> Option<&mut ClientRecord> {
+        self.records.iter_mut().find(|client| client.id == client_id)
+    }
+
+    pub(crate) fn add(&mut self, id: i64, heartbeat: Counter) {
+        self.records.push(ClientRecord {
+            id,
+            heartbeat,
+            is_closed: false,
+            publications: Vec::new(),
+            counters: Vec::new(),
+        });
+    }
+
+    /// Takes out a publication handle, whoever holds it.
+    pub(crate) fn remove_publication(&mut self, registration_id: i64) -> Option<PublicationHandle> {
+        self.records.iter_mut().find_map(|client| {
+            let handles = &mut client.publications;
+            let index = handles.iter().position(|handle| handle.registration_id == registration_id)?;
+            Some(handles.remove(index))
+        })
+    }
+
+    /// Takes out a counter, whoever holds it.
+    pub(crate) fn remove_counter(&mut self, registration_id: i64) -> Option<OwnedCounter> {
+        self.records.iter_mut().find_map(|client| {
+            let counters = &mut client.counters;
+            let index = counters.iter().position(|counter| counter.registration_id == registration_id)?;
+            Some(counters.remove(index))
+        })
+    }
+
+    /// Takes out the clients that closed or were not heard from.
+    pub(crate) fn take_gone(&mut self, now_ms: i64, liveness_timeout_ms: i64) -> Vec<ClientRecord> {
+        self.records
+            .extract_if(.., |client| client.is_gone(now_ms, liveness_timeout_ms))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_buffers::AtomicBuffer;
+    use headrace_buffers::counters::CountersManager;
+
+    use super::*;
+
+    #[test]
+    fn a_client_is_gone_once_its_heartbeat_is_older_than_the_timeout_or_it_closed() {
+        let mut counters = CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
+        let mut clients = Clients::default();
+        for id in [7, 8] {
+            let counter_id = counters.allocate(11, &[], "", 0).unwrap();
+            clients.add(id, counters.counter(counter_id));
+            clients.find(id).unwrap().heartbeat.set_release(1_000);
+        }
+        assert!(clients.take_gone(1_100, 100).is_empty());
+        clients.find(8).unwrap().heartbeat.set_release(1_001);
+        let gone: Vec<_> = clients.take_gone(1_101, 100).iter().map(|client| client.id).collect();
+        assert_eq!(gone, [7]);
+        clients.find(8).unwrap().is_closed = true;
+        assert_eq!(clients.take_gone(1_001, 100).len(), 1);
+        assert!(clients.find(8).is_none());
+    }
+
+    #[test]
+    fn handles_and_counters_are_found_by_their_own_registration_id() {
+        let mut counters = CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
+        let counter_id = counters.allocate(11, &[], "", 0).unwrap();
+        let mut clients = Clients::default();
+        clients.add(7, counters.counter(counter_id));
+        let handle = PublicationHandle {
+            registration_id: 5,
+            publication_id: 3,
+            kind: PublicationKind::Ipc,
+        };
+        clients.find(7).unwrap().publications.push(handle);
+        assert_eq!(clients.remove_publication(3), None);
+        assert_eq!(clients.remove_publication(5), Some(handle));
+        assert_eq!(clients.remove_publication(5), None);
+        assert_eq!(clients.remove_counter(5), None);
+    }
+}

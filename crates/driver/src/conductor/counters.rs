@@ -1,0 +1,206 @@
+//! Allocation of the driver's counters: keys, labels and owners as every tool expects them.
+
+use headrace_buffers::counters::{Counter, CountersManager, type_ids};
+
+use crate::errors::CommandError;
+
+/// What the counters of one stream say about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamKey<'a> {
+    /// Registration id of the resource; correlation id of the image for `rcv-*`.
+    pub(crate) registration_id: i64,
+    pub(crate) owner_id: i64,
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) channel: &'a str,
+}
+
+/// A counter looked up by what it is registered as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FoundCounter {
+    pub(crate) counter_id: i32,
+    pub(crate) owner_id: i64,
+}
+
+/// Longest channel kept in the key of a stream counter.
+const STREAM_CHANNEL_LENGTH_MAX: usize = 92;
+/// Longest channel kept in the key of a channel counter.
+const CHANNEL_LENGTH_MAX: usize = 108;
+/// Longest text kept in the label, beyond which the join position is left out.
+const LABEL_LENGTH_FOR_SUFFIX_MAX: usize = 360;
+
+/// Allocates and frees counters at the time of the current duty cycle.
+pub(crate) struct Counters {
+    manager: CountersManager,
+    now_ms: i64,
+}
+
+impl Counters {
+    pub(crate) fn new(manager: CountersManager) -> Self {
+        Self { manager, now_ms: 0 }
+    }
+
+    pub(crate) fn set_time(&mut self, now_ms: i64) {
+        self.now_ms = now_ms;
+    }
+
+    pub(crate) fn counter(&self, id: i32) -> Counter {
+        self.manager.counter(id)
+    }
+
+    /// A counter with nothing but what is given.
+    pub(crate) fn allocate(
+        &mut self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+        registration_id: i64,
+        owner_id: i64,
+    ) -> Result<Counter, CommandError> {
+        let id = self
+            .manager
+            .allocate(type_id, key, label, self.now_ms)
+            .map_err(|error| CommandError::generic(format!("unable to allocate counter label={label}: {error}")))?;
+        self.manager.set_registration_id(id, registration_id);
+        self.manager.set_owner_id(id, owner_id);
+        Ok(self.manager.counter(id))
+    }
+
+    /// A counter of one stream, such as `pub-lmt`, starting at `value`.
+    pub(crate) fn stream(
+        &mut self,
+        type_id: i32,
+        name: &str,
+        stream: StreamKey<'_>,
+        value: i64,
+    ) -> Result<Counter, CommandError> {
+        let label = stream_label(name, stream);
+        let counter = self.allocate(
+            type_id,
+            &stream_key(stream),
+            &label,
+            stream.registration_id,
+            stream.owner_id,
+        )?;
+        counter.set_release(value);
+        Ok(counter)
+    }
+
+    /// The position of one subscription on the stream `image_correlation_id`.
+    pub(crate) fn subscriber_position(
+        &mut self,
+        subscription: StreamKey<'_>,
+        image_correlation_id: i64,
+        join_position: i64,
+    ) -> Result<Counter, CommandError> {
+        let mut label = stream_label("sub-pos", subscription);
+        if label.len() < LABEL_LENGTH_FOR_SUFFIX_MAX {
+            label.push_str(&format!(" @{join_position}"));
+        }
+        let key = stream_key(subscription);
+        let counter = self.allocate(
+            type_ids::SUBSCRIBER_POSITION,
+            &key,
+            &label,
+            subscription.registration_id,
+            subscription.owner_id,
+        )?;
+        self.manager.set_reference_id(counter.id(), image_correlation_id);
+        counter.set_release(join_position);
+        Ok(counter)
+    }
+
+    /// The status of a channel, `snd-channel` or `rcv-channel`.
+    pub(crate) fn channel_status(
+        &mut self,
+        type_id: i32,
+        name: &str,
+        registration_id: i64,
+        channel: &str,
+    ) -> Result<Counter, CommandError> {
+        let text = truncated(channel, CHANNEL_LENGTH_MAX);
+        let mut key = (text.len() as i32).to_le_bytes().to_vec();
+        key.extend_from_slice(text.as_bytes());
+        self.allocate(type_id, &key, &format!("{name}: {channel}"), registration_id, 0)
+    }
+
+    /// The address a channel is bound to.
+    pub(crate) fn local_address(
+        &mut self,
+        type_id_name: &str,
+        channel_status_id: i32,
+        registration_id: i64,
+        address: &str,
+    ) -> Result<Counter, CommandError> {
+        let mut key = channel_status_id.to_le_bytes().to_vec();
+        key.extend_from_slice(&(address.len() as i32).to_le_bytes());
+        key.extend_from_slice(address.as_bytes());
+        let label = format!("{type_id_name}: {channel_status_id} {address}");
+        self.allocate(type_ids::LOCAL_SOCKET_ADDRESS, &key, &label, registration_id, 0)
+    }
+
+    /// The allocated counter of a type and registration id.
+    pub(crate) fn find(&self, type_id: i32, registration_id: i64) -> Option<FoundCounter> {
+        let reader = self.manager.reader();
+        let counter_id = reader.find(type_id, registration_id)?;
+        Some(FoundCounter {
+            counter_id,
+            owner_id: reader.owner_id(counter_id)?,
+        })
+    }
+
+    /// Adds to the end of a label.
+    pub(crate) fn append_to_label(&mut self, id: i32, text: &str) {
+        self.manager.append_to_label(id, text);
+    }
+
+    /// Gives a counter back; its id rests before it is used again.
+    pub(crate) fn free(&mut self, id: i32) {
+        self.manager.free(id, self.now_ms);
+    }
+
+    pub(crate) fn free_all<'a>(&mut self, counters: impl IntoIterator<Item = &'a Counter>) {
+        for counter in counters {
+            self.free(counter.id());
+        }
+    }
+}
+
+fn stream_label(name: &str, stream: StreamKey<'_>) -> String {
+    format!(
+        "{name}: {} {} {} {}",
+        stream.registration_id, stream.session_id, stream.stream_id, stream.channel
+    )
+}
+
+fn stream_key(stream: StreamKey<'_>) -> Vec<u8> {
+    let channel = truncated(stream.channel, STREAM_CHANNEL_LENGTH_MAX);
+    let mut key = Vec::with_capacity(112);
+    key.extend_from_slice(&stream.registration_id.to_le_bytes());
+    key.extend_from_slice(&stream.session_id.to_le_bytes());
+    key.extend_from_slice(&stream.stream_id.to_le_bytes());
+    key.extend_from_slice(&(channel.len() as i32).to_le_bytes());
+    key.extend_from_slice(channel.as_bytes());
+    key
+}
+
+/// The longest prefix of whole characters that fits.
+pub(crate) fn truncated(text: &str, length_max: usize) -> &str {
+    let mut end = text.len().min(length_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(truncated("aeron:ipc", 5), "aeron");
+        assert_eq!(truncated("aé", 2), "a");
+        assert_eq!(truncated("a", 2), "a");
+    }
+}

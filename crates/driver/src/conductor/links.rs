@@ -1,0 +1,304 @@
+//! Who reads a stream, and how far each reader is.
+//!
+//! A link ties one subscription to one stream (an IPC publication, an image, later a spied publication) through
+//! a position counter. An untethered link may be dropped so that the others progress:
+//!
+//! | state | leaves when |
+//! |---|---|
+//! | Active | the position was not beyond the limit for the window limit time-out: reader told unavailable, Linger |
+//! | Linger | after the linger time-out the position stops counting: Resting, or removed when it may not rejoin |
+//! | Resting | after the resting time-out it joins again where the stream is: reader told available, Active |
+
+use std::sync::Arc;
+
+use headrace_buffers::counters::Counter;
+
+/// Where an untethered link is in its life; a tethered one stays active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkState {
+    Active,
+    Linger,
+    Resting,
+}
+
+/// One subscription's hold on one stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub(crate) subscription_id: i64,
+    pub(crate) stream_id: i32,
+    pub(crate) channel: Arc<str>,
+    pub(crate) position: Counter,
+    pub(crate) is_tethered: bool,
+    pub(crate) may_rejoin: bool,
+    state: LinkState,
+    since_ns: i64,
+}
+
+/// What a link is made from.
+pub(crate) struct LinkSpec {
+    pub(crate) subscription_id: i64,
+    pub(crate) stream_id: i32,
+    pub(crate) channel: Arc<str>,
+    pub(crate) position: Counter,
+    pub(crate) is_tethered: bool,
+    pub(crate) may_rejoin: bool,
+}
+
+/// How long an untethered link may hold a stream back, stay counted, and rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UntetheredTimeouts {
+    pub(crate) window_limit_ns: i64,
+    pub(crate) linger_ns: i64,
+    pub(crate) resting_ns: i64,
+}
+
+/// What the owner of the stream must do about an untethered link.
+#[derive(Debug)]
+pub(crate) enum UntetheredAction {
+    /// Tell the reader that its image is gone.
+    Unavailable(Link),
+    /// Tell the reader that its image is back, at the position it now has.
+    Available(Link),
+    /// The link is removed: free its position.
+    Removed(Link),
+}
+
+/// All the links of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    links: Vec<Link>,
+}
+
+impl Links {
+    pub(crate) fn add(&mut self, spec: LinkSpec, now_ns: i64) -> Link {
+        let link = Link {
+            subscription_id: spec.subscription_id,
+            stream_id: spec.stream_id,
+            channel: spec.channel,
+            position: spec.position,
+            is_tethered: spec.is_tethered,
+            may_rejoin: spec.may_rejoin,
+            state: LinkState::Active,
+            since_ns: now_ns,
+        };
+        self.links.push(link.clone());
+        link
+    }
+
+    /// True when the subscription is linked, resting included.
+    pub(crate) fn contains(&self, subscription_id: i64) -> bool {
+        self.links.iter().any(|link| link.subscription_id == subscription_id)
+    }
+
+    /// Takes out one subscription's link.
+    pub(crate) fn remove(&mut self, subscription_id: i64) -> Option<Link> {
+        let index = self.links.iter().position(|link| link.subscription_id == subscription_id)?;
+        Some(self.links.remove(index))
+    }
+
+    /// Takes out every link.
+    pub(crate) fn take_all(&mut self) -> Vec<Link> {
+        std::mem::take(&mut self.links)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Link> {
+        self.links.iter()
+    }
+
+    /// True when no link is left at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    fn counted(&self) -> impl Iterator<Item = &Link> {
+        self.links.iter().filter(|link| link.state != LinkState::Resting)
+    }
+
+    /// True when at least one position counts for flow control.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.counted().next().is_some()
+    }
+
+    /// Lowest and highest of the positions that count.
+    #[inline]
+    pub(crate) fn min_max(&self) -> Option<(i64, i64)> {
+        self.counted().fold(None, |range, link| {
+            let position = link.position.get_acquire();
+            Some(range.map_or((position, position), |(min, max): (i64, i64)| {
+                (min.min(position), max.max(position))
+            }))
+        })
+    }
+
+    /// Where a reader joins a stream whose own position is `position`.
+    pub(crate) fn join_position(&self, position: i64) -> i64 {
+        self.min_max().map_or(position, |(min, _)| min.min(position))
+    }
+
+    /// True when a reader has not yet come to `position`.
+    pub(crate) fn is_any_behind(&self, position: i64) -> bool {
+        self.counted().any(|link| link.position.get_acquire() < position)
+    }
+
+    /// Steps the untethered links. `limit` is how far a reader must be to not hold the stream back;
+    /// `stream_position` is where a rested one joins again unless a reader is further behind.
+    pub(crate) fn check_untethered(
+        &mut self,
+        now_ns: i64,
+        limit: i64,
+        stream_position: i64,
+        timeouts: UntetheredTimeouts,
+    ) -> Vec<UntetheredAction> {
+        let mut actions = Vec::new();
+        let mut index = 0;
+        while index < self.links.len() {
+            let join_position = if self.links[index].state == LinkState::Resting {
+                self.join_position(stream_position)
+            } else {
+                0
+            };
+            let link = &mut self.links[index];
+            if !link.is_tethered {
+                match link.state {
+                    LinkState::Active if link.position.get_acquire() > limit => link.since_ns = now_ns,
+                    LinkState::Active if link.since_ns + timeouts.window_limit_ns <= now_ns => {
+                        link.enter(LinkState::Linger, now_ns);
+                        actions.push(UntetheredAction::Unavailable(link.clone()));
+                    }
+                    LinkState::Linger if link.since_ns + timeouts.linger_ns <= now_ns => {
+                        if !link.may_rejoin {
+                            actions.push(UntetheredAction::Removed(self.links.remove(index)));
+                            continue;
+                        }
+                        link.enter(LinkState::Resting, now_ns);
+                    }
+                    LinkState::Resting if link.since_ns + timeouts.resting_ns <= now_ns => {
+                        link.position.set_release(join_position);
+                        link.enter(LinkState::Active, now_ns);
+                        actions.push(UntetheredAction::Available(link.clone()));
+                    }
+                    _ => {}
+                }
+            }
+            index += 1;
+        }
+        actions
+    }
+}
+
+impl Link {
+    fn enter(&mut self, state: LinkState, now_ns: i64) {
+        self.state = state;
+        self.since_ns = now_ns;
+    }
+
+    /// True when the reader believes it has the image.
+    pub(crate) fn is_available(&self) -> bool {
+        self.state == LinkState::Active
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_buffers::AtomicBuffer;
+    use headrace_buffers::counters::CountersManager;
+
+    use super::*;
+
+    const TIMEOUTS: UntetheredTimeouts = UntetheredTimeouts {
+        window_limit_ns: 5,
+        linger_ns: 3,
+        resting_ns: 10,
+    };
+
+    struct Fixture {
+        counters: CountersManager,
+        links: Links,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let (metadata, values) = (AtomicBuffer::allocate(8192), AtomicBuffer::allocate(2048));
+            Self {
+                counters: CountersManager::new(metadata, values, 0),
+                links: Links::default(),
+            }
+        }
+
+        fn link(&mut self, subscription_id: i64, is_tethered: bool, may_rejoin: bool) -> Counter {
+            let id = self.counters.allocate(4, &[], "sub-pos", 0).unwrap();
+            let position = self.counters.counter(id);
+            let spec = LinkSpec {
+                subscription_id,
+                stream_id: 10,
+                channel: Arc::from("aeron:ipc"),
+                position: position.clone(),
+                is_tethered,
+                may_rejoin,
+            };
+            self.links.add(spec, 0);
+            position
+        }
+
+        fn check(&mut self, now_ns: i64, limit: i64) -> Vec<&'static str> {
+            let actions = self.links.check_untethered(now_ns, limit, 900, TIMEOUTS);
+            actions
+                .iter()
+                .map(|action| match action {
+                    UntetheredAction::Unavailable(_) => "unavailable",
+                    UntetheredAction::Available(_) => "available",
+                    UntetheredAction::Removed(_) => "removed",
+                })
+                .collect()
+        }
+    }
+
+    #[test]
+    fn a_slow_untethered_link_lingers_rests_and_comes_back_where_the_stream_is() {
+        let mut fixture = Fixture::new();
+        let fast = fixture.link(1, true, true);
+        let slow = fixture.link(2, false, true);
+        fast.set_release(1000);
+        slow.set_release(100);
+        // Beyond the limit: the clock restarts.
+        assert_eq!(fixture.check(4, 99), [""; 0]);
+        assert_eq!(fixture.check(8, 100), [""; 0]);
+        assert_eq!(fixture.check(9, 100), ["unavailable"]);
+        // Still counted while it lingers.
+        assert_eq!(fixture.links.min_max(), Some((100, 1000)));
+        assert_eq!(fixture.check(12, 100), [""; 0]);
+        assert_eq!(fixture.links.min_max(), Some((1000, 1000)));
+        assert_eq!(fixture.check(21, 100), [""; 0]);
+        assert_eq!(fixture.check(22, 100), ["available"]);
+        assert_eq!(slow.get(), 900);
+    }
+
+    #[test]
+    fn an_untethered_link_that_may_not_rejoin_is_removed_after_its_linger() {
+        let mut fixture = Fixture::new();
+        fixture.link(2, false, false);
+        assert_eq!(fixture.check(5, 0), ["unavailable"]);
+        assert_eq!(fixture.check(8, 0), ["removed"]);
+        assert!(fixture.links.is_empty());
+    }
+
+    #[test]
+    fn a_tethered_link_is_never_dropped() {
+        let mut fixture = Fixture::new();
+        fixture.link(1, true, true);
+        assert_eq!(fixture.check(1_000_000, 0), [""; 0]);
+        assert!(fixture.links.is_counted());
+    }
+
+    #[test]
+    fn a_reader_joins_at_the_lowest_position_there_is() {
+        let mut fixture = Fixture::new();
+        assert_eq!(fixture.links.join_position(700), 700);
+        fixture.link(1, true, true).set_release(500);
+        fixture.link(2, true, true).set_release(800);
+        assert_eq!(fixture.links.join_position(700), 500);
+        assert!(fixture.links.is_any_behind(700) && !fixture.links.is_any_behind(500));
+        assert!(fixture.links.remove(1).is_some() && fixture.links.remove(1).is_none());
+        assert_eq!(fixture.links.join_position(700), 700);
+    }
+}

@@ -1,0 +1,261 @@
+//! The agent that clients talk to: commands, resources, timers and limits.
+//!
+//! One duty cycle reads at most one command. A command that needs the resource agent (a log to create, a name to
+//! look up) stays pending, and holds back the commands behind it, until the outcome is in; so clients see their
+//! commands answered in the order they were sent.
+
+mod clients;
+mod commands;
+mod context;
+mod counter_commands;
+mod counters;
+mod events;
+mod ipc;
+mod ipc_publication;
+mod links;
+mod pending;
+mod publications;
+mod session_ids;
+mod subscriptions;
+mod unblock;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use headrace_buffers::BufferError;
+use headrace_buffers::broadcast::Transmitter;
+use headrace_buffers::counters::{CountersManager, system_counter};
+use headrace_buffers::ring::{ManyToOneRing, ReadAction};
+use headrace_protocol::ErrorCode;
+use headrace_protocol::channel::ChannelDefaults;
+use headrace_sys::Clock;
+
+pub(crate) use context::SystemCounters;
+
+use crate::agent::Agent;
+use crate::config::DriverConfig;
+use crate::errors::{CommandError, ErrorRecorder};
+use crate::mailbox::{Inbox, Outbox};
+use crate::resource_agent::{ResourceOutcome, ResourceTask};
+use clients::Clients;
+use context::Context;
+use counters::Counters;
+use events::EventProxy;
+use ipc_publication::IpcPublication;
+use pending::Pending;
+use session_ids::SessionIds;
+use subscriptions::Subscription;
+
+/// How old the cached wall clock may get.
+const EPOCH_CLOCK_REFRESH_NS: i64 = 1_000_000;
+
+/// What the conductor works with.
+pub(crate) struct ConductorParts {
+    pub(crate) config: Arc<DriverConfig>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ring: ManyToOneRing,
+    pub(crate) transmitter: Transmitter,
+    pub(crate) counters: CountersManager,
+    pub(crate) system: SystemCounters,
+    pub(crate) errors: ErrorRecorder,
+    pub(crate) tasks: Outbox<ResourceTask>,
+    pub(crate) outcomes: Inbox<ResourceOutcome>,
+    /// Set when a client may and does stop the driver.
+    pub(crate) termination: Arc<AtomicBool>,
+    /// Source of session ids and initial term ids.
+    pub(crate) random: fastrand::Rng,
+}
+
+/// The conductor agent.
+pub(crate) struct Conductor {
+    cx: Context,
+    clock: Arc<dyn Clock>,
+    ring: ManyToOneRing,
+    is_ring_broken: bool,
+    message: Vec<u8>,
+    outcomes: Inbox<ResourceOutcome>,
+    pending: Option<Pending>,
+    clients: Clients,
+    subscriptions: Vec<Subscription>,
+    ipc_publications: Vec<IpcPublication>,
+    session_ids: SessionIds,
+    random: fastrand::Rng,
+    /// What channels get when they do not say.
+    defaults: ChannelDefaults,
+    termination: Arc<AtomicBool>,
+    next_tick_ns: i64,
+    epoch_refreshed_ns: i64,
+    last_command_position: i64,
+    command_position_since_ns: i64,
+}
+
+impl Conductor {
+    pub(crate) fn new(parts: ConductorParts) -> Self {
+        let ConductorParts {
+            config,
+            clock,
+            ring,
+            transmitter,
+            counters,
+            system,
+            errors,
+            tasks,
+            outcomes,
+            termination,
+            mut random,
+        } = parts;
+        let now_ns = clock.nano_time();
+        let mut cx = Context {
+            now_ns,
+            now_ms: 0,
+            counters: Counters::new(counters),
+            system,
+            events: EventProxy::new(transmitter, errors.clone()),
+            errors,
+            tasks,
+            config,
+        };
+        cx.set_time(clock.epoch_ms());
+        let defaults = cx.config.channel_defaults();
+        let session_ids = SessionIds::new(
+            random.i32(..),
+            cx.config.reserved_session_id_low,
+            cx.config.reserved_session_id_high,
+        );
+        Self {
+            next_tick_ns: now_ns + cx.config.timer_interval_ns,
+            epoch_refreshed_ns: now_ns,
+            last_command_position: ring.consumer_position(),
+            command_position_since_ns: now_ns,
+            cx,
+            clock,
+            ring,
+            is_ring_broken: false,
+            message: Vec::with_capacity(4096),
+            outcomes,
+            pending: None,
+            clients: Clients::default(),
+            subscriptions: Vec::new(),
+            ipc_publications: Vec::new(),
+            session_ids,
+            random,
+            defaults,
+            termination,
+        }
+    }
+
+    fn set_time(&mut self, now_ns: i64) {
+        self.cx.now_ns = now_ns;
+        if now_ns - self.epoch_refreshed_ns >= EPOCH_CLOCK_REFRESH_NS {
+            self.epoch_refreshed_ns = now_ns;
+            self.cx.set_time(self.clock.epoch_ms());
+        }
+    }
+
+    fn on_tick(&mut self) {
+        self.ring.put_consumer_heartbeat_ms(self.cx.now_ms);
+        self.check_clients();
+        self.tick_ipc_publications();
+        self.check_blocked_command();
+    }
+
+    /// Reads and runs one command, unless there is one in progress or no room to pass its consequences on.
+    fn read_command(&mut self) -> usize {
+        if self.pending.is_some() || self.cx.tasks.is_congested() || self.is_ring_broken {
+            return 0;
+        }
+        let mut message = std::mem::take(&mut self.message);
+        let mut type_id = 0;
+        let read = self.ring.read(1, |id, bytes| {
+            type_id = id;
+            message.clear();
+            message.extend_from_slice(bytes);
+            ReadAction::Continue
+        });
+        let work_count = match read {
+            Ok(0) => 0,
+            Ok(count) => {
+                self.on_command(type_id, &message);
+                count
+            }
+            Err(error) => {
+                self.on_ring_error(&error);
+                1
+            }
+        };
+        self.message = message;
+        work_count
+    }
+
+    fn on_ring_error(&mut self, error: &BufferError) {
+        self.is_ring_broken = matches!(error, BufferError::CorruptPositions { .. });
+        self.cx.record(&CommandError::generic(error.to_string()));
+    }
+
+    fn process_outcome(&mut self) -> usize {
+        let Some(outcome) = self.outcomes.pop() else {
+            return 0;
+        };
+        match outcome {
+            ResourceOutcome::LogCreated { correlation_id, result } => self.on_log_created(correlation_id, result),
+        }
+        1
+    }
+
+    /// Frees the commands behind one whose client died while writing it.
+    fn check_blocked_command(&mut self) {
+        let position = self.ring.consumer_position();
+        if position == self.last_command_position && self.ring.producer_position() > position {
+            let deadline_ns = self.command_position_since_ns + self.cx.config.client_liveness_timeout_ns;
+            if self.cx.now_ns > deadline_ns && self.ring.unblock() {
+                self.cx.system.get(system_counter::UNBLOCKED_COMMANDS).increment_release();
+            }
+        } else {
+            self.command_position_since_ns = self.cx.now_ns;
+            self.last_command_position = position;
+        }
+    }
+
+    /// Answers a command with an error and keeps it, unless the client is only asked to try again.
+    fn refuse(&mut self, correlation_id: i64, error: &CommandError) {
+        let text = error.to_string();
+        self.cx.events.error(correlation_id, error.code, &text);
+        if error.code != ErrorCode::ResourceTemporarilyUnavailable {
+            self.cx.record(error);
+        }
+    }
+
+    fn request_termination(&mut self) {
+        self.termination.store(true, Ordering::Release);
+    }
+}
+
+impl Agent for Conductor {
+    fn role_name(&self) -> &'static str {
+        "driver-conductor"
+    }
+
+    fn do_work(&mut self, now_ns: i64) -> usize {
+        self.set_time(now_ns);
+        let mut work_count = self.cx.tasks.flush();
+        if now_ns >= self.next_tick_ns {
+            self.next_tick_ns = now_ns + self.cx.config.timer_interval_ns;
+            self.on_tick();
+            work_count += 1;
+        }
+        work_count += self.process_outcome();
+        work_count += self.read_command();
+        for publication in &mut self.ipc_publications {
+            work_count += publication.update_limit();
+        }
+        work_count
+    }
+
+    fn on_close(&mut self) {
+        // Tells clients and the next driver that this one has stopped.
+        self.ring.put_consumer_heartbeat_ms(-1);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,445 @@
+//! A conductor and its resource agent over memory of this process, with a client's end of the queues.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use headrace_buffers::AtomicBuffer;
+use headrace_buffers::broadcast::{Receiver, Transmitter};
+use headrace_buffers::counters::system_counter::{self, LabelFacts};
+use headrace_buffers::counters::{Counter, CountersManager, CountersReader, type_ids};
+use headrace_buffers::error_log::{self, DistinctErrorLog};
+use headrace_buffers::log::LogBuffers;
+use headrace_buffers::ring::ManyToOneRing;
+use headrace_protocol::ErrorCode;
+use headrace_protocol::command::Command;
+use headrace_protocol::event::{Event, PublicationReady};
+use headrace_sys::Clock;
+use headrace_sys::clock::ManualClock;
+
+use crate::agent::Agent;
+use crate::conductor::{Conductor, ConductorParts, SystemCounters};
+use crate::config::DriverConfig;
+use crate::directory;
+use crate::errors::ErrorRecorder;
+use crate::mailbox::{Outbox, inbox};
+use crate::resource_agent::{ResourceAgent, ResourceCounters, StorageChecks};
+
+pub(super) const MS: i64 = 1_000_000;
+pub(super) const SECOND: i64 = 1_000 * MS;
+pub(super) const CLIENT: i64 = 1_000_001;
+const START_MS: i64 = 1_700_000_000_000;
+
+/// The smallest log, so that tests can fill one.
+pub(super) const IPC: &str = "aeron:ipc?term-length=64k";
+
+/// One event as it came out of the broadcast.
+pub(super) struct Heard {
+    type_id: i32,
+    message: Vec<u8>,
+}
+
+impl Heard {
+    pub(super) fn event(&self) -> Event<'_> {
+        Event::decode(self.type_id, &self.message).unwrap()
+    }
+}
+
+/// What a ready or available event told about a log.
+#[derive(Clone, Debug)]
+pub(super) struct Ready {
+    pub(super) original_registration_id: i64,
+    pub(super) session_id: i32,
+    pub(super) limit_counter_id: i32,
+    pub(super) log_file_name: String,
+}
+
+/// An image as its subscriber knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ImageSeen {
+    pub(super) image_correlation_id: i64,
+    pub(super) subscription_id: i64,
+    pub(super) position_counter_id: i32,
+    pub(super) log_file_name: String,
+}
+
+pub(super) struct Harness {
+    pub(super) clock: Arc<ManualClock>,
+    conductor: Conductor,
+    resource_agent: ResourceAgent,
+    pub(super) ring: ManyToOneRing,
+    receiver: Receiver,
+    pub(super) counters: CountersReader,
+    error_log: AtomicBuffer,
+    to_driver: AtomicBuffer,
+    pub(super) termination: Arc<AtomicBool>,
+    pub(super) directory: tempfile::TempDir,
+    pub(super) heard: Vec<Heard>,
+}
+
+impl Harness {
+    pub(super) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(super) fn with(adjust: impl FnOnce(&mut DriverConfig)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = DriverConfig {
+            directory: directory.path().join("driver"),
+            ..DriverConfig::default()
+        };
+        adjust(&mut config);
+        config.validate().unwrap();
+        let config = Arc::new(config);
+        let clock = Arc::new(ManualClock::new(SECOND, START_MS * MS));
+        directory::prepare(&config, clock.as_ref()).unwrap();
+
+        let to_driver = AtomicBuffer::allocate(64 * 1024 + 768);
+        let to_clients = AtomicBuffer::allocate(256 * 1024 + 128);
+        let (metadata, values) = (AtomicBuffer::allocate(1 << 18), AtomicBuffer::allocate(1 << 16));
+        let error_log = AtomicBuffer::allocate(1 << 16);
+        let counters = counters(&metadata, &values);
+        let system = SystemCounters::new(&counters);
+        let errors = ErrorRecorder::new(
+            DistinctErrorLog::new(error_log.clone()),
+            system.get(system_counter::ERRORS).clone(),
+        );
+        let (tasks, outcomes) = (inbox(), inbox());
+        let failed_offers = system.get(system_counter::CONDUCTOR_PROXY_FAILS).clone();
+        let resource_agent = ResourceAgent::new(
+            Arc::clone(&tasks),
+            Outbox::new(Arc::clone(&outcomes), failed_offers.clone()),
+            config.resource_free_limit,
+            StorageChecks {
+                enabled: config.perform_storage_checks,
+                low_space_threshold: 0,
+            },
+            ResourceCounters {
+                bytes_mapped: system.get(system_counter::BYTES_CURRENTLY_MAPPED).clone(),
+                free_fails: system.get(system_counter::FREE_FAILS).clone(),
+            },
+            errors.clone(),
+            clock.clone(),
+        );
+        let termination = Arc::new(AtomicBool::new(false));
+        let ring = ManyToOneRing::new(to_driver.clone()).unwrap();
+        ring.next_correlation_id();
+        let conductor = Conductor::new(ConductorParts {
+            config,
+            clock: clock.clone(),
+            ring: ManyToOneRing::new(to_driver.clone()).unwrap(),
+            transmitter: Transmitter::new(to_clients.clone()).unwrap(),
+            counters,
+            system,
+            errors,
+            tasks: Outbox::new(tasks, failed_offers),
+            outcomes,
+            termination: Arc::clone(&termination),
+            random: fastrand::Rng::with_seed(7),
+        });
+        Self {
+            clock,
+            conductor,
+            resource_agent,
+            ring,
+            receiver: Receiver::new(to_clients).unwrap(),
+            counters: CountersReader::new(metadata, values),
+            error_log,
+            to_driver,
+            termination,
+            directory,
+            heard: Vec::new(),
+        }
+    }
+
+    /// One duty cycle of everything.
+    pub(super) fn turn(&mut self) {
+        let now_ns = self.clock.nano_time();
+        self.resource_agent.do_work(now_ns);
+        self.conductor.do_work(now_ns);
+        let mut message = Vec::new();
+        while let Some(type_id) = self.receiver.receive(&mut message).unwrap() {
+            self.heard.push(Heard {
+                type_id,
+                message: message.clone(),
+            });
+        }
+    }
+
+    /// Enough duty cycles for anything a command sets off.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..6 {
+            self.turn();
+        }
+    }
+
+    /// Time passes in steps of the timer, so that no tick is missed.
+    pub(super) fn pass(&mut self, duration_ns: i64) {
+        let mut left_ns = duration_ns;
+        while left_ns > 0 {
+            let step_ns = left_ns.min(SECOND);
+            self.clock.advance_ns(step_ns);
+            left_ns -= step_ns;
+            self.settle();
+        }
+    }
+
+    /// As [`Self::pass`], with the client keeping itself alive.
+    pub(super) fn pass_alive(&mut self, duration_ns: i64) {
+        let mut left_ns = duration_ns;
+        while left_ns > 0 {
+            let step_ns = left_ns.min(SECOND);
+            self.command(&Command::ClientKeepalive {
+                client_id: CLIENT,
+                correlation_id: 0,
+            });
+            self.pass(step_ns);
+            left_ns -= step_ns;
+        }
+    }
+
+    /// As [`Self::pass_alive`], by the heartbeat counter alone, as clients of this version do it.
+    pub(super) fn pass_alive_directly(&mut self, duration_ns: i64) {
+        let id = self.counters.find(type_ids::CLIENT_HEARTBEAT, CLIENT).unwrap();
+        let mut left_ns = duration_ns;
+        while left_ns > 0 {
+            let step_ns = left_ns.min(SECOND);
+            self.pass(step_ns);
+            self.counter(id).set_release(self.clock.epoch_ms());
+            left_ns -= step_ns;
+        }
+    }
+
+    pub(super) fn ring_memory(&self) -> AtomicBuffer {
+        self.to_driver.clone()
+    }
+
+    pub(super) fn command(&mut self, command: &Command<'_>) {
+        let mut message = Vec::new();
+        let type_id = command.encode(&mut message);
+        self.raw_command(type_id, &message);
+    }
+
+    pub(super) fn raw_command(&mut self, type_id: i32, message: &[u8]) {
+        assert!(self.ring.try_write(type_id, message).unwrap());
+        self.settle();
+    }
+
+    pub(super) fn next_id(&self) -> i64 {
+        self.ring.next_correlation_id()
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.heard.clear();
+    }
+
+    pub(super) fn events(&self) -> Vec<Event<'_>> {
+        self.heard.iter().map(Heard::event).collect()
+    }
+
+    /// Names of the events, in order.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.events()
+            .iter()
+            .map(|event| {
+                let text = format!("{event:?}");
+                text.split([' ', '(', '{']).next().unwrap_or_default().to_owned()
+            })
+            .collect()
+    }
+
+    pub(super) fn add_publication(&mut self, channel: &str, stream_id: i32) -> i64 {
+        self.add_publication_of(CLIENT, channel, stream_id)
+    }
+
+    pub(super) fn add_publication_of(&mut self, client_id: i64, channel: &str, stream_id: i32) -> i64 {
+        let correlation_id = self.next_id();
+        self.command(&Command::AddPublication {
+            client_id,
+            correlation_id,
+            stream_id,
+            channel: channel.into(),
+        });
+        correlation_id
+    }
+
+    pub(super) fn add_exclusive(&mut self, channel: &str, stream_id: i32) -> i64 {
+        let correlation_id = self.next_id();
+        self.command(&Command::AddExclusivePublication {
+            client_id: CLIENT,
+            correlation_id,
+            stream_id,
+            channel: channel.into(),
+        });
+        correlation_id
+    }
+
+    pub(super) fn add_subscription(&mut self, channel: &str, stream_id: i32) -> i64 {
+        self.add_subscription_of(CLIENT, channel, stream_id)
+    }
+
+    pub(super) fn add_subscription_of(&mut self, client_id: i64, channel: &str, stream_id: i32) -> i64 {
+        let correlation_id = self.next_id();
+        self.command(&Command::AddSubscription {
+            client_id,
+            correlation_id,
+            stream_id,
+            channel: channel.into(),
+        });
+        correlation_id
+    }
+
+    pub(super) fn remove_publication(&mut self, registration_id: i64, revoke: bool) {
+        let correlation_id = self.next_id();
+        self.command(&Command::RemovePublication {
+            client_id: CLIENT,
+            correlation_id,
+            registration_id,
+            revoke,
+        });
+    }
+
+    pub(super) fn remove_subscription(&mut self, registration_id: i64) {
+        let correlation_id = self.next_id();
+        self.command(&Command::RemoveSubscription {
+            client_id: CLIENT,
+            correlation_id,
+            registration_id,
+        });
+    }
+
+    pub(super) fn reject(&mut self, image_correlation_id: i64, reason: &str) {
+        let correlation_id = self.next_id();
+        self.command(&Command::RejectImage {
+            client_id: CLIENT,
+            correlation_id,
+            image_correlation_id,
+            position: 0,
+            reason: reason.into(),
+        });
+    }
+
+    /// The reply that made a publication.
+    pub(super) fn ready(&self, correlation_id: i64) -> Ready {
+        let ready = |ready: &PublicationReady<'_>| {
+            (ready.correlation_id == correlation_id).then(|| Ready {
+                original_registration_id: ready.original_registration_id,
+                session_id: ready.session_id,
+                limit_counter_id: ready.publisher_limit_counter_id,
+                log_file_name: ready.log_file_name.to_string(),
+            })
+        };
+        self.events()
+            .iter()
+            .find_map(|event| match event {
+                Event::PublicationReady(event) | Event::ExclusivePublicationReady(event) => ready(event),
+                _ => None,
+            })
+            .unwrap_or_else(|| panic!("no publication ready for {correlation_id} in {:?}", self.events()))
+    }
+
+    pub(super) fn log(&self, correlation_id: i64) -> LogBuffers {
+        LogBuffers::map(&PathBuf::from(self.ready(correlation_id).log_file_name)).unwrap()
+    }
+
+    /// Images announced so far, in order.
+    pub(super) fn images(&self) -> Vec<ImageSeen> {
+        self.events()
+            .iter()
+            .filter_map(|event| match event {
+                Event::AvailableImage {
+                    image_correlation_id,
+                    subscription_registration_id,
+                    subscriber_position_counter_id,
+                    log_file_name,
+                    ..
+                } => Some(ImageSeen {
+                    image_correlation_id: *image_correlation_id,
+                    subscription_id: *subscription_registration_id,
+                    position_counter_id: *subscriber_position_counter_id,
+                    log_file_name: log_file_name.to_string(),
+                }),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The image and subscription ids of unavailable-image events, in order.
+    pub(super) fn unavailable(&self) -> Vec<(i64, i64)> {
+        self.events()
+            .iter()
+            .filter_map(|event| match event {
+                Event::UnavailableImage {
+                    image_correlation_id,
+                    subscription_registration_id,
+                    ..
+                } => Some((*image_correlation_id, *subscription_registration_id)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Code and text of the error replies, in order.
+    pub(super) fn refusals(&self) -> Vec<(ErrorCode, String)> {
+        self.events()
+            .iter()
+            .filter_map(|event| match event {
+                Event::Error { error_code, message, .. } => Some((*error_code, message.to_string())),
+                _ => None,
+            })
+            .collect()
+    }
+
+    pub(super) fn recorded_errors(&self) -> Vec<String> {
+        error_log::read(&self.error_log, 0)
+            .into_iter()
+            .map(|entry| entry.text)
+            .collect()
+    }
+
+    pub(super) fn system(&self, id: i32) -> i64 {
+        self.counters.value(id).unwrap()
+    }
+
+    pub(super) fn counter(&self, id: i32) -> Counter {
+        self.counters.counter(id).unwrap()
+    }
+
+    /// The live counters that are not the driver's own.
+    pub(super) fn live_counters(&self) -> Vec<String> {
+        let mut labels = Vec::new();
+        self.counters.for_each(|record| {
+            if record.type_id != type_ids::SYSTEM_COUNTER {
+                labels.push(record.label.clone());
+            }
+        });
+        labels
+    }
+
+    pub(super) fn log_files(&self) -> usize {
+        let path = self.directory.path().join("driver").join(directory::PUBLICATIONS);
+        std::fs::read_dir(path).unwrap().count()
+    }
+
+    pub(super) fn is_terminated(&self) -> bool {
+        self.termination.load(Ordering::Acquire)
+    }
+}
+
+fn counters(metadata: &AtomicBuffer, values: &AtomicBuffer) -> CountersManager {
+    let mut counters = CountersManager::new(metadata.clone(), values.clone(), 1_000);
+    let facts = LabelFacts {
+        version: "0",
+        commit: "0",
+        threading_mode: "INVOKER",
+        driver_name: "",
+        conductor_threshold: "",
+        sender_threshold: "",
+        receiver_threshold: "",
+        name_resolver_threshold: "",
+    };
+    for (id, label) in system_counter::labels(&facts) {
+        assert_eq!(counters.allocate(type_ids::SYSTEM_COUNTER, &[], &label, 0), Ok(id));
+    }
+    counters
+}

@@ -1,0 +1,152 @@
+//! What is refused, and how the driver says so.
+
+use headrace_protocol::ErrorCode;
+use headrace_protocol::command::{Command, type_id};
+use headrace_protocol::event::Event;
+
+use super::harness::{CLIENT, Harness, IPC};
+use crate::config::TerminationValidator;
+
+#[test]
+fn a_channel_that_cannot_be_is_refused_with_its_rule_and_recorded() {
+    for (channel, code, text) in [
+        ("aeron:ipc?term-length=100k", ErrorCode::GenericError, "not a power of 2"),
+        ("aeron:ipc?mtu=1400", ErrorCode::GenericError, "not a multiple of FRAME_ALIGNMENT"),
+        ("aeron:ipc?pub-wnd=32", ErrorCode::GenericError, "cannot be less than the mtu"),
+        ("aeron:ipc?term-id=4", ErrorCode::GenericError, "params must be used as a complete set"),
+        ("aeron:ipc?stream-id=4", ErrorCode::InvalidChannel, "does not match provided streamId=10"),
+        ("ipc", ErrorCode::InvalidChannel, "ipc"),
+    ] {
+        let mut driver = Harness::new();
+        driver.add_publication(channel, 10);
+        let (found, message) = driver.refusals().remove(0);
+        assert!(found == code && message.contains(text), "{channel}: {message}");
+        assert_eq!(driver.recorded_errors(), [message]);
+        assert_eq!(driver.log_files(), 0);
+    }
+}
+
+#[test]
+fn a_channel_too_long_is_quoted_up_to_the_limit() {
+    let mut driver = Harness::new();
+    let channel = format!("aeron:ipc?alias={}", "x".repeat(5_000));
+    driver.add_subscription(&channel, 10);
+    let (code, message) = driver.refusals().remove(0);
+    assert_eq!(code, ErrorCode::InvalidChannel);
+    assert!(message.contains(&channel[..4095]));
+}
+
+#[test]
+fn commands_that_make_no_sense_are_answered() {
+    let mut driver = Harness::new();
+    driver.raw_command(0x70, &[0; 16]);
+    driver.raw_command(type_id::ADD_PUBLICATION, &[0; 12]);
+    let codes: Vec<_> = driver.refusals().into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, [ErrorCode::UnknownCommandTypeId, ErrorCode::MalformedCommand]);
+}
+
+#[test]
+fn destinations_are_not_supported() {
+    let mut driver = Harness::new();
+    let publication = driver.add_publication(IPC, 10);
+    let subscription = driver.add_subscription("aeron:ipc", 10);
+    let channel = "aeron:udp?endpoint=localhost:40001";
+    for (registration_id, code) in [
+        (publication, ErrorCode::NotSupported),
+        (99_999, ErrorCode::UnknownPublication),
+    ] {
+        driver.forget();
+        let correlation_id = driver.next_id();
+        driver.command(&Command::AddDestination {
+            client_id: CLIENT,
+            correlation_id,
+            registration_id,
+            channel: channel.into(),
+        });
+        assert_eq!(driver.refusals()[0].0, code);
+    }
+    for (registration_id, code) in [
+        (subscription, ErrorCode::NotSupported),
+        (99_999, ErrorCode::UnknownSubscription),
+    ] {
+        driver.forget();
+        let correlation_id = driver.next_id();
+        driver.command(&Command::AddReceiveDestination {
+            client_id: CLIENT,
+            correlation_id,
+            registration_id,
+            channel: channel.into(),
+        });
+        assert_eq!(driver.refusals()[0].0, code);
+    }
+}
+
+#[test]
+fn rejecting_an_unknown_image_is_an_error() {
+    let mut driver = Harness::new();
+    driver.reject(12_345, "no");
+    let (code, text) = driver.refusals().remove(0);
+    assert_eq!(code, ErrorCode::GenericError);
+    assert!(text.contains("Unable to resolve image for correlationId=12345"), "{text}");
+}
+
+#[test]
+fn a_reason_for_rejection_has_a_longest_length() {
+    let mut driver = Harness::new();
+    let publication = driver.add_publication(IPC, 10);
+    driver.forget();
+    driver.reject(publication, &"x".repeat(1024));
+    assert_eq!(driver.refusals()[0].0, ErrorCode::GenericError);
+    driver.forget();
+    driver.reject(publication, &"x".repeat(1023));
+    assert_eq!(driver.names(), ["PublicationError", "OperationSuccess"]);
+}
+
+#[test]
+fn a_client_stops_the_driver_only_where_it_may() {
+    for (validator, expected) in [(TerminationValidator::Deny, false), (TerminationValidator::Allow, true)] {
+        let mut driver = Harness::with(|config| config.termination_validator = validator);
+        driver.command(&Command::TerminateDriver {
+            client_id: CLIENT,
+            correlation_id: 1,
+            token: &[],
+        });
+        assert_eq!(driver.is_terminated(), expected);
+        assert!(driver.names().is_empty());
+    }
+}
+
+#[test]
+fn the_next_session_id_is_free_and_not_reserved() {
+    let mut driver = Harness::new();
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let correlation_id = driver.next_id();
+        driver.command(&Command::NextAvailableSessionId {
+            client_id: CLIENT,
+            correlation_id,
+            stream_id: 10,
+        });
+        match driver.events().last() {
+            Some(Event::NextAvailableSessionId { session_id, .. }) => seen.push(*session_id),
+            other => panic!("{other:?}"),
+        }
+    }
+    seen.dedup();
+    assert_eq!(seen.len(), 3);
+    assert!(seen.iter().all(|id| !(-1..=1000).contains(id)));
+}
+
+#[test]
+fn a_log_that_does_not_fit_is_refused_for_storage() {
+    let mut driver = Harness::new();
+    // No file system of a test machine has room for three of these, sparse as the file would be.
+    let usable = headrace_sys::disk::usable_space(driver.directory.path()).unwrap();
+    if usable > 3 << 30 {
+        return;
+    }
+    driver.add_publication("aeron:ipc?term-length=1g", 10);
+    let (code, text) = driver.refusals().remove(0);
+    assert_eq!(code, ErrorCode::StorageSpace);
+    assert!(text.contains("insufficient usable storage for new log of length=3221229568"), "{text}");
+}

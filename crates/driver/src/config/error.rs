@@ -1,0 +1,25 @@
+//! What is wrong with a setting.
+
+use thiserror::Error;
+
+/// A setting whose value breaks its rule. Names all three so that the reader can act on it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("invalid setting: {setting}={value}: {rule}")]
+pub struct ConfigError {
+    /// Property name of the setting.
+    pub setting: String,
+    /// The value that was given.
+    pub value: String,
+    /// What a value must satisfy.
+    pub rule: String,
+}
+
+impl ConfigError {
+    pub(crate) fn new(setting: &str, value: impl ToString, rule: impl Into<String>) -> Self {
+        Self {
+            setting: setting.to_owned(),
+            value: value.to_string(),
+            rule: rule.into(),
+        }
+    }
+}

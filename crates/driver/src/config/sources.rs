@@ -1,0 +1,119 @@
+//! Where settings come from: the environment, definitions, properties files.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{ConfigError, DriverConfig, table};
+
+/// Values gathered from several places, the last one given winning.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    // By environment name, since that is the form in which all places can be compared.
+    values: BTreeMap<String, String>,
+}
+
+impl Sources {
+    /// Starts with the variables of an environment that could be settings.
+    pub fn from_environment(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut sources = Self::default();
+        for (name, value) in variables {
+            if name.starts_with("AERON_") {
+                sources.put(&name, &value);
+            }
+        }
+        sources
+    }
+
+    /// Adds one value by property or environment name. An empty value takes the setting back to its default.
+    pub fn put(&mut self, name: &str, value: &str) {
+        let name = table::environment_name(name);
+        if value.is_empty() {
+            self.values.remove(&name);
+        } else {
+            self.values.insert(name, value.to_owned());
+        }
+    }
+
+    /// Adds a definition as it appears on a line: `name=value` or `name:value`. False when it has neither.
+    pub fn define(&mut self, line: &str) -> bool {
+        let Some(at) = line.find(['=', ':']) else {
+            return false;
+        };
+        let (name, value) = (line[..at].trim(), line[at + 1..].trim());
+        if name.is_empty() {
+            return false;
+        }
+        self.put(name, value);
+        true
+    }
+
+    /// Adds the definitions of a properties file's text. Fails with the number of the first bad line.
+    pub fn define_all(&mut self, text: &str) -> Result<(), String> {
+        let mut pending = String::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            if pending.is_empty() && (line.is_empty() || line.starts_with(['#', '!'])) {
+                continue;
+            }
+            if let Some(start) = line.strip_suffix('\\') {
+                pending.push_str(start);
+                continue;
+            }
+            pending.push_str(line);
+            if !self.define(&pending) {
+                return Err(format!("line={} is not name=value: {pending}", index + 1));
+            }
+            pending.clear();
+        }
+        if pending.is_empty() || self.define(&pending) {
+            Ok(())
+        } else {
+            Err(format!("last line is not name=value: {pending}"))
+        }
+    }
+
+    /// Adds the definitions of a properties file, named by its path or as `file://path`.
+    pub fn load(&mut self, location: &str) -> Result<(), String> {
+        let path = location.strip_prefix("file://").unwrap_or(location);
+        let text = std::fs::read_to_string(Path::new(path)).map_err(|error| error.to_string())?;
+        self.define_all(&text)
+    }
+
+    /// The settings these values amount to, over the defaults.
+    pub fn into_config(self) -> Result<DriverConfig, ConfigError> {
+        let mut config = DriverConfig::default();
+        table::apply_all(&mut config, |name| self.values.get(name).cloned())?;
+        Ok(config)
+    }
+}
+
+/// Where a driver and its clients meet when nobody says otherwise.
+pub(crate) fn default_directory() -> PathBuf {
+    let user = std::env::var("USER").ok().filter(|user| !user.is_empty());
+    let user = user
+        .or_else(account_name)
+        .unwrap_or_else(|| "default".to_owned());
+    let parent = if cfg!(target_os = "linux") {
+        PathBuf::from("/dev/shm")
+    } else {
+        std::env::temp_dir()
+    };
+    parent.join(format!("aeron-{user}"))
+}
+
+/// Name of the account this process runs as, from the system's account table.
+fn account_name() -> Option<String> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let user_id = std::fs::metadata("/proc/self").ok()?.uid().to_string();
+        let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
+        let fields = accounts
+            .lines()
+            .map(|line| line.split(':').collect::<Vec<_>>())
+            .find(|fields| fields.get(2) == Some(&user_id.as_str()))?;
+        Some(fields[0].to_owned())
+    }
+    #[cfg(not(unix))]
+    std::env::var("USERNAME").ok()
+}

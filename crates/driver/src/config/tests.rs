@@ -1,0 +1,145 @@
+use super::*;
+
+fn config_of(pairs: &[(&str, &str)]) -> Result<DriverConfig, ConfigError> {
+    let mut sources = Sources::default();
+    for (name, value) in pairs {
+        sources.put(name, value);
+    }
+    sources.into_config()
+}
+
+#[test]
+fn the_defaults_are_valid() {
+    DriverConfig::default().validate().unwrap();
+}
+
+#[test]
+fn a_setting_answers_to_both_of_its_names() {
+    let mut config = DriverConfig::default();
+    config.set("aeron.mtu.length", "8k").unwrap();
+    assert_eq!(config.mtu_length, 8192);
+    config.set("AERON_MTU_LENGTH", "1408").unwrap();
+    assert_eq!(config.mtu_length, 1408);
+    config.set("aeron.name.resolver.threshold", "1s").unwrap();
+    config.set("AERON_DRIVER_NAME_RESOLVER_THRESHOLD", "2s").unwrap();
+    assert_eq!(config.name_resolver_threshold_ns, 2 * SECOND);
+}
+
+#[test]
+fn every_shown_setting_can_be_set_to_what_is_shown() {
+    let mut config = DriverConfig::default();
+    let entries = config.entries();
+    assert!(entries.len() > 70);
+    for (name, value) in entries {
+        if !value.is_empty() {
+            config.set(name, &value).unwrap();
+        }
+    }
+    // The resource agent's argument follows its strategy in the table and so survives.
+    assert_eq!(config, DriverConfig::default());
+}
+
+#[test]
+fn an_error_names_setting_value_and_rule() {
+    for (name, value, rule) in [
+        ("aeron.mtu.length", "1400", "multiple of 32"),
+        ("aeron.mtu.length", "65536", "at most 65504"),
+        ("aeron.term.buffer.length", "100k", "power of two"),
+        ("aeron.term.buffer.length", "2g", "from 64k to 1g"),
+        ("aeron.threading.mode", "dedicated", "DEDICATED, SHARED_NETWORK, SHARED, INVOKER"),
+        ("aeron.conductor.buffer.length", "1048576", "size from"),
+        ("aeron.conductor.buffer.length", "1500000", "power of two plus 768"),
+        ("aeron.timer.interval", "soon", "suffixes s, ms, us, ns"),
+        ("aeron.receiver.wildcard.port.range", "20 10", "low <= high"),
+        ("aeron.dir.delete.on.start", "maybe", "true or false"),
+        ("aeron.conductor.cpu.affinity", "300", "from -1 to 255"),
+    ] {
+        let error = DriverConfig::default().set(name, value).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(&format!("{name}={value}")) && text.contains(rule), "{text}");
+    }
+}
+
+#[test]
+fn an_unknown_setting_is_refused_when_set_and_left_alone_in_the_environment() {
+    let error = DriverConfig::default().set("aeron.colour", "blue").unwrap_err();
+    assert!(error.to_string().contains("is not a setting"));
+    assert_eq!(config_of(&[("AERON_COLOUR", "blue")]).unwrap(), DriverConfig::default());
+}
+
+#[test]
+fn features_not_built_are_refused_by_name_and_their_defaults_accepted() {
+    let error = config_of(&[("AERON_NAME_RESOLVER_SUPPLIER", "csv_table")]).unwrap_err();
+    assert!(error.to_string().contains("not supported in this release"), "{error}");
+    let error = config_of(&[("aeron.spies.simulate.connection", "true")]).unwrap_err();
+    assert!(error.to_string().contains("spying"), "{error}");
+    config_of(&[
+        ("AERON_SPIES_SIMULATE_CONNECTION", "false"),
+        ("AERON_FLOW_CONTROL_GROUP_TAG", "-1"),
+        ("AERON_FLOW_CONTROL_GROUP_MIN_SIZE", "0"),
+        ("AERON_UNICAST_FLOWCONTROL_SUPPLIER", "aeron_unicast_flow_control_strategy_supplier"),
+        ("AERON_EVENT_LOG", "admin"),
+        ("AERON_ENABLE_EXPERIMENTAL_FEATURES", "true"),
+    ])
+    .unwrap();
+}
+
+#[test]
+fn times_in_plain_nanoseconds_and_a_zero_nak_delay_are_what_harnesses_pass() {
+    let config = config_of(&[
+        ("AERON_NAK_UNICAST_DELAY", "0"),
+        ("AERON_TIMER_INTERVAL", "100000000"),
+        ("AERON_DRIVER_TERMINATION_VALIDATOR", "allow"),
+    ])
+    .unwrap();
+    assert_eq!(config.nak_unicast_delay_ns, MICROSECOND);
+    assert_eq!(config.timer_interval_ns, 100 * MILLISECOND);
+    assert_eq!(config.termination_validator, TerminationValidator::Allow);
+}
+
+#[test]
+fn timeouts_must_be_in_order() {
+    for (pairs, setting) in [
+        (
+            &[("aeron.timer.interval", "10s")][..],
+            "aeron.client.liveness.timeout",
+        ),
+        (
+            &[("aeron.publication.unblock.timeout", "10s")][..],
+            "aeron.publication.unblock.timeout",
+        ),
+        (
+            &[("aeron.untethered.linger.timeout", "1s")][..],
+            "aeron.untethered.linger.timeout",
+        ),
+        (
+            &[("aeron.untethered.resting.timeout", "1s")][..],
+            "aeron.untethered.resting.timeout",
+        ),
+        (
+            &[("aeron.rcv.initial.window.length", "256k")][..],
+            "aeron.rcv.initial.window.length",
+        ),
+        (
+            &[("aeron.conductor.idle.strategy", "doze")][..],
+            "aeron.conductor.idle.strategy",
+        ),
+    ] {
+        let error = config_of(pairs).unwrap().validate().unwrap_err();
+        assert_eq!(error.setting, setting);
+    }
+}
+
+#[test]
+fn a_properties_file_has_comments_continuations_and_two_separators() {
+    let mut sources = Sources::from_environment([("AERON_MTU_LENGTH".to_owned(), "8192".to_owned())]);
+    sources
+        .define_all("# note\n! note\n  aeron.threading.mode: SHARED\naeron.dir=/tmp/\\\n  x\naeron.mtu.length=\n")
+        .unwrap();
+    let config = sources.into_config().unwrap();
+    assert_eq!(config.threading_mode, ThreadingMode::Shared);
+    assert_eq!(config.directory, PathBuf::from("/tmp/x"));
+    // An empty value unsets what an earlier place set.
+    assert_eq!(config.mtu_length, 1408);
+    assert!(Sources::default().define_all("nonsense\n").unwrap_err().contains("line=1"));
+}

@@ -1,0 +1,315 @@
+//! The driver's directory: refusing one in use, saving what a dead driver left, making a fresh one.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use headrace_buffers::cnc::{self, CncError, CncFile};
+use headrace_buffers::error_log;
+use headrace_buffers::ring::ManyToOneRing;
+use headrace_sys::{Access, Clock};
+use thiserror::Error;
+
+use crate::config::DriverConfig;
+use crate::timestamp;
+
+/// Logs of publications, by registration id.
+pub const PUBLICATIONS: &str = "publications";
+/// Logs of images, by correlation id.
+pub const IMAGES: &str = "images";
+/// Losses seen by images.
+pub const LOSS_REPORT: &str = "loss-report.dat";
+
+/// A file shorter than this has no complete header, so nobody can be using it.
+const CNC_HEADER_LENGTH: u64 = 128;
+
+/// Why a directory cannot be used.
+#[derive(Debug, Error)]
+pub enum DirectoryError {
+    /// Another driver is alive there.
+    #[error("Active media driver detected: {}", .0.display())]
+    Active(PathBuf),
+    /// A file of another layout, or damaged, is there; it might be in use by a driver that we cannot talk to.
+    #[error(
+        "cannot tell whether the driver of {} is alive: {reason}; set aeron.dir.delete.on.start=true to delete it",
+        path.display()
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: CncError,
+    },
+    /// The operating system refused.
+    #[error("cannot {action} aeron.dir={}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl DirectoryError {
+    fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// Makes the directory ready for a new driver, with its sub-directories and nothing else in it.
+pub fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), DirectoryError> {
+    let directory = &config.directory;
+    if directory.exists() {
+        if config.dir_warn_if_exists {
+            eprintln!("WARNING: {} exists", directory.display());
+        }
+        if !config.dir_delete_on_start {
+            leave_no_error_behind(config, clock)?;
+        }
+        delete(directory)?;
+    }
+    for path in [
+        directory.clone(),
+        directory.join(PUBLICATIONS),
+        directory.join(IMAGES),
+    ] {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o777);
+        builder
+            .create(&path)
+            .map_err(|error| DirectoryError::io("create", &path, error))?;
+    }
+    Ok(())
+}
+
+/// Deletes the directory and everything in it.
+pub fn delete(directory: &Path) -> Result<(), DirectoryError> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DirectoryError::io("delete", directory, error)),
+        _ => Ok(()),
+    }
+}
+
+fn leave_no_error_behind(config: &DriverConfig, clock: &dyn Clock) -> Result<(), DirectoryError> {
+    let path = config.directory.join(cnc::FILE_NAME);
+    let Some(file) = existing(&path, config.driver_timeout_ms, clock)? else {
+        return Ok(());
+    };
+    let heartbeat_ms = ManyToOneRing::new(file.to_driver()).map_or(0, |ring| ring.consumer_heartbeat_ms());
+    if clock.epoch_ms() - heartbeat_ms <= config.driver_timeout_ms {
+        return Err(DirectoryError::Active(path));
+    }
+    save_errors(&config.directory, &file, clock.epoch_ms())
+}
+
+/// The CnC file that is there, once its driver has finished writing the header; none if there is no file.
+fn existing(path: &Path, timeout_ms: i64, clock: &dyn Clock) -> Result<Option<CncFile>, DirectoryError> {
+    let is_long_enough = fs::metadata(path).is_ok_and(|metadata| metadata.len() > CNC_HEADER_LENGTH);
+    if !is_long_enough {
+        return Ok(None);
+    }
+    let deadline_ms = clock.epoch_ms() + timeout_ms;
+    loop {
+        match CncFile::map(path, Access::ReadOnly) {
+            Ok(file) => return Ok(Some(file)),
+            Err(CncError::NotReady | CncError::TooShort { .. }) if clock.epoch_ms() < deadline_ms => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(reason) => {
+                return Err(DirectoryError::Foreign {
+                    path: path.to_owned(),
+                    reason,
+                });
+            }
+        }
+    }
+}
+
+/// Writes the errors a dead driver recorded to a file beside the directory, since the directory will go.
+fn save_errors(directory: &Path, file: &CncFile, now_ms: i64) -> Result<(), DirectoryError> {
+    let entries = error_log::read(&file.error_log(), 0);
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let mut name = directory.as_os_str().to_owned();
+    name.push(format!("-{}-error.log", timestamp::for_file_name(now_ms)));
+    let path = PathBuf::from(name);
+    let mut text = String::new();
+    for entry in &entries {
+        text.push_str(&format!(
+            "***\n{} observations from {} to {} for:\n {}\n",
+            entry.observation_count,
+            timestamp::for_people(entry.first_ms),
+            timestamp::for_people(entry.last_ms),
+            entry.text
+        ));
+    }
+    text.push_str(&format!("\n{} distinct errors observed.\n", entries.len()));
+    fs::write(&path, text).map_err(|error| DirectoryError::io("save the errors of", &path, error))?;
+    eprintln!("WARNING: Existing errors saved to: {}", path.display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_buffers::cnc::{CncIdentity, CncLengths};
+    use headrace_buffers::error_log::DistinctErrorLog;
+    use headrace_sys::clock::ManualClock;
+
+    use super::*;
+
+    const NOW_MS: i64 = 1_700_000_000_000;
+
+    struct Fixture {
+        parent: tempfile::TempDir,
+        config: DriverConfig,
+        clock: ManualClock,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let parent = tempfile::tempdir().unwrap();
+            let config = DriverConfig {
+                directory: parent.path().join("driver"),
+                driver_timeout_ms: 0,
+                ..DriverConfig::default()
+            };
+            let clock = ManualClock::new(0, NOW_MS * 1_000_000);
+            Self { parent, config, clock }
+        }
+
+        /// A directory as a driver leaves it, with a file that must not survive a new start.
+        fn with_driver(heartbeat_ms: i64) -> (Self, CncFile) {
+            let mut fixture = Self::new();
+            fixture.config.driver_timeout_ms = 10_000;
+            fs::create_dir_all(fixture.config.directory.join(IMAGES)).unwrap();
+            fs::write(fixture.config.directory.join(IMAGES).join("7.logbuffer"), b"x").unwrap();
+            let identity = CncIdentity {
+                client_liveness_timeout_ns: 1,
+                start_timestamp_ms: 1,
+                pid: 1,
+                page_size: 4096,
+            };
+            let lengths = CncLengths::default();
+            let file = CncFile::create(&fixture.config.directory, &lengths, &identity, false).unwrap();
+            let ring = ManyToOneRing::new(file.to_driver()).unwrap();
+            ring.put_consumer_heartbeat_ms(heartbeat_ms);
+            file.signal_ready().unwrap();
+            (fixture, file)
+        }
+
+        fn prepare(&self) -> Result<(), DirectoryError> {
+            prepare(&self.config, &self.clock)
+        }
+
+        fn left_over(&self) -> bool {
+            self.config.directory.join(IMAGES).join("7.logbuffer").exists()
+        }
+
+        fn saved_errors(&self) -> Vec<String> {
+            fs::read_dir(self.parent.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| path.to_string_lossy().ends_with("-error.log"))
+                .map(|path| fs::read_to_string(path).unwrap())
+                .collect()
+        }
+    }
+
+    #[test]
+    fn a_fresh_directory_gets_its_sub_directories() {
+        let fixture = Fixture::new();
+        fixture.prepare().unwrap();
+        assert!(fixture.config.directory.join(PUBLICATIONS).is_dir());
+        assert!(fixture.config.directory.join(IMAGES).is_dir());
+    }
+
+    #[test]
+    fn an_active_driver_is_left_alone() {
+        let (fixture, _file) = Fixture::with_driver(NOW_MS - 10_000);
+        let error = fixture.prepare().unwrap_err().to_string();
+        assert!(error.starts_with("Active media driver detected: ") && error.ends_with("cnc.dat"), "{error}");
+        assert!(fixture.left_over());
+    }
+
+    #[test]
+    fn an_active_driver_is_overridden_by_delete_on_start() {
+        let (mut fixture, _file) = Fixture::with_driver(NOW_MS);
+        fixture.config.dir_delete_on_start = true;
+        fixture.prepare().unwrap();
+        assert!(!fixture.left_over());
+    }
+
+    #[test]
+    fn a_dead_driver_is_cleared_away_and_its_errors_saved() {
+        let (fixture, file) = Fixture::with_driver(NOW_MS - 10_001);
+        let log = DistinctErrorLog::new(file.error_log());
+        log.record(11, "out of cheese", NOW_MS - 60_000);
+        fixture.prepare().unwrap();
+        assert!(!fixture.left_over());
+        let saved = fixture.saved_errors();
+        assert_eq!(saved.len(), 1);
+        assert!(saved[0].contains("out of cheese") && saved[0].contains("1 distinct errors observed."));
+    }
+
+    #[test]
+    fn a_stopped_driver_without_errors_leaves_nothing() {
+        let (fixture, _file) = Fixture::with_driver(-1);
+        fixture.prepare().unwrap();
+        assert!(!fixture.left_over() && fixture.saved_errors().is_empty());
+    }
+
+    #[test]
+    fn a_foreign_version_is_refused_with_its_version() {
+        let (fixture, _file) = Fixture::with_driver(-1);
+        let path = fixture.config.directory.join(cnc::FILE_NAME);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[..4].copy_from_slice(&(3i32 << 16).to_le_bytes());
+        fs::write(&path, bytes).unwrap();
+        let error = fixture.prepare().unwrap_err().to_string();
+        assert!(error.contains("3.0.0") && error.contains("aeron.dir.delete.on.start"), "{error}");
+        assert!(fixture.left_over());
+    }
+
+    #[test]
+    fn a_file_that_never_becomes_ready_is_refused() {
+        let fixture = Fixture::new();
+        fs::create_dir_all(&fixture.config.directory).unwrap();
+        fs::write(fixture.config.directory.join(cnc::FILE_NAME), [0; 4096]).unwrap();
+        assert!(matches!(
+            fixture.prepare(),
+            Err(DirectoryError::Foreign {
+                reason: CncError::NotReady,
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn a_file_without_a_header_is_no_driver() {
+        let fixture = Fixture::new();
+        fs::create_dir_all(&fixture.config.directory).unwrap();
+        fs::write(fixture.config.directory.join(cnc::FILE_NAME), [0; 128]).unwrap();
+        fixture.prepare().unwrap();
+        assert!(!fixture.config.directory.join(cnc::FILE_NAME).exists());
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named() {
+        let mut fixture = Fixture::new();
+        let file = fixture.parent.path().join("file");
+        fs::write(&file, b"").unwrap();
+        fixture.config.directory = file.join("driver");
+        let error = fixture.prepare().unwrap_err().to_string();
+        assert!(error.contains("cannot create aeron.dir=") && error.contains("file/driver"), "{error}");
+    }
+}
