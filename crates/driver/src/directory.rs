@@ -94,7 +94,9 @@ pub fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), Directory
 /// Deletes the directory and everything in it.
 pub fn delete(directory: &Path) -> Result<(), DirectoryError> {
     match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DirectoryError::io("delete", directory, error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(DirectoryError::io("delete", directory, error))
+        }
         _ => Ok(()),
     }
 }
@@ -184,7 +186,11 @@ mod tests {
                 ..DriverConfig::default()
             };
             let clock = ManualClock::new(0, NOW_MS * 1_000_000);
-            Self { parent, config, clock }
+            Self {
+                parent,
+                config,
+                clock,
+            }
         }
 
         /// A directory as a driver leaves it, with a file that must not survive a new start.
@@ -237,7 +243,10 @@ mod tests {
     fn an_active_driver_is_left_alone() {
         let (fixture, _file) = Fixture::with_driver(NOW_MS - 10_000);
         let error = fixture.prepare().unwrap_err().to_string();
-        assert!(error.starts_with("Active media driver detected: ") && error.ends_with("cnc.dat"), "{error}");
+        assert!(
+            error.starts_with("Active media driver detected: ") && error.ends_with("cnc.dat"),
+            "{error}"
+        );
         assert!(fixture.left_over());
     }
 
@@ -276,7 +285,10 @@ mod tests {
         bytes[..4].copy_from_slice(&(3i32 << 16).to_le_bytes());
         fs::write(&path, bytes).unwrap();
         let error = fixture.prepare().unwrap_err().to_string();
-        assert!(error.contains("3.0.0") && error.contains("aeron.dir.delete.on.start"), "{error}");
+        assert!(
+            error.contains("3.0.0") && error.contains("aeron.dir.delete.on.start"),
+            "{error}"
+        );
         assert!(fixture.left_over());
     }
 
@@ -310,6 +322,9 @@ mod tests {
         fs::write(&file, b"").unwrap();
         fixture.config.directory = file.join("driver");
         let error = fixture.prepare().unwrap_err().to_string();
-        assert!(error.contains("cannot create aeron.dir=") && error.contains("file/driver"), "{error}");
+        assert!(
+            error.contains("cannot create aeron.dir=") && error.contains("file/driver"),
+            "{error}"
+        );
     }
 }

@@ -261,7 +261,9 @@ fn start(config: &Arc<DriverConfig>, clock: Arc<dyn Clock>) -> Result<(Running, 
         errors,
         tasks: Outbox::new(
             tasks,
-            system.get(system_counter::NATIVE_RESOURCE_AGENT_PROXY_FAILS).clone(),
+            system
+                .get(system_counter::NATIVE_RESOURCE_AGENT_PROXY_FAILS)
+                .clone(),
         ),
         outcomes,
         termination: Arc::clone(&watch.termination),
@@ -286,7 +288,11 @@ fn start(config: &Arc<DriverConfig>, clock: Arc<dyn Clock>) -> Result<(Running, 
         action: "write the CnC file",
         source,
     })?;
-    let running = Running { runners, invoker, cnc };
+    let running = Running {
+        runners,
+        invoker,
+        cnc,
+    };
     Ok((running, watch))
 }
 
@@ -316,7 +322,11 @@ fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<CncFile, Drive
         })?;
         if usable < length {
             let place = disk::description(&config.directory);
-            return Err(DriverError::Storage { length, usable, place });
+            return Err(DriverError::Storage {
+                length,
+                usable,
+                place,
+            });
         }
     }
     Ok(CncFile::create(&config.directory, &lengths, &identity, false)?)
@@ -324,7 +334,11 @@ fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<CncFile, Drive
 
 fn create_counters(config: &DriverConfig, cnc: &CncFile) -> CountersManager<AtomicBuffer> {
     let reuse_timeout_ns = config.counter_free_to_reuse_timeout_ns;
-    let reuse_timeout_ms = if reuse_timeout_ns > 0 { (reuse_timeout_ns / 1_000_000).max(1) } else { 0 };
+    let reuse_timeout_ms = if reuse_timeout_ns > 0 {
+        (reuse_timeout_ns / 1_000_000).max(1)
+    } else {
+        0
+    };
     let mut counters = CountersManager::new(cnc.counters_metadata(), cnc.counters_values(), reuse_timeout_ms);
     let facts = LabelFacts {
         version: VERSION,
@@ -354,10 +368,9 @@ fn create_counters(config: &DriverConfig, cnc: &CncFile) -> CountersManager<Atom
 }
 
 fn packed_version(version: &str) -> i64 {
-    version
-        .split('.')
-        .take(3)
-        .fold(0, |packed, part| packed << 8 | part.parse::<u8>().map_or(0, i64::from))
+    version.split('.').take(3).fold(0, |packed, part| {
+        packed << 8 | part.parse::<u8>().map_or(0, i64::from)
+    })
 }
 
 /// The agents of one driver, before they have threads.
@@ -387,9 +400,11 @@ impl Agents {
                 idle,
             };
             let supervisor: Arc<dyn Supervisor> = Arc::clone(watch) as _;
-            AgentRunner::start(settings, agent, Arc::clone(clock), supervisor).map_err(|source| DriverError::Io {
-                action: "start a thread",
-                source,
+            AgentRunner::start(settings, agent, Arc::clone(clock), supervisor).map_err(|source| {
+                DriverError::Io {
+                    action: "start a thread",
+                    source,
+                }
             })
         };
         let resource_names = ("aeron-md-nra", "aeron-md-nra");

@@ -31,7 +31,11 @@ pub struct Outbox<T> {
 impl<T> Outbox<T> {
     /// Sends to `queue`, counting in `failed_offers` each time it was full.
     pub fn new(queue: Inbox<T>, failed_offers: Counter) -> Self {
-        Self { queue, backlog: VecDeque::new(), failed_offers }
+        Self {
+            queue,
+            backlog: VecDeque::new(),
+            failed_offers,
+        }
     }
 
     /// Sends a command, after those that are still waiting for room.

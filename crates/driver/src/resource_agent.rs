@@ -125,13 +125,18 @@ impl ResourceAgent {
     fn check_storage(&self, path: &Path, length: u64) -> Result<(), CommandError> {
         let directory = path.parent().unwrap_or(path);
         let usable = disk::usable_space(directory).map_err(|error| {
-            CommandError::generic(format!("cannot tell usable storage in {}: {error}", directory.display()))
+            CommandError::generic(format!(
+                "cannot tell usable storage in {}: {error}",
+                directory.display()
+            ))
         })?;
         let place = disk::description(directory);
         if usable < length {
             return Err(CommandError::new(
                 ErrorCode::StorageSpace,
-                format!("insufficient usable storage for new log of length={length} usable={usable} in {place}"),
+                format!(
+                    "insufficient usable storage for new log of length={length} usable={usable} in {place}"
+                ),
             ));
         }
         let threshold = self.storage.low_space_threshold;
@@ -162,7 +167,10 @@ impl ResourceAgent {
                 self.to_free.push_back(request);
             }
             _ => {
-                let length = log_file_length(request.log.term_length(), request.log.metadata().page_size() as usize);
+                let length = log_file_length(
+                    request.log.term_length(),
+                    request.log.metadata().page_size() as usize,
+                );
                 self.counters.bytes_mapped.get_and_add(-(length as i64));
             }
         }
@@ -191,6 +199,10 @@ fn log_error(error: LogError) -> CommandError {
         LogError::Io { source, .. } => source.kind() == io::ErrorKind::StorageFull,
         LogError::Invalid { .. } | LogError::Refused { .. } => false,
     };
-    let code = if is_out_of_space { ErrorCode::StorageSpace } else { ErrorCode::GenericError };
+    let code = if is_out_of_space {
+        ErrorCode::StorageSpace
+    } else {
+        ErrorCode::GenericError
+    };
     CommandError::new(code, error.to_string())
 }

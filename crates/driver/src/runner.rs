@@ -163,7 +163,10 @@ mod tests {
 
     impl Supervisor for Reports {
         fn on_pin_failure(&self, role_name: &str, cpu: i32, _error: &io::Error) {
-            self.0.lock().unwrap().push(format!("{role_name} not on cpu={cpu}"));
+            self.0
+                .lock()
+                .unwrap()
+                .push(format!("{role_name} not on cpu={cpu}"));
         }
 
         fn on_panic(&self, role_name: &str, message: &str) {

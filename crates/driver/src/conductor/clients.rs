@@ -38,7 +38,12 @@ pub(crate) struct ClientRecord {
 
 impl ClientRecord {
     fn is_gone(&self, now_ms: i64, liveness_timeout_ms: i64) -> bool {
-        self.is_closed || now_ms > self.heartbeat.get_acquire().saturating_add(liveness_timeout_ms.max(1))
+        self.is_closed
+            || now_ms
+                > self
+                    .heartbeat
+                    .get_acquire()
+                    .saturating_add(liveness_timeout_ms.max(1))
     }
 }
 
@@ -67,7 +72,9 @@ impl Clients {
     pub(crate) fn remove_publication(&mut self, registration_id: i64) -> Option<PublicationHandle> {
         self.records.iter_mut().find_map(|client| {
             let handles = &mut client.publications;
-            let index = handles.iter().position(|handle| handle.registration_id == registration_id)?;
+            let index = handles
+                .iter()
+                .position(|handle| handle.registration_id == registration_id)?;
             Some(handles.remove(index))
         })
     }
@@ -76,7 +83,9 @@ impl Clients {
     pub(crate) fn remove_counter(&mut self, registration_id: i64) -> Option<OwnedCounter> {
         self.records.iter_mut().find_map(|client| {
             let counters = &mut client.counters;
-            let index = counters.iter().position(|counter| counter.registration_id == registration_id)?;
+            let index = counters
+                .iter()
+                .position(|counter| counter.registration_id == registration_id)?;
             Some(counters.remove(index))
         })
     }
@@ -98,7 +107,8 @@ mod tests {
 
     #[test]
     fn a_client_is_gone_once_its_heartbeat_is_older_than_the_timeout_or_it_closed() {
-        let mut counters = CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
+        let mut counters =
+            CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
         let mut clients = Clients::default();
         for id in [7, 8] {
             let counter_id = counters.allocate(11, &[], "", 0).unwrap();
@@ -107,7 +117,11 @@ mod tests {
         }
         assert!(clients.take_gone(1_100, 100).is_empty());
         clients.find(8).unwrap().heartbeat.set_release(1_001);
-        let gone: Vec<_> = clients.take_gone(1_101, 100).iter().map(|client| client.id).collect();
+        let gone: Vec<_> = clients
+            .take_gone(1_101, 100)
+            .iter()
+            .map(|client| client.id)
+            .collect();
         assert_eq!(gone, [7]);
         clients.find(8).unwrap().is_closed = true;
         assert_eq!(clients.take_gone(1_001, 100).len(), 1);
@@ -116,7 +130,8 @@ mod tests {
 
     #[test]
     fn handles_and_counters_are_found_by_their_own_registration_id() {
-        let mut counters = CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
+        let mut counters =
+            CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
         let counter_id = counters.allocate(11, &[], "", 0).unwrap();
         let mut clients = Clients::default();
         clients.add(7, counters.counter(counter_id));

@@ -22,28 +22,45 @@ impl Conductor {
             }
             Err(error) => {
                 let correlation_id = error.correlation_id.unwrap_or(0);
-                self.refuse(correlation_id, &CommandError::new(error.code(), error.to_string()));
+                self.refuse(
+                    correlation_id,
+                    &CommandError::new(error.code(), error.to_string()),
+                );
             }
         }
     }
 
     fn run(&mut self, command: Command<'_>) -> Result<(), CommandError> {
         match command {
-            Command::AddPublication { client_id, correlation_id, stream_id, channel } => {
-                self.add_publication(client_id, correlation_id, stream_id, &channel, false)
-            }
-            Command::AddExclusivePublication { client_id, correlation_id, stream_id, channel } => {
-                self.add_publication(client_id, correlation_id, stream_id, &channel, true)
-            }
-            Command::RemovePublication { correlation_id, registration_id, revoke, .. } => {
-                self.remove_publication(correlation_id, registration_id, revoke)
-            }
-            Command::AddSubscription { client_id, correlation_id, stream_id, channel } => {
-                self.add_subscription(client_id, correlation_id, stream_id, &channel)
-            }
-            Command::RemoveSubscription { correlation_id, registration_id, .. } => {
-                self.remove_subscription(correlation_id, registration_id)
-            }
+            Command::AddPublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            } => self.add_publication(client_id, correlation_id, stream_id, &channel, false),
+            Command::AddExclusivePublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            } => self.add_publication(client_id, correlation_id, stream_id, &channel, true),
+            Command::RemovePublication {
+                correlation_id,
+                registration_id,
+                revoke,
+                ..
+            } => self.remove_publication(correlation_id, registration_id, revoke),
+            Command::AddSubscription {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            } => self.add_subscription(client_id, correlation_id, stream_id, &channel),
+            Command::RemoveSubscription {
+                correlation_id,
+                registration_id,
+                ..
+            } => self.remove_subscription(correlation_id, registration_id),
             Command::ClientKeepalive { client_id, .. } => {
                 let now_ms = self.cx.now_ms;
                 if let Some(client) = self.clients.find(client_id) {
@@ -60,15 +77,26 @@ impl Conductor {
             | Command::RemoveReceiveDestination { registration_id, .. } => {
                 Err(self.refuse_receive_destination(registration_id))
             }
-            Command::AddCounter { client_id, correlation_id, type_id, key, label } => {
-                self.add_counter(client_id, correlation_id, type_id, key, &label)
-            }
-            Command::RemoveCounter { correlation_id, registration_id, .. } => {
-                self.remove_counter(correlation_id, registration_id)
-            }
-            Command::AddStaticCounter { client_id, correlation_id, registration_id, type_id, key, label } => {
-                self.add_static_counter(client_id, correlation_id, registration_id, type_id, key, &label)
-            }
+            Command::AddCounter {
+                client_id,
+                correlation_id,
+                type_id,
+                key,
+                label,
+            } => self.add_counter(client_id, correlation_id, type_id, key, &label),
+            Command::RemoveCounter {
+                correlation_id,
+                registration_id,
+                ..
+            } => self.remove_counter(correlation_id, registration_id),
+            Command::AddStaticCounter {
+                client_id,
+                correlation_id,
+                registration_id,
+                type_id,
+                key,
+                label,
+            } => self.add_static_counter(client_id, correlation_id, registration_id, type_id, key, &label),
             Command::ClientClose { client_id, .. } => {
                 if let Some(client) = self.clients.find(client_id) {
                     client.is_closed = true;
@@ -86,12 +114,21 @@ impl Conductor {
                 }
                 Ok(())
             }
-            Command::RejectImage { correlation_id, image_correlation_id, reason, .. } => {
-                self.reject_image(correlation_id, image_correlation_id, &reason)
-            }
-            Command::NextAvailableSessionId { correlation_id, stream_id, .. } => {
+            Command::RejectImage {
+                correlation_id,
+                image_correlation_id,
+                reason,
+                ..
+            } => self.reject_image(correlation_id, image_correlation_id, &reason),
+            Command::NextAvailableSessionId {
+                correlation_id,
+                stream_id,
+                ..
+            } => {
                 let session_id = self.next_session_id(stream_id);
-                self.cx.events.next_available_session_id(correlation_id, session_id);
+                self.cx
+                    .events
+                    .next_available_session_id(correlation_id, session_id);
                 Ok(())
             }
         }
@@ -229,7 +266,10 @@ impl Conductor {
                 "Unable to resolve image for correlationId={image_correlation_id}"
             )));
         }
-        self.cx.system.get(system_counter::IMAGES_REJECTED).increment_release();
+        self.cx
+            .system
+            .get(system_counter::IMAGES_REJECTED)
+            .increment_release();
         self.cx.events.operation_success(correlation_id);
         Ok(())
     }
@@ -269,10 +309,15 @@ impl Conductor {
         let liveness_timeout_ms = self.cx.config.client_liveness_timeout_ns / 1_000_000;
         for client in self.clients.take_gone(self.cx.now_ms, liveness_timeout_ms) {
             if !client.is_closed {
-                self.cx.system.get(system_counter::CLIENT_TIMEOUTS).increment_release();
+                self.cx
+                    .system
+                    .get(system_counter::CLIENT_TIMEOUTS)
+                    .increment_release();
                 self.cx.events.client_timeout(client.id);
             }
-            self.cx.events.unavailable_counter(client.id, client.heartbeat.id());
+            self.cx
+                .events
+                .unavailable_counter(client.id, client.heartbeat.id());
             self.cx.counters.free(client.heartbeat.id());
             for handle in client.publications {
                 self.release_publication(handle, false);
@@ -287,7 +332,9 @@ impl Conductor {
                 self.release_subscription(registration_id);
             }
             for counter in client.counters {
-                self.cx.events.unavailable_counter(counter.registration_id, counter.counter_id);
+                self.cx
+                    .events
+                    .unavailable_counter(counter.registration_id, counter.counter_id);
                 self.cx.counters.free(counter.counter_id);
             }
         }

@@ -59,7 +59,8 @@ impl Context {
 
     /// Keeps a failure that nobody is answered with.
     pub(crate) fn record(&self, error: &CommandError) {
-        self.errors.record(error.code.value(), &error.to_string(), self.now_ms);
+        self.errors
+            .record(error.code.value(), &error.to_string(), self.now_ms);
     }
 
     /// Has a log deleted that nobody uses any more.

@@ -23,7 +23,10 @@ impl Conductor {
     ) -> Result<(), CommandError> {
         self.client(client_id)?;
         let (key, label) = fitted(key, label);
-        let counter = self.cx.counters.allocate(type_id, key, label, correlation_id, client_id)?;
+        let counter = self
+            .cx
+            .counters
+            .allocate(type_id, key, label, correlation_id, client_id)?;
         let counter_id = counter.id();
         self.client(client_id)?.counters.push(OwnedCounter {
             registration_id: correlation_id,
@@ -33,7 +36,11 @@ impl Conductor {
         Ok(())
     }
 
-    pub(crate) fn remove_counter(&mut self, correlation_id: i64, registration_id: i64) -> Result<(), CommandError> {
+    pub(crate) fn remove_counter(
+        &mut self,
+        correlation_id: i64,
+        registration_id: i64,
+    ) -> Result<(), CommandError> {
         let Some(counter) = self.clients.remove_counter(registration_id) else {
             return Err(CommandError::new(
                 ErrorCode::UnknownCounter,
@@ -41,7 +48,9 @@ impl Conductor {
             ));
         };
         self.cx.events.operation_success(correlation_id);
-        self.cx.events.unavailable_counter(registration_id, counter.counter_id);
+        self.cx
+            .events
+            .unavailable_counter(registration_id, counter.counter_id);
         self.cx.counters.free(counter.counter_id);
         Ok(())
     }

@@ -60,7 +60,9 @@ impl Counters {
         let id = self
             .manager
             .allocate(type_id, key, label, self.now_ms)
-            .map_err(|error| CommandError::generic(format!("unable to allocate counter label={label}: {error}")))?;
+            .map_err(|error| {
+                CommandError::generic(format!("unable to allocate counter label={label}: {error}"))
+            })?;
         self.manager.set_registration_id(id, registration_id);
         self.manager.set_owner_id(id, owner_id);
         Ok(self.manager.counter(id))

@@ -58,7 +58,8 @@ impl EventProxy {
     pub(crate) fn send(&mut self, event: &Event<'_>) {
         let type_id = event.encode(&mut self.message);
         if let Err(error) = self.transmitter.transmit(type_id, &self.message) {
-            let text = ErrorCode::GenericError.describe(format_args!("event type={type_id:#x} not sent: {error}"));
+            let text =
+                ErrorCode::GenericError.describe(format_args!("event type={type_id:#x} not sent: {error}"));
             self.errors
                 .record(ErrorCode::GenericError.value(), &text, self.now_ms);
         }
@@ -154,7 +155,13 @@ impl EventProxy {
     }
 
     /// Tells publishers on this host that a local subscriber rejected their stream.
-    pub(crate) fn local_rejection(&mut self, registration_id: i64, session_id: i32, stream_id: i32, reason: &str) {
+    pub(crate) fn local_rejection(
+        &mut self,
+        registration_id: i64,
+        session_id: i32,
+        stream_id: i32,
+        reason: &str,
+    ) {
         self.send(&Event::PublicationError(PublicationError {
             registration_id,
             destination_registration_id: -1,

@@ -57,7 +57,14 @@ impl Conductor {
         let start = self.start_of(&params);
         let path = publication_log_path(&self.cx.config.directory, correlation_id);
         let log_file_name = shown_path(&path)?;
-        let spec = self.ipc_log_spec(correlation_id, stream_id, session_id, is_exclusive, &params, start);
+        let spec = self.ipc_log_spec(
+            correlation_id,
+            stream_id,
+            session_id,
+            is_exclusive,
+            &params,
+            start,
+        );
         self.cx.tasks.send(ResourceTask::CreateLog(Box::new(CreateLog {
             correlation_id,
             path,
@@ -89,7 +96,11 @@ impl Conductor {
         start: InitialPosition,
     ) -> LogSpec {
         LogSpec {
-            log_type: if is_exclusive { LogType::ExclusivePublication } else { LogType::ConcurrentPublication },
+            log_type: if is_exclusive {
+                LogType::ExclusivePublication
+            } else {
+                LogType::ConcurrentPublication
+            },
             term_length: params.term_length,
             page_size: self.cx.config.file_page_size,
             sparse: params.is_sparse,
@@ -207,10 +218,15 @@ impl Conductor {
             channel: &plan.channel,
         };
         let counters = &mut self.cx.counters;
-        let position_name = if plan.is_exclusive { "pub-pos (exclusive)" } else { "pub-pos (concurrent)" };
+        let position_name = if plan.is_exclusive {
+            "pub-pos (exclusive)"
+        } else {
+            "pub-pos (concurrent)"
+        };
         let publisher_position =
             counters.stream(type_ids::PUBLISHER_POSITION, position_name, key, start_position)?;
-        let publisher_limit = match counters.stream(type_ids::PUBLISHER_LIMIT, "pub-lmt", key, start_position) {
+        let publisher_limit = match counters.stream(type_ids::PUBLISHER_LIMIT, "pub-lmt", key, start_position)
+        {
             Ok(counter) => counter,
             Err(error) => {
                 counters.free(publisher_position.id());
@@ -345,19 +361,29 @@ impl Conductor {
         let tick = publication.on_tick(self.cx.now_ns, self.cx.config.publication_unblock_timeout_ns);
         for action in &tick.untethered {
             match action {
-                UntetheredAction::Unavailable(link) => self.cx.events.unavailable_image(registration_id, link),
+                UntetheredAction::Unavailable(link) => {
+                    self.cx.events.unavailable_image(registration_id, link)
+                }
                 UntetheredAction::Available(link) => {
-                    self.cx.events.available_image(publication.describe_stream(), link);
+                    self.cx
+                        .events
+                        .available_image(publication.describe_stream(), link);
                 }
                 UntetheredAction::Removed(link) => self.cx.counters.free(link.position.id()),
             }
         }
         self.cx.end_links(registration_id, &tick.ended);
         if tick.unblocked {
-            self.cx.system.get(system_counter::UNBLOCKED_PUBLICATIONS).increment_release();
+            self.cx
+                .system
+                .get(system_counter::UNBLOCKED_PUBLICATIONS)
+                .increment_release();
         }
         if tick.revoked {
-            self.cx.system.get(system_counter::PUBLICATIONS_REVOKED).increment_release();
+            self.cx
+                .system
+                .get(system_counter::PUBLICATIONS_REVOKED)
+                .increment_release();
         }
         if tick.relink {
             self.link_ipc_publication(index);

@@ -87,12 +87,17 @@ impl Links {
 
     /// True when the subscription is linked, resting included.
     pub(crate) fn contains(&self, subscription_id: i64) -> bool {
-        self.links.iter().any(|link| link.subscription_id == subscription_id)
+        self.links
+            .iter()
+            .any(|link| link.subscription_id == subscription_id)
     }
 
     /// Takes out one subscription's link.
     pub(crate) fn remove(&mut self, subscription_id: i64) -> Option<Link> {
-        let index = self.links.iter().position(|link| link.subscription_id == subscription_id)?;
+        let index = self
+            .links
+            .iter()
+            .position(|link| link.subscription_id == subscription_id)?;
         Some(self.links.remove(index))
     }
 

@@ -197,7 +197,10 @@ impl Conductor {
             return 0;
         };
         match outcome {
-            ResourceOutcome::LogCreated { correlation_id, result } => self.on_log_created(correlation_id, result),
+            ResourceOutcome::LogCreated {
+                correlation_id,
+                result,
+            } => self.on_log_created(correlation_id, result),
         }
         1
     }
@@ -208,7 +211,10 @@ impl Conductor {
         if position == self.last_command_position && self.ring.producer_position() > position {
             let deadline_ns = self.command_position_since_ns + self.cx.config.client_liveness_timeout_ns;
             if self.cx.now_ns > deadline_ns && self.ring.unblock() {
-                self.cx.system.get(system_counter::UNBLOCKED_COMMANDS).increment_release();
+                self.cx
+                    .system
+                    .get(system_counter::UNBLOCKED_COMMANDS)
+                    .increment_release();
             }
         } else {
             self.command_position_since_ns = self.cx.now_ns;

@@ -21,7 +21,10 @@ pub(crate) enum Step {
 
 impl Conductor {
     pub(crate) fn on_log_created(&mut self, correlation_id: i64, result: Result<LogBuffers, CommandError>) {
-        let Some(pending) = self.pending.take_if(|pending| pending.correlation_id == correlation_id) else {
+        let Some(pending) = self
+            .pending
+            .take_if(|pending| pending.correlation_id == correlation_id)
+        else {
             return;
         };
         let done = match (pending.step, result) {

@@ -48,7 +48,11 @@ impl Conductor {
     }
 
     /// An entity tag names one publication.
-    pub(crate) fn check_entity_tag(&self, params: &PublicationParams, channel: &str) -> Result<(), CommandError> {
+    pub(crate) fn check_entity_tag(
+        &self,
+        params: &PublicationParams,
+        channel: &str,
+    ) -> Result<(), CommandError> {
         let Some(tag) = params.tags.entity else {
             return Ok(());
         };

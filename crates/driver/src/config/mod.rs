@@ -297,7 +297,11 @@ impl DriverConfig {
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
         match table::find(name) {
             Some(setting) => setting.apply(self, value),
-            None => Err(ConfigError::new(name, value, "is not a setting of the media driver")),
+            None => Err(ConfigError::new(
+                name,
+                value,
+                "is not a setting of the media driver",
+            )),
         }
     }
 
@@ -370,11 +374,17 @@ impl DriverConfig {
     fn validate_lengths(&self) -> Result<(), ConfigError> {
         for (setting, mtu, term) in [
             ("aeron.mtu.length", self.mtu_length, self.term_buffer_length),
-            ("aeron.ipc.mtu.length", self.ipc_mtu_length, self.ipc_term_buffer_length),
+            (
+                "aeron.ipc.mtu.length",
+                self.ipc_mtu_length,
+                self.ipc_term_buffer_length,
+            ),
         ] {
             let max_message_length = (term / 8).min(16 * MIB);
             if mtu > max_message_length {
-                let rule = format!("must not be above the largest message of a term of {term} bytes, {max_message_length}");
+                let rule = format!(
+                    "must not be above the largest message of a term of {term} bytes, {max_message_length}"
+                );
                 return Err(ConfigError::new(setting, mtu, rule));
             }
         }

@@ -90,9 +90,7 @@ impl Sources {
 /// Where a driver and its clients meet when nobody says otherwise.
 pub(crate) fn default_directory() -> PathBuf {
     let user = std::env::var("USER").ok().filter(|user| !user.is_empty());
-    let user = user
-        .or_else(account_name)
-        .unwrap_or_else(|| "default".to_owned());
+    let user = user.or_else(account_name).unwrap_or_else(|| "default".to_owned());
     let parent = if cfg!(target_os = "linux") {
         PathBuf::from("/dev/shm")
     } else {

@@ -46,9 +46,17 @@ fn an_error_names_setting_value_and_rule() {
         ("aeron.mtu.length", "65536", "at most 65504"),
         ("aeron.term.buffer.length", "100k", "power of two"),
         ("aeron.term.buffer.length", "2g", "from 64k to 1g"),
-        ("aeron.threading.mode", "dedicated", "DEDICATED, SHARED_NETWORK, SHARED, INVOKER"),
+        (
+            "aeron.threading.mode",
+            "dedicated",
+            "DEDICATED, SHARED_NETWORK, SHARED, INVOKER",
+        ),
         ("aeron.conductor.buffer.length", "1048576", "size from"),
-        ("aeron.conductor.buffer.length", "1500000", "power of two plus 768"),
+        (
+            "aeron.conductor.buffer.length",
+            "1500000",
+            "power of two plus 768",
+        ),
         ("aeron.timer.interval", "soon", "suffixes s, ms, us, ns"),
         ("aeron.receiver.wildcard.port.range", "20 10", "low <= high"),
         ("aeron.dir.delete.on.start", "maybe", "true or false"),
@@ -56,7 +64,10 @@ fn an_error_names_setting_value_and_rule() {
     ] {
         let error = DriverConfig::default().set(name, value).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains(&format!("{name}={value}")) && text.contains(rule), "{text}");
+        assert!(
+            text.contains(&format!("{name}={value}")) && text.contains(rule),
+            "{text}"
+        );
     }
 }
 
@@ -64,20 +75,29 @@ fn an_error_names_setting_value_and_rule() {
 fn an_unknown_setting_is_refused_when_set_and_left_alone_in_the_environment() {
     let error = DriverConfig::default().set("aeron.colour", "blue").unwrap_err();
     assert!(error.to_string().contains("is not a setting"));
-    assert_eq!(config_of(&[("AERON_COLOUR", "blue")]).unwrap(), DriverConfig::default());
+    assert_eq!(
+        config_of(&[("AERON_COLOUR", "blue")]).unwrap(),
+        DriverConfig::default()
+    );
 }
 
 #[test]
 fn features_not_built_are_refused_by_name_and_their_defaults_accepted() {
     let error = config_of(&[("AERON_NAME_RESOLVER_SUPPLIER", "csv_table")]).unwrap_err();
-    assert!(error.to_string().contains("not supported in this release"), "{error}");
+    assert!(
+        error.to_string().contains("not supported in this release"),
+        "{error}"
+    );
     let error = config_of(&[("aeron.spies.simulate.connection", "true")]).unwrap_err();
     assert!(error.to_string().contains("spying"), "{error}");
     config_of(&[
         ("AERON_SPIES_SIMULATE_CONNECTION", "false"),
         ("AERON_FLOW_CONTROL_GROUP_TAG", "-1"),
         ("AERON_FLOW_CONTROL_GROUP_MIN_SIZE", "0"),
-        ("AERON_UNICAST_FLOWCONTROL_SUPPLIER", "aeron_unicast_flow_control_strategy_supplier"),
+        (
+            "AERON_UNICAST_FLOWCONTROL_SUPPLIER",
+            "aeron_unicast_flow_control_strategy_supplier",
+        ),
         ("AERON_EVENT_LOG", "admin"),
         ("AERON_ENABLE_EXPERIMENTAL_FEATURES", "true"),
     ])
@@ -134,12 +154,19 @@ fn timeouts_must_be_in_order() {
 fn a_properties_file_has_comments_continuations_and_two_separators() {
     let mut sources = Sources::from_environment([("AERON_MTU_LENGTH".to_owned(), "8192".to_owned())]);
     sources
-        .define_all("# note\n! note\n  aeron.threading.mode: SHARED\naeron.dir=/tmp/\\\n  x\naeron.mtu.length=\n")
+        .define_all(
+            "# note\n! note\n  aeron.threading.mode: SHARED\naeron.dir=/tmp/\\\n  x\naeron.mtu.length=\n",
+        )
         .unwrap();
     let config = sources.into_config().unwrap();
     assert_eq!(config.threading_mode, ThreadingMode::Shared);
     assert_eq!(config.directory, PathBuf::from("/tmp/x"));
     // An empty value unsets what an earlier place set.
     assert_eq!(config.mtu_length, 1408);
-    assert!(Sources::default().define_all("nonsense\n").unwrap_err().contains("line=1"));
+    assert!(
+        Sources::default()
+            .define_all("nonsense\n")
+            .unwrap_err()
+            .contains("line=1")
+    );
 }

@@ -46,7 +46,10 @@ fn the_heartbeat_counter_is_announced_before_the_first_reply() {
     let id = driver.counters.find(type_ids::CLIENT_HEARTBEAT, CLIENT).unwrap();
     let record = driver.counters.record(id).unwrap();
     assert_eq!(record.label, format!("client-heartbeat: id={CLIENT}"));
-    assert_eq!((record.owner_id, &record.key[..8]), (CLIENT, &CLIENT.to_le_bytes()[..]));
+    assert_eq!(
+        (record.owner_id, &record.key[..8]),
+        (CLIENT, &CLIENT.to_le_bytes()[..])
+    );
     driver.add_subscription(IPC, 11);
     assert_eq!(driver.names()[2..], ["SubscriptionReady"]);
 }
@@ -82,7 +85,10 @@ fn a_silent_client_loses_everything_it_had() {
     driver.remove_publication(publication, false);
     driver.remove_subscription(subscription);
     let codes: Vec<_> = driver.refusals().into_iter().map(|(code, _)| code).collect();
-    assert_eq!(codes, [ErrorCode::UnknownPublication, ErrorCode::UnknownSubscription]);
+    assert_eq!(
+        codes,
+        [ErrorCode::UnknownPublication, ErrorCode::UnknownSubscription]
+    );
 }
 
 #[test]

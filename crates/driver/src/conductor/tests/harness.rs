@@ -384,7 +384,9 @@ impl Harness {
         self.events()
             .iter()
             .filter_map(|event| match event {
-                Event::Error { error_code, message, .. } => Some((*error_code, message.to_string())),
+                Event::Error {
+                    error_code, message, ..
+                } => Some((*error_code, message.to_string())),
                 _ => None,
             })
             .collect()
@@ -439,7 +441,10 @@ fn counters(metadata: &AtomicBuffer, values: &AtomicBuffer) -> CountersManager {
         name_resolver_threshold: "",
     };
     for (id, label) in system_counter::labels(&facts) {
-        assert_eq!(counters.allocate(type_ids::SYSTEM_COUNTER, &[], &label, 0), Ok(id));
+        assert_eq!(
+            counters.allocate(type_ids::SYSTEM_COUNTER, &[], &label, 0),
+            Ok(id)
+        );
     }
     counters
 }

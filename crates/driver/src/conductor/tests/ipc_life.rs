@@ -39,7 +39,11 @@ fn a_closed_publication_drains_before_its_readers_are_told() {
     assert_eq!(log.metadata().end_of_stream_position_acquire(), 1280);
     assert_eq!(limit.get(), 1280);
     driver.pass_alive(5 * SECOND);
-    assert_eq!(driver.names(), ["OperationSuccess"], "the reader has not read yet");
+    assert_eq!(
+        driver.names(),
+        ["OperationSuccess"],
+        "the reader has not read yet"
+    );
     // Who subscribes while it drains still gets the stream.
     let late = driver.add_subscription("aeron:ipc", 10);
     assert_eq!(driver.images().len(), 1);
@@ -47,10 +51,15 @@ fn a_closed_publication_drains_before_its_readers_are_told() {
     driver.add_exclusive(&format!("aeron:ipc?term-length=64k|session-id={session_id}"), 10);
     assert_eq!(driver.refusals()[0].0, ErrorCode::InvalidChannel);
     position.set_release(1280);
-    driver.counter(driver.images()[0].position_counter_id).set_release(1280);
+    driver
+        .counter(driver.images()[0].position_counter_id)
+        .set_release(1280);
     driver.forget();
     driver.pass_alive(SECOND);
-    assert_eq!(driver.unavailable(), [(publication, subscription), (publication, late)]);
+    assert_eq!(
+        driver.unavailable(),
+        [(publication, subscription), (publication, late)]
+    );
     assert_eq!(driver.log_files(), 1, "lingers for a tick");
     driver.pass_alive(2 * SECOND);
     assert_eq!(driver.log_files(), 0);
@@ -64,7 +73,10 @@ fn a_new_publication_is_made_beside_one_that_drains() {
     let (publication, _, _) = stream(&mut driver, 1);
     driver.remove_publication(publication, false);
     let next = driver.add_publication(IPC, 10);
-    assert_ne!(driver.ready(next).session_id, driver.ready(publication).session_id);
+    assert_ne!(
+        driver.ready(next).session_id,
+        driver.ready(publication).session_id
+    );
     assert_eq!(driver.ready(next).original_registration_id, next);
 }
 
@@ -95,10 +107,16 @@ fn a_rejected_publication_is_linked_again_after_the_cool_down() {
     let log = driver.log(publication);
     driver.forget();
     driver.reject(publication, "not today");
-    assert_eq!(driver.names(), ["PublicationError", "UnavailableImage", "OperationSuccess"]);
+    assert_eq!(
+        driver.names(),
+        ["PublicationError", "UnavailableImage", "OperationSuccess"]
+    );
     match &driver.events()[0] {
         Event::PublicationError(error) => {
-            assert_eq!((error.registration_id, error.error_code), (publication, ErrorCode::ImageRejected));
+            assert_eq!(
+                (error.registration_id, error.error_code),
+                (publication, ErrorCode::ImageRejected)
+            );
             assert_eq!(error.message, "not today");
         }
         other => panic!("{other:?}"),
@@ -110,7 +128,11 @@ fn a_rejected_publication_is_linked_again_after_the_cool_down() {
     driver.pass_alive(9 * SECOND);
     assert!(driver.images().is_empty());
     driver.pass_alive(SECOND);
-    let subscriptions: Vec<_> = driver.images().iter().map(|image| image.subscription_id).collect();
+    let subscriptions: Vec<_> = driver
+        .images()
+        .iter()
+        .map(|image| image.subscription_id)
+        .collect();
     assert_eq!(subscriptions, [subscription, other]);
     assert!(log.metadata().is_connected_acquire());
 }

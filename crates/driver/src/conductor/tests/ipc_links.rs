@@ -14,13 +14,25 @@ fn an_added_publication_is_answered_then_its_image_announced() {
     let publication = driver.add_publication(IPC, 10);
     assert_eq!(
         driver.names(),
-        ["CounterReady", "SubscriptionReady", "PublicationReady", "AvailableImage"]
+        [
+            "CounterReady",
+            "SubscriptionReady",
+            "PublicationReady",
+            "AvailableImage"
+        ]
     );
     let ready = driver.ready(publication);
     let image = driver.images().remove(0);
-    assert_eq!((image.image_correlation_id, image.subscription_id), (publication, subscription));
+    assert_eq!(
+        (image.image_correlation_id, image.subscription_id),
+        (publication, subscription)
+    );
     assert_eq!(image.log_file_name, ready.log_file_name);
-    assert!(ready.log_file_name.ends_with(&format!("publications/{publication}.logbuffer")));
+    assert!(
+        ready
+            .log_file_name
+            .ends_with(&format!("publications/{publication}.logbuffer"))
+    );
     match driver.events().last() {
         Some(Event::AvailableImage {
             source_identity,
@@ -43,8 +55,15 @@ fn an_added_subscription_is_answered_then_told_of_the_streams_there_are() {
     driver.add_exclusive(IPC, 11);
     driver.forget();
     driver.add_subscription("aeron:ipc", 10);
-    assert_eq!(driver.names(), ["SubscriptionReady", "AvailableImage", "AvailableImage"]);
-    let images: Vec<_> = driver.images().iter().map(|image| image.image_correlation_id).collect();
+    assert_eq!(
+        driver.names(),
+        ["SubscriptionReady", "AvailableImage", "AvailableImage"]
+    );
+    let images: Vec<_> = driver
+        .images()
+        .iter()
+        .map(|image| image.image_correlation_id)
+        .collect();
     assert_eq!(images, [first, second]);
 }
 
@@ -54,7 +73,10 @@ fn the_position_counter_says_whose_it_is_before_the_image_is_announced() {
     let publication = driver.add_publication(IPC, 10);
     let subscription = driver.add_subscription("aeron:ipc?alias=me", 10);
     let session_id = driver.ready(publication).session_id;
-    let record = driver.counters.record(driver.images()[0].position_counter_id).unwrap();
+    let record = driver
+        .counters
+        .record(driver.images()[0].position_counter_id)
+        .unwrap();
     assert_eq!(record.type_id, type_ids::SUBSCRIBER_POSITION);
     assert_eq!(
         record.label,
@@ -118,13 +140,19 @@ fn a_sharer_must_ask_for_what_there_is() {
         ("aeron:ipc?term-length=128k", "term-length"),
         ("aeron:ipc?mtu=4096", "mtu"),
         ("aeron:ipc?session-id=6", "session-id"),
-        ("aeron:ipc?init-term-id=1|term-id=1|term-offset=64", "init-term-id"),
+        (
+            "aeron:ipc?init-term-id=1|term-id=1|term-offset=64",
+            "init-term-id",
+        ),
     ] {
         driver.forget();
         driver.add_publication(channel, 10);
         let (code, text) = driver.refusals().remove(0);
         assert_eq!(code, ErrorCode::GenericError);
-        assert!(text.contains(&format!("existing publication has different '{name}'")), "{text}");
+        assert!(
+            text.contains(&format!("existing publication has different '{name}'")),
+            "{text}"
+        );
     }
     driver.forget();
     driver.add_publication("aeron:ipc?term-length=64k|session-id=5|mtu=1408", 10);
@@ -153,17 +181,26 @@ fn a_tag_names_a_publication_to_copy_from() {
     let tagged = driver.add_exclusive("aeron:ipc?term-length=128k|mtu=2048|tags=1,22", 10);
     let copy = driver.add_exclusive("aeron:ipc?session-id=tag:22", 11);
     let (one, two) = (driver.log(tagged), driver.log(copy));
-    assert_eq!((one.session_id(), one.mtu(), one.term_length()), (two.session_id(), 2048, 131_072));
+    assert_eq!(
+        (one.session_id(), one.mtu(), one.term_length()),
+        (two.session_id(), 2048, 131_072)
+    );
     assert_eq!((two.mtu(), two.term_length()), (2048, 131_072));
     for (channel, text) in [
-        ("aeron:ipc?session-id=tag:22|mtu=1408", "does not match session-id tag value"),
+        (
+            "aeron:ipc?session-id=tag:22|mtu=1408",
+            "does not match session-id tag value",
+        ),
         ("aeron:ipc?session-id=tag:23", "must reference an IPC publication"),
         ("aeron:ipc?tags=2,22", "entityTag=22 already in use"),
     ] {
         driver.forget();
         driver.add_exclusive(channel, 12);
         let (code, found) = driver.refusals().remove(0);
-        assert!(code == ErrorCode::InvalidChannel && found.contains(text), "{found}");
+        assert!(
+            code == ErrorCode::InvalidChannel && found.contains(text),
+            "{found}"
+        );
     }
 }
 
@@ -177,7 +214,10 @@ fn an_explicit_position_is_where_the_stream_starts() {
     let ready = driver.ready(publication);
     let log = driver.log(publication);
     assert_eq!((log.initial_term_id(), log.producer_position()), (7, start));
-    assert_eq!(driver.counter(driver.images()[0].position_counter_id).get(), start);
+    assert_eq!(
+        driver.counter(driver.images()[0].position_counter_id).get(),
+        start
+    );
     assert_eq!(driver.counter(ready.limit_counter_id).get(), start + 32_768);
 }
 
@@ -191,10 +231,16 @@ fn the_limit_follows_the_slowest_reader_and_falls_back_without_one() {
     assert_eq!((limit.get(), log.metadata().is_connected_acquire()), (0, false));
     driver.add_subscription("aeron:ipc", 10);
     let slow = driver.add_subscription("aeron:ipc", 10);
-    assert_eq!((limit.get(), log.metadata().is_connected_acquire()), (32_768, true));
+    assert_eq!(
+        (limit.get(), log.metadata().is_connected_acquire()),
+        (32_768, true)
+    );
     let appender = ConcurrentAppender::new(&log);
     for _ in 0..200 {
-        assert!(matches!(appender.offer(&[&[7; 96]], limit.get()).unwrap(), Append::Position(_)));
+        assert!(matches!(
+            appender.offer(&[&[7; 96]], limit.get()).unwrap(),
+            Append::Position(_)
+        ));
     }
     let images = driver.images();
     driver.counter(images[0].position_counter_id).set_release(25_600);
@@ -207,11 +253,17 @@ fn the_limit_follows_the_slowest_reader_and_falls_back_without_one() {
     assert_eq!(limit.get(), 25_600 + 32_768);
     driver.remove_subscription(images[0].subscription_id);
     driver.settle();
-    assert_eq!((limit.get(), log.metadata().is_connected_acquire()), (25_600, false));
+    assert_eq!(
+        (limit.get(), log.metadata().is_connected_acquire()),
+        (25_600, false)
+    );
     // Who comes now joins where the last one was.
     driver.forget();
     driver.add_subscription("aeron:ipc", 10);
-    assert_eq!(driver.counter(driver.images()[0].position_counter_id).get(), 25_600);
+    assert_eq!(
+        driver.counter(driver.images()[0].position_counter_id).get(),
+        25_600
+    );
     assert_eq!(limit.get(), 25_600 + 32_768);
 }
 
@@ -220,9 +272,14 @@ fn a_reader_that_claims_more_than_was_written_does_not_move_the_limit_past_it() 
     let mut driver = Harness::new();
     driver.add_subscription("aeron:ipc", 10);
     let publication = driver.add_publication(IPC, 10);
-    driver.counter(driver.images()[0].position_counter_id).set_release(i64::MAX / 2);
+    driver
+        .counter(driver.images()[0].position_counter_id)
+        .set_release(i64::MAX / 2);
     driver.settle();
-    assert_eq!(driver.counter(driver.ready(publication).limit_counter_id).get(), 32_768);
+    assert_eq!(
+        driver.counter(driver.ready(publication).limit_counter_id).get(),
+        32_768
+    );
 }
 
 #[test]
@@ -233,7 +290,10 @@ fn removing_a_subscription_answers_and_frees_without_telling_it() {
     driver.forget();
     driver.remove_subscription(subscription);
     assert_eq!(driver.names(), ["OperationSuccess"]);
-    assert_eq!(driver.counters.find(type_ids::SUBSCRIBER_POSITION, subscription), None);
+    assert_eq!(
+        driver.counters.find(type_ids::SUBSCRIBER_POSITION, subscription),
+        None
+    );
     driver.remove_publication(publication, false);
 }
 
@@ -255,7 +315,11 @@ fn an_untethered_reader_is_dropped_and_comes_back() {
     driver.pass_alive(6 * SECOND);
     assert_eq!(driver.unavailable(), [(publication, loose)]);
     driver.pass_alive(6 * SECOND);
-    assert_eq!(limit.get(), 25_600 + 32_768, "the dropped reader no longer counts");
+    assert_eq!(
+        limit.get(),
+        25_600 + 32_768,
+        "the dropped reader no longer counts"
+    );
     driver.pass_alive(11 * SECOND);
     let back = driver.images().remove(0);
     assert_eq!(

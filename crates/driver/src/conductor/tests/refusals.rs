@@ -10,11 +10,31 @@ use crate::config::TerminationValidator;
 #[test]
 fn a_channel_that_cannot_be_is_refused_with_its_rule_and_recorded() {
     for (channel, code, text) in [
-        ("aeron:ipc?term-length=100k", ErrorCode::GenericError, "not a power of 2"),
-        ("aeron:ipc?mtu=1400", ErrorCode::GenericError, "not a multiple of FRAME_ALIGNMENT"),
-        ("aeron:ipc?pub-wnd=32", ErrorCode::GenericError, "cannot be less than the mtu"),
-        ("aeron:ipc?term-id=4", ErrorCode::GenericError, "params must be used as a complete set"),
-        ("aeron:ipc?stream-id=4", ErrorCode::InvalidChannel, "does not match provided streamId=10"),
+        (
+            "aeron:ipc?term-length=100k",
+            ErrorCode::GenericError,
+            "not a power of 2",
+        ),
+        (
+            "aeron:ipc?mtu=1400",
+            ErrorCode::GenericError,
+            "not a multiple of FRAME_ALIGNMENT",
+        ),
+        (
+            "aeron:ipc?pub-wnd=32",
+            ErrorCode::GenericError,
+            "cannot be less than the mtu",
+        ),
+        (
+            "aeron:ipc?term-id=4",
+            ErrorCode::GenericError,
+            "params must be used as a complete set",
+        ),
+        (
+            "aeron:ipc?stream-id=4",
+            ErrorCode::InvalidChannel,
+            "does not match provided streamId=10",
+        ),
         ("ipc", ErrorCode::InvalidChannel, "ipc"),
     ] {
         let mut driver = Harness::new();
@@ -42,7 +62,10 @@ fn commands_that_make_no_sense_are_answered() {
     driver.raw_command(0x70, &[0; 16]);
     driver.raw_command(type_id::ADD_PUBLICATION, &[0; 12]);
     let codes: Vec<_> = driver.refusals().into_iter().map(|(code, _)| code).collect();
-    assert_eq!(codes, [ErrorCode::UnknownCommandTypeId, ErrorCode::MalformedCommand]);
+    assert_eq!(
+        codes,
+        [ErrorCode::UnknownCommandTypeId, ErrorCode::MalformedCommand]
+    );
 }
 
 #[test]
@@ -87,7 +110,10 @@ fn rejecting_an_unknown_image_is_an_error() {
     driver.reject(12_345, "no");
     let (code, text) = driver.refusals().remove(0);
     assert_eq!(code, ErrorCode::GenericError);
-    assert!(text.contains("Unable to resolve image for correlationId=12345"), "{text}");
+    assert!(
+        text.contains("Unable to resolve image for correlationId=12345"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -104,7 +130,10 @@ fn a_reason_for_rejection_has_a_longest_length() {
 
 #[test]
 fn a_client_stops_the_driver_only_where_it_may() {
-    for (validator, expected) in [(TerminationValidator::Deny, false), (TerminationValidator::Allow, true)] {
+    for (validator, expected) in [
+        (TerminationValidator::Deny, false),
+        (TerminationValidator::Allow, true),
+    ] {
         let mut driver = Harness::with(|config| config.termination_validator = validator);
         driver.command(&Command::TerminateDriver {
             client_id: CLIENT,
@@ -148,5 +177,8 @@ fn a_log_that_does_not_fit_is_refused_for_storage() {
     driver.add_publication("aeron:ipc?term-length=1g", 10);
     let (code, text) = driver.refusals().remove(0);
     assert_eq!(code, ErrorCode::StorageSpace);
-    assert!(text.contains("insufficient usable storage for new log of length=3221229568"), "{text}");
+    assert!(
+        text.contains("insufficient usable storage for new log of length=3221229568"),
+        "{text}"
+    );
 }
