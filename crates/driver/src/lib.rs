@@ -9,9 +9,15 @@ pub mod directory;
 pub mod driver;
 mod errors;
 pub mod mailbox;
+pub mod proxy;
+pub mod receiver;
 mod resource_agent;
 pub mod runner;
+pub mod sender;
+pub mod shared;
+mod stream_map;
 mod timestamp;
+pub mod transport;
 
 pub use config::{ConfigError, DriverConfig, ThreadingMode};
 pub use driver::{DriverError, MediaDriver};

@@ -54,4 +54,12 @@ impl<'a> Region<'a> {
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
+
+    /// Copies the bytes out, as the kernel would: what others write meanwhile may be in the copy or not.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.length];
+        // SAFETY: the source is mapped for the lifetime of the region, the destination is as long and distinct.
+        unsafe { std::ptr::copy_nonoverlapping(self.base, bytes.as_mut_ptr(), self.length) };
+        bytes
+    }
 }

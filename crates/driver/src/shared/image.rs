@@ -158,25 +158,39 @@ impl ImageShared {
 
     /// Writer: conductor.
     pub fn schedule_status_message(&self, due: StatusMessageDue) {
-        self.status_message.put([due.position, i64::from(due.window_length)]);
+        self.status_message
+            .put([due.position, i64::from(due.window_length)]);
     }
 
     /// Reader: receiver. The latest scheduled status message, if it is newer than change `seen`.
     pub fn status_message_after(&self, seen: i64) -> Option<(i64, StatusMessageDue)> {
         let (change, [position, window_length]) = self.status_message.take_after(seen)?;
-        Some((change, StatusMessageDue { position, window_length: window_length as i32 }))
+        Some((
+            change,
+            StatusMessageDue {
+                position,
+                window_length: window_length as i32,
+            },
+        ))
     }
 
     /// Writer: conductor.
     pub fn report_loss(&self, loss: LossRange) {
-        self.loss.put([i64::from(loss.term_id), i64::from(loss.term_offset), i64::from(loss.length)]);
+        self.loss.put([
+            i64::from(loss.term_id),
+            i64::from(loss.term_offset),
+            i64::from(loss.length),
+        ]);
     }
 
     /// Reader: receiver. The latest reported gap, if it is newer than change `seen`.
     pub fn loss_after(&self, seen: i64) -> Option<(i64, LossRange)> {
         let (change, [term_id, term_offset, length]) = self.loss.take_after(seen)?;
-        let loss =
-            LossRange { term_id: term_id as i32, term_offset: term_offset as i32, length: length as i32 };
+        let loss = LossRange {
+            term_id: term_id as i32,
+            term_offset: term_offset as i32,
+            length: length as i32,
+        };
         Some((change, loss))
     }
 
@@ -218,9 +232,18 @@ mod tests {
 
     #[test]
     fn states_are_ordered_as_an_image_lives_them() {
-        let states =
-            [ImageState::Init, ImageState::Active, ImageState::Draining, ImageState::Linger, ImageState::Done];
+        let states = [
+            ImageState::Init,
+            ImageState::Active,
+            ImageState::Draining,
+            ImageState::Linger,
+            ImageState::Done,
+        ];
         assert!(states.windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(states.iter().all(|state| ImageState::from_u8(*state as u8) == *state));
+        assert!(
+            states
+                .iter()
+                .all(|state| ImageState::from_u8(*state as u8) == *state)
+        );
     }
 }

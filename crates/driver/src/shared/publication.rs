@@ -72,7 +72,12 @@ pub struct PublicationCounters {
 
 impl PublicationShared {
     /// A publication nobody listens to yet.
-    pub fn new(identity: PublicationIdentity, log: LogBuffers, counters: PublicationCounters, now_ns: i64) -> Self {
+    pub fn new(
+        identity: PublicationIdentity,
+        log: LogBuffers,
+        counters: PublicationCounters,
+        now_ns: i64,
+    ) -> Self {
         Self {
             registration_id: identity.registration_id,
             session_id: identity.session_id,

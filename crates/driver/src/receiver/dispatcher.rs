@@ -1,0 +1,345 @@
+//! Which streams and sessions an endpoint listens to, and where each session stands.
+//!
+//! ```text
+//!              data                SETUP              image made
+//!   (unknown) -----> PendingSetup ------> Initialising ---------> Image
+//!       |                 | 1 s                | not made           | gone before its end
+//!       |                 v                    v                    v
+//!       |             (unknown)            (unknown)            CoolDown --> (unknown) when rejoining is allowed
+//!       '------------------------ SETUP --> Initialising
+//! ```
+//! A session that nobody subscribes to has no entry: its packets are ignored by asking again each time.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use crate::stream_map::Mix;
+
+type Map<V> = HashMap<i32, V, BuildHasherDefault<Mix>>;
+
+/// Where a session stands. Images are named by their slot in the endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Session {
+    PendingSetup,
+    Initialising,
+    Image(usize),
+    CoolDown,
+}
+
+/// One stream id with at least one subscription.
+#[derive(Debug, Default)]
+struct Stream {
+    accepts_all: bool,
+    accepted: Vec<i32>,
+    sessions: Map<Session>,
+}
+
+impl Stream {
+    fn is_interested(&self, session_id: i32) -> bool {
+        self.accepts_all || self.accepted.contains(&session_id)
+    }
+
+    fn image_count(&self) -> usize {
+        self.sessions
+            .values()
+            .filter(|session| matches!(session, Session::Image(_)))
+            .count()
+    }
+
+    /// Takes out what nobody subscribes to any more; returns the slots of images among it.
+    fn drop_unwanted(&mut self) -> Vec<usize> {
+        let Self {
+            accepts_all,
+            accepted,
+            sessions,
+        } = self;
+        let mut slots = Vec::new();
+        sessions.retain(|session_id, session| {
+            let keep = *accepts_all || accepted.contains(session_id);
+            if let (false, Session::Image(slot)) = (keep, &session) {
+                slots.push(*slot);
+            }
+            keep
+        });
+        slots
+    }
+}
+
+/// What to do with a data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnData {
+    /// Give it to the image in this slot.
+    Image(usize),
+    /// The session is unknown and wanted: ask for a SETUP, then call [`Dispatcher::setup_asked`].
+    Ask,
+    /// Nobody wants it, or it came too early or too late.
+    Ignore,
+}
+
+/// What to do with a SETUP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnSetup {
+    /// The image is there already.
+    Image(usize),
+    /// Ask the conductor for an image, then call [`Dispatcher::image_asked`].
+    Create,
+    /// Accepting one more session would exceed the limit.
+    LimitExceeded,
+    /// Nobody wants it, or it is being dealt with.
+    Ignore,
+}
+
+/// The streams of one endpoint.
+#[derive(Debug, Default)]
+pub(super) struct Dispatcher {
+    streams: Map<Stream>,
+}
+
+impl Dispatcher {
+    pub(super) fn add_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
+        let stream = self.streams.entry(stream_id).or_default();
+        match session_id {
+            None => stream.accepts_all = true,
+            Some(session_id) if !stream.accepted.contains(&session_id) => stream.accepted.push(session_id),
+            Some(_) => {}
+        }
+    }
+
+    /// Returns the slots of images that nobody subscribes to any more.
+    pub(super) fn remove_subscription(&mut self, stream_id: i32, session_id: Option<i32>) -> Vec<usize> {
+        let Some(stream) = self.streams.get_mut(&stream_id) else {
+            return Vec::new();
+        };
+        match session_id {
+            None => stream.accepts_all = false,
+            Some(session_id) => stream.accepted.retain(|accepted| *accepted != session_id),
+        }
+        let slots = stream.drop_unwanted();
+        if !stream.accepts_all && stream.accepted.is_empty() {
+            self.streams.remove(&stream_id);
+        }
+        slots
+    }
+
+    #[inline]
+    pub(super) fn on_data(&self, session_id: i32, stream_id: i32, is_end_of_stream: bool) -> OnData {
+        let Some(stream) = self.streams.get(&stream_id) else {
+            return OnData::Ignore;
+        };
+        match stream.sessions.get(&session_id) {
+            Some(Session::Image(slot)) => OnData::Image(*slot),
+            None if !is_end_of_stream && stream.is_interested(session_id) => OnData::Ask,
+            _ => OnData::Ignore,
+        }
+    }
+
+    /// The image of a session, if there is one.
+    pub(super) fn image(&self, session_id: i32, stream_id: i32) -> Option<usize> {
+        match self.streams.get(&stream_id)?.sessions.get(&session_id)? {
+            Session::Image(slot) => Some(*slot),
+            _ => None,
+        }
+    }
+
+    pub(super) fn on_setup(&self, session_id: i32, stream_id: i32, session_limit: usize) -> OnSetup {
+        let Some(stream) = self.streams.get(&stream_id) else {
+            return OnSetup::Ignore;
+        };
+        // Also for a session that has its image: the reference refuses before it looks the session up.
+        if stream.image_count() >= session_limit {
+            return OnSetup::LimitExceeded;
+        }
+        match stream.sessions.get(&session_id) {
+            Some(Session::Image(slot)) => OnSetup::Image(*slot),
+            Some(Session::PendingSetup) => OnSetup::Create,
+            None if stream.is_interested(session_id) => OnSetup::Create,
+            _ => OnSetup::Ignore,
+        }
+    }
+
+    pub(super) fn setup_asked(&mut self, session_id: i32, stream_id: i32) {
+        self.put(session_id, stream_id, Session::PendingSetup);
+    }
+
+    pub(super) fn image_asked(&mut self, session_id: i32, stream_id: i32) {
+        self.put(session_id, stream_id, Session::Initialising);
+    }
+
+    fn put(&mut self, session_id: i32, stream_id: i32, session: Session) {
+        if let Some(stream) = self.streams.get_mut(&stream_id) {
+            stream.sessions.insert(session_id, session);
+        }
+    }
+
+    /// The SETUP that was asked for did not come: the next packet may ask again.
+    pub(super) fn setup_expired(&mut self, session_id: i32, stream_id: i32) {
+        self.take(session_id, stream_id, |session| *session == Session::PendingSetup);
+    }
+
+    /// The image was not made, or its session may be joined again.
+    pub(super) fn clear(&mut self, session_id: i32, stream_id: i32) {
+        self.take(session_id, stream_id, |session| {
+            matches!(session, Session::Initialising | Session::CoolDown)
+        });
+    }
+
+    /// Maps a session to its new image; false when nobody subscribes to it any more.
+    pub(super) fn add_image(&mut self, session_id: i32, stream_id: i32, slot: usize) -> bool {
+        match self.streams.get_mut(&stream_id) {
+            Some(stream) if stream.is_interested(session_id) => {
+                stream.sessions.insert(session_id, Session::Image(slot));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Unmaps an image if it is the one mapped. With `cool_down` the session is ignored until it is cleared.
+    pub(super) fn remove_image(
+        &mut self,
+        session_id: i32,
+        stream_id: i32,
+        slot: usize,
+        cool_down: bool,
+    ) -> bool {
+        let removed = self.take(session_id, stream_id, |session| *session == Session::Image(slot));
+        if removed && cool_down {
+            self.put(session_id, stream_id, Session::CoolDown);
+        }
+        removed
+    }
+
+    fn take(&mut self, session_id: i32, stream_id: i32, matches: impl FnOnce(&Session) -> bool) -> bool {
+        let Some(stream) = self.streams.get_mut(&stream_id) else {
+            return false;
+        };
+        let found = stream.sessions.get(&session_id).is_some_and(matches);
+        if found {
+            stream.sessions.remove(&session_id);
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NO_LIMIT: usize = usize::MAX;
+    const STREAM: i32 = 1001;
+    const SESSION: i32 = -7;
+
+    fn with_wildcard() -> Dispatcher {
+        let mut dispatcher = Dispatcher::default();
+        dispatcher.add_subscription(STREAM, None);
+        dispatcher
+    }
+
+    #[test]
+    fn streams_without_a_subscription_are_ignored() {
+        let dispatcher = with_wildcard();
+        assert_eq!(dispatcher.on_data(SESSION, STREAM + 1, false), OnData::Ignore);
+        assert_eq!(
+            dispatcher.on_setup(SESSION, STREAM + 1, NO_LIMIT),
+            OnSetup::Ignore
+        );
+    }
+
+    #[test]
+    fn data_asks_for_a_setup_once_until_the_request_expires() {
+        let mut dispatcher = with_wildcard();
+        assert_eq!(
+            dispatcher.on_data(SESSION, STREAM, true),
+            OnData::Ignore,
+            "the stream is over"
+        );
+        assert_eq!(dispatcher.on_data(SESSION, STREAM, false), OnData::Ask);
+        dispatcher.setup_asked(SESSION, STREAM);
+        assert_eq!(dispatcher.on_data(SESSION, STREAM, false), OnData::Ignore);
+        dispatcher.setup_expired(SESSION, STREAM);
+        assert_eq!(dispatcher.on_data(SESSION, STREAM, false), OnData::Ask);
+    }
+
+    #[test]
+    fn a_setup_creates_an_image_once() {
+        let mut dispatcher = with_wildcard();
+        dispatcher.setup_asked(SESSION, STREAM);
+        assert_eq!(dispatcher.on_setup(SESSION, STREAM, NO_LIMIT), OnSetup::Create);
+        dispatcher.image_asked(SESSION, STREAM);
+        dispatcher.setup_expired(SESSION, STREAM);
+        assert_eq!(dispatcher.on_setup(SESSION, STREAM, NO_LIMIT), OnSetup::Ignore);
+        assert!(dispatcher.add_image(SESSION, STREAM, 3));
+        assert_eq!(dispatcher.on_setup(SESSION, STREAM, NO_LIMIT), OnSetup::Image(3));
+        assert_eq!(dispatcher.on_data(SESSION, STREAM, true), OnData::Image(3));
+        assert_eq!(dispatcher.image(SESSION, STREAM), Some(3));
+    }
+
+    #[test]
+    fn an_image_that_could_not_be_made_may_be_tried_again() {
+        let mut dispatcher = with_wildcard();
+        dispatcher.image_asked(SESSION, STREAM);
+        dispatcher.clear(SESSION, STREAM);
+        assert_eq!(dispatcher.on_setup(SESSION, STREAM, NO_LIMIT), OnSetup::Create);
+    }
+
+    #[test]
+    fn a_lost_image_cools_down_until_cleared() {
+        let mut dispatcher = with_wildcard();
+        dispatcher.add_image(SESSION, STREAM, 0);
+        assert!(
+            !dispatcher.remove_image(SESSION, STREAM, 1, true),
+            "not the image mapped"
+        );
+        assert!(dispatcher.remove_image(SESSION, STREAM, 0, true));
+        assert_eq!(dispatcher.on_data(SESSION, STREAM, false), OnData::Ignore);
+        assert_eq!(dispatcher.on_setup(SESSION, STREAM, NO_LIMIT), OnSetup::Ignore);
+        dispatcher.clear(SESSION, STREAM);
+        assert_eq!(dispatcher.on_data(SESSION, STREAM, false), OnData::Ask);
+    }
+
+    #[test]
+    fn a_finished_image_leaves_its_session_unknown() {
+        let mut dispatcher = with_wildcard();
+        dispatcher.add_image(SESSION, STREAM, 0);
+        assert!(dispatcher.remove_image(SESSION, STREAM, 0, false));
+        assert_eq!(dispatcher.on_setup(SESSION, STREAM, NO_LIMIT), OnSetup::Create);
+    }
+
+    #[test]
+    fn a_full_stream_refuses_setups_but_not_data() {
+        let mut dispatcher = with_wildcard();
+        dispatcher.add_image(SESSION, STREAM, 0);
+        assert_eq!(
+            dispatcher.on_setup(SESSION + 1, STREAM, 1),
+            OnSetup::LimitExceeded
+        );
+        assert_eq!(dispatcher.on_setup(SESSION, STREAM, 1), OnSetup::LimitExceeded);
+        assert_eq!(dispatcher.on_data(SESSION, STREAM, false), OnData::Image(0));
+    }
+
+    #[test]
+    fn a_session_subscription_accepts_only_its_session() {
+        let mut dispatcher = Dispatcher::default();
+        dispatcher.add_subscription(STREAM, Some(SESSION));
+        assert_eq!(dispatcher.on_data(SESSION + 1, STREAM, false), OnData::Ignore);
+        assert_eq!(
+            dispatcher.on_setup(SESSION + 1, STREAM, NO_LIMIT),
+            OnSetup::Ignore
+        );
+        assert_eq!(dispatcher.on_setup(SESSION, STREAM, NO_LIMIT), OnSetup::Create);
+        assert!(!dispatcher.add_image(SESSION + 1, STREAM, 0));
+    }
+
+    #[test]
+    fn images_stay_as_long_as_some_subscription_wants_them() {
+        let mut dispatcher = with_wildcard();
+        dispatcher.add_subscription(STREAM, Some(SESSION));
+        dispatcher.add_image(SESSION, STREAM, 0);
+        dispatcher.add_image(SESSION + 1, STREAM, 1);
+        assert_eq!(dispatcher.remove_subscription(STREAM, None), [1]);
+        assert_eq!(dispatcher.on_data(SESSION, STREAM, false), OnData::Image(0));
+        assert_eq!(dispatcher.remove_subscription(STREAM, Some(SESSION)), [0]);
+        assert_eq!(dispatcher.on_data(SESSION, STREAM, false), OnData::Ignore);
+        assert!(dispatcher.remove_subscription(STREAM, None).is_empty());
+    }
+}

@@ -1,0 +1,357 @@
+//! One receive channel: its socket, who listens to what, and the images that arrive through it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use headrace_buffers::counters::Counter;
+use headrace_protocol::frame::{
+    DataHeader, FrameError, FrameKind, RttMeasurement, Setup, StatusMessage, classify, data,
+};
+use headrace_sys::net::ReceiveBatch;
+
+use super::counters::ReceiverCounters;
+use super::dispatcher::{Dispatcher, OnData, OnSetup};
+use super::image::{ImageTimeouts, ReceiverImage};
+use super::outgoing::Outgoing;
+use super::pending_setups::PendingSetups;
+use crate::proxy::{ConductorCommand, EndpointId, Outbox};
+use crate::shared::{ImageShared, ImageState};
+use crate::transport::Transport;
+
+/// What the conductor gives when it opens a receive channel.
+pub struct ReceiveEndpointSpec {
+    /// Names the channel.
+    pub id: EndpointId,
+    /// The open, bound socket.
+    pub transport: Box<dyn Transport>,
+    /// Names this receiver to senders.
+    pub receiver_id: i64,
+    /// Group that status messages and error frames claim.
+    pub group_tag: Option<i64>,
+    /// Publishes how datagrams arrive, an [`OffloadMode`](headrace_sys::net::OffloadMode) as a number.
+    pub offload_mode: Option<Counter>,
+}
+
+/// A receive channel in the receiver's hands.
+pub struct ReceiveEndpoint {
+    spec: ReceiveEndpointSpec,
+    dispatcher: Dispatcher,
+    // Slots keep their numbers, which the dispatcher holds.
+    images: Vec<Option<ReceiverImage>>,
+    pending_setups: PendingSetups,
+}
+
+/// What the agent lends its endpoints during a duty cycle.
+pub(super) struct Cycle<'a> {
+    pub(super) now_ns: i64,
+    pub(super) counters: &'a ReceiverCounters,
+    pub(super) conductor: &'a mut Outbox<ConductorCommand>,
+    pub(super) timeouts: ImageTimeouts,
+    pub(super) stream_session_limit: usize,
+}
+
+impl Cycle<'_> {
+    fn outgoing<'b>(&'b mut self, spec: &'b ReceiveEndpointSpec) -> Outgoing<'b> {
+        Outgoing {
+            transport: spec.transport.as_ref(),
+            counters: self.counters,
+            conductor: self.conductor,
+            receiver_id: spec.receiver_id,
+            group_tag: spec.group_tag,
+        }
+    }
+}
+
+impl ReceiveEndpoint {
+    /// A channel without subscriptions.
+    pub fn new(spec: ReceiveEndpointSpec) -> Self {
+        let endpoint = Self {
+            spec,
+            dispatcher: Dispatcher::default(),
+            images: Vec::new(),
+            pending_setups: PendingSetups::default(),
+        };
+        endpoint.publish_offload_mode();
+        endpoint
+    }
+
+    /// Names the channel.
+    pub fn id(&self) -> EndpointId {
+        self.spec.id
+    }
+
+    pub(super) fn add_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
+        self.dispatcher.add_subscription(stream_id, session_id);
+    }
+
+    /// Images that nobody listens to any more say goodbye to their senders.
+    pub(super) fn remove_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
+        for slot in self.dispatcher.remove_subscription(stream_id, session_id) {
+            if let Some(image) = &mut self.images[slot] {
+                image.deactivate();
+            }
+        }
+    }
+
+    pub(super) fn add_image(&mut self, shared: Arc<ImageShared>, now_ns: i64) {
+        let (session_id, stream_id) = (shared.session_id, shared.stream_id);
+        for older in self.images.iter_mut().flatten() {
+            if older.shared().session_id == session_id && older.shared().stream_id == stream_id {
+                older.silence_if_not_active();
+            }
+        }
+        let slot = self.images.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.images.push(None);
+            self.images.len() - 1
+        });
+        shared.advance_to(ImageState::Active);
+        let mut image = ReceiverImage::new(shared, now_ns);
+        if !self.dispatcher.add_image(session_id, stream_id, slot) {
+            image.deactivate(); // its subscription went while it was being made
+        }
+        self.images[slot] = Some(image);
+    }
+
+    pub(super) fn remove_image(&mut self, correlation_id: i64) {
+        if let Some(slot) = self.slot_of(correlation_id) {
+            self.drop_image(slot);
+        }
+    }
+
+    pub(super) fn reject_image(&mut self, correlation_id: i64, reason: String) {
+        let slot = self.slot_of(correlation_id);
+        if let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) {
+            image.reject(reason);
+        }
+    }
+
+    pub(super) fn clear_session(&mut self, stream_id: i32, session_id: i32) {
+        self.dispatcher.clear(session_id, stream_id);
+    }
+
+    fn slot_of(&self, correlation_id: i64) -> Option<usize> {
+        self.images.iter().position(|image| {
+            image
+                .as_ref()
+                .is_some_and(|image| image.shared().correlation_id == correlation_id)
+        })
+    }
+
+    fn drop_image(&mut self, slot: usize) {
+        if let Some(mut image) = self.images[slot].take() {
+            image.deactivate();
+            let shared = image.shared();
+            let cool_down = !shared.is_end_of_stream();
+            self.dispatcher
+                .remove_image(shared.session_id, shared.stream_id, slot, cool_down);
+        }
+    }
+
+    /// Handles what senders sent; returns the number of datagrams.
+    pub(super) fn poll(&mut self, batch: &mut ReceiveBatch, cycle: &mut Cycle<'_>) -> usize {
+        let truncated_before = batch.truncated();
+        let Self {
+            spec,
+            dispatcher,
+            images,
+            pending_setups,
+        } = self;
+        let mut arrivals = Arrivals {
+            spec,
+            dispatcher,
+            images,
+            pending_setups,
+            last: None,
+        };
+        let received = spec.transport.receive(batch, &mut |coalesced| {
+            cycle.counters.bytes_received.add(coalesced.bytes.len() as i64);
+            if coalesced.bytes.is_empty() {
+                cycle.counters.invalid_packets.get_and_add(1);
+            }
+            for datagram in coalesced.bytes.chunks(coalesced.datagram_length) {
+                if arrivals.on_datagram(datagram, coalesced.source, cycle).is_err() {
+                    cycle.counters.invalid_packets.get_and_add(1);
+                }
+            }
+        });
+        let truncated = batch.truncated() - truncated_before;
+        if truncated > 0 {
+            cycle.counters.invalid_packets.get_and_add(truncated as i64);
+        }
+        match received {
+            Ok(count) => count,
+            Err(error) => {
+                cycle
+                    .outgoing(&self.spec)
+                    .report(format!("WARN - failed to receive: {error}"));
+                0
+            }
+        }
+    }
+
+    /// Sends what images owe their senders and lets go of those that fell silent; returns the work done.
+    pub(super) fn service_images(&mut self, cycle: &mut Cycle<'_>) -> usize {
+        let mut work_count = 0;
+        for slot in 0..self.images.len() {
+            let Some(image) = &mut self.images[slot] else {
+                continue;
+            };
+            if image.is_connected(cycle.now_ns, cycle.timeouts) {
+                image.check_end_of_stream();
+                let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
+                let mut out = cycle.outgoing(&self.spec);
+                work_count += image.send_status(now_ns, timeouts, &mut out);
+                work_count += image.repair_loss(&mut out);
+            } else {
+                self.drop_image(slot);
+                work_count += 1;
+            }
+        }
+        while let Some((stream_id, session_id)) = self.pending_setups.expire(cycle.now_ns) {
+            self.dispatcher.setup_expired(session_id, stream_id);
+            work_count += 1;
+        }
+        work_count
+    }
+
+    fn publish_offload_mode(&self) {
+        if let Some(counter) = &self.spec.offload_mode {
+            counter.set_release(self.spec.transport.receive_mode() as i64);
+        }
+    }
+}
+
+/// Frames from senders on their way to images.
+struct Arrivals<'a> {
+    spec: &'a ReceiveEndpointSpec,
+    dispatcher: &'a mut Dispatcher,
+    images: &'a mut [Option<ReceiverImage>],
+    pending_setups: &'a mut PendingSetups,
+    // Packets come in trains: the last image is most often the next.
+    last: Option<(i32, i32, usize)>,
+}
+
+impl Arrivals<'_> {
+    #[inline]
+    fn on_datagram(
+        &mut self,
+        datagram: &[u8],
+        source: SocketAddr,
+        cycle: &mut Cycle<'_>,
+    ) -> Result<(), FrameError> {
+        match classify(datagram)? {
+            FrameKind::Data | FrameKind::Pad => self.on_data(datagram, source, cycle),
+            FrameKind::Setup => self.on_setup(Setup::decode(datagram)?, source, cycle),
+            FrameKind::RttMeasurement => {
+                self.on_rtt_measurement(&RttMeasurement::decode(datagram)?, cycle);
+                Ok(())
+            }
+            // Frames for senders and resolvers are not wrong, only not for this socket.
+            FrameKind::StatusMessage
+            | FrameKind::Nak
+            | FrameKind::Error
+            | FrameKind::Resolution
+            | FrameKind::ResponseSetup => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn on_data(
+        &mut self,
+        datagram: &[u8],
+        source: SocketAddr,
+        cycle: &mut Cycle<'_>,
+    ) -> Result<(), FrameError> {
+        let header = DataHeader::decode(datagram)?;
+        let (session_id, stream_id) = (header.session_id, header.stream_id);
+        let slot = match self.last {
+            Some((session, stream, slot)) if session == session_id && stream == stream_id => slot,
+            _ => match self.dispatcher.on_data(
+                session_id,
+                stream_id,
+                header.flags & data::FLAG_END_OF_STREAM != 0,
+            ) {
+                OnData::Image(slot) => {
+                    self.last = Some((session_id, stream_id, slot));
+                    slot
+                }
+                OnData::Ask => {
+                    self.ask_for_setup(session_id, stream_id, source, cycle);
+                    return Ok(());
+                }
+                OnData::Ignore => return Ok(()),
+            },
+        };
+        match &mut self.images[slot] {
+            Some(image) => image.on_data(datagram, cycle.now_ns, cycle.counters),
+            None => Ok(()),
+        }
+    }
+
+    fn ask_for_setup(&mut self, session_id: i32, stream_id: i32, source: SocketAddr, cycle: &mut Cycle<'_>) {
+        let mut out = cycle.outgoing(self.spec);
+        if self.pending_setups.is_full() {
+            out.report(
+                "WARN - too many sessions at once wait for their SETUP; some are not asked".to_owned(),
+            );
+            return;
+        }
+        let message = StatusMessage::eliciting_setup(session_id, stream_id, out.receiver_id, out.group_tag);
+        let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
+        let length = message.encode(&mut frame);
+        out.send_frame(&frame[..length], source);
+        self.dispatcher.setup_asked(session_id, stream_id);
+        self.pending_setups.add(stream_id, session_id, cycle.now_ns);
+    }
+
+    fn on_setup(
+        &mut self,
+        setup: Setup,
+        source: SocketAddr,
+        cycle: &mut Cycle<'_>,
+    ) -> Result<(), FrameError> {
+        setup.check()?;
+        let (session_id, stream_id) = (setup.session_id, setup.stream_id);
+        match self
+            .dispatcher
+            .on_setup(session_id, stream_id, cycle.stream_session_limit)
+        {
+            OnSetup::Image(slot) => {
+                if let Some(image) = &mut self.images[slot] {
+                    image.on_setup(cycle.now_ns);
+                }
+            }
+            // A conductor that is behind is not given more to do: the sender repeats its SETUP.
+            OnSetup::Create if !cycle.conductor.is_congested() => {
+                self.dispatcher.image_asked(session_id, stream_id);
+                let endpoint = self.spec.id;
+                cycle.conductor.send(ConductorCommand::CreateImage {
+                    endpoint,
+                    setup,
+                    source,
+                });
+            }
+            OnSetup::Create | OnSetup::Ignore => {}
+            OnSetup::LimitExceeded => {
+                let limit = cycle.stream_session_limit;
+                cycle.outgoing(self.spec).report(format!(
+                    "WARN - exceeded session limit, streamId={stream_id} sessionId={session_id} limit={limit}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn on_rtt_measurement(&mut self, measurement: &RttMeasurement, cycle: &mut Cycle<'_>) {
+        let is_for_us = measurement.receiver_id == 0 || measurement.receiver_id == self.spec.receiver_id;
+        if !is_for_us || !measurement.asks_for_reply() {
+            return; // an echo would feed congestion control, and the static window needs none
+        }
+        let slot = self
+            .dispatcher
+            .image(measurement.session_id, measurement.stream_id);
+        if let Some(image) = slot.and_then(|slot| self.images[slot].as_ref()) {
+            image.on_rtt_probe(measurement, &mut cycle.outgoing(self.spec));
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The receiver's half of an image: packets in, status messages and NAKs out.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use headrace_buffers::log::rebuild;
+use headrace_protocol::ErrorCode;
+use headrace_protocol::frame::{
+    ErrorFrame, FrameError, Nak, RttMeasurement, StatusMessage, data, status_message, validate_data,
+};
+
+use super::counters::ReceiverCounters;
+use super::outgoing::Outgoing;
+use crate::shared::{ImageShared, ImageState, LossRange, StatusMessageDue};
+
+/// Time-outs of images, from the driver's configuration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ImageTimeouts {
+    pub(super) status_message_ns: i64,
+    pub(super) liveness_ns: i64,
+}
+
+/// The path to the sender that an image answers on.
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    control: SocketAddr,
+    last_frame_ns: i64,
+    end_of_stream_position: Option<i64>,
+}
+
+/// One publisher's stream as it arrives.
+pub(super) struct ReceiverImage {
+    shared: Arc<ImageShared>,
+    connection: Connection,
+    last_packet_ns: i64,
+    // The status message repeated by the timer: the last one the conductor scheduled.
+    due: StatusMessageDue,
+    status_change: i64,
+    loss_change: i64,
+    last_status_position: i64,
+    overrun_threshold: i64,
+    last_status_sent_ns: i64,
+    is_revoked: bool,
+    is_silenced: bool,
+    rejection: Option<String>,
+}
+
+impl ReceiverImage {
+    pub(super) fn new(shared: Arc<ImageShared>, now_ns: i64) -> Self {
+        let join_position = shared.join_position;
+        Self {
+            connection: Connection {
+                control: shared.source,
+                last_frame_ns: now_ns,
+                end_of_stream_position: None,
+            },
+            last_packet_ns: now_ns,
+            due: StatusMessageDue {
+                position: join_position,
+                window_length: shared.initial_window_length,
+            },
+            status_change: 0,
+            loss_change: 0,
+            last_status_position: join_position,
+            overrun_threshold: join_position + shared.log.term_length() as i64 / 2,
+            last_status_sent_ns: now_ns,
+            is_revoked: false,
+            is_silenced: false,
+            rejection: None,
+            shared,
+        }
+    }
+
+    pub(super) fn shared(&self) -> &ImageShared {
+        &self.shared
+    }
+
+    /// Something arrived for the image within the liveness time-out.
+    pub(super) fn is_connected(&self, now_ns: i64, timeouts: ImageTimeouts) -> bool {
+        now_ns - self.last_packet_ns <= timeouts.liveness_ns
+    }
+
+    /// From now on answers with error frames only.
+    pub(super) fn reject(&mut self, mut reason: String) {
+        let mut end = reason.len().min(ErrorFrame::TEXT_LENGTH_MAX);
+        while !reason.is_char_boundary(end) {
+            end -= 1;
+        }
+        reason.truncate(end);
+        self.rejection = Some(reason);
+    }
+
+    /// A newer image of the same session speaks for both.
+    pub(super) fn silence_if_not_active(&mut self) {
+        if self.shared.state() != ImageState::Active {
+            self.is_silenced = true;
+        }
+    }
+
+    /// No packets will be taken any more: the sender is told at once, unless bytes it sent are still missing.
+    pub(super) fn deactivate(&mut self) {
+        if self.shared.state() == ImageState::Active && self.shared.advance_to(ImageState::Draining) {
+            if !self.shared.is_end_of_stream() || self.has_everything() {
+                self.shared.set_sends_end_of_stream_status();
+            }
+            self.shared.request_status_message();
+        }
+    }
+
+    fn has_everything(&self) -> bool {
+        self.shared.rebuild_position.get_acquire() >= self.shared.high_water_mark.get()
+    }
+
+    /// A SETUP came for a stream that has its image: the path is alive.
+    pub(super) fn on_setup(&mut self, now_ns: i64) {
+        self.connection.last_frame_ns = now_ns;
+    }
+
+    /// Takes a data datagram.
+    #[inline]
+    pub(super) fn on_data(
+        &mut self,
+        datagram: &[u8],
+        now_ns: i64,
+        counters: &ReceiverCounters,
+    ) -> Result<(), FrameError> {
+        if self.rejection.is_some() {
+            return Ok(());
+        }
+        let geometry = self.shared.log.geometry();
+        let packet = validate_data(datagram, geometry.term_length() as i32)?;
+        let position = geometry.position(packet.term_id, packet.term_offset as usize);
+        let end = position + i64::from(packet.span);
+        if end > self.overrun_threshold {
+            counters.flow_control_over_runs.increment_release();
+        } else if packet.is_heartbeat {
+            self.on_heartbeat(position, packet.flags, now_ns, counters);
+        } else if position >= self.last_status_position {
+            self.touch(now_ns);
+            let term = self.shared.log.term(geometry.partition(position));
+            rebuild::insert(term, packet.term_offset as usize, datagram);
+            self.shared.high_water_mark.propose_max_release(end);
+        } else {
+            counters.flow_control_under_runs.increment_release();
+            if position >= self.last_status_position - i64::from(self.shared.initial_window_length) {
+                self.connection.last_frame_ns = now_ns; // a late duplicate keeps the path alive
+            }
+        }
+        Ok(())
+    }
+
+    fn touch(&mut self, now_ns: i64) {
+        self.last_packet_ns = now_ns;
+        self.connection.last_frame_ns = now_ns;
+    }
+
+    fn on_heartbeat(&mut self, position: i64, flags: u8, now_ns: i64, counters: &ReceiverCounters) {
+        let oldest = self.last_status_position - self.shared.log.term_length() as i64;
+        if position < oldest.max(0) {
+            counters.flow_control_under_runs.increment_release();
+            return;
+        }
+        self.touch(now_ns);
+        if flags & data::FLAG_END_OF_STREAM != 0 {
+            self.on_end_of_stream(position, flags & data::FLAG_REVOKED != 0, counters);
+        }
+        self.shared.high_water_mark.propose_max_release(position);
+        counters.heartbeats_received.increment_release();
+    }
+
+    fn on_end_of_stream(&mut self, position: i64, is_revoked: bool, counters: &ReceiverCounters) {
+        self.connection.end_of_stream_position = Some(position);
+        let metadata = self.shared.log.metadata();
+        if is_revoked && !self.is_revoked {
+            self.is_revoked = true;
+            metadata.put_is_publication_revoked_release();
+            counters.publication_images_revoked.increment_release();
+        }
+        if !self.shared.is_end_of_stream() {
+            metadata.put_end_of_stream_position_release(position);
+            self.shared.set_end_of_stream();
+        }
+    }
+
+    /// An image whose stream ended and arrived completely starts to drain.
+    pub(super) fn check_end_of_stream(&mut self) {
+        if self.shared.is_end_of_stream()
+            && self.shared.state() == ImageState::Active
+            && self.has_everything()
+            && self.shared.advance_to(ImageState::Draining)
+        {
+            self.shared.set_sends_end_of_stream_status();
+            self.shared.request_status_message();
+        }
+    }
+
+    /// Sends the status message that is due, or the error frame of a rejected image. Returns the work done.
+    pub(super) fn send_status(
+        &mut self,
+        now_ns: i64,
+        timeouts: ImageTimeouts,
+        out: &mut Outgoing<'_>,
+    ) -> usize {
+        let timer_fired = now_ns - self.last_status_sent_ns > timeouts.status_message_ns;
+        if let Some(reason) = &self.rejection {
+            if timer_fired {
+                self.last_status_sent_ns = now_ns;
+                send_error(&self.shared, self.connection.control, reason, out);
+            }
+            return usize::from(timer_fired);
+        }
+        let scheduled = self.shared.status_message_after(self.status_change);
+        if let Some((change, due)) = scheduled {
+            self.status_change = change;
+            self.due = due;
+        }
+        let requested = self.shared.take_status_message_request();
+        let is_due = scheduled.is_some() || requested || timer_fired;
+        if !is_due || self.is_silenced || !self.speaks() {
+            return 0;
+        }
+        self.last_status_sent_ns = now_ns;
+        self.send_status_message(out);
+        let live = now_ns - self.connection.last_frame_ns <= timeouts.liveness_ns;
+        let metadata = self.shared.log.metadata();
+        if metadata.active_transport_count_acquire() != i32::from(live) {
+            metadata.put_active_transport_count_release(i32::from(live));
+        }
+        1
+    }
+
+    fn speaks(&self) -> bool {
+        matches!(
+            self.shared.state(),
+            ImageState::Active | ImageState::Draining | ImageState::Linger
+        )
+    }
+
+    fn send_status_message(&mut self, out: &mut Outgoing<'_>) {
+        let shared = &self.shared;
+        let geometry = shared.log.geometry();
+        let position = self.due.position;
+        let ends = shared.sends_end_of_stream_status();
+        let message = StatusMessage {
+            flags: if ends {
+                status_message::FLAG_END_OF_STREAM
+            } else {
+                0
+            },
+            session_id: shared.session_id,
+            stream_id: shared.stream_id,
+            consumption_term_id: geometry.term_id(position),
+            consumption_term_offset: geometry.term_offset(position) as i32,
+            receiver_window_length: self.due.window_length,
+            receiver_id: out.receiver_id,
+            group_tag: out.group_tag,
+        };
+        let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
+        let length = message.encode(&mut frame);
+        out.send_frame(&frame[..length], self.connection.control);
+        out.counters.status_messages_sent.increment_release();
+        self.last_status_position = position;
+        self.overrun_threshold = position + geometry.term_length() as i64 / 2;
+    }
+
+    /// Asks for, or covers, the gap that the conductor found. Returns the work done.
+    pub(super) fn repair_loss(&mut self, out: &mut Outgoing<'_>) -> usize {
+        let Some((change, loss)) = self.shared.loss_after(self.loss_change) else {
+            return 0;
+        };
+        self.loss_change = change;
+        if self.is_revoked || self.rejection.is_some() || self.is_silenced {
+            return 0;
+        }
+        if self.shared.is_reliable {
+            self.send_nak(loss, out);
+        } else if fill_gap(&self.shared, loss) {
+            out.counters.loss_gap_fills.increment_release();
+        }
+        1
+    }
+
+    fn send_nak(&self, loss: LossRange, out: &mut Outgoing<'_>) {
+        let nak = Nak {
+            flags: 0,
+            session_id: self.shared.session_id,
+            stream_id: self.shared.stream_id,
+            term_id: loss.term_id,
+            term_offset: loss.term_offset,
+            length: loss.length,
+        };
+        let mut frame = [0; Nak::LENGTH];
+        nak.encode(&mut frame);
+        out.send_frame(&frame, self.connection.control);
+        out.counters.naks_sent.increment_release();
+        self.shared.naks_sent.increment_release();
+    }
+
+    /// Answers a sender's probe.
+    pub(super) fn on_rtt_probe(&self, probe: &RttMeasurement, out: &mut Outgoing<'_>) {
+        let mut frame = [0; RttMeasurement::LENGTH];
+        probe.echo().encode(&mut frame);
+        out.send_frame(&frame, self.connection.control);
+    }
+}
+
+fn send_error(shared: &ImageShared, control: SocketAddr, reason: &str, out: &mut Outgoing<'_>) {
+    let frame = ErrorFrame {
+        session_id: shared.session_id,
+        stream_id: shared.stream_id,
+        receiver_id: out.receiver_id,
+        group_tag: out.group_tag,
+        error_code: ErrorCode::ImageRejected.value(),
+        text: reason.into(),
+    };
+    let mut bytes = [0; ErrorFrame::LENGTH_MAX];
+    let length = frame.encode(&mut bytes);
+    out.send_frame(&bytes[..length], control);
+    out.counters.error_frames_sent.increment_release();
+}
+
+fn fill_gap(shared: &ImageShared, loss: LossRange) -> bool {
+    let geometry = shared.log.geometry();
+    let (Ok(offset), Ok(length)) = (usize::try_from(loss.term_offset), usize::try_from(loss.length)) else {
+        return false;
+    };
+    let position = geometry.position(loss.term_id, offset);
+    let term = shared.log.term(geometry.partition(position));
+    rebuild::fill_gap(term, shared.log.identity(loss.term_id), offset, length)
+}

@@ -1,0 +1,174 @@
+//! The agent that receives: packets into images, status messages and NAKs back to senders.
+
+mod counters;
+mod dispatcher;
+mod endpoint;
+mod image;
+mod outgoing;
+mod pending_setups;
+
+use headrace_sys::net::ReceiveBatch;
+
+pub use counters::ReceiverCounters;
+pub use endpoint::{ReceiveEndpoint, ReceiveEndpointSpec};
+
+use crate::agent::Agent;
+use crate::proxy::{ConductorCommand, EndpointId, Inbox, Outbox, ReceiverCommand};
+use endpoint::Cycle;
+use image::ImageTimeouts;
+
+/// Settings of the receiver, from the driver's configuration.
+#[derive(Clone, Debug)]
+pub struct ReceiverSettings {
+    /// A status message is sent at least this often.
+    pub status_message_timeout_ns: i64,
+    /// Silence after which an image is given up.
+    pub image_liveness_timeout_ns: i64,
+    /// Most images of one stream of one channel.
+    pub stream_session_limit: usize,
+    /// Messages taken from a socket in one poll; each may hold many datagrams.
+    pub receive_buffers: usize,
+}
+
+impl Default for ReceiverSettings {
+    fn default() -> Self {
+        Self {
+            status_message_timeout_ns: 200_000_000,
+            image_liveness_timeout_ns: 10_000_000_000,
+            stream_session_limit: i32::MAX as usize,
+            receive_buffers: 16,
+        }
+    }
+}
+
+/// The receiver agent.
+pub struct Receiver {
+    inbox: Inbox<ReceiverCommand>,
+    conductor: Outbox<ConductorCommand>,
+    counters: ReceiverCounters,
+    settings: ReceiverSettings,
+    endpoints: Vec<ReceiveEndpoint>,
+    batch: ReceiveBatch,
+}
+
+impl Receiver {
+    /// A receiver without channels, taking commands from `inbox` and answering to `conductor`.
+    pub fn new(
+        inbox: Inbox<ReceiverCommand>,
+        conductor: Outbox<ConductorCommand>,
+        counters: ReceiverCounters,
+        settings: ReceiverSettings,
+    ) -> Self {
+        let batch = ReceiveBatch::new(settings.receive_buffers);
+        Self {
+            inbox,
+            conductor,
+            counters,
+            settings,
+            endpoints: Vec::new(),
+            batch,
+        }
+    }
+
+    fn endpoint(&mut self, id: EndpointId) -> Option<&mut ReceiveEndpoint> {
+        self.endpoints.iter_mut().find(|endpoint| endpoint.id() == id)
+    }
+
+    fn on_command(&mut self, command: ReceiverCommand, now_ns: i64) {
+        match command {
+            ReceiverCommand::AddEndpoint(endpoint) => self.endpoints.push(*endpoint),
+            ReceiverCommand::RemoveEndpoint(id) => {
+                self.endpoints.retain(|endpoint| endpoint.id() != id);
+                self.conductor.send(ConductorCommand::ReceiveEndpointReleased(id));
+            }
+            ReceiverCommand::AddSubscription {
+                endpoint,
+                stream_id,
+                session_id,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.add_subscription(stream_id, session_id);
+                }
+            }
+            ReceiverCommand::RemoveSubscription {
+                endpoint,
+                stream_id,
+                session_id,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.remove_subscription(stream_id, session_id);
+                }
+            }
+            ReceiverCommand::AddImage { endpoint, image } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.add_image(image, now_ns);
+                }
+            }
+            ReceiverCommand::RemoveImage {
+                endpoint,
+                correlation_id,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.remove_image(correlation_id);
+                }
+                self.conductor
+                    .send(ConductorCommand::ImageReleased { correlation_id });
+            }
+            ReceiverCommand::ClearSession {
+                endpoint,
+                stream_id,
+                session_id,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.clear_session(stream_id, session_id);
+                }
+            }
+            ReceiverCommand::RejectImage {
+                endpoint,
+                correlation_id,
+                reason,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.reject_image(correlation_id, reason);
+                }
+            }
+        }
+    }
+}
+
+impl Agent for Receiver {
+    fn role_name(&self) -> &'static str {
+        "receiver"
+    }
+
+    fn do_work(&mut self, now_ns: i64) -> usize {
+        let mut work_count = self.conductor.flush();
+        if !self.conductor.is_congested()
+            && let Some(command) = self.inbox.pop()
+        {
+            self.on_command(command, now_ns);
+            work_count += 1;
+        }
+        let mut cycle = Cycle {
+            now_ns,
+            counters: &self.counters,
+            conductor: &mut self.conductor,
+            timeouts: ImageTimeouts {
+                status_message_ns: self.settings.status_message_timeout_ns,
+                liveness_ns: self.settings.image_liveness_timeout_ns,
+            },
+            stream_session_limit: self.settings.stream_session_limit,
+        };
+        for endpoint in &mut self.endpoints {
+            work_count += endpoint.poll(&mut self.batch, &mut cycle);
+        }
+        for endpoint in &mut self.endpoints {
+            work_count += endpoint.service_images(&mut cycle);
+        }
+        work_count
+    }
+
+    fn on_close(&mut self) {
+        self.endpoints.clear();
+    }
+}

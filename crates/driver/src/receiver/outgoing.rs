@@ -1,0 +1,44 @@
+//! The way back to senders: control frames, counted and reported when they do not go.
+
+use std::net::SocketAddr;
+
+use headrace_protocol::ErrorCode;
+
+use super::counters::ReceiverCounters;
+use crate::proxy::{ConductorCommand, Outbox};
+use crate::transport::Transport;
+
+/// What a receive endpoint answers with.
+pub(super) struct Outgoing<'a> {
+    pub(super) transport: &'a dyn Transport,
+    pub(super) counters: &'a ReceiverCounters,
+    pub(super) conductor: &'a mut Outbox<ConductorCommand>,
+    pub(super) receiver_id: i64,
+    pub(super) group_tag: Option<i64>,
+}
+
+impl Outgoing<'_> {
+    /// Sends a control frame; a short send is counted, and repaired by whatever timer sent the frame.
+    pub(super) fn send_frame(&mut self, frame: &[u8], to: SocketAddr) {
+        let sent = match self.transport.send(frame, Some(to)) {
+            Ok(sent) => sent,
+            Err(error) => {
+                self.report(format!("WARN - failed to send datagram to {to}: {error}"));
+                0
+            }
+        };
+        if sent < frame.len() {
+            self.counters.short_sends.get_and_add(1);
+        }
+    }
+
+    /// Something for the error log. Dropped while the conductor is behind: what lasts is reported again.
+    pub(super) fn report(&mut self, text: String) {
+        if !self.conductor.is_congested() {
+            self.conductor.send(ConductorCommand::Report {
+                code: ErrorCode::GenericError.value(),
+                text,
+            });
+        }
+    }
+}

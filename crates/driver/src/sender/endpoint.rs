@@ -1,0 +1,322 @@
+//! One send channel: its socket, the publications that share it, and what comes back to them.
+
+use std::net::SocketAddr;
+
+use headrace_buffers::counters::Counter;
+use headrace_protocol::ErrorCode;
+use headrace_protocol::frame::{
+    ErrorFrame, FrameError, FrameKind, Nak, RttMeasurement, StatusMessage, TERM_LENGTH_MAX, classify,
+};
+use headrace_sys::net::ReceiveBatch;
+
+use super::counters::SenderCounters;
+use super::outgoing::{Outgoing, Scratch};
+use super::publication::SenderPublication;
+use crate::proxy::{ConductorCommand, EndpointId, Outbox};
+use crate::stream_map::StreamMap;
+use crate::transport::Transport;
+
+/// Silence of all receivers of a channel after which its name is looked up again.
+pub(super) const RE_RESOLUTION_INACTIVITY_NS: i64 = 5_000_000_000;
+
+/// What the conductor gives when it opens a send channel.
+pub struct SendEndpointSpec {
+    /// Names the channel.
+    pub id: EndpointId,
+    /// The open socket, connected to `remote`.
+    pub transport: Box<dyn Transport>,
+    /// Where data goes; for error texts.
+    pub remote: SocketAddr,
+    /// The channel names a host that may move to another address.
+    pub is_re_resolvable: bool,
+    /// Publishes how datagrams leave, an [`OffloadMode`](headrace_sys::net::OffloadMode) as a number.
+    pub offload_mode: Option<Counter>,
+}
+
+/// A send channel in the sender's hands.
+pub struct SendEndpoint {
+    spec: SendEndpointSpec,
+    publications: Vec<SenderPublication>,
+    by_stream: StreamMap<usize>,
+    first_to_send: usize,
+    last_heard_ns: i64,
+    last_re_resolution_ns: i64,
+}
+
+/// What the agent lends its endpoints during a duty cycle.
+pub(super) struct Cycle<'a> {
+    pub(super) now_ns: i64,
+    pub(super) counters: &'a SenderCounters,
+    pub(super) conductor: &'a mut Outbox<ConductorCommand>,
+    pub(super) scratch: &'a mut Scratch,
+    pub(super) burst_length_max: usize,
+    pub(super) connection_timeout_ns: i64,
+}
+
+impl Cycle<'_> {
+    fn outgoing<'b>(&'b mut self, transport: &'b dyn Transport, remote: SocketAddr) -> Outgoing<'b> {
+        Outgoing {
+            transport,
+            remote,
+            counters: self.counters,
+            conductor: self.conductor,
+            scratch: self.scratch,
+            burst_length_max: self.burst_length_max,
+        }
+    }
+}
+
+impl SendEndpoint {
+    /// A channel without publications. `now_ns` starts the wait for a first sign of life.
+    pub fn new(spec: SendEndpointSpec, now_ns: i64) -> Self {
+        let endpoint = Self {
+            spec,
+            publications: Vec::new(),
+            by_stream: StreamMap::default(),
+            first_to_send: 0,
+            last_heard_ns: now_ns,
+            last_re_resolution_ns: now_ns,
+        };
+        endpoint.publish_offload_mode();
+        endpoint
+    }
+
+    /// Names the channel.
+    pub fn id(&self) -> EndpointId {
+        self.spec.id
+    }
+
+    pub(super) fn add(&mut self, publication: SenderPublication) {
+        let shared = publication.shared();
+        self.by_stream
+            .insert(shared.session_id, shared.stream_id, self.publications.len());
+        self.publications.push(publication);
+    }
+
+    pub(super) fn remove(&mut self, registration_id: i64) {
+        let found = self
+            .publications
+            .iter()
+            .position(|p| p.shared().registration_id == registration_id);
+        let Some(index) = found else {
+            return;
+        };
+        let removed = self.publications.swap_remove(index);
+        self.by_stream
+            .remove(removed.shared().session_id, removed.shared().stream_id);
+        if let Some(moved) = self.publications.get(index) {
+            self.by_stream
+                .insert(moved.shared().session_id, moved.shared().stream_id, index);
+        }
+    }
+
+    /// One turn of every publication, a different one first each time.
+    pub(super) fn send(&mut self, cycle: &mut Cycle<'_>) -> usize {
+        let count = self.publications.len();
+        if count == 0 {
+            return 0;
+        }
+        self.first_to_send = (self.first_to_send + 1) % count;
+        let (earlier, later) = self.publications.split_at_mut(self.first_to_send);
+        let mut bytes = 0;
+        for publication in later.iter_mut().chain(earlier) {
+            let (now_ns, timeout_ns) = (cycle.now_ns, cycle.connection_timeout_ns);
+            let mut out = cycle.outgoing(self.spec.transport.as_ref(), self.spec.remote);
+            bytes += publication.send(now_ns, timeout_ns, &mut out);
+        }
+        bytes
+    }
+
+    /// Handles what receivers sent; returns the number of datagrams.
+    pub(super) fn poll(&mut self, batch: &mut ReceiveBatch, cycle: &mut Cycle<'_>) -> usize {
+        let truncated_before = batch.truncated();
+        let Self {
+            spec,
+            publications,
+            by_stream,
+            last_heard_ns,
+            ..
+        } = self;
+        let transport = spec.transport.as_ref();
+        let remote = spec.remote;
+        let received = transport.receive(batch, &mut |coalesced| {
+            let mut control = Control {
+                publications: &mut *publications,
+                by_stream: &*by_stream,
+                transport,
+                remote,
+            };
+            let source = coalesced.source;
+            if coalesced.bytes.is_empty() {
+                cycle.counters.invalid_packets.get_and_add(1);
+            }
+            for datagram in coalesced.bytes.chunks(coalesced.datagram_length) {
+                match control.on_datagram(datagram, source, cycle) {
+                    Ok(Heard::Receiver) => *last_heard_ns = cycle.now_ns,
+                    Ok(Heard::Nothing) => {}
+                    Err(_) => {
+                        cycle.counters.invalid_packets.get_and_add(1);
+                    }
+                }
+            }
+        });
+        let truncated = batch.truncated() - truncated_before;
+        if truncated > 0 {
+            cycle.counters.invalid_packets.get_and_add(truncated as i64);
+        }
+        self.publish_offload_mode();
+        match received {
+            Ok(count) => count,
+            Err(error) => {
+                if !cycle.conductor.is_congested() {
+                    cycle.conductor.send(ConductorCommand::Report {
+                        code: ErrorCode::GenericError.value(),
+                        text: format!("WARN - failed to receive on the channel to {remote}: {error}"),
+                    });
+                }
+                0
+            }
+        }
+    }
+
+    /// Asks for the name to be looked up again when nobody was heard for a while.
+    pub(super) fn check_re_resolution(&mut self, cycle: &mut Cycle<'_>) {
+        let oldest = cycle.now_ns - RE_RESOLUTION_INACTIVITY_NS;
+        if self.spec.is_re_resolvable && self.last_heard_ns < oldest && self.last_re_resolution_ns < oldest {
+            self.last_re_resolution_ns = cycle.now_ns;
+            cycle.conductor.send(ConductorCommand::ReResolve {
+                endpoint: self.spec.id,
+            });
+        }
+    }
+
+    /// Sends to `remote` from now on.
+    pub(super) fn reconnect(&mut self, remote: SocketAddr, cycle: &mut Cycle<'_>) {
+        if remote == self.spec.remote {
+            return;
+        }
+        match self.spec.transport.connect(remote) {
+            Ok(()) => {
+                self.spec.remote = remote;
+                cycle.counters.resolution_changes.get_and_add(1);
+            }
+            Err(error) => cycle.conductor.send(ConductorCommand::ReconnectFailed {
+                endpoint: self.spec.id,
+                reason: format!("failed to connect to {remote}: {error}"),
+            }),
+        }
+    }
+
+    fn publish_offload_mode(&self) {
+        if let Some(counter) = &self.spec.offload_mode {
+            counter.set_release(self.spec.transport.send_mode() as i64);
+        }
+    }
+}
+
+/// Whether a frame shows that the far side is there.
+enum Heard {
+    Receiver,
+    Nothing,
+}
+
+/// Frames from receivers on their way to publications.
+struct Control<'a> {
+    publications: &'a mut [SenderPublication],
+    by_stream: &'a StreamMap<usize>,
+    transport: &'a dyn Transport,
+    remote: SocketAddr,
+}
+
+impl Control<'_> {
+    fn publication(&mut self, session_id: i32, stream_id: i32) -> Option<&mut SenderPublication> {
+        let index = *self.by_stream.get(session_id, stream_id)?;
+        self.publications.get_mut(index)
+    }
+
+    fn on_datagram(
+        &mut self,
+        datagram: &[u8],
+        source: SocketAddr,
+        cycle: &mut Cycle<'_>,
+    ) -> Result<Heard, FrameError> {
+        match classify(datagram)? {
+            FrameKind::StatusMessage => self.on_status_message(&StatusMessage::decode(datagram)?, cycle),
+            FrameKind::Nak => self.on_nak(&Nak::decode(datagram)?, cycle),
+            FrameKind::Error => {
+                self.on_error(ErrorFrame::decode(datagram)?, source, cycle);
+                Ok(Heard::Nothing)
+            }
+            FrameKind::RttMeasurement => {
+                self.on_rtt_measurement(&RttMeasurement::decode(datagram)?, cycle);
+                Ok(Heard::Nothing)
+            }
+            // Frames for receivers and resolvers are not wrong, only not for this socket; response channels
+            // are not built yet.
+            FrameKind::Data
+            | FrameKind::Pad
+            | FrameKind::Setup
+            | FrameKind::Resolution
+            | FrameKind::ResponseSetup => Ok(Heard::Nothing),
+        }
+    }
+
+    fn on_status_message(
+        &mut self,
+        message: &StatusMessage,
+        cycle: &mut Cycle<'_>,
+    ) -> Result<Heard, FrameError> {
+        let publication = self.publication(message.session_id, message.stream_id);
+        let term_length = publication
+            .as_ref()
+            .map_or(TERM_LENGTH_MAX, |found| found.shared().log.term_length() as i32);
+        message.check(term_length)?;
+        cycle.counters.status_messages_received.increment_release();
+        let Some(publication) = publication else {
+            return Ok(Heard::Nothing);
+        };
+        if message.asks_for_setup() {
+            publication.on_setup_wanted(message, cycle.now_ns);
+        } else if publication.accepts(message) {
+            publication.on_status_message(message, cycle.now_ns);
+        } else {
+            cycle.counters.status_messages_rejected.increment_release();
+            return Ok(Heard::Nothing);
+        }
+        Ok(Heard::Receiver)
+    }
+
+    fn on_nak(&mut self, nak: &Nak, cycle: &mut Cycle<'_>) -> Result<Heard, FrameError> {
+        let (transport, remote, now_ns) = (self.transport, self.remote, cycle.now_ns);
+        if let Some(publication) = self.publication(nak.session_id, nak.stream_id) {
+            nak.check(publication.shared().log.term_length() as i32)?;
+            cycle.counters.naks_received.increment_release();
+            publication.on_nak(nak, now_ns, &mut cycle.outgoing(transport, remote));
+        }
+        Ok(Heard::Nothing)
+    }
+
+    fn on_error(&mut self, frame: ErrorFrame, source: SocketAddr, cycle: &mut Cycle<'_>) {
+        cycle.counters.error_frames_received.increment_release();
+        let Some(publication) = self.publication(frame.session_id, frame.stream_id) else {
+            return;
+        };
+        if publication.on_error(&frame, cycle.now_ns) {
+            cycle.conductor.send(ConductorCommand::PublicationError {
+                registration_id: publication.shared().registration_id,
+                frame,
+                source,
+            });
+        }
+    }
+
+    fn on_rtt_measurement(&mut self, probe: &RttMeasurement, cycle: &mut Cycle<'_>) {
+        if !probe.asks_for_reply() {
+            return;
+        }
+        let (transport, remote) = (self.transport, self.remote);
+        if let Some(publication) = self.publication(probe.session_id, probe.stream_id) {
+            publication.on_rtt_probe(probe, &mut cycle.outgoing(transport, remote));
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The agent that sends: data, heartbeats and SETUPs out, status messages and NAKs in.
+//!
+//! Every duty cycle each publication may send a burst; the sockets are polled for what receivers have to say
+//! when there was nothing to send, and otherwise every few cycles.
+
+mod counters;
+mod endpoint;
+mod liveness;
+mod outgoing;
+mod publication;
+mod runs;
+
+use std::sync::Arc;
+
+use headrace_protocol::retransmit::RetransmitHandler;
+use headrace_sys::net::ReceiveBatch;
+
+pub use counters::SenderCounters;
+pub use endpoint::{SendEndpoint, SendEndpointSpec};
+
+use crate::agent::Agent;
+use crate::proxy::{ConductorCommand, EndpointId, Inbox, Outbox, SenderCommand};
+use endpoint::Cycle;
+use outgoing::Scratch;
+use publication::SenderPublication;
+
+/// Messages taken from a control socket in one poll.
+const RECEIVE_BUFFERS: usize = 4;
+
+/// Settings of the sender, from the driver's configuration.
+#[derive(Clone, Debug)]
+pub struct SenderSettings {
+    /// Duty cycles with data between polls of the control sockets.
+    pub send_to_status_poll_ratio: usize,
+    /// `aeron.rcv.status.message.timeout`; sockets are polled at least every half of it.
+    pub status_message_timeout_ns: i64,
+    /// Silence after which a receiver no longer counts as connected.
+    pub publication_connection_timeout_ns: i64,
+    /// Wait between a NAK and its repair.
+    pub retransmit_delay_ns: i64,
+    /// Time during which further NAKs for a repaired range are ignored.
+    pub retransmit_linger_ns: i64,
+    /// How often silent channels are considered for re-resolution; 0 for never.
+    pub re_resolution_check_interval_ns: i64,
+    /// Most bytes of one publication in one duty cycle.
+    pub burst_length_max: usize,
+}
+
+impl Default for SenderSettings {
+    fn default() -> Self {
+        Self {
+            send_to_status_poll_ratio: 6,
+            status_message_timeout_ns: 200_000_000,
+            publication_connection_timeout_ns: 5_000_000_000,
+            retransmit_delay_ns: 0,
+            retransmit_linger_ns: 10_000_000,
+            re_resolution_check_interval_ns: 1_000_000_000,
+            burst_length_max: 128 * 1024,
+        }
+    }
+}
+
+/// The sender agent.
+pub struct Sender {
+    inbox: Inbox<SenderCommand>,
+    conductor: Outbox<ConductorCommand>,
+    counters: SenderCounters,
+    settings: SenderSettings,
+    endpoints: Vec<SendEndpoint>,
+    first_to_send: usize,
+    batch: ReceiveBatch,
+    scratch: Scratch,
+    cycles_since_poll: usize,
+    last_poll_ns: i64,
+    last_re_resolution_check_ns: i64,
+}
+
+impl Sender {
+    /// A sender without channels, taking commands from `inbox` and answering to `conductor`.
+    pub fn new(
+        inbox: Inbox<SenderCommand>,
+        conductor: Outbox<ConductorCommand>,
+        counters: SenderCounters,
+        settings: SenderSettings,
+    ) -> Self {
+        Self {
+            inbox,
+            conductor,
+            counters,
+            settings,
+            endpoints: Vec::new(),
+            first_to_send: 0,
+            batch: ReceiveBatch::new(RECEIVE_BUFFERS),
+            scratch: Scratch::default(),
+            cycles_since_poll: 0,
+            last_poll_ns: 0,
+            last_re_resolution_check_ns: 0,
+        }
+    }
+
+    fn cycle(&mut self, now_ns: i64) -> (&mut [SendEndpoint], &mut ReceiveBatch, Cycle<'_>) {
+        let cycle = Cycle {
+            now_ns,
+            counters: &self.counters,
+            conductor: &mut self.conductor,
+            scratch: &mut self.scratch,
+            burst_length_max: self.settings.burst_length_max,
+            connection_timeout_ns: self.settings.publication_connection_timeout_ns,
+        };
+        (&mut self.endpoints, &mut self.batch, cycle)
+    }
+
+    fn endpoint(&mut self, id: EndpointId) -> Option<&mut SendEndpoint> {
+        self.endpoints.iter_mut().find(|endpoint| endpoint.id() == id)
+    }
+
+    fn on_command(&mut self, command: SenderCommand, now_ns: i64) {
+        match command {
+            SenderCommand::AddEndpoint(endpoint) => self.endpoints.push(*endpoint),
+            SenderCommand::RemoveEndpoint(id) => {
+                self.endpoints.retain(|endpoint| endpoint.id() != id);
+                self.conductor.send(ConductorCommand::SendEndpointReleased(id));
+            }
+            SenderCommand::AddPublication {
+                endpoint,
+                publication,
+                flow_control,
+                max_resend,
+            } => {
+                let (delay_ns, linger_ns) = (
+                    self.settings.retransmit_delay_ns,
+                    self.settings.retransmit_linger_ns,
+                );
+                let retransmit = if publication.has_group_semantics {
+                    RetransmitHandler::group(max_resend, delay_ns, linger_ns)
+                } else {
+                    RetransmitHandler::unicast(delay_ns, linger_ns)
+                };
+                let added =
+                    SenderPublication::new(Arc::clone(&publication), flow_control, retransmit, now_ns);
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.add(added);
+                }
+            }
+            SenderCommand::RemovePublication {
+                endpoint,
+                registration_id,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.remove(registration_id);
+                }
+                self.conductor
+                    .send(ConductorCommand::PublicationReleased { registration_id });
+            }
+            SenderCommand::Reconnect { endpoint, remote } => {
+                let (endpoints, _, mut cycle) = self.cycle(now_ns);
+                if let Some(found) = endpoints.iter_mut().find(|found| found.id() == endpoint) {
+                    found.reconnect(remote, &mut cycle);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, now_ns: i64) -> usize {
+        let count = self.endpoints.len();
+        if count == 0 {
+            return 0;
+        }
+        self.first_to_send = (self.first_to_send + 1) % count;
+        let first = self.first_to_send;
+        let (endpoints, _, mut cycle) = self.cycle(now_ns);
+        let (earlier, later) = endpoints.split_at_mut(first);
+        let bytes = later
+            .iter_mut()
+            .chain(earlier)
+            .map(|endpoint| endpoint.send(&mut cycle))
+            .sum();
+        if bytes > 0 {
+            self.counters.bytes_sent.add(bytes as i64);
+        }
+        bytes
+    }
+
+    fn poll(&mut self, now_ns: i64) -> usize {
+        self.cycles_since_poll = 0;
+        self.last_poll_ns = now_ns;
+        let (endpoints, batch, mut cycle) = self.cycle(now_ns);
+        endpoints
+            .iter_mut()
+            .map(|endpoint| endpoint.poll(batch, &mut cycle))
+            .sum()
+    }
+
+    fn check_re_resolution(&mut self, now_ns: i64) {
+        let interval_ns = self.settings.re_resolution_check_interval_ns;
+        if interval_ns > 0 && now_ns - self.last_re_resolution_check_ns > interval_ns {
+            self.last_re_resolution_check_ns = now_ns;
+            let (endpoints, _, mut cycle) = self.cycle(now_ns);
+            for endpoint in endpoints {
+                endpoint.check_re_resolution(&mut cycle);
+            }
+        }
+    }
+}
+
+impl Agent for Sender {
+    fn role_name(&self) -> &'static str {
+        "sender"
+    }
+
+    fn do_work(&mut self, now_ns: i64) -> usize {
+        let mut work_count = self.conductor.flush();
+        if !self.conductor.is_congested()
+            && let Some(command) = self.inbox.pop()
+        {
+            self.on_command(command, now_ns);
+            work_count += 1;
+        }
+        let short_sends = self.counters.short_sends.get();
+        let bytes = self.send(now_ns);
+        self.cycles_since_poll += 1;
+        if bytes == 0
+            || self.cycles_since_poll >= self.settings.send_to_status_poll_ratio
+            || now_ns - self.last_poll_ns >= self.settings.status_message_timeout_ns / 2
+            || short_sends != self.counters.short_sends.get()
+        {
+            work_count += self.poll(now_ns);
+        }
+        self.check_re_resolution(now_ns);
+        work_count + bytes
+    }
+
+    fn on_close(&mut self) {
+        self.endpoints.clear();
+    }
+}

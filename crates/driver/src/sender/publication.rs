@@ -1,0 +1,273 @@
+//! The sender's half of a network publication: what goes out, and what receivers say to it.
+
+use std::sync::Arc;
+
+use headrace_buffers::log::scan::scan_datagrams;
+use headrace_protocol::flow::FlowControl;
+use headrace_protocol::frame::{
+    DataHeader, ErrorFrame, Nak, RttMeasurement, Setup, StatusMessage, data, setup,
+};
+use headrace_protocol::retransmit::RetransmitHandler;
+
+use super::liveness::ReceiverLiveness;
+use super::outgoing::Outgoing;
+use crate::shared::PublicationShared;
+
+/// How often an unanswered SETUP is repeated.
+pub(super) const SETUP_INTERVAL_NS: i64 = 100_000_000;
+/// Silence after which a heartbeat says where the sender is.
+pub(super) const HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
+
+/// One stream being sent. Data flows once a receiver's status message raised the limit above the position.
+pub(super) struct SenderPublication {
+    shared: Arc<PublicationShared>,
+    flow_control: Box<dyn FlowControl>,
+    retransmit: RetransmitHandler,
+    receivers: ReceiverLiveness,
+    has_initial_connection: bool,
+    is_setup_elicited: bool,
+    // Running into the limit is counted once between two successful sends.
+    counts_next_limit: bool,
+    last_setup_ns: i64,
+    last_data_or_heartbeat_ns: i64,
+}
+
+impl SenderPublication {
+    pub(super) fn new(
+        shared: Arc<PublicationShared>,
+        flow_control: Box<dyn FlowControl>,
+        retransmit: RetransmitHandler,
+        now_ns: i64,
+    ) -> Self {
+        Self {
+            shared,
+            flow_control,
+            retransmit,
+            receivers: ReceiverLiveness::default(),
+            has_initial_connection: false,
+            is_setup_elicited: false,
+            counts_next_limit: false,
+            last_setup_ns: now_ns - SETUP_INTERVAL_NS - 1, // the first goes out at once
+            last_data_or_heartbeat_ns: now_ns,
+        }
+    }
+
+    pub(super) fn shared(&self) -> &PublicationShared {
+        &self.shared
+    }
+
+    /// One duty cycle. Returns the bytes by which the stream moved, heartbeats included.
+    pub(super) fn send(&mut self, now_ns: i64, connection_timeout_ns: i64, out: &mut Outgoing<'_>) -> usize {
+        if !self.has_initial_connection || self.is_setup_elicited {
+            self.send_setup(now_ns, out);
+        }
+        let mut bytes = self.send_data(now_ns, out);
+        if bytes == 0 {
+            bytes = self.send_heartbeat(now_ns, out);
+            let shared = &self.shared;
+            let limit = shared.sender_limit.get();
+            let new_limit = self
+                .flow_control
+                .on_idle(now_ns, limit, shared.sender_position.get());
+            if new_limit != limit {
+                shared.sender_limit.set_release(new_limit);
+            }
+            self.receivers.expire(now_ns, connection_timeout_ns);
+            self.update_connected();
+        }
+        let shared = &self.shared;
+        self.retransmit
+            .on_timers(now_ns, |range| out.resend(shared, range));
+        bytes
+    }
+
+    fn send_setup(&mut self, now_ns: i64, out: &mut Outgoing<'_>) {
+        if now_ns - self.last_setup_ns <= SETUP_INTERVAL_NS {
+            return;
+        }
+        self.last_setup_ns = now_ns;
+        let shared = &self.shared;
+        if self.is_setup_elicited {
+            self.flow_control
+                .on_setup(now_ns, shared.sender_limit.get(), shared.sender_position.get());
+        }
+        let geometry = shared.log.geometry();
+        let position = shared.sender_position.get();
+        let setup = Setup {
+            flags: if shared.has_group_semantics {
+                setup::FLAG_GROUP
+            } else {
+                0
+            },
+            term_offset: geometry.term_offset(position) as i32,
+            session_id: shared.session_id,
+            stream_id: shared.stream_id,
+            initial_term_id: geometry.initial_term_id(),
+            active_term_id: geometry.term_id(position),
+            term_length: geometry.term_length() as i32,
+            mtu: shared.mtu_length as i32,
+            ttl: 0,
+        };
+        let mut frame = [0; Setup::LENGTH];
+        setup.encode(&mut frame);
+        out.send_frame(&frame);
+        if self.receivers.is_live() {
+            self.is_setup_elicited = false;
+        }
+    }
+
+    fn send_data(&mut self, now_ns: i64, out: &mut Outgoing<'_>) -> usize {
+        let shared = &self.shared;
+        let position = shared.sender_position.get();
+        let window = shared.sender_limit.get() - position;
+        if window <= 0 {
+            self.on_limit(out);
+            return 0;
+        }
+        let geometry = shared.log.geometry();
+        let term = shared.log.term(geometry.partition(position));
+        let mut datagrams = std::mem::take(&mut out.scratch.datagrams);
+        datagrams.clear();
+        let found = scan_datagrams(
+            term,
+            geometry.term_offset(position),
+            window as usize,
+            shared.mtu_length,
+            out.burst_length_max,
+            &mut datagrams,
+        );
+        let mut advance = 0;
+        if !datagrams.is_empty() {
+            let sent_count = out.send_datagrams(term, &datagrams);
+            advance = datagrams[..sent_count]
+                .iter()
+                .map(|sent| sent.length + sent.padding)
+                .sum();
+        }
+        out.scratch.datagrams = datagrams;
+        if advance > 0 {
+            shared.sender_position.set_release(position + advance as i64);
+            self.last_data_or_heartbeat_ns = now_ns;
+            self.counts_next_limit = true;
+        } else if found.blocked {
+            self.on_limit(out);
+        }
+        advance
+    }
+
+    fn on_limit(&mut self, out: &Outgoing<'_>) {
+        if std::mem::take(&mut self.counts_next_limit) {
+            self.shared.back_pressure_events.increment_release();
+            out.counters.flow_control_limits.increment_release();
+        }
+    }
+
+    fn send_heartbeat(&mut self, now_ns: i64, out: &mut Outgoing<'_>) -> usize {
+        if !self.has_initial_connection || now_ns - self.last_data_or_heartbeat_ns <= HEARTBEAT_INTERVAL_NS {
+            return 0;
+        }
+        self.last_data_or_heartbeat_ns = now_ns;
+        let shared = &self.shared;
+        let flags = if shared.log.metadata().is_publication_revoked_acquire() {
+            data::FLAGS_UNFRAGMENTED | data::FLAG_END_OF_STREAM | data::FLAG_REVOKED
+        } else if shared.signals_end_of_stream && shared.is_end_of_stream() {
+            data::FLAGS_UNFRAGMENTED | data::FLAG_END_OF_STREAM
+        } else {
+            data::FLAGS_UNFRAGMENTED
+        };
+        let geometry = shared.log.geometry();
+        let position = shared.sender_position.get();
+        let heartbeat = DataHeader::heartbeat(
+            shared.session_id,
+            shared.stream_id,
+            geometry.term_id(position),
+            geometry.term_offset(position) as i32,
+            flags,
+        );
+        let mut frame = [0; DataHeader::LENGTH];
+        heartbeat.encode(&mut frame);
+        out.counters.heartbeats_sent.increment_release();
+        out.send_frame(&frame)
+    }
+
+    /// A receiver asks what the stream looks like. An ended stream has nothing left to join.
+    pub(super) fn on_setup_wanted(&mut self, message: &StatusMessage, now_ns: i64) {
+        if self.shared.is_end_of_stream() {
+            return;
+        }
+        self.shared.set_last_status_message_ns(now_ns);
+        self.is_setup_elicited = true;
+        self.flow_control.on_trigger_setup(message, now_ns);
+    }
+
+    /// False when the position is further from the sender's than any receiver can be.
+    pub(super) fn accepts(&self, message: &StatusMessage) -> bool {
+        let half_term = self.shared.log.term_length() as i64 / 2;
+        let distance = self.position_of(message) - self.shared.sender_position.get();
+        (-half_term..=half_term).contains(&distance)
+    }
+
+    fn position_of(&self, message: &StatusMessage) -> i64 {
+        let geometry = self.shared.log.geometry();
+        message.position(geometry.initial_term_id(), geometry.position_bits_to_shift())
+    }
+
+    pub(super) fn on_status_message(&mut self, message: &StatusMessage, now_ns: i64) {
+        if message.is_end_of_stream() {
+            self.receivers.remove(message.receiver_id);
+            if !self.shared.has_group_semantics {
+                self.shared.set_end_of_stream_confirmed();
+            }
+        } else {
+            self.receivers.on_status_message(message.receiver_id, now_ns);
+        }
+        self.has_initial_connection = true;
+        let shared = &self.shared;
+        shared.set_last_status_message_ns(now_ns);
+        let limit = shared.sender_limit.get();
+        let new_limit =
+            self.flow_control
+                .on_status_message(message, self.position_of(message), limit, now_ns);
+        if new_limit != limit {
+            shared.sender_limit.set_release(new_limit);
+        }
+        self.update_connected();
+    }
+
+    pub(super) fn on_nak(&mut self, nak: &Nak, now_ns: i64, out: &mut Outgoing<'_>) {
+        let shared = &self.shared;
+        shared.naks_received.increment_release();
+        let length_max = self
+            .flow_control
+            .retransmit_length_max(shared.log.term_length() as i32);
+        let overflowed = self
+            .retransmit
+            .on_nak(nak, length_max, now_ns, |range| out.resend(shared, range));
+        if overflowed {
+            out.counters.retransmit_overflow.increment_release();
+        }
+    }
+
+    /// A receiver refuses the stream; true the first time.
+    pub(super) fn on_error(&mut self, frame: &ErrorFrame, now_ns: i64) -> bool {
+        self.flow_control.on_error(frame, now_ns);
+        let was_live = self.receivers.remove(frame.receiver_id);
+        self.update_connected();
+        was_live
+    }
+
+    /// Sends a probe back the way data goes.
+    pub(super) fn on_rtt_probe(&self, probe: &RttMeasurement, out: &mut Outgoing<'_>) {
+        let mut frame = [0; RttMeasurement::LENGTH];
+        probe.echo().encode(&mut frame);
+        out.send_frame(&frame);
+    }
+
+    fn update_connected(&self) {
+        let has_receivers = self.receivers.is_live() && self.flow_control.has_required_receivers();
+        if has_receivers != self.shared.has_receivers() {
+            self.shared.set_has_receivers(has_receivers);
+            self.shared.log.metadata().put_is_connected_release(has_receivers);
+        }
+    }
+}
