@@ -184,7 +184,7 @@ pub struct TermIdentity {
 ///
 /// The negative length is stored first and fenced off from the rest, so that the driver, when it repairs the
 /// log after a dead publisher, finds either nothing at all or the length of the hole.
-#[inline]
+#[inline(always)]
 pub fn claim<M: Memory>(term: &M, offset: usize, length: usize, kind: i32, identity: TermIdentity) {
     term.put_i32_release(offset + FRAME_LENGTH_OFFSET, -(length as i32));
     term.release_fence();
@@ -193,7 +193,7 @@ pub fn claim<M: Memory>(term: &M, offset: usize, length: usize, kind: i32, ident
 }
 
 /// Publishes a frame. Pairs with [`frame_length_acquire`]: whoever sees the positive length sees the frame.
-#[inline]
+#[inline(always)]
 pub fn commit<M: Memory>(term: &M, offset: usize, length: usize) {
     term.put_i32_release(offset + FRAME_LENGTH_OFFSET, length as i32);
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{AtomicBuffer, Memory};
 
 use super::Append;
-use crate::log::frame::{self, FLAGS_UNFRAGMENTED, HEADER_LENGTH, TYPE_DATA, TYPE_PAD};
+use crate::log::frame::{self, FLAGS_UNFRAGMENTED, HEADER_LENGTH, TYPE_PAD};
 
 /// Outcome of a claim.
 #[derive(Debug)]
@@ -25,10 +25,15 @@ pub struct Claim<'a, M: Memory = AtomicBuffer> {
     offset: usize,
     frame_length: usize,
     position: i64,
-    flags: u8,
-    frame_type: u16,
-    reserved_value: i64,
-    finished: bool,
+    outcome: Outcome,
+}
+
+/// What dropping a claim does; everything happens there, so that a claim is finished exactly once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Abort,
+    Commit,
+    HandedOver,
 }
 
 enum Term<'a, M> {
@@ -55,24 +60,24 @@ impl<'a, M: Memory> Claim<'a, M> {
             offset,
             frame_length,
             position,
-            flags: FLAGS_UNFRAGMENTED,
-            frame_type: TYPE_DATA,
-            reserved_value: 0,
-            finished: false,
+            outcome: Outcome::Abort,
         }
     }
 
     /// Position of the stream after this frame.
+    #[inline]
     pub fn position(&self) -> i64 {
         self.position
     }
 
     /// Bytes of payload.
+    #[inline]
     pub fn length(&self) -> usize {
         self.frame_length - HEADER_LENGTH
     }
 
     /// Copies `bytes` to `offset` within the payload. Panics when they do not fit.
+    #[inline]
     pub fn put(&mut self, offset: usize, bytes: &[u8]) {
         let length = self.length();
         assert!(
@@ -87,40 +92,39 @@ impl<'a, M: Memory> Claim<'a, M> {
 
     /// Flags that the frame will carry.
     pub fn flags(&self) -> u8 {
-        self.flags
+        frame::flags(self.term.get(), self.offset)
     }
 
     /// Sets the flags, for a publisher that fragments by itself.
     pub fn set_flags(&mut self, flags: u8) {
-        self.flags = flags;
+        frame::put_kind(self.term.get(), self.offset, flags, self.frame_type());
+    }
+
+    /// Type that the frame will have.
+    pub fn frame_type(&self) -> u16 {
+        frame::frame_type(self.term.get(), self.offset)
     }
 
     /// Sets the frame type.
     pub fn set_frame_type(&mut self, frame_type: u16) {
-        self.frame_type = frame_type;
+        frame::put_kind(self.term.get(), self.offset, self.flags(), frame_type);
     }
 
     /// Value that the frame will carry besides its payload.
     pub fn reserved_value(&self) -> i64 {
-        self.reserved_value
+        frame::reserved_value(self.term.get(), self.offset)
     }
 
     /// Sets the reserved value.
     pub fn set_reserved_value(&mut self, value: i64) {
-        self.reserved_value = value;
+        let offset = self.offset + frame::RESERVED_VALUE_OFFSET;
+        self.term.get().put_i64(offset, value);
     }
 
     /// Publishes the frame.
+    #[inline]
     pub fn commit(mut self) {
-        let term = self.term.get();
-        if (self.flags, self.frame_type) != (FLAGS_UNFRAGMENTED, TYPE_DATA) {
-            frame::put_kind(term, self.offset, self.flags, self.frame_type);
-        }
-        if self.reserved_value != 0 {
-            term.put_i64(self.offset + frame::RESERVED_VALUE_OFFSET, self.reserved_value);
-        }
-        frame::commit(term, self.offset, self.frame_length);
-        self.finished = true;
+        self.outcome = Outcome::Commit;
     }
 
     /// Gives the space back as padding, as dropping does.
@@ -133,22 +137,20 @@ impl<'a, M: Memory> Claim<'a, M> {
     where
         M: Clone,
     {
-        self.finished = true; // the new claim takes over the duty to finish
+        self.outcome = Outcome::HandedOver;
         Claim {
             term: Term::Owned(self.term.get().clone()),
             offset: self.offset,
             frame_length: self.frame_length,
             position: self.position,
-            flags: self.flags,
-            frame_type: self.frame_type,
-            reserved_value: self.reserved_value,
-            finished: false,
+            outcome: Outcome::Abort,
         }
     }
 }
 
 impl Claim<'_> {
     /// The payload, to be filled in place.
+    #[inline]
     pub fn buffer_mut(&mut self) -> &mut [u8] {
         let length = self.length();
         // Taking the region checks that the range lies inside the term.
@@ -165,12 +167,15 @@ impl Claim<'_> {
 }
 
 impl<M: Memory> Drop for Claim<'_, M> {
+    #[inline]
     fn drop(&mut self) {
-        if !self.finished {
-            let term = self.term.get();
-            frame::put_kind(term, self.offset, self.flags, TYPE_PAD);
-            frame::commit(term, self.offset, self.frame_length);
+        let term = self.term.get();
+        match self.outcome {
+            Outcome::Commit => {}
+            Outcome::Abort => frame::put_kind(term, self.offset, FLAGS_UNFRAGMENTED, TYPE_PAD),
+            Outcome::HandedOver => return,
         }
+        frame::commit(term, self.offset, self.frame_length);
     }
 }
 
