@@ -7,7 +7,8 @@ use headrace_buffers::log::read::read;
 use headrace_buffers::log::rebuild::{Insert, insert};
 use headrace_buffers::log::scan::scan_datagrams;
 use headrace_buffers::log::{
-    Append, AppendError, ClaimResult, ConcurrentAppender, Datagram, ExclusiveAppender, LogBuffers, LogSpec, LogType,
+    Append, AppendError, ClaimResult, ConcurrentAppender, Datagram, ExclusiveAppender, LogBuffers, LogSpec,
+    LogType,
 };
 use headrace_buffers::{Memory, align};
 use proptest::collection::vec;
@@ -82,15 +83,22 @@ fn drain(log: &LogBuffers, position: &mut i64) -> Vec<Vec<u8>> {
         let begin = geometry.term_offset(*position);
         let mut offset = begin;
         let term = log.term(geometry.partition(*position));
-        read(term, geometry, &mut offset, TERM, usize::MAX, |payload, header| {
-            if header.flags() & FLAG_BEGIN != 0 {
-                partial.clear();
-            }
-            partial.extend_from_slice(payload);
-            if header.flags() & FLAG_END != 0 {
-                messages.push(std::mem::take(&mut partial));
-            }
-        });
+        read(
+            term,
+            geometry,
+            &mut offset,
+            TERM,
+            usize::MAX,
+            |payload, header| {
+                if header.flags() & FLAG_BEGIN != 0 {
+                    partial.clear();
+                }
+                partial.extend_from_slice(payload);
+                if header.flags() & FLAG_END != 0 {
+                    messages.push(std::mem::take(&mut partial));
+                }
+            },
+        );
         *position += (offset - begin) as i64;
         if offset == begin {
             return messages;

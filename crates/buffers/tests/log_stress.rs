@@ -38,7 +38,9 @@ impl Limit {
 
 /// Lengths that cover single frames, fragments and, at times, a good part of a term.
 fn length_of(publisher: usize, sequence: u32) -> usize {
-    let mixed = (sequence as usize).wrapping_mul(2_654_435_761).wrapping_add(publisher * 977);
+    let mixed = (sequence as usize)
+        .wrapping_mul(2_654_435_761)
+        .wrapping_add(publisher * 977);
     match mixed % 16 {
         0 => 1400 + mixed / 16 % 4000,
         1..4 => mixed / 16 % 1300,
@@ -59,7 +61,9 @@ fn publish(appender: &ConcurrentAppender, publisher: usize, limit: &Limit, reade
         let in_place = sequence % 3 == 0 && bytes.len() <= appender.max_payload_length();
         if sequence % 50 == 7 {
             // Given back: the reader must see nothing of it.
-            let _ = appender.try_claim(40, limit.position.load(Ordering::Acquire)).unwrap();
+            let _ = appender
+                .try_claim(40, limit.position.load(Ordering::Acquire))
+                .unwrap();
             reader.unpark();
         }
         loop {
@@ -121,18 +125,28 @@ fn messages_of_many_publishers_arrive_whole_and_in_order() {
             let finished = running.load(Ordering::Acquire) == 0;
             let begin = geometry.term_offset(position);
             let mut offset = begin;
-            read(log.term(geometry.partition(position)), geometry, &mut offset, TERM, 64, |payload, header| {
-                if header.flags() & FLAG_BEGIN != 0 {
-                    assert!(partial.is_empty(), "a message began inside another");
-                }
-                partial.extend_from_slice(payload);
-                if header.flags() & FLAG_END != 0 {
-                    let publisher = partial[0] as usize;
-                    assert!(partial == message(publisher, next[publisher]), "publisher={publisher}");
-                    next[publisher] += 1;
-                    partial.clear();
-                }
-            });
+            read(
+                log.term(geometry.partition(position)),
+                geometry,
+                &mut offset,
+                TERM,
+                64,
+                |payload, header| {
+                    if header.flags() & FLAG_BEGIN != 0 {
+                        assert!(partial.is_empty(), "a message began inside another");
+                    }
+                    partial.extend_from_slice(payload);
+                    if header.flags() & FLAG_END != 0 {
+                        let publisher = partial[0] as usize;
+                        assert!(
+                            partial == message(publisher, next[publisher]),
+                            "publisher={publisher}"
+                        );
+                        next[publisher] += 1;
+                        partial.clear();
+                    }
+                },
+            );
             position += (offset - begin) as i64;
             if offset == begin {
                 if finished && position == log.producer_position() {
@@ -147,5 +161,8 @@ fn messages_of_many_publishers_arrive_whole_and_in_order() {
         }
     });
     assert_eq!(next, [MESSAGES; PUBLISHERS]);
-    assert!(position > 20 * TERM as i64, "the log must have rotated often: position={position}");
+    assert!(
+        position > 20 * TERM as i64,
+        "the log must have rotated often: position={position}"
+    );
 }
