@@ -46,7 +46,7 @@ impl AtomicBuffer {
 
     /// A part of this buffer. Panics when the range does not lie inside or does not start at a multiple of 8.
     pub fn slice(&self, offset: usize, length: usize) -> Self {
-        assert!(offset % 8 == 0, "offset={offset} is not a multiple of 8");
+        assert!(offset.is_multiple_of(8), "offset={offset} is not a multiple of 8");
         self.check(offset, length);
         // SAFETY: the range was checked to lie inside the live memory.
         let base = unsafe { self.base.add(offset) };

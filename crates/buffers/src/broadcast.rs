@@ -288,3 +288,66 @@ mod tests {
         assert!(Receiver::new(AtomicBuffer::allocate(100)).is_err());
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_models {
+    use loom::thread;
+
+    use super::*;
+    use crate::loom_memory::{LoomMemory, model};
+
+    const CAPACITY: usize = 64;
+
+    /// `before` messages were sent before the receiver, who saw none of them, meets `during` more.
+    fn transmit_against_receive(before: i32, during: i32) {
+        let fields = [INTENT_OFFSET, TAIL_OFFSET, LATEST_OFFSET].map(|offset| CAPACITY + offset);
+        let memory = LoomMemory::new(CAPACITY + TRAILER_LENGTH, &[0..CAPACITY], &fields);
+        let mut receiver = Receiver::new(memory.clone()).unwrap();
+        let mut transmitter = Transmitter::new(memory).unwrap();
+        let send = |transmitter: &mut Transmitter<LoomMemory>, number: i32| {
+            transmitter.transmit(number, &message(number)).unwrap();
+        };
+        (1..=before).for_each(|number| send(&mut transmitter, number));
+        let receiver = thread::spawn(move || {
+            let mut last = 0;
+            receive(&mut receiver, &mut last);
+            receive(&mut receiver, &mut last);
+            (receiver, last)
+        });
+        (before + 1..=before + during).for_each(|number| send(&mut transmitter, number));
+        let (mut receiver, mut last) = receiver.join().unwrap();
+        while receive(&mut receiver, &mut last) {}
+        assert_eq!(last, before + during);
+    }
+
+    /// Takes one message, which must be whole and newer than the last. False when there is none.
+    fn receive(receiver: &mut Receiver<LoomMemory>, last: &mut i32) -> bool {
+        let mut scratch = Vec::new();
+        match receiver.receive(&mut scratch) {
+            Ok(Some(number)) => {
+                assert_eq!(scratch, message(number), "a message was torn");
+                assert!(number > *last, "messages came out of order");
+                *last = number;
+                true
+            }
+            Ok(None) => false,
+            Err(Lapped) => true,
+        }
+    }
+
+    /// Lengths 0, 4 and 8 in turn, so that records start at changing offsets and padding occurs.
+    fn message(number: i32) -> Vec<u8> {
+        number.to_ne_bytes().repeat(number as usize % 3)
+    }
+
+    #[test]
+    fn loom_broadcast_delivers_whole_messages_in_order() {
+        model(3, || transmit_against_receive(0, 3));
+    }
+
+    #[test]
+    fn loom_broadcast_never_delivers_an_overwritten_message() {
+        model(3, || transmit_against_receive(4, 1));
+        model(3, || transmit_against_receive(5, 2));
+    }
+}

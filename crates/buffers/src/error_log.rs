@@ -256,20 +256,18 @@ mod loom_models {
     fn loom_error_log_shows_whole_records_in_order() {
         model(3, || {
             let memory = LoomMemory::new(64, &[0..64], &[8, 16, 40, 48]);
-            let writer = {
+            let reader = {
                 let memory = memory.clone();
-                thread::spawn(move || {
-                    let log = DistinctErrorLog::new(memory);
-                    assert!(log.record(1, "one", 5));
-                    assert!(log.record(1, "two", 6));
-                    assert!(log.record(1, "one", 7));
-                })
+                thread::spawn(move || read(&memory, 0))
             };
-            let entries = read(&memory, 0);
+            let log = DistinctErrorLog::new(memory.clone());
+            assert!(log.record(1, "one", 5));
+            assert!(log.record(1, "two", 6));
+            assert!(log.record(1, "one", 7));
+            let entries = reader.join().unwrap();
             for (entry, (text, first_ms)) in entries.iter().zip([("one", 5), ("two", 6)]) {
                 assert_eq!((entry.text.as_str(), entry.first_ms), (text, first_ms));
             }
-            writer.join().unwrap();
             let counts: Vec<_> = read(&memory, 0)
                 .iter()
                 .map(|entry| (entry.observation_count, entry.last_ms))

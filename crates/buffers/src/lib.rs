@@ -11,6 +11,8 @@ pub mod error;
 pub mod error_log;
 pub mod handover;
 pub mod log;
+#[cfg(all(test, loom))]
+pub(crate) mod loom_memory;
 pub mod loss_report;
 pub mod memory;
 mod record;

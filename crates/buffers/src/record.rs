@@ -19,7 +19,7 @@ pub(crate) const PADDING_TYPE_ID: i32 = -1;
 pub(crate) const CAPACITY_MAX: usize = 1 << 30;
 
 const TYPE_OFFSET: usize = 4;
-const _: () = assert!(HEADER_LENGTH % ALIGNMENT == 0); // messages start aligned
+const _: () = assert!(HEADER_LENGTH.is_multiple_of(ALIGNMENT)); // messages start aligned
 
 /// Offset of the type id of the record at `record`.
 #[inline]

@@ -77,6 +77,8 @@ impl<M: Memory + Clone> CountersManager<M> {
         let record = index * METADATA_LENGTH;
         self.metadata
             .put_i32_release(record + STATE_OFFSET, STATE_RECLAIMED);
+        // Pairs with the acquire fence in `CountersReader::record`: whoever read a zeroed key sees the state.
+        self.metadata.release_fence();
         self.metadata
             .put_bytes_relaxed(record + KEY_OFFSET, &[0; KEY_LENGTH]);
         self.metadata.put_i64(record + REUSE_DEADLINE_OFFSET, deadline);
@@ -245,5 +247,75 @@ mod tests {
             Err(BufferError::KeyTooLong { .. })
         ));
         assert_eq!(manager.allocate(1, &[0; KEY_LENGTH], "", 0), Ok(0));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_models {
+    use loom::thread;
+
+    use super::*;
+    use crate::loom_memory::{LoomMemory, model};
+
+    fn manager() -> CountersManager<LoomMemory> {
+        // Eight bytes of key and twelve of label are enough to be torn.
+        let words = [0..KEY_OFFSET + 8, LABEL_LENGTH_OFFSET..LABEL_OFFSET + 12];
+        let metadata = LoomMemory::new(METADATA_LENGTH, &words, &[REUSE_DEADLINE_OFFSET])
+            .with_zeros(KEY_OFFSET + 8..LABEL_LENGTH_OFFSET);
+        let values = LoomMemory::new(VALUE_LENGTH, &[], &[0, 8, 16, 24]);
+        CountersManager::new(metadata, values, 1)
+    }
+
+    fn assert_whole(record: &CounterRecord) {
+        assert_eq!((record.type_id, record.label.as_str()), (7, "label"));
+        assert_eq!(record.key[..8], KEY);
+    }
+
+    const KEY: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+    fn spawn_reader(manager: &CountersManager<LoomMemory>) -> thread::JoinHandle<Option<CounterRecord>> {
+        let reader = manager.reader();
+        thread::spawn(move || reader.record(0))
+    }
+
+    #[test]
+    fn loom_counter_that_is_live_shows_type_key_and_label() {
+        model(3, || {
+            let mut manager = manager();
+            let reader = spawn_reader(&manager);
+            let id = manager.allocate(7, &KEY, "label", 0).unwrap();
+            manager.set_registration_id(id, 9);
+            if let Some(record) = reader.join().unwrap() {
+                assert_whole(&record);
+                assert!([0, 9].contains(&record.registration_id));
+            }
+            assert_whole(&manager.reader().record(id).unwrap());
+        });
+    }
+
+    #[test]
+    fn loom_counter_freed_while_it_is_read_is_shown_whole_or_not_at_all() {
+        model(3, || {
+            let mut manager = manager();
+            let id = manager.allocate(7, &KEY, "label", 0).unwrap();
+            let reader = spawn_reader(&manager);
+            assert!(manager.free(id, 0));
+            if let Some(record) = reader.join().unwrap() {
+                assert_whole(&record);
+            }
+            assert_eq!(manager.reader().record(id), None);
+        });
+    }
+
+    #[test]
+    fn loom_label_that_grows_is_read_as_it_was_or_as_it_is() {
+        model(3, || {
+            let mut manager = manager();
+            let id = manager.allocate(7, &KEY, "label", 0).unwrap();
+            let reader = spawn_reader(&manager);
+            assert!(manager.append_to_label(id, " more"));
+            let label = reader.join().unwrap().unwrap().label;
+            assert!(["label", "label more"].contains(&label.as_str()), "{label}");
+        });
     }
 }

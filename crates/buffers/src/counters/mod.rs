@@ -73,7 +73,7 @@ pub const NULL_COUNTER_ID: i32 = -1;
 const _: () = assert!(KEY_OFFSET + KEY_LENGTH == LABEL_LENGTH_OFFSET);
 const _: () = assert!(LABEL_OFFSET + LABEL_LENGTH_MAX == METADATA_LENGTH);
 // Labels are copied in whole words, of which none may belong to the next record.
-const _: () = assert!(LABEL_OFFSET % 4 == 0 && LABEL_LENGTH_MAX % 4 == 0);
+const _: () = assert!(LABEL_OFFSET.is_multiple_of(4) && LABEL_LENGTH_MAX.is_multiple_of(4));
 
 /// How many counters both arrays have room for.
 fn counter_capacity(metadata_length: usize, values_length: usize) -> usize {
