@@ -86,6 +86,15 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help=text)(command)
 
 
+def idle_option(command: Command) -> Command:
+    """`--idle`: what to do while nothing arrives."""
+    text = (
+        "While nothing arrives: spin burns a core and is fastest, yield lets others run, backoff sleeps soon."
+    )
+    choices = click.Choice(["spin", "yield", "backoff"])
+    return click.option("--idle", type=choices, default="yield", show_default=True, help=text)(command)
+
+
 def watch_options(command: Command) -> Command:
     """`--interval` and `--once`: how often a live table is drawn."""
     once = click.option(

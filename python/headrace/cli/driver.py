@@ -1,0 +1,84 @@
+"""`headrace driver`: a media driver in a process of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from headrace.cli import options
+from headrace.cli.lifecycle import until_stopped
+
+_CHECK_INTERVAL_S = 0.2
+_MODES = ["DEDICATED", "SHARED_NETWORK", "SHARED"]
+
+
+class PropertyType(click.ParamType[tuple[str, str]]):
+    """A setting as `name=value`."""
+
+    name = "name=value"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """The name and the value."""
+        name, equals, text = value.partition("=")
+        if not equals or not name.strip():
+            self.fail(
+                f"{value!r} is not of the form name=value, as in aeron.term.buffer.length=64m", param, ctx
+            )
+        return name.strip(), text.strip()
+
+
+@click.command()
+@options.directory_option
+@click.option(
+    "--threading-mode",
+    "-m",
+    type=click.Choice(_MODES, case_sensitive=False),
+    help="How many threads: three, two, or one that does everything.  [default: DEDICATED]",
+)
+@click.option(
+    "--set", "-D", "settings", type=PropertyType(), multiple=True, help="Any setting by its property name."
+)
+@click.option(
+    "--delete-on-start", is_flag=True, help="Delete an existing directory without asking whose it is."
+)
+@click.option("--delete-on-shutdown", is_flag=True, help="Delete the directory when the driver stops.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing while all is well.")
+def command(
+    directory: Path,
+    threading_mode: str | None,
+    settings: tuple[tuple[str, str], ...],
+    delete_on_start: bool,
+    delete_on_shutdown: bool,
+    quiet: bool,
+) -> None:
+    """Run a media driver until Ctrl-C or SIGTERM; both end it in order and with status 0.
+
+    Settings come from options here, then from the environment (AERON_...), then from defaults.
+
+    \b
+    Examples:
+      headrace driver
+      headrace driver --dir /dev/shm/mine --threading-mode SHARED --delete-on-shutdown
+      headrace driver -D aeron.term.buffer.length=64m -D aeron.shared.idle.strategy=spin
+    """
+    # Here and not above: `headrace stat` and `--help` answer without loading the extension.
+    from headrace import MediaDriver
+
+    with until_stopped() as stop:
+        driver = MediaDriver(
+            directory=directory,
+            threading_mode=threading_mode,
+            directory_delete_on_start=delete_on_start or None,
+            directory_delete_on_shutdown=delete_on_shutdown or None,
+            properties=dict(settings),
+        )
+        with driver:
+            if not quiet:
+                click.echo(f"media driver in {driver.directory}; Ctrl-C ends it")
+            while not driver.is_closed and not stop.wait(_CHECK_INTERVAL_S):
+                pass
+        if not quiet:
+            click.echo("media driver stopped")

@@ -1,0 +1,88 @@
+"""`headrace ping`: round trips."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from headrace.cli import measure, options
+from headrace.cli.histogram import histogram_json, histogram_of, histogram_table
+from headrace.cli.output import print_json
+
+
+@click.command()
+@options.directory_option
+@click.option("--channel", "-c", default=options.PING_CHANNEL, show_default=True, help="Where pings go.")
+@options.stream_option(options.PING_STREAM_ID)
+@click.option(
+    "--pong-channel", default=options.PONG_CHANNEL, show_default=True, help="Where answers come from."
+)
+@click.option(
+    "--pong-stream",
+    type=int,
+    default=options.PONG_STREAM_ID,
+    show_default=True,
+    help="Stream of the answers.",
+)
+@click.option(
+    "--messages",
+    "-n",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="How many to measure.",
+)
+@click.option(
+    "--warmup",
+    "-w",
+    type=click.IntRange(min=0),
+    default=1_000,
+    show_default=True,
+    help="How many before that.",
+)
+@click.option(
+    "--length", "-L", type=click.IntRange(min=8), default=32, show_default=True, help="Bytes a message."
+)
+@options.idle_option
+@options.json_option
+def command(
+    directory: Path,
+    channel: str,
+    stream_id: int,
+    pong_channel: str,
+    pong_stream: int,
+    messages: int,
+    warmup: int,
+    length: int,
+    idle: str,
+    as_json: bool,
+) -> None:
+    """Measure round trips to a `headrace pong`, one message in flight at a time, and show their percentiles.
+
+    \b
+    Examples:
+      headrace ping                                                  # with `headrace pong` running
+      headrace ping -c aeron:ipc --pong-channel aeron:ipc --idle spin
+      headrace ping --json | jq .p99_ns
+    """
+    import headrace
+
+    with headrace.Client.connect(directory=directory, client_name="headrace ping") as client:
+        durations_ns = measure.round_trips(
+            client,
+            ping=(channel, stream_id),
+            pong=(pong_channel, pong_stream),
+            messages=messages,
+            warmup=warmup,
+            length=length,
+            idle=idle,
+        )
+    histogram = histogram_of(durations_ns)
+    if as_json:
+        print_json(histogram_json(histogram))
+    else:
+        Console().print(
+            histogram_table(histogram, f"round trips of {length} bytes, {channel} and {pong_channel}")
+        )

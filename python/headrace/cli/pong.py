@@ -1,0 +1,62 @@
+"""`headrace pong`: answers every message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli import options
+from headrace.cli.lifecycle import until_stopped
+
+if TYPE_CHECKING:
+    from headrace import Header
+
+
+@click.command()
+@options.directory_option
+@click.option(
+    "--channel", "-c", default=options.PING_CHANNEL, show_default=True, help="Where pings come from."
+)
+@options.stream_option(options.PING_STREAM_ID)
+@click.option("--pong-channel", default=options.PONG_CHANNEL, show_default=True, help="Where answers go.")
+@click.option(
+    "--pong-stream",
+    type=int,
+    default=options.PONG_STREAM_ID,
+    show_default=True,
+    help="Stream of the answers.",
+)
+@options.idle_option
+def command(
+    directory: Path, channel: str, stream_id: int, pong_channel: str, pong_stream: int, idle: str
+) -> None:
+    """Send every message of the ping stream back on the pong stream, until Ctrl-C.
+
+    The channels and streams are those of Aeron's samples, so either side may be theirs.
+
+    \b
+    Examples:
+      headrace pong
+      headrace pong -c aeron:ipc --pong-channel aeron:ipc --idle spin
+    """
+    import headrace
+
+    with (
+        until_stopped() as stop,
+        headrace.Client.connect(directory=directory, client_name="headrace pong") as client,
+        client.add_subscription(channel, stream_id) as pings,
+        client.add_publication(pong_channel, pong_stream) as answers,
+    ):
+        offer, waiter = answers.offer, headrace.IdleStrategy(idle)
+
+        def answer(payload: bytes, header: Header) -> None:
+            while offer(payload) <= 0 and answers.is_connected and not stop.is_set:
+                waiter.idle(0)
+
+        click.echo(
+            f"answering {channel} stream {stream_id} on {pong_channel} stream {pong_stream}; Ctrl-C ends it"
+        )
+        while not stop.is_set:
+            waiter.idle(pings.poll(answer, 16))

@@ -1,0 +1,108 @@
+"""`headrace publish`: messages from files, stdin or the command line."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+
+from headrace.cli import options, sources
+from headrace.cli.output import print_json
+from headrace.cli.progress import RateLine
+
+
+@click.command()
+@click.argument("source", nargs=-1, type=click.Path(allow_dash=True))
+@options.directory_option
+@options.channel_option()
+@options.stream_option()
+@click.option("--message", "-m", "texts", multiple=True, help="Send this text; may be repeated.")
+@click.option(
+    "--length", "-L", type=click.IntRange(min=1), help="Cut the input every so many bytes, not at line ends."
+)
+@click.option(
+    "--repeat", "-n", type=click.IntRange(min=1), default=1, show_default=True, help="Send it all n times."
+)
+@click.option("--rate", "-r", type=click.FloatRange(min=0.001), help="Messages a second at most.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for a subscriber, and for room.",
+)
+@click.option("--exclusive", is_flag=True, help="Be the only writer of the stream: a little faster.")
+@options.json_option
+def command(
+    source: tuple[str, ...],
+    directory: Path,
+    channel: str,
+    stream_id: int,
+    texts: tuple[str, ...],
+    length: int | None,
+    repeat: int,
+    rate: float | None,
+    timeout_s: float,
+    exclusive: bool,
+    as_json: bool,
+) -> None:
+    """Send each line of the files named (- is stdin) as a message; with --length, each so many bytes.
+
+    Waits for a subscriber first. Status 1 if none comes, or if the subscribers make no room within --timeout.
+
+    \b
+    Examples:
+      seq 1 1000000 | headrace publish -
+      headrace publish access.log errors.log --rate 1000
+      headrace publish --message hello --message world
+      headrace publish video.raw --length 1376 -c aeron:udp?endpoint=10.0.0.7:20121
+      headrace publish - -c aeron:ipc < prices.csv
+    """
+    if not source and not texts:
+        raise click.UsageError("nothing to send: name files, - for stdin, or give --message TEXT")
+    if repeat > 1 and sources.STDIN in source:
+        raise click.UsageError("--repeat cannot read stdin again; save it to a file first")
+    import headrace
+
+    with headrace.Client.connect(directory=directory, client_name="headrace publish") as client:
+        add = client.add_exclusive_publication if exclusive else client.add_publication
+        with add(channel, stream_id) as publication, RateLine("sent", is_shown=not as_json) as line:
+            publication.wait_until_connected(timeout_s)
+            line.restart_clock()
+            for message in _paced(_input(source, texts, length, repeat), rate):
+                publication.offer_blocking(message, timeout_s=timeout_s)
+                line.add(1, len(message))
+                line.refresh()
+    if as_json:
+        print_json({"messages": line.count, "bytes": line.byte_count, "seconds": line.elapsed_s})
+    else:
+        click.echo(line.summary(), err=True)
+
+
+def _input(
+    source: tuple[str, ...], texts: tuple[str, ...], length: int | None, repeat: int
+) -> Iterator[bytes]:
+    for _ in range(repeat):
+        yield from (text.encode() for text in texts)
+        yield from sources.messages(source, length)
+
+
+def _paced(messages: Iterable[bytes], rate: float | None) -> Iterable[bytes]:
+    if rate is None:
+        return messages
+    return _at_rate(messages, rate)
+
+
+def _at_rate(messages: Iterable[bytes], rate: float) -> Iterator[bytes]:
+    # Against the clock and not against the last message, so that a late one does not make all later ones late.
+    start = time.monotonic()
+    for number, message in zip(itertools.count(), messages):
+        ahead_s = start + number / rate - time.monotonic()
+        if ahead_s > 0:
+            time.sleep(ahead_s)
+        yield message

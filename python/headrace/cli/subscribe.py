@@ -1,0 +1,144 @@
+"""`headrace subscribe`: what arrives on a stream."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli import options
+from headrace.cli.lifecycle import FAILED, INTERRUPTED, until_stopped
+from headrace.cli.output import print_json
+from headrace.cli.progress import RateLine
+
+if TYPE_CHECKING:
+    from headrace import Header
+
+Write = Callable[[bytes, "Header"], None]
+_FRAGMENTS_A_POLL = 256
+_FORMATS = ["text", "hex", "raw", "none"]
+
+
+@click.command()
+@options.directory_option
+@options.channel_option()
+@options.stream_option()
+@click.option("--count", "-n", type=click.IntRange(min=1), help="End after so many messages.")
+@click.option(
+    "--format",
+    "-f",
+    "format_",
+    type=click.Choice(_FORMATS),
+    default="text",
+    show_default=True,
+    help="text: a line each; hex: a line each; raw: bytes with nothing between; none: only count.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="End with status 1 if nothing arrives for so long.  [default: wait]",
+)
+@options.json_option
+def command(
+    directory: Path,
+    channel: str,
+    stream_id: int,
+    count: int | None,
+    format_: str,
+    timeout_s: float | None,
+    as_json: bool,
+) -> None:
+    """Print the messages of a stream until Ctrl-C (status 0), or until --count have come.
+
+    With --json each message is one object: stream_id, session_id, position, length, and text, or base64 where the
+    payload is not UTF-8.
+
+    \b
+    Examples:
+      headrace subscribe
+      headrace subscribe -c aeron:ipc -s 10 --count 5 --json
+      headrace subscribe -f raw > copy.bin
+      headrace subscribe -f none            # only the rate
+    """
+    import headrace
+
+    line = RateLine("received", is_shown=format_ == "none" and not as_json)
+    write = _write_json if as_json else _WRITERS[format_]
+
+    def handler(payload: bytes, header: Header) -> None:
+        # `poll` was allowed to bring more than --count asks for only if it is not asked for.
+        write(payload, header)
+        line.add(1, len(payload))
+
+    idle = headrace.BackoffIdleStrategy()
+    with (
+        headrace.Client.connect(directory=directory, client_name="headrace subscribe") as client,
+        client.add_subscription(channel, stream_id) as subscription,
+        until_stopped() as stop,
+        line,
+    ):
+        last_arrival = time.monotonic()
+        while not stop.is_set and (count is None or line.count < count):
+            limit = _FRAGMENTS_A_POLL if count is None else min(_FRAGMENTS_A_POLL, count - line.count)
+            fragments = subscription.poll(handler, limit)
+            idle.idle(fragments)
+            if fragments:
+                if line.count == fragments:
+                    line.restart_clock()
+                last_arrival = time.monotonic()
+                sys.stdout.flush()
+            elif timeout_s is not None and time.monotonic() - last_arrival > timeout_s:
+                click.echo(
+                    f"error: nothing arrived for {timeout_s:g} s on {channel} stream {stream_id}", err=True
+                )
+                raise click.exceptions.Exit(FAILED)
+            line.refresh()
+    if format_ == "none" and not as_json:
+        click.echo(line.summary())
+    if count is not None and line.count < count:
+        raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _write_text(payload: bytes, header: Header) -> None:
+    sys.stdout.write(payload.decode("utf-8", errors="replace") + "\n")
+
+
+def _write_hex(payload: bytes, header: Header) -> None:
+    sys.stdout.write(payload.hex() + "\n")
+
+
+def _write_raw(payload: bytes, header: Header) -> None:
+    sys.stdout.buffer.write(payload)
+
+
+def _write_nothing(payload: bytes, header: Header) -> None:
+    pass
+
+
+def _write_json(payload: bytes, header: Header) -> None:
+    message: dict[str, object] = {
+        "stream_id": header.stream_id,
+        "session_id": header.session_id,
+        "position": header.position,
+        "length": len(payload),
+    }
+    try:
+        message["text"] = payload.decode("utf-8")
+    except UnicodeDecodeError:
+        message["base64"] = base64.b64encode(payload).decode("ascii")
+    print_json(message)
+
+
+_WRITERS: dict[str, Write] = {
+    "text": _write_text,
+    "hex": _write_hex,
+    "raw": _write_raw,
+    "none": _write_nothing,
+}
