@@ -65,20 +65,23 @@ def command(
       headrace driver -D aeron.term.buffer.length=64m -D aeron.shared.idle.strategy=spin
     """
     # Here and not above: `headrace stat` and `--help` answer without loading the extension.
-    from headrace import MediaDriver
+    from headrace import DriverError, MediaDriver
 
     with until_stopped() as stop:
         driver = MediaDriver(
             directory=directory,
             threading_mode=threading_mode,
-            directory_delete_on_start=delete_on_start or None,
-            directory_delete_on_shutdown=delete_on_shutdown or None,
+            dir_delete_on_start=delete_on_start or None,
+            dir_delete_on_shutdown=delete_on_shutdown or None,
             properties=dict(settings),
         )
         with driver:
             if not quiet:
                 click.echo(f"media driver in {driver.directory}; Ctrl-C ends it")
-            while not driver.is_closed and not stop.wait(_CHECK_INTERVAL_S):
+            while not driver.is_terminated and not stop.wait(_CHECK_INTERVAL_S):
                 pass
+            failure = driver.failure
+        if failure is not None:
+            raise DriverError(failure)
         if not quiet:
             click.echo("media driver stopped")

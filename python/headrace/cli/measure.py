@@ -10,7 +10,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from array import array
 from collections.abc import Generator, Iterator
@@ -53,11 +52,8 @@ def driver_in(directory: Path | None) -> Iterator[Path]:
         return
     import headrace
 
-    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="headrace-", dir=base, ignore_cleanup_errors=True) as parent:
-        settings = {"directory": Path(parent) / "driver", "threading_mode": "SHARED"}
-        with headrace.MediaDriver(**settings) as driver:
-            yield Path(driver.directory)
+    with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver:
+        yield Path(driver.directory)
 
 
 def pong_worker(directory: Path, ping: tuple[str, int], pong: tuple[str, int], idle: str) -> WorkerContext:

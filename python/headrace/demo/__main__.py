@@ -50,10 +50,8 @@ def main() -> int:
         )
         return 1
     size = sum(map(len, records))
-    console.print(
-        f"{format_count(len(records))} records of vega-datasets ({format_bytes(size)} of JSON, crc {checksum_of(records):08x}), "
-        "sent again and again as one message each, process to process"
-    )
+    amount = f"{format_count(len(records))} records of vega-datasets, {format_bytes(size)} of JSON"
+    console.print(f"{amount}, crc {checksum_of(records):08x}; each one message, from process to process")
     try:
         deliveries, histograms = _run(console)
     except (DeliveryError, headrace.HeadraceError) as failure:

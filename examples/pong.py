@@ -1,0 +1,33 @@
+"""Send every message of one stream back on another. Ends when its ping has gone.
+
+usage: python pong.py [PING_CHANNEL] [PONG_CHANNEL]
+"""
+
+import sys
+
+import headrace
+
+PING_CHANNEL = "aeron:udp?endpoint=localhost:20123"
+PONG_CHANNEL = "aeron:udp?endpoint=localhost:20124"
+PING_STREAM_ID = 1002
+PONG_STREAM_ID = 1003
+
+
+def main(ping_channel: str = PING_CHANNEL, pong_channel: str = PONG_CHANNEL) -> None:
+    idle = headrace.YieldingIdleStrategy()
+    with (
+        headrace.Client.connect() as client,
+        client.add_subscription(ping_channel, PING_STREAM_ID) as pings,
+        client.add_publication(pong_channel, PONG_STREAM_ID) as pongs,
+    ):
+
+        def answer(payload: bytes, header: headrace.Header) -> None:
+            pongs.offer_blocking(payload)
+
+        pings.wait_until_connected(30.0)
+        while pings.is_connected:
+            idle.idle(pings.poll(answer))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,91 @@
+"""The house rules' checker finds what it should, and nothing in good sources."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "tidy.py"
+
+
+@pytest.fixture(scope="module")
+def tidy() -> ModuleType:
+    specification = importlib.util.spec_from_file_location("tidy", SCRIPT)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["tidy"] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+LATER = "TO" + "DO"
+RULES = [
+    ("check_unsafe", "crates/driver/src/lib.rs", "fn a() { unsafe { b() } }", "// unsafe\nlet a = \"unsafe\";"),
+    ("check_unsafe", "crates/python/src/lib.rs", "unsafe fn a() {}", "#![forbid(unsafe_code)]"),
+    ("check_markers", "a.py", f"x = 1  # {LATER} later", "x = 1  # to do so is fine"),
+    ("check_registry_hosts", "docs/a.md", "see py" + "pi.org", "see the registry"),
+    ("check_machine_paths", "a.sh", "cd /ho" + "me/me/x", "cd /dev/shm/x; a/home/b"),
+    ("check_file_length", "a.rs", "x\n" * 701, "x\n" * 700),
+    ("check_dead_rust_files", "crates/sys/src/lost.rs", "", None),
+    ("check_dead_python_files", "python/headrace/lost.py", "", None),
+    ("check_crate_layers", "crates/protocol/Cargo.toml", "[dependencies]\nheadrace-driver = 1", "[dependencies]\n"),
+    ("check_core_imports", "python/headrace/cli/a.py", "from headrace._core import X", "from headrace import Client"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("check", "path", "bad", "good"), RULES, ids=[f"{rule[0]}-{rule[1]}" for rule in RULES]
+)
+def test_each_rule_finds_what_breaks_it_and_only_that(
+    tidy: ModuleType, check: str, path: str, bad: str, good: str | None
+) -> None:
+    run = getattr(tidy, check)
+    findings = list(run([tidy.Source(path, bad)]))
+    assert len(findings) == 1
+    assert path in findings[0]
+    if good is not None:
+        assert list(run([tidy.Source(path, good)])) == []
+
+
+def test_files_that_are_reached_are_not_dead(tidy: ModuleType) -> None:
+    rust = {
+        "crates/a/src/lib.rs": "mod one;\npub mod two;",
+        "crates/a/src/one.rs": "",
+        "crates/a/src/two/mod.rs": "mod three;",
+        "crates/a/src/two/three.rs": "",
+    }
+    assert list(tidy.check_dead_rust_files([tidy.Source(path, text) for path, text in rust.items()])) == []
+    python = {
+        "python/headrace/__init__.py": "from headrace.used import x\nfrom headrace import other",
+        "python/headrace/used.py": "",
+        "python/headrace/other.py": "",
+    }
+    assert (
+        list(tidy.check_dead_python_files([tidy.Source(path, text) for path, text in python.items()])) == []
+    )
+
+
+def test_function_lengths_are_counted_in_both_languages(tidy: ModuleType) -> None:
+    body = "    x = 1\n" * 70
+    python = tidy.Source("a.py", f"def long():\n{body}\ndef short():\n    pass\n")
+    rust = tidy.Source(
+        "b.rs", "fn long() {\n" + '    let a = "}";\n' * 70 + "}\nfn short() { }\ntrait T { fn none(); }\n"
+    )
+    assert tidy.function_lengths([python, rust]) == {"a.py::long": 71, "b.rs::long": 72}
+
+
+def test_the_ratchet_only_turns_one_way(tidy: ModuleType) -> None:
+    recorded = {"a::f": 80}
+    assert list(tidy.compare_with_ratchet({"a::f": 80}, recorded)) == []
+    assert len(list(tidy.compare_with_ratchet({"a::f": 81}, recorded))) == 1
+    assert len(list(tidy.compare_with_ratchet({"a::f": 70}, recorded))) == 1
+    assert len(list(tidy.compare_with_ratchet({"a::g": 61, "a::f": 80}, recorded))) == 1
+
+
+def test_the_sources_of_this_repository_are_found(tidy: ModuleType) -> None:
+    assert len(tidy.tracked_sources(tidy.ROOT)) > tidy.SOURCES_MIN
