@@ -1,5 +1,7 @@
 """A handler compiled by numba: messages are summed up with no interpreter in the loop. Starts its own driver."""
 
+from typing import Any
+
 import numba
 import numpy as np
 from headrace.client import native
