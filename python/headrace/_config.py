@@ -39,9 +39,9 @@ class DriverSettings(TypedDict, total=False):
     """Keyword arguments of :class:`headrace.MediaDriver`; see :class:`DriverConfig` for what they mean."""
 
     directory: str | os.PathLike[str] | None
-    directory_delete_on_start: bool | None
-    directory_delete_on_shutdown: bool | None
-    directory_warn_if_exists: bool | None
+    dir_delete_on_start: bool | None
+    dir_delete_on_shutdown: bool | None
+    dir_warn_if_exists: bool | None
     threading_mode: str | None
     driver_timeout_ms: int | None
     termination_validator: str | None
@@ -118,9 +118,9 @@ class DriverConfig:
     """
 
     directory: str | os.PathLike[str] | None = _setting("aeron.dir")
-    directory_delete_on_start: bool | None = _setting("aeron.dir.delete.on.start")
-    directory_delete_on_shutdown: bool | None = _setting("aeron.dir.delete.on.shutdown")
-    directory_warn_if_exists: bool | None = _setting("aeron.dir.warn.if.exists")
+    dir_delete_on_start: bool | None = _setting("aeron.dir.delete.on.start")
+    dir_delete_on_shutdown: bool | None = _setting("aeron.dir.delete.on.shutdown")
+    dir_warn_if_exists: bool | None = _setting("aeron.dir.warn.if.exists")
     threading_mode: str | None = _setting("aeron.threading.mode")
     driver_timeout_ms: int | None = _setting("aeron.driver.timeout")
     termination_validator: str | None = _setting("aeron.driver.termination.validator")

@@ -1,0 +1,125 @@
+//! Handing messages to Python handlers.
+
+use headrace_buffers::log::{Action, Header as LogHeader};
+use headrace_client::PollError;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors;
+use crate::foreign::{Lent, Loan, call_with_two};
+use crate::header::{HeaderMaker, HeaderValues};
+
+/// What ends a poll early: an exception on its way to the caller.
+pub(crate) struct Raised(pub(crate) PyErr);
+
+impl From<PollError> for Raised {
+    fn from(error: PollError) -> Self {
+        Self(errors::poll(error))
+    }
+}
+
+impl From<PyErr> for Raised {
+    fn from(error: PyErr) -> Self {
+        Self(error)
+    }
+}
+
+impl From<Raised> for PyErr {
+    fn from(raised: Raised) -> Self {
+        raised.0
+    }
+}
+
+#[inline]
+pub(crate) fn header_values(header: &LogHeader<'_>) -> HeaderValues {
+    HeaderValues {
+        position: header.position(),
+        reserved_value: header.reserved_value(),
+        session_id: header.session_id(),
+        stream_id: header.stream_id(),
+        term_id: header.term_id(),
+        term_offset: header.term_offset(),
+        frame_length: header.frame_length(),
+        flags: header.flags(),
+    }
+}
+
+/// Calls one handler for the messages of one poll.
+pub(crate) struct Delivery<'a, 'py> {
+    handler: &'a Bound<'py, PyAny>,
+    headers: HeaderMaker<'py>,
+    view: bool,
+}
+
+impl<'a, 'py> Delivery<'a, 'py> {
+    pub(crate) fn new(handler: &'a Bound<'py, PyAny>, view: bool) -> Self {
+        Self {
+            headers: HeaderMaker::new(handler.py()),
+            handler,
+            view,
+        }
+    }
+
+    /// Calls the handler with a copy of the payload, or with a view that ends with the call.
+    #[inline]
+    pub(crate) fn message(&mut self, payload: &[u8], header: &LogHeader<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.handler.py();
+        let values = header_values(header);
+        if self.view {
+            return self.lend(payload, header, &values);
+        }
+        let payload = PyBytes::new(py, payload);
+        call_with_two(self.handler, payload.as_any(), self.headers.make(&values)?.as_any())
+    }
+
+    fn lend(
+        &mut self,
+        payload: &[u8],
+        header: &LogHeader<'_>,
+        values: &HeaderValues,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let lent = match header.payload_in_place() {
+            Some(memory) => Lent::Shared(memory, payload.len()),
+            // Put together from fragments, in memory that the next message will be put together in.
+            None => Lent::Owned(payload.into()),
+        };
+        let loan = Loan::new(self.handler.py(), lent, true)?;
+        let result = call_with_two(
+            self.handler,
+            loan.view.as_any(),
+            self.headers.make(values)?.as_any(),
+        );
+        if loan.end() {
+            return result;
+        }
+        // The handler's own exception is worth more; its traceback may well be what holds the view.
+        result.and(Err(PyBufferError::new_err(
+            "the handler kept a slice or an array made from its view; the view was valid inside the handler \
+             only, and what is left of it will show other messages: copy what you keep, for example with \
+             bytes(view)",
+        )))
+    }
+
+    /// As [`Self::message`] for handlers that say how to go on.
+    pub(crate) fn controlled(&mut self, payload: &[u8], header: &LogHeader<'_>) -> PyResult<Action> {
+        action(&self.message(payload, header)?)
+    }
+}
+
+/// The action a handler returned: a member of `Action`, or `None`.
+fn action(returned: &Bound<'_, PyAny>) -> PyResult<Action> {
+    if returned.is_none() {
+        return Ok(Action::Continue);
+    }
+    match returned.extract::<i32>() {
+        Ok(1) => Ok(Action::Abort),
+        Ok(2) => Ok(Action::Break),
+        Ok(3) => Ok(Action::Commit),
+        Ok(4) => Ok(Action::Continue),
+        _ => Err(PyTypeError::new_err(format!(
+            "the handler returned {}: must return a member of headrace.Action, or None to continue",
+            returned.repr()?
+        ))),
+    }
+}

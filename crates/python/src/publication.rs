@@ -1,0 +1,578 @@
+//! Publications, concurrent and exclusive.
+
+use std::sync::Arc;
+
+use headrace_buffers::log::{Append, AppendError, ClaimResult};
+use headrace_client::{Client, PublicationHandle};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+use crate::batch_input::Messages;
+use crate::claim::Claim;
+use crate::foreign::BorrowedBytes;
+use crate::fork_guard::ForkGuard;
+use crate::wait::Patience;
+use crate::{errors, results};
+
+/// The two kinds behind one class, so that the methods they share are written, and documented, once.
+pub(crate) enum Inner {
+    Concurrent(headrace_client::Publication),
+    Exclusive(headrace_client::ExclusivePublication),
+}
+
+impl Inner {
+    #[inline]
+    pub(crate) fn offer(&self, message: &[u8]) -> PyResult<Append> {
+        match self {
+            Self::Concurrent(publication) => publication.offer(message).map_err(errors::append),
+            Self::Exclusive(publication) => publication.offer(message).map_err(errors::exclusive),
+        }
+    }
+
+    fn offer_parts(&self, parts: &[&[u8]]) -> PyResult<Append> {
+        match self {
+            Self::Concurrent(publication) => publication.offer_parts(parts).map_err(errors::append),
+            Self::Exclusive(publication) => publication.offer_parts(parts).map_err(errors::exclusive),
+        }
+    }
+
+    pub(crate) fn handle(&self) -> &PublicationHandle {
+        match self {
+            Self::Concurrent(publication) => publication,
+            Self::Exclusive(publication) => publication,
+        }
+    }
+
+    /// True when an offer is likely to be accepted, or cannot ever be.
+    pub(crate) fn is_writable(&self) -> bool {
+        let handle = self.handle();
+        handle.is_closed() || (handle.is_connected() && handle.available_window().is_none_or(|window| window > 0))
+    }
+}
+
+/// A stream to one or more subscribers.
+#[pyclass(frozen, subclass, weakref, module = "headrace._core")]
+pub(crate) struct Publication {
+    inner: ForkGuard<Arc<Inner>>,
+    // Keeps the client open for as long as anything made by it is in use.
+    client: ForkGuard<Arc<Client>>,
+}
+
+/// A publication with a log of its own and a single writer.
+#[pyclass(frozen, extends = Publication, module = "headrace._core")]
+pub(crate) struct ExclusivePublication;
+
+impl Publication {
+    pub(crate) fn new(client: Arc<Client>, inner: Inner) -> Self {
+        Self {
+            inner: ForkGuard::new(Arc::new(inner)),
+            client: ForkGuard::new(client),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> PyResult<Arc<Inner>> {
+        self.inner.get().map(Arc::clone)
+    }
+
+    fn handle(&self) -> PyResult<&PublicationHandle> {
+        Ok(self.inner.get()?.handle())
+    }
+
+    /// An offer of anything but `bytes`: another buffer, or several parts.
+    #[cold]
+    fn offer_other(inner: &Inner, data: &Bound<'_, PyAny>) -> PyResult<Append> {
+        let py = data.py();
+        if data.is_instance_of::<PyTuple>() || data.is_instance_of::<PyList>() {
+            let parts = data
+                .try_iter()?
+                .map(|part| BorrowedBytes::of(&part?))
+                .collect::<PyResult<Vec<_>>>()?;
+            let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_slice(py)).collect();
+            return inner.offer_parts(&parts);
+        }
+        let buffer = BorrowedBytes::of(data)?;
+        inner.offer(buffer.as_slice(py))
+    }
+
+    /// The exception for an offer that a blocking helper gave up on.
+    fn gave_up(&self, py: Python<'_>, last: Append, accepted: usize) -> PyErr {
+        let handle = match self.handle() {
+            Ok(handle) => handle,
+            Err(error) => return error,
+        };
+        let result = match results::to_python(py, last) {
+            Ok(result) => result.into_bound(py),
+            Err(error) => return error,
+        };
+        let stream = format!("channel={} stream_id={}", handle.channel(), handle.stream_id());
+        let (name, message) = match last {
+            Append::Closed => match self.client.get().ok().and_then(|client| client.ended_by()) {
+                Some(reason) => ("PublicationClosedError", format!("publication is closed: {reason}: {stream}")),
+                None => ("PublicationClosedError", format!("publication is closed: {stream}")),
+            },
+            Append::MaxPositionExceeded => (
+                "MaxPositionExceededError",
+                format!(
+                    "the stream is used up: max_possible_position={}: add a publication with a new session id: \
+                     {stream}",
+                    handle.max_possible_position()
+                ),
+            ),
+            Append::NotConnected => (
+                "PublicationTimeoutError",
+                format!("no subscriber connected in time: is one running on the same channel and stream? {stream}"),
+            ),
+            _ => (
+                "PublicationTimeoutError",
+                format!("subscribers made no room in time: position={} limit={}: {stream}",
+                    handle.position().unwrap_or(-1),
+                    handle.position_limit().unwrap_or(-1),
+                ),
+            ),
+        };
+        errors::publication(name, &message, &result, accepted)
+    }
+}
+
+/// Waiting cannot change these.
+fn is_final(append: Append) -> bool {
+    matches!(append, Append::Closed | Append::MaxPositionExceeded)
+}
+
+/// Why a batch stopped early, and how far it came.
+struct Progress {
+    accepted: usize,
+    position: Option<i64>,
+    stopped_by: Option<Append>,
+}
+
+impl Progress {
+    const START: Self = Self {
+        accepted: 0,
+        position: None,
+        stopped_by: None,
+    };
+
+    /// Offers what is left until something is refused. A change of term is not a refusal.
+    fn advance(&mut self, inner: &Inner, messages: &[&[u8]]) -> PyResult<()> {
+        self.stopped_by = None;
+        while let Some(message) = messages.get(self.accepted) {
+            let mut append = inner.offer(message)?;
+            if append == Append::AdminAction {
+                append = inner.offer(message)?;
+            }
+            match append {
+                Append::Position(position) => {
+                    self.position = Some(position);
+                    self.accepted += 1;
+                }
+                refused => {
+                    self.stopped_by = Some(refused);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_lengths(inner: &Inner, messages: &[&[u8]]) -> PyResult<()> {
+    let max = inner.handle().max_message_length();
+    match messages.iter().enumerate().find(|(_, message)| message.len() > max) {
+        None => Ok(()),
+        Some((index, message)) => Err(errors::config(
+            &format!("len(messages[{index}])"),
+            &message.len().to_string(),
+            &format!("must be at most max_message_length={max}; none of the batch was sent"),
+        )),
+    }
+}
+
+#[pymethods]
+impl Publication {
+    #[pyo3(signature = (data, /))]
+    fn offer(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let inner = self.inner.get()?;
+        let append = match data.cast::<PyBytes>() {
+            Ok(bytes) => inner.offer(bytes.as_bytes())?,
+            Err(_) => Self::offer_other(inner, data)?,
+        };
+        results::to_python(py, append)
+    }
+
+    #[pyo3(signature = (data, /, *, timeout_s = Some(5.0), idle = None))]
+    fn offer_blocking(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        timeout_s: Option<f64>,
+        idle: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<i64> {
+        let inner = self.inner.get()?;
+        let patience = Patience::new(timeout_s, idle)?;
+        let first = match data.cast::<PyBytes>() {
+            Ok(bytes) => inner.offer(bytes.as_bytes())?,
+            Err(_) => Self::offer_other(inner, data)?,
+        };
+        if let Append::Position(position) = first {
+            return Ok(position);
+        }
+        // From here on other threads may run, and may write to a buffer that is not `bytes`.
+        let copy = match data.cast::<PyBytes>() {
+            Ok(bytes) => bytes.clone(),
+            Err(_) => joined(data)?,
+        };
+        let (message, mut last) = (copy.as_bytes(), first);
+        let done = patience.wait_for(py, || match inner.offer(message) {
+            Ok(Append::Position(position)) => Some(Ok(position)),
+            Ok(refused) => {
+                last = refused;
+                is_final(refused).then_some(Err(None))
+            }
+            Err(error) => Some(Err(Some(error))),
+        })?;
+        match done {
+            Some(Ok(position)) => Ok(position),
+            Some(Err(Some(error))) => Err(error),
+            Some(Err(None)) | None => Err(self.gave_up(py, last, 0)),
+        }
+    }
+
+    #[pyo3(signature = (data, /, *, timeout_s = None))]
+    fn offer_async<'py>(
+        slf: &Bound<'py, Self>,
+        data: &Bound<'py, PyAny>,
+        timeout_s: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("headrace.aio")?
+            .call_method1("offer", (slf, data, timeout_s))
+    }
+
+    #[pyo3(signature = (length, /))]
+    fn try_claim<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Py<PyAny>> {
+        let inner = self.inner.get()?;
+        match self.claim_now(inner, length)? {
+            Ok(claim) => Ok(Bound::new(py, claim)?.into_any().unbind()),
+            Err(refused) => results::to_python(py, refused),
+        }
+    }
+
+    #[pyo3(signature = (length, /, *, timeout_s = Some(5.0), idle = None))]
+    fn claim_blocking(
+        &self,
+        py: Python<'_>,
+        length: usize,
+        timeout_s: Option<f64>,
+        idle: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Claim> {
+        let inner = self.inner.get()?;
+        let patience = Patience::new(timeout_s, idle)?;
+        let mut last = Append::BackPressured;
+        let done = patience.wait_for(py, || match self.claim_now(inner, length) {
+            Ok(Ok(claim)) => Some(Ok(claim)),
+            Ok(Err(refused)) => {
+                last = refused;
+                is_final(refused).then_some(Err(None))
+            }
+            Err(error) => Some(Err(Some(error))),
+        })?;
+        match done {
+            Some(Ok(claim)) => Ok(claim),
+            Some(Err(Some(error))) => Err(error),
+            Some(Err(None)) | None => Err(self.gave_up(py, last, 0)),
+        }
+    }
+
+    #[pyo3(signature = (messages, /))]
+    fn offer_batch(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<BatchResult> {
+        let inner = self.inner.get()?;
+        let messages = Messages::extract(messages)?;
+        let slices = messages.slices()?;
+        check_lengths(inner, &slices)?;
+        let mut progress = Progress::START;
+        py.detach(|| progress.advance(inner, &slices))?;
+        Ok(BatchResult {
+            accepted: progress.accepted,
+            requested: slices.len(),
+            position: progress.position,
+            stopped_by: progress
+                .stopped_by
+                .map(|refused| results::to_python(py, refused))
+                .transpose()?,
+        })
+    }
+
+    #[pyo3(signature = (messages, /, *, timeout_s = Some(5.0), idle = None))]
+    fn offer_batch_blocking(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        timeout_s: Option<f64>,
+        idle: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<i64> {
+        let inner = self.inner.get()?;
+        let patience = Patience::new(timeout_s, idle)?;
+        let messages = Messages::extract(messages)?;
+        let slices = messages.slices()?;
+        check_lengths(inner, &slices)?;
+        let mut progress = Progress::START;
+        let done = patience.wait_for(py, || match progress.advance(inner, &slices) {
+            Ok(()) => match progress.stopped_by {
+                None => Some(Ok(())),
+                Some(refused) => is_final(refused).then_some(Ok(())),
+            },
+            Err(error) => Some(Err(error)),
+        })?;
+        done.transpose()?;
+        match progress.stopped_by {
+            None => Ok(progress.position.or_else(|| inner.handle().position()).unwrap_or(0)),
+            Some(refused) => Err(self.gave_up(py, refused, progress.accepted)),
+        }
+    }
+
+    #[pyo3(signature = (timeout_s = Some(5.0), *, idle = None))]
+    fn wait_until_connected(
+        &self,
+        py: Python<'_>,
+        timeout_s: Option<f64>,
+        idle: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let handle = self.handle()?;
+        let patience = Patience::new(timeout_s, idle)?;
+        let step = || (handle.is_connected() || handle.is_closed()).then(|| handle.is_connected());
+        Ok(patience.wait_for(py, step)?.unwrap_or(false))
+    }
+
+    #[getter]
+    fn position(&self) -> PyResult<Option<i64>> {
+        self.handle().map(PublicationHandle::position)
+    }
+
+    #[getter]
+    fn position_limit(&self) -> PyResult<Option<i64>> {
+        self.handle().map(PublicationHandle::position_limit)
+    }
+
+    #[getter]
+    fn available_window(&self) -> PyResult<Option<i64>> {
+        self.handle().map(PublicationHandle::available_window)
+    }
+
+    #[getter]
+    fn is_connected(&self) -> PyResult<bool> {
+        self.handle().map(PublicationHandle::is_connected)
+    }
+
+    #[getter]
+    fn is_closed(&self) -> PyResult<bool> {
+        self.handle().map(PublicationHandle::is_closed)
+    }
+
+    #[getter]
+    fn is_original(&self) -> PyResult<bool> {
+        self.handle().map(PublicationHandle::is_original)
+    }
+
+    #[getter]
+    fn channel(&self) -> PyResult<&str> {
+        self.handle().map(PublicationHandle::channel)
+    }
+
+    #[getter]
+    fn stream_id(&self) -> PyResult<i32> {
+        self.handle().map(PublicationHandle::stream_id)
+    }
+
+    #[getter]
+    fn session_id(&self) -> PyResult<i32> {
+        self.handle().map(PublicationHandle::session_id)
+    }
+
+    #[getter]
+    fn initial_term_id(&self) -> PyResult<i32> {
+        self.handle().map(PublicationHandle::initial_term_id)
+    }
+
+    #[getter]
+    fn term_length(&self) -> PyResult<usize> {
+        self.handle().map(PublicationHandle::term_length)
+    }
+
+    #[getter]
+    fn max_possible_position(&self) -> PyResult<i64> {
+        self.handle().map(PublicationHandle::max_possible_position)
+    }
+
+    #[getter]
+    fn max_payload_length(&self) -> PyResult<usize> {
+        self.handle().map(PublicationHandle::max_payload_length)
+    }
+
+    #[getter]
+    fn max_message_length(&self) -> PyResult<usize> {
+        self.handle().map(PublicationHandle::max_message_length)
+    }
+
+    #[getter]
+    fn registration_id(&self) -> PyResult<i64> {
+        self.handle().map(PublicationHandle::registration_id)
+    }
+
+    #[getter]
+    fn original_registration_id(&self) -> PyResult<i64> {
+        self.handle().map(PublicationHandle::original_registration_id)
+    }
+
+    #[getter]
+    fn position_limit_id(&self) -> PyResult<i32> {
+        self.handle().map(PublicationHandle::position_limit_id)
+    }
+
+    #[getter]
+    fn channel_status_id(&self) -> PyResult<i32> {
+        self.handle().map(PublicationHandle::channel_status_id)
+    }
+
+    #[getter]
+    fn channel_status(&self) -> PyResult<&'static str> {
+        Ok(results::channel_status(self.handle()?.channel_status()))
+    }
+
+    #[getter]
+    fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
+        self.handle().map(PublicationHandle::local_socket_addresses)
+    }
+
+    fn close(&self, py: Python<'_>) {
+        if let Some(inner) = self.inner.get_if_own() {
+            py.detach(|| inner.handle().close());
+        }
+    }
+
+    fn revoke(&self, py: Python<'_>) -> PyResult<()> {
+        let handle = self.handle()?;
+        py.detach(|| handle.revoke());
+        Ok(())
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) {
+        self.close(py);
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let name = slf.get_type().name()?;
+        let Ok(handle) = slf.get().handle() else {
+            return Ok(format!("{name}(made before a fork)"));
+        };
+        Ok(format!(
+            "{name}(channel={:?}, stream_id={}, session_id={}, {})",
+            handle.channel(),
+            handle.stream_id(),
+            handle.session_id(),
+            match (handle.is_closed(), handle.is_connected()) {
+                (true, _) => "closed",
+                (false, true) => "connected",
+                (false, false) => "not connected",
+            }
+        ))
+    }
+}
+
+impl Publication {
+    /// A claim, or the reason there is none.
+    fn claim_now(&self, inner: &Arc<Inner>, length: usize) -> PyResult<Result<Claim, Append>> {
+        let result = match &**inner {
+            Inner::Concurrent(publication) => publication.try_claim(length).map_err(errors::append)?,
+            Inner::Exclusive(publication) => publication.try_claim(length).map_err(errors::exclusive)?,
+        };
+        Ok(match result {
+            ClaimResult::Claimed(claim) => Ok(Claim::new(claim.into_owned())),
+            ClaimResult::Refused(refused) => Err(refused),
+        })
+    }
+}
+
+#[pymethods]
+impl ExclusivePublication {
+    #[pyo3(signature = (block, /))]
+    fn offer_block(slf: &Bound<'_, Self>, block: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let block = BorrowedBytes::of(block)?;
+        let append = exclusive(slf, |publication| publication.offer_block(block.as_slice(py)))?;
+        results::to_python(py, append)
+    }
+
+    #[pyo3(signature = (length, /))]
+    fn append_padding(slf: &Bound<'_, Self>, length: usize) -> PyResult<Py<PyAny>> {
+        let append = exclusive(slf, |publication| publication.append_padding(length))?;
+        results::to_python(slf.py(), append)
+    }
+}
+
+fn exclusive<E: Into<errors::ExclusiveError>>(
+    slf: &Bound<'_, ExclusivePublication>,
+    call: impl FnOnce(&headrace_client::ExclusivePublication) -> Result<Append, E>,
+) -> PyResult<Append> {
+    match &**slf.as_super().get().inner.get()? {
+        Inner::Exclusive(publication) => call(publication).map_err(|error| errors::exclusive(error.into())),
+        Inner::Concurrent(_) => Err(PyTypeError::new_err("not an exclusive publication")),
+    }
+}
+
+/// The bytes of a buffer or of several parts, copied.
+pub(crate) fn joined<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let py = data.py();
+    let mut copy = Vec::new();
+    if data.is_instance_of::<PyTuple>() || data.is_instance_of::<PyList>() {
+        for part in data.try_iter()? {
+            copy.extend_from_slice(BorrowedBytes::of(&part?)?.as_slice(py));
+        }
+    } else {
+        copy.extend_from_slice(BorrowedBytes::of(data)?.as_slice(py));
+    }
+    Ok(PyBytes::new(py, &copy))
+}
+
+/// What became of a batch that was offered without waiting.
+#[pyclass(frozen, get_all, module = "headrace._core")]
+pub(crate) struct BatchResult {
+    accepted: usize,
+    requested: usize,
+    position: Option<i64>,
+    stopped_by: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl BatchResult {
+    #[getter]
+    fn is_complete(&self) -> bool {
+        self.accepted == self.requested
+    }
+
+    fn __bool__(&self) -> bool {
+        self.is_complete()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let stopped_by = match &self.stopped_by {
+            None => "None".to_owned(),
+            Some(result) => result.bind(py).repr()?.to_string(),
+        };
+        Ok(format!(
+            "BatchResult(accepted={}, requested={}, position={:?}, stopped_by={stopped_by})",
+            self.accepted, self.requested, self.position
+        ))
+    }
+}
