@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use headrace_buffers::log::{Append, AppendError, ClaimResult};
-use headrace_client::{Client, PublicationHandle};
+use headrace_client::PublicationHandle;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -12,6 +12,7 @@ use crate::batch_input::Messages;
 use crate::claim::Claim;
 use crate::foreign::BorrowedBytes;
 use crate::fork_guard::ForkGuard;
+use crate::kept_client::KeptClient;
 use crate::wait::Patience;
 use crate::{errors, results};
 
@@ -56,7 +57,7 @@ impl Inner {
 pub(crate) struct Publication {
     inner: ForkGuard<Arc<Inner>>,
     // Keeps the client open for as long as anything made by it is in use.
-    client: ForkGuard<Arc<Client>>,
+    client: ForkGuard<KeptClient>,
 }
 
 /// A publication with a log of its own and a single writer.
@@ -64,7 +65,7 @@ pub(crate) struct Publication {
 pub(crate) struct ExclusivePublication;
 
 impl Publication {
-    pub(crate) fn new(client: Arc<Client>, inner: Inner) -> Self {
+    pub(crate) fn new(client: KeptClient, inner: Inner) -> Self {
         Self {
             inner: ForkGuard::new(Arc::new(inner)),
             client: ForkGuard::new(client),

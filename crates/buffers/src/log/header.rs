@@ -48,6 +48,18 @@ impl<'a> Header<'a> {
         }
     }
 
+    /// The payload where it lies in the log, in memory that stays mapped as long as the result is held; nothing
+    /// for an assembled message.
+    pub fn payload_in_place(&self) -> Option<AtomicBuffer> {
+        match self.fields {
+            Fields::InPlace { term, offset } => {
+                let length = usize::try_from(self.frame_length).ok()?.checked_sub(HEADER_LENGTH)?;
+                Some(term.slice(offset + HEADER_LENGTH, length))
+            }
+            Fields::Copied(_) => None,
+        }
+    }
+
     /// Header and payload; for an assembled message, one header and all of the payload.
     #[inline]
     pub fn frame_length(&self) -> i32 {

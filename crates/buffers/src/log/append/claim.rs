@@ -149,6 +149,12 @@ impl<'a, M: Memory> Claim<'a, M> {
 }
 
 impl Claim<'_> {
+    /// The payload's memory, which stays mapped as long as the result is held. Whoever fills it through the
+    /// result must stop when the claim is committed or aborted.
+    pub fn memory(&self) -> AtomicBuffer {
+        self.term.get().slice(self.offset + HEADER_LENGTH, self.length())
+    }
+
     /// The payload, to be filled in place.
     #[inline]
     pub fn buffer_mut(&mut self) -> &mut [u8] {

@@ -1,0 +1,309 @@
+//! One publisher's stream, as a subscription sees it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use headrace_client::FragmentAssembler;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::batch::FragmentBatch;
+use crate::columns::Columns;
+use crate::delivery::{Delivery, Raised};
+use crate::errors;
+use crate::fork_guard::ForkGuard;
+use crate::kept_client::KeptClient;
+
+/// One publisher's stream.
+#[pyclass(frozen, weakref, module = "headrace._core")]
+pub(crate) struct Image {
+    inner: ForkGuard<Arc<headrace_client::Image>>,
+    assembler: Mutex<FragmentAssembler>,
+    _client: ForkGuard<Option<KeptClient>>,
+}
+
+impl Image {
+    /// `client` keeps the client open; handlers, which the client itself owns, leave it out.
+    pub(crate) fn new(inner: Arc<headrace_client::Image>, client: Option<KeptClient>) -> Self {
+        Self {
+            inner: ForkGuard::new(inner),
+            assembler: Mutex::new(FragmentAssembler::new()),
+            _client: ForkGuard::new(client),
+        }
+    }
+
+    fn assembler(&self) -> PyResult<MutexGuard<'_, FragmentAssembler>> {
+        lock_assembler(&self.assembler, "image")
+    }
+}
+
+/// The assembler of an object that is polled by one thread at a time.
+pub(crate) fn lock_assembler<'a>(
+    assembler: &'a Mutex<FragmentAssembler>,
+    what: &str,
+) -> PyResult<MutexGuard<'a, FragmentAssembler>> {
+    match assembler.try_lock() {
+        Ok(guard) => Ok(guard),
+        Err(std::sync::TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(std::sync::TryLockError::WouldBlock) => Err(errors::reentrant(&format!(
+            "{what} is being polled by another thread, or from inside its own handler"
+        ))),
+    }
+}
+
+#[pymethods]
+impl Image {
+    #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
+    fn poll(&self, handler: &Bound<'_, PyAny>, limit: usize, assemble: bool, view: bool) -> PyResult<usize> {
+        let image = self.inner.get()?;
+        let mut delivery = Delivery::new(handler, view);
+        let mut assembler = self.assembler()?;
+        let count = image.try_poll(
+            |payload, header| -> Result<(), Raised> {
+                deliver(&mut delivery, &mut assembler, assemble, payload, header)
+            },
+            limit,
+        )?;
+        Ok(count)
+    }
+
+    #[pyo3(signature = (handler, limit_position, limit = 10, *, assemble = true, view = false))]
+    fn bounded_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        limit_position: i64,
+        limit: usize,
+        assemble: bool,
+        view: bool,
+    ) -> PyResult<usize> {
+        let image = self.inner.get()?;
+        let mut delivery = Delivery::new(handler, view);
+        let mut assembler = self.assembler()?;
+        let count = image.try_bounded_poll(
+            limit_position,
+            |payload, header| -> Result<(), Raised> {
+                deliver(&mut delivery, &mut assembler, assemble, payload, header)
+            },
+            limit,
+        )?;
+        Ok(count)
+    }
+
+    #[pyo3(signature = (handler, limit = 10, *, limit_position = None, assemble = true, view = false))]
+    fn controlled_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        limit: usize,
+        limit_position: Option<i64>,
+        assemble: bool,
+        view: bool,
+    ) -> PyResult<usize> {
+        let image = self.inner.get()?;
+        let mut delivery = Delivery::new(handler, view);
+        let mut assembler = self.assembler()?;
+        let handle = |payload: &[u8], header: &headrace_buffers::log::Header<'_>| {
+            if assemble {
+                assembler.on_controlled_fragment(payload, header, |payload, header| {
+                    delivery.controlled(payload, header).map_err(Raised)
+                })
+            } else {
+                delivery.controlled(payload, header).map_err(Raised)
+            }
+        };
+        let count = match limit_position {
+            None => image.try_controlled_poll(handle, limit)?,
+            Some(position) => image.try_bounded_controlled_poll(position, handle, limit)?,
+        };
+        Ok(count)
+    }
+
+    #[pyo3(signature = (handler, limit_bytes))]
+    fn block_poll(&self, handler: &Bound<'_, PyAny>, limit_bytes: usize) -> PyResult<usize> {
+        let image = self.inner.get()?;
+        Ok(image.try_block_poll(|block| deliver_block(handler, &block), limit_bytes)?)
+    }
+
+    #[pyo3(signature = (limit = 4096, *, assemble = true))]
+    fn poll_batch(&self, py: Python<'_>, limit: usize, assemble: bool) -> PyResult<FragmentBatch> {
+        let image = self.inner.get()?;
+        let mut columns = Columns::with_capacity(image.stream_id(), 0, 0);
+        py.detach(|| {
+            let mut assembler = self.assembler()?;
+            image.try_controlled_poll(
+                |payload, header| -> Result<_, Raised> {
+                    Ok(columns.collect(&mut assembler, assemble, payload, header))
+                },
+                limit,
+            )?;
+            Ok::<_, PyErr>(())
+        })?;
+        Ok(FragmentBatch::new(columns))
+    }
+
+    #[getter]
+    fn position(&self) -> PyResult<i64> {
+        Ok(self.inner.get()?.position())
+    }
+
+    #[getter]
+    fn join_position(&self) -> PyResult<i64> {
+        Ok(self.inner.get()?.join_position())
+    }
+
+    #[getter]
+    fn session_id(&self) -> PyResult<i32> {
+        Ok(self.inner.get()?.session_id())
+    }
+
+    #[getter]
+    fn stream_id(&self) -> PyResult<i32> {
+        Ok(self.inner.get()?.stream_id())
+    }
+
+    #[getter]
+    fn correlation_id(&self) -> PyResult<i64> {
+        Ok(self.inner.get()?.correlation_id())
+    }
+
+    #[getter]
+    fn source_identity(&self) -> PyResult<&str> {
+        Ok(self.inner.get()?.source_identity())
+    }
+
+    #[getter]
+    fn subscriber_position_id(&self) -> PyResult<i32> {
+        Ok(self.inner.get()?.subscriber_position_id())
+    }
+
+    #[getter]
+    fn is_end_of_stream(&self) -> PyResult<bool> {
+        Ok(self.inner.get()?.is_end_of_stream())
+    }
+
+    #[getter]
+    fn end_of_stream_position(&self) -> PyResult<Option<i64>> {
+        let position = self.inner.get()?.end_of_stream_position();
+        Ok((position != i64::MAX).then_some(position))
+    }
+
+    #[getter]
+    fn is_publication_revoked(&self) -> PyResult<bool> {
+        Ok(self.inner.get()?.is_publication_revoked())
+    }
+
+    #[getter]
+    fn active_transport_count(&self) -> PyResult<i32> {
+        Ok(self.inner.get()?.active_transport_count())
+    }
+
+    #[getter]
+    fn is_closed(&self) -> PyResult<bool> {
+        Ok(self.inner.get()?.is_closed())
+    }
+
+    #[getter]
+    fn initial_term_id(&self) -> PyResult<i32> {
+        Ok(self.inner.get()?.initial_term_id())
+    }
+
+    #[getter]
+    fn term_length(&self) -> PyResult<usize> {
+        Ok(self.inner.get()?.term_length())
+    }
+
+    #[getter]
+    fn mtu_length(&self) -> PyResult<usize> {
+        Ok(self.inner.get()?.mtu_length())
+    }
+
+    #[pyo3(signature = (reason, /))]
+    fn reject(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
+        let image = self.inner.get()?;
+        py.detach(|| image.reject(reason)).map_err(errors::client)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        let other = other.cast::<Self>().ok().and_then(|other| other.get().inner.get().ok());
+        matches!((self.inner.get(), other), (Ok(mine), Some(other)) if Arc::ptr_eq(mine, other))
+    }
+
+    fn __hash__(&self) -> PyResult<u64> {
+        Ok(Arc::as_ptr(self.inner.get()?).addr() as u64)
+    }
+
+    fn __repr__(&self) -> String {
+        let Ok(image) = self.inner.get() else {
+            return "Image(made before a fork)".to_owned();
+        };
+        format!(
+            "Image(session_id={}, stream_id={}, source_identity={:?}, position={}{})",
+            image.session_id(),
+            image.stream_id(),
+            image.source_identity(),
+            image.position(),
+            if image.is_closed() { ", closed" } else { "" }
+        )
+    }
+}
+
+/// Passes a fragment, or the message it completes, to a Python handler.
+#[inline]
+pub(crate) fn deliver(
+    delivery: &mut Delivery<'_, '_>,
+    assembler: &mut FragmentAssembler,
+    assemble: bool,
+    payload: &[u8],
+    header: &headrace_buffers::log::Header<'_>,
+) -> Result<(), Raised> {
+    if !assemble {
+        delivery.message(payload, header)?;
+        return Ok(());
+    }
+    match assembler.on_fragment(payload, header, |payload, header| {
+        delivery.message(payload, header).map(drop)
+    }) {
+        None => Ok(()),
+        Some(result) => result.map_err(Raised),
+    }
+}
+
+pub(crate) fn deliver_block(
+    handler: &Bound<'_, PyAny>,
+    block: &headrace_client::Block<'_>,
+) -> Result<(), Raised> {
+    let bytes = PyBytes::new(handler.py(), block.bytes);
+    handler
+        .call1((bytes, block.session_id, block.term_id, block.term_offset))
+        .map(drop)
+        .map_err(Raised)
+}
+
+impl Columns {
+    /// Takes a fragment, or the message it completes, and says whether there is room for more.
+    #[inline]
+    pub(crate) fn collect(
+        &mut self,
+        assembler: &mut FragmentAssembler,
+        assemble: bool,
+        payload: &[u8],
+        header: &headrace_buffers::log::Header<'_>,
+    ) -> headrace_buffers::log::Action {
+        let mut push = |payload: &[u8], header: &headrace_buffers::log::Header<'_>| {
+            self.push(payload, header.position(), header.session_id(), header.reserved_value());
+        };
+        if assemble {
+            assembler.on_fragment(payload, header, |payload, header| push(payload, header));
+        } else {
+            push(payload, header);
+        }
+        if self.is_full() {
+            headrace_buffers::log::Action::Break
+        } else {
+            headrace_buffers::log::Action::Continue
+        }
+    }
+}
+
+/// Locks without regard to what happened to the last holder.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

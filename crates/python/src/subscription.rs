@@ -1,0 +1,368 @@
+//! Subscriptions and everything that polls them.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use headrace_buffers::log::{Action, Header as LogHeader};
+use headrace_client::FragmentAssembler;
+use headrace_sys::native_handler::NativeHeader;
+use pyo3::prelude::*;
+
+use crate::batch::FragmentBatch;
+use crate::columns::Columns;
+use crate::delivery::{Delivery, Raised, header_values};
+use crate::fork_guard::ForkGuard;
+use crate::images::{Image, deliver, deliver_block, lock_assembler};
+use crate::kept_client::KeptClient;
+use crate::message::Message;
+use crate::wait::Patience;
+use crate::{errors, foreign, results};
+
+/// Batches up to this many fragments are copied with the GIL held: less time than handing it over may cost.
+const BATCH_WITH_GIL_MAX: usize = 64;
+
+/// A stream of messages from any number of publishers.
+#[pyclass(frozen, weakref, module = "headrace._core")]
+pub(crate) struct Subscription {
+    inner: ForkGuard<Arc<headrace_client::Subscription>>,
+    assembler: Mutex<FragmentAssembler>,
+    // Keeps the client open for as long as anything made by it is in use.
+    client: ForkGuard<KeptClient>,
+}
+
+impl Subscription {
+    pub(crate) fn new(client: KeptClient, inner: headrace_client::Subscription) -> Self {
+        Self {
+            inner: ForkGuard::new(Arc::new(inner)),
+            assembler: Mutex::new(FragmentAssembler::new()),
+            client: ForkGuard::new(client),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> PyResult<Arc<headrace_client::Subscription>> {
+        self.inner.get().map(Arc::clone)
+    }
+
+    fn assembler(&self) -> PyResult<MutexGuard<'_, FragmentAssembler>> {
+        lock_assembler(&self.assembler, "subscription")
+    }
+
+    /// A poll on a subscription that was closed because its client ended says why that was.
+    fn explain(&self, raised: Raised) -> PyErr {
+        if let (Ok(subscription), Ok(client)) = (self.inner.get(), self.client.get()) {
+            if subscription.is_closed() {
+                if let Some(reason) = client.ended_by() {
+                    return errors::client(reason);
+                }
+            }
+        }
+        raised.0
+    }
+
+    fn one(&self, subscription: &headrace_client::Subscription) -> PyResult<Option<(Vec<u8>, Taken)>> {
+        let mut assembler = self.assembler()?;
+        let mut taken = None;
+        subscription
+            .try_controlled_poll(
+                |payload, header| -> Result<_, Raised> {
+                    assembler.on_fragment(payload, header, |payload, header| {
+                        taken = Some((payload.to_vec(), Taken(header_values(header))));
+                    });
+                    Ok(if taken.is_some() { Action::Break } else { Action::Continue })
+                },
+                usize::MAX,
+            )
+            .map_err(|raised| self.explain(raised))?;
+        Ok(taken)
+    }
+}
+
+/// Header values on their way out of a poll.
+struct Taken(crate::header::HeaderValues);
+
+#[pymethods]
+impl Subscription {
+    #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
+    fn poll(&self, handler: &Bound<'_, PyAny>, limit: usize, assemble: bool, view: bool) -> PyResult<usize> {
+        let subscription = self.inner.get()?;
+        let mut delivery = Delivery::new(handler, view);
+        let mut assembler = self.assembler()?;
+        subscription
+            .try_poll(
+                |payload, header| deliver(&mut delivery, &mut assembler, assemble, payload, header),
+                limit,
+            )
+            .map_err(|raised| self.explain(raised))
+    }
+
+    #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
+    fn controlled_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        limit: usize,
+        assemble: bool,
+        view: bool,
+    ) -> PyResult<usize> {
+        let subscription = self.inner.get()?;
+        let mut delivery = Delivery::new(handler, view);
+        let mut assembler = self.assembler()?;
+        subscription
+            .try_controlled_poll(
+                |payload, header| {
+                    if assemble {
+                        assembler.on_controlled_fragment(payload, header, |payload, header| {
+                            delivery.controlled(payload, header).map_err(Raised)
+                        })
+                    } else {
+                        delivery.controlled(payload, header).map_err(Raised)
+                    }
+                },
+                limit,
+            )
+            .map_err(|raised| self.explain(raised))
+    }
+
+    #[pyo3(signature = (handler, limit_bytes))]
+    fn block_poll(&self, handler: &Bound<'_, PyAny>, limit_bytes: usize) -> PyResult<usize> {
+        let subscription = self.inner.get()?;
+        subscription
+            .try_block_poll(|block| deliver_block(handler, &block), limit_bytes)
+            .map_err(|raised| self.explain(raised))
+    }
+
+    #[pyo3(signature = (limit = 4096, *, assemble = true))]
+    fn poll_batch(&self, py: Python<'_>, limit: usize, assemble: bool) -> PyResult<FragmentBatch> {
+        let subscription = self.inner.get()?;
+        let mut columns = Columns::with_capacity(subscription.stream_id(), 0, 0);
+        let mut fill = || -> PyResult<()> {
+            let mut assembler = self.assembler()?;
+            subscription
+                .try_controlled_poll(
+                    |payload, header| Ok(columns.collect(&mut assembler, assemble, payload, header)),
+                    limit,
+                )
+                .map_err(|raised| self.explain(raised))?;
+            Ok(())
+        };
+        if limit <= BATCH_WITH_GIL_MAX {
+            fill()?;
+        } else {
+            py.detach(fill)?;
+        }
+        Ok(FragmentBatch::new(columns))
+    }
+
+    #[pyo3(signature = (handler, context = 0, limit = 4096, *, assemble = true))]
+    fn poll_native(
+        &self,
+        py: Python<'_>,
+        handler: &Bound<'_, PyAny>,
+        context: usize,
+        limit: usize,
+        assemble: bool,
+    ) -> PyResult<usize> {
+        let subscription = self.inner.get()?;
+        let handler = foreign::native_handler(address_of(handler)?, context)?;
+        let call = |payload: &[u8], header: &LogHeader<'_>| {
+            let header = NativeHeader {
+                position: header.position(),
+                reserved_value: header.reserved_value(),
+                session_id: header.session_id(),
+                stream_id: header.stream_id(),
+                term_id: header.term_id(),
+                term_offset: header.term_offset(),
+                length: payload.len() as i32,
+                flags: u32::from(header.flags()),
+            };
+            handler.call(payload, &header);
+        };
+        py.detach(|| {
+            let mut assembler = self.assembler()?;
+            subscription
+                .try_poll(
+                    |payload, header| -> Result<(), Raised> {
+                        if assemble {
+                            assembler.on_fragment(payload, header, call);
+                        } else {
+                            call(payload, header);
+                        }
+                        Ok(())
+                    },
+                    limit,
+                )
+                .map_err(|raised| self.explain(raised))
+        })
+    }
+
+    fn poll_message(&self, py: Python<'_>) -> PyResult<Option<Message>> {
+        let subscription = self.inner.get()?;
+        let mut assembler = self.assembler()?;
+        let mut message = None;
+        subscription
+            .try_controlled_poll(
+                |payload, header| -> Result<_, Raised> {
+                    assembler.on_fragment(payload, header, |payload, header| {
+                        message = Some(Message::new(py, payload, header_values(header)));
+                    });
+                    Ok(if message.is_some() { Action::Break } else { Action::Continue })
+                },
+                usize::MAX,
+            )
+            .map_err(|raised| self.explain(raised))?;
+        Ok(message)
+    }
+
+    #[pyo3(signature = (timeout_s = None, *, idle = None))]
+    fn receive(
+        &self,
+        py: Python<'_>,
+        timeout_s: Option<f64>,
+        idle: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Message>> {
+        if let Some(message) = self.poll_message(py)? {
+            return Ok(Some(message));
+        }
+        let subscription = self.inner.get()?;
+        let patience = Patience::new(timeout_s, idle)?;
+        let taken = patience.wait_for(py, || self.one(subscription).transpose())?.transpose()?;
+        Ok(taken.map(|(payload, Taken(header))| Message::new(py, &payload, header)))
+    }
+
+    #[pyo3(signature = (timeout_s = Some(5.0), *, idle = None))]
+    fn wait_until_connected(
+        &self,
+        py: Python<'_>,
+        timeout_s: Option<f64>,
+        idle: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let subscription = self.inner.get()?;
+        let patience = Patience::new(timeout_s, idle)?;
+        let step = || {
+            (subscription.is_connected() || subscription.is_closed()).then(|| subscription.is_connected())
+        };
+        Ok(patience.wait_for(py, step)?.unwrap_or(false))
+    }
+
+    fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("headrace.aio")?.call_method1("messages", (slf,))
+    }
+
+    #[getter]
+    fn images(&self, py: Python<'_>) -> PyResult<Vec<Py<Image>>> {
+        let client = self.client.get()?;
+        let images = self.inner.get()?.images();
+        images
+            .into_iter()
+            .map(|image| Py::new(py, Image::new(image, Some(client.clone()))))
+            .collect()
+    }
+
+    #[getter]
+    fn image_count(&self) -> PyResult<usize> {
+        Ok(self.inner.get()?.image_count())
+    }
+
+    #[pyo3(signature = (session_id, /))]
+    fn image_by_session_id(&self, session_id: i32) -> PyResult<Option<Image>> {
+        let client = self.client.get()?;
+        let image = self.inner.get()?.image_by_session_id(session_id);
+        Ok(image.map(|image| Image::new(image, Some(client.clone()))))
+    }
+
+    #[getter]
+    fn is_connected(&self) -> PyResult<bool> {
+        Ok(self.inner.get()?.is_connected())
+    }
+
+    #[getter]
+    fn is_closed(&self) -> PyResult<bool> {
+        Ok(self.inner.get()?.is_closed())
+    }
+
+    #[getter]
+    fn channel(&self) -> PyResult<&str> {
+        Ok(self.inner.get()?.channel())
+    }
+
+    #[getter]
+    fn stream_id(&self) -> PyResult<i32> {
+        Ok(self.inner.get()?.stream_id())
+    }
+
+    #[getter]
+    fn registration_id(&self) -> PyResult<i64> {
+        Ok(self.inner.get()?.registration_id())
+    }
+
+    #[getter]
+    fn channel_status_id(&self) -> PyResult<i32> {
+        Ok(self.inner.get()?.channel_status_id())
+    }
+
+    #[getter]
+    fn channel_status(&self) -> PyResult<&'static str> {
+        Ok(results::channel_status(self.inner.get()?.channel_status()))
+    }
+
+    #[getter]
+    fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
+        Ok(self.inner.get()?.local_socket_addresses())
+    }
+
+    #[getter]
+    fn resolved_endpoint(&self) -> PyResult<Option<String>> {
+        Ok(self.inner.get()?.resolved_endpoint())
+    }
+
+    #[getter]
+    fn resolved_channel(&self) -> PyResult<Option<String>> {
+        Ok(self.inner.get()?.resolved_channel())
+    }
+
+    fn close(&self, py: Python<'_>) {
+        if let Some(subscription) = self.inner.get_if_own() {
+            py.detach(|| subscription.close());
+        }
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        let Ok(subscription) = self.inner.get() else {
+            return "Subscription(made before a fork)".to_owned();
+        };
+        format!(
+            "Subscription(channel={:?}, stream_id={}, {})",
+            subscription.channel(),
+            subscription.stream_id(),
+            match (subscription.is_closed(), subscription.image_count()) {
+                (true, _) => "closed".to_owned(),
+                (false, 1) => "1 image".to_owned(),
+                (false, count) => format!("{count} images"),
+            }
+        )
+    }
+}
+
+/// The address in an integer, a numba cfunc (`.address`), a ctypes function or a cffi pointer.
+fn address_of(handler: &Bound<'_, PyAny>) -> PyResult<usize> {
+    if let Ok(address) = handler.extract::<usize>() {
+        return Ok(address);
+    }
+    handler
+        .py()
+        .import("headrace.client.native")?
+        .call_method1("address_of", (handler,))?
+        .extract()
+}
