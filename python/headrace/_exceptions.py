@@ -108,11 +108,13 @@ class PublicationError(HeadraceError):
 
     Attributes:
         result: The last :class:`headrace.OfferResult` seen.
+        accepted: From a batch, how many of its messages were accepted.
     """
 
-    def __init__(self, message: str, result: object = None) -> None:
+    def __init__(self, message: str, result: object = None, accepted: int = 0) -> None:
         super().__init__(message)
         self.result = result
+        self.accepted = accepted
 
 
 class PublicationTimeoutError(PublicationError, TimeoutError):

@@ -281,6 +281,14 @@ impl Client {
             .is_some_and(|request| request.is_awaiting())
     }
 
+    /// Does what a blocking call does between two looks for its reply: reads events, unless another thread is at
+    /// it, and lets the request fail when its time is over. For loops that wait in their own way.
+    pub fn drive(&self, correlation_id: i64) -> usize {
+        let work_count = self.core.step();
+        self.core.expire_requests(Some(correlation_id));
+        work_count
+    }
+
     /// Gives up an asynchronous request. What it asked for is removed at the driver and, if it has arrived
     /// already, closed. False when the id is not known, as after the result was taken.
     pub fn cancel(&self, correlation_id: i64) -> Result<bool, ClientError> {

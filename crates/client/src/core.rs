@@ -202,10 +202,7 @@ impl Core {
     pub(crate) fn wait(self: &Arc<Self>, correlation_id: i64) -> Result<Outcome, ClientError> {
         let mut idle = self.config.awaiting_idle.clone();
         loop {
-            if let Some(driver_invoker) = &self.config.driver_invoker {
-                driver_invoker();
-            }
-            let work_count = self.try_turn();
+            let work_count = self.step();
             if let Some(outcome) = self.take(correlation_id)? {
                 return Ok(outcome);
             }
@@ -215,6 +212,14 @@ impl Core {
             }
             idle.idle(work_count);
         }
+    }
+
+    /// What a thread that waits for a reply does between two looks.
+    pub(crate) fn step(self: &Arc<Self>) -> usize {
+        if let Some(driver_invoker) = &self.config.driver_invoker {
+            driver_invoker();
+        }
+        self.try_turn()
     }
 
     /// Runs queued handlers in order. The caller holds `service`, as the argument shows.

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use headrace_buffers::AtomicBuffer;
 use headrace_buffers::counters::Counter;
 pub use headrace_buffers::log::read::Block;
-use headrace_buffers::log::{Action, Header, LogBuffers, TermGeometry, read};
+use headrace_buffers::log::{Action, Header, LogBuffers, TermGeometry, frame, read};
 use headrace_protocol::command::{Command, REJECTION_REASON_LENGTH_MAX};
 
 use crate::core::Core;
@@ -343,6 +343,13 @@ impl Image {
             None => self.geometry.term_length(),
             Some(limit) => read::bounded_limit_offset(self.geometry, position, limit),
         }
+    }
+
+    /// True when a poll would move on, if only past padding.
+    pub fn has_fragments(&self) -> bool {
+        let position = self.position();
+        let term = &self.terms[self.geometry.partition(position)];
+        !self.is_closed() && frame::committed(term, self.geometry.term_offset(position)).is_some()
     }
 
     /// Position up to which fragments were consumed.

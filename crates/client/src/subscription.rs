@@ -211,6 +211,11 @@ impl Subscription {
         self.poller()?.try_block_poll(handler, block_length_limit)
     }
 
+    /// True when a poll would move on. Takes nothing, so any thread may ask while another polls.
+    pub fn has_fragments(&self) -> bool {
+        self.shared.images().iter().any(|image| image.has_fragments())
+    }
+
     /// The images of now.
     pub fn images(&self) -> Vec<Arc<Image>> {
         self.shared.images().to_vec()

@@ -1,6 +1,8 @@
 //! From Rust errors to the Python tree of `headrace._exceptions`.
 
-use headrace_client::{ClientError, PollError};
+use headrace_client::{AppendError, ClientError, ErrorCode, OfferError, PollError};
+use headrace_driver::DriverError;
+use headrace_driver::directory::DirectoryError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -79,12 +81,52 @@ pub(crate) fn client(error: ClientError) -> PyErr {
         ClientError::InvalidArgument { name, value, rule } => config(name, &value, &rule),
         ClientError::Registration {
             code, correlation_id, ..
-        } => build("RegistrationError", &message, |keywords| {
-            keywords.set_item("code", code as i32)?;
-            keywords.set_item("code_name", screaming(&format!("{code:?}")))?;
-            keywords.set_item("correlation_id", correlation_id)
-        }),
+        } => registration(code, correlation_id, &message),
         _ => plain("ClientError", &message),
+    }
+}
+
+pub(crate) fn registration(code: ErrorCode, correlation_id: i64, message: &str) -> PyErr {
+    build("RegistrationError", message, |keywords| {
+        keywords.set_item("code", code.value())?;
+        keywords.set_item("code_name", screaming(&format!("{code:?}")))?;
+        keywords.set_item("correlation_id", correlation_id)
+    })
+}
+
+/// An offer that can never succeed.
+#[cold]
+pub(crate) fn offer(error: OfferError) -> PyErr {
+    let (setting, length, rule) = match error {
+        OfferError::Busy => return reentrant(&error.to_string()),
+        OfferError::Append(AppendError::MessageTooLong { length, max }) => {
+            ("len(data)", length, format!("must be at most max_message_length={max}"))
+        }
+        OfferError::Append(AppendError::ClaimTooLong { length, max }) => (
+            "length",
+            length,
+            format!("must be at most max_payload_length={max}: a claim is a single frame; offer() splits longer messages"),
+        ),
+        OfferError::Append(AppendError::PaddingTooLong { length, max }) => {
+            ("length", length, format!("must be at most {max}"))
+        }
+        OfferError::Append(AppendError::Block(_)) => return config("block", "refused", &error.to_string()),
+        OfferError::Append(AppendError::CorruptTail { .. }) => return plain("ClientError", &error.to_string()),
+    };
+    config(setting, &length.to_string(), &rule)
+}
+
+pub(crate) fn driver(name: &str, message: &str) -> PyErr {
+    plain(name, message)
+}
+
+/// A driver that did not start, or did not stop cleanly.
+pub(crate) fn launch(error: DriverError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        DriverError::Config(error) => config(&error.setting, &error.value, &error.rule),
+        DriverError::Directory(DirectoryError::Active(_)) => plain("ActiveDriverError", &message),
+        _ => plain("DriverError", &message),
     }
 }
 

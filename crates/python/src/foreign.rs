@@ -209,10 +209,6 @@ impl BorrowedBytes {
         self.slice()
     }
 
-    pub(crate) fn buffer(&self) -> &PyUntypedBuffer {
-        &self.0
-    }
-
     fn slice(&self) -> &[u8] {
         let (address, length) = (self.0.buf_ptr().cast_const().cast::<u8>(), self.0.len_bytes());
         if length == 0 {
@@ -244,6 +240,13 @@ pub(crate) fn call_with_two<'py>(
         );
         Bound::from_owned_ptr_or_err(handler.py(), result)
     }
+}
+
+/// True when `object` is the only reference to what it refers to.
+#[inline]
+pub(crate) fn is_unshared<T>(object: &Bound<'_, T>) -> bool {
+    // SAFETY: a live object of an attached thread.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) == 1 }
 }
 
 /// The compiled handler at `address`.

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicI32, AtomicI64, Ordering::Relaxed};
 
 use pyo3::prelude::*;
 
+use crate::foreign::is_unshared;
+
 /// Plain values of a header, copied out of the log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeaderValues {
@@ -120,7 +122,7 @@ impl<'py> HeaderMaker<'py> {
     #[inline]
     pub(crate) fn make(&mut self, values: &HeaderValues) -> PyResult<&Bound<'py, Header>> {
         let header = match self.current.take() {
-            Some(header) if header.get_refcnt() == 1 => header,
+            Some(header) if is_unshared(&header) => header,
             _ => Bound::new(self.py, Header::default())?,
         };
         header.get().set(values);

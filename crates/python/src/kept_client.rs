@@ -1,10 +1,30 @@
 //! A reference to a client that may be the last one.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 
 use headrace_client::Client;
+use headrace_sys::fork;
 use pyo3::prelude::*;
+
+use crate::images::lock;
+
+/// Clients of this process, each with the number of forks at the time.
+static OPEN: Mutex<Vec<(u64, Weak<Client>)>> = Mutex::new(Vec::new());
+
+/// Closes every client that this process, and not one it was forked from, has open.
+#[pyfunction]
+pub(crate) fn close_clients(py: Python<'_>) {
+    py.detach(|| {
+        let open = std::mem::take(&mut *lock(&OPEN));
+        for (_, client) in open.iter().filter(|(forks, _)| *forks == fork::generation()) {
+            if let Some(client) = client.upgrade() {
+                // Refused only inside one of the client's own handlers, which then outlives this.
+                let _ = client.close();
+            }
+        }
+    });
+}
 
 /// Keeps a client open. Dropping the last reference closes the client, which waits for its conductor, which
 /// may be waiting for the GIL to call a handler; so the GIL is released for it.
@@ -13,7 +33,12 @@ pub(crate) struct KeptClient(Option<Arc<Client>>);
 
 impl KeptClient {
     pub(crate) fn new(client: Client) -> Self {
-        Self(Some(Arc::new(client)))
+        let client = Arc::new(client);
+        fork::watch();
+        let mut open = lock(&OPEN);
+        open.retain(|(_, client)| client.strong_count() > 0);
+        open.push((fork::generation(), Arc::downgrade(&client)));
+        Self(Some(client))
     }
 }
 

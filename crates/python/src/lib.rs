@@ -1,6 +1,61 @@
 //! The binding of Headrace to Python: argument conversion, the GIL and error mapping, no logic.
+//!
+//! One file for each class. Docstrings live in `python/headrace/_core.pyi`.
+
+#![deny(unsafe_code)]
+
+mod batch;
+mod batch_input;
+mod claim;
+mod client;
+mod columns;
+mod counters;
+mod delivery;
+mod driver;
+mod errors;
+#[allow(unsafe_code)]
+mod foreign;
+mod fork_guard;
+mod handlers;
+mod header;
+mod idle;
+mod images;
+mod kept_client;
+mod message;
+mod publication;
+mod results;
+mod subscription;
+mod wait;
+mod watcher;
 
 use pyo3::prelude::*;
 
 #[pymodule]
-mod _core {}
+mod _core {
+    #[pymodule_export]
+    use crate::batch::FragmentBatch;
+    #[pymodule_export]
+    use crate::claim::Claim;
+    #[pymodule_export]
+    use crate::client::Client;
+    #[pymodule_export]
+    use crate::counters::Counter;
+    #[pymodule_export]
+    use crate::driver::MediaDriver;
+    #[pymodule_export]
+    use crate::header::Header;
+    #[pymodule_export]
+    use crate::idle::IdleStrategy;
+    #[pymodule_export]
+    use crate::images::Image;
+    #[pymodule_export]
+    use crate::kept_client::close_clients;
+    #[pymodule_export]
+    use crate::message::Message;
+    #[pymodule_export]
+    use crate::publication::{BatchResult, ExclusivePublication, Publication};
+    #[pymodule_export]
+    use crate::subscription::Subscription;
+    #[pymodule_export]
+    use crate::watcher::Watcher;
+}

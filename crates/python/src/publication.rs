@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use headrace_buffers::log::{Append, AppendError, ClaimResult};
-use headrace_client::PublicationHandle;
+use headrace_buffers::log::{Append, ClaimResult};
+use headrace_client::{OfferError, PublicationHandle};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -26,15 +26,15 @@ impl Inner {
     #[inline]
     pub(crate) fn offer(&self, message: &[u8]) -> PyResult<Append> {
         match self {
-            Self::Concurrent(publication) => publication.offer(message).map_err(errors::append),
-            Self::Exclusive(publication) => publication.offer(message).map_err(errors::exclusive),
+            Self::Concurrent(publication) => publication.offer(message).map_err(errors::offer),
+            Self::Exclusive(publication) => publication.offer(message).map_err(errors::offer),
         }
     }
 
     fn offer_parts(&self, parts: &[&[u8]]) -> PyResult<Append> {
         match self {
-            Self::Concurrent(publication) => publication.offer_parts(parts).map_err(errors::append),
-            Self::Exclusive(publication) => publication.offer_parts(parts).map_err(errors::exclusive),
+            Self::Concurrent(publication) => publication.offer_parts(parts).map_err(errors::offer),
+            Self::Exclusive(publication) => publication.offer_parts(parts).map_err(errors::offer),
         }
     }
 
@@ -495,8 +495,8 @@ impl Publication {
     /// A claim, or the reason there is none.
     fn claim_now(&self, inner: &Arc<Inner>, length: usize) -> PyResult<Result<Claim, Append>> {
         let result = match &**inner {
-            Inner::Concurrent(publication) => publication.try_claim(length).map_err(errors::append)?,
-            Inner::Exclusive(publication) => publication.try_claim(length).map_err(errors::exclusive)?,
+            Inner::Concurrent(publication) => publication.try_claim(length).map_err(errors::offer)?,
+            Inner::Exclusive(publication) => publication.try_claim(length).map_err(errors::offer)?,
         };
         Ok(match result {
             ClaimResult::Claimed(claim) => Ok(Claim::new(claim.into_owned())),
@@ -522,12 +522,12 @@ impl ExclusivePublication {
     }
 }
 
-fn exclusive<E: Into<errors::ExclusiveError>>(
+fn exclusive(
     slf: &Bound<'_, ExclusivePublication>,
-    call: impl FnOnce(&headrace_client::ExclusivePublication) -> Result<Append, E>,
+    call: impl FnOnce(&headrace_client::ExclusivePublication) -> Result<Append, OfferError>,
 ) -> PyResult<Append> {
     match &**slf.as_super().get().inner.get()? {
-        Inner::Exclusive(publication) => call(publication).map_err(|error| errors::exclusive(error.into())),
+        Inner::Exclusive(publication) => call(publication).map_err(errors::offer),
         Inner::Concurrent(_) => Err(PyTypeError::new_err("not an exclusive publication")),
     }
 }

@@ -1,6 +1,6 @@
 //! The values that say what became of an offer: a position, or a member of `OfferResult`.
 
-use headrace_client::Offer;
+use headrace_client::{ChannelStatus, Offer};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -20,11 +20,22 @@ fn member(py: Python<'_>, index: usize) -> PyResult<Py<PyAny>> {
 #[inline]
 pub(crate) fn to_python(py: Python<'_>, offer: Offer) -> PyResult<Py<PyAny>> {
     match offer {
-        Offer::Accepted(position) => Ok(position.into_pyobject(py)?.into_any().unbind()),
+        Offer::Position(position) => Ok(position.into_pyobject(py)?.into_any().unbind()),
         Offer::NotConnected => member(py, 0),
         Offer::BackPressured => member(py, 1),
         Offer::AdminAction => member(py, 2),
         Offer::Closed => member(py, 3),
         Offer::MaxPositionExceeded => member(py, 4),
+    }
+}
+
+/// What Python is given for the state of a channel's endpoint.
+pub(crate) fn channel_status(status: ChannelStatus) -> &'static str {
+    match status {
+        ChannelStatus::Initializing => "initializing",
+        ChannelStatus::Active => "active",
+        ChannelStatus::Closing => "closing",
+        ChannelStatus::Errored => "errored",
+        ChannelStatus::Closed => "closed",
     }
 }

@@ -48,14 +48,11 @@ impl Subscription {
 
     /// A poll on a subscription that was closed because its client ended says why that was.
     fn explain(&self, raised: Raised) -> PyErr {
-        if let (Ok(subscription), Ok(client)) = (self.inner.get(), self.client.get()) {
-            if subscription.is_closed() {
-                if let Some(reason) = client.ended_by() {
-                    return errors::client(reason);
-                }
-            }
-        }
-        raised.0
+        let reason = match (self.inner.get(), self.client.get()) {
+            (Ok(subscription), Ok(client)) if subscription.is_closed() => client.ended_by(),
+            _ => None,
+        };
+        reason.map_or(raised.0, errors::client)
     }
 
     fn one(&self, subscription: &headrace_client::Subscription) -> PyResult<Option<(Vec<u8>, Taken)>> {

@@ -38,6 +38,10 @@ impl Patience {
         Ok(Self { deadline, idle })
     }
 
+    pub(crate) fn with(deadline: Option<Instant>, idle: Idle) -> Self {
+        Self { deadline, idle }
+    }
+
     /// Repeats `step` without the GIL until it gives something; `None` when the time is over. Raises what a
     /// signal handler raises, such as `KeyboardInterrupt`.
     pub(crate) fn wait_for<T: Send>(

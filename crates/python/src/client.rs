@@ -1,0 +1,297 @@
+//! A connection to a media driver. What users see of it is `headrace.client.Client`, which wraps this class.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use headrace_buffers::counters::{CounterRecord, CountersReader};
+use headrace_client::{self as client, ClientConfig, ClientError, SubscriptionHandlers};
+use headrace_sys::idle::IdleStrategy;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::counters::Counter;
+use crate::driver::MediaDriver;
+use crate::errors;
+use crate::fork_guard::ForkGuard;
+use crate::handlers;
+use crate::kept_client::KeptClient;
+use crate::publication::{self, ExclusivePublication, Publication};
+use crate::subscription::Subscription;
+use crate::wait::Patience;
+
+/// What `counters` gives for one counter: id, type id, label, value, registration id, owner id, reference id
+/// and key.
+type RecordValues<'py> = (i32, i32, String, i64, i64, i64, i64, Bound<'py, PyBytes>);
+
+/// A connection to a media driver.
+#[pyclass(frozen, weakref, module = "headrace._core")]
+pub(crate) struct Client {
+    inner: ForkGuard<KeptClient>,
+}
+
+impl Client {
+    fn open(&self) -> PyResult<&KeptClient> {
+        self.inner.get()
+    }
+
+    /// Waits for the outcome of a request in steps that see Ctrl-C, which gives the request up.
+    fn wait<T: Send>(
+        &self,
+        py: Python<'_>,
+        request: impl FnOnce(&client::Client) -> Result<i64, ClientError> + Send,
+        find: impl Fn(&client::Client, i64) -> Result<Option<T>, ClientError> + Send,
+    ) -> PyResult<T> {
+        let kept = self.open()?;
+        let inner: &client::Client = kept;
+        let id = py.detach(|| request(inner)).map_err(errors::client)?;
+        let waited = Patience::without_end().wait_for(py, move || {
+            inner.drive(id);
+            find(inner, id).transpose()
+        });
+        match waited {
+            Ok(Some(found)) => found.map_err(errors::client),
+            Ok(None) => Err(errors::closed("client")),
+            Err(interrupted) => {
+                // The driver may be what does not answer; the interruption is what the caller asked to see.
+                let _ = py.detach(|| inner.cancel(id));
+                Err(interrupted)
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Client {
+    #[staticmethod]
+    #[pyo3(signature = (directory, *, settings, handlers, use_invoker, driver))]
+    fn connect(
+        py: Python<'_>,
+        directory: PathBuf,
+        settings: &Bound<'_, PyDict>,
+        handlers: &Bound<'_, PyDict>,
+        use_invoker: bool,
+        driver: Option<&Bound<'_, MediaDriver>>,
+    ) -> PyResult<Self> {
+        let mut config = ClientConfig {
+            directory,
+            use_invoker,
+            ..ClientConfig::default()
+        };
+        for (name, value) in settings {
+            match name.extract::<String>()?.as_str() {
+                "driver_timeout_ms" => config.driver_timeout_ms = value.extract()?,
+                "keepalive_interval_ns" => config.keepalive_interval_ns = value.extract()?,
+                "idle_sleep_ns" => config.idle_sleep_ns = value.extract()?,
+                "resource_linger_ns" => config.resource_linger_ns = value.extract()?,
+                "client_name" => config.client_name = value.extract()?,
+                "pre_touch_mapped_memory" => config.pre_touch_mapped_memory = value.extract()?,
+                other => return Err(errors::config(other, &value.to_string(), "is not a client setting")),
+            }
+        }
+        for (name, handler) in handlers {
+            if handler.is_none() {
+                continue;
+            }
+            let handler = Arc::new(handler.unbind());
+            match name.extract::<String>()?.as_str() {
+                "on_error" => config.error_handler = handlers::error(handler),
+                "on_close" => config.close_handler = Some(handlers::close(handler)),
+                "on_available_image" => config.available_image_handler = Some(handlers::image(handler)),
+                "on_unavailable_image" => config.unavailable_image_handler = Some(handlers::image(handler)),
+                "on_available_counter" => config.available_counter_handler = Some(handlers::counter(handler)),
+                "on_unavailable_counter" => {
+                    config.unavailable_counter_handler = Some(handlers::counter(handler));
+                }
+                "on_publication_error" => {
+                    config.publication_error_handler = Some(handlers::publication_error(handler));
+                }
+                other => return Err(errors::config(other, "handler", "is not a client handler")),
+            }
+        }
+        if let Some(invoker) = driver.map(|driver| driver.get().invoker()).transpose()?.flatten() {
+            config.driver_invoker = Some(Arc::new(move || {
+                invoker.invoke();
+            }));
+        }
+        let connected = connect_interruptibly(py, config)?;
+        Ok(Self {
+            inner: ForkGuard::new(KeptClient::new(connected)),
+        })
+    }
+
+    #[pyo3(signature = (channel, stream_id))]
+    fn add_publication(&self, py: Python<'_>, channel: &str, stream_id: i32) -> PyResult<Publication> {
+        let publication = self.wait(
+            py,
+            |client| client.async_add_publication(channel, stream_id),
+            client::Client::find_publication,
+        )?;
+        Ok(Publication::new(
+            self.open()?.clone(),
+            publication::Inner::Concurrent(publication),
+        ))
+    }
+
+    #[pyo3(signature = (channel, stream_id))]
+    fn add_exclusive_publication(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        stream_id: i32,
+    ) -> PyResult<Py<ExclusivePublication>> {
+        let publication = self.wait(
+            py,
+            |client| client.async_add_exclusive_publication(channel, stream_id),
+            client::Client::find_exclusive_publication,
+        )?;
+        let base = Publication::new(self.open()?.clone(), publication::Inner::Exclusive(publication));
+        Py::new(py, PyClassInitializer::from(base).add_subclass(ExclusivePublication))
+    }
+
+    #[pyo3(signature = (channel, stream_id, on_available_image = None, on_unavailable_image = None))]
+    fn add_subscription(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        stream_id: i32,
+        on_available_image: Option<Py<PyAny>>,
+        on_unavailable_image: Option<Py<PyAny>>,
+    ) -> PyResult<Subscription> {
+        let handlers = SubscriptionHandlers {
+            available_image: on_available_image.map(|handler| handlers::image(Arc::new(handler))),
+            unavailable_image: on_unavailable_image.map(|handler| handlers::image(Arc::new(handler))),
+        };
+        let subscription = self.wait(
+            py,
+            |client| client.async_add_subscription(channel, stream_id, handlers),
+            client::Client::find_subscription,
+        )?;
+        Ok(Subscription::new(self.open()?.clone(), subscription))
+    }
+
+    #[pyo3(signature = (type_id, key, label))]
+    fn add_counter(&self, py: Python<'_>, type_id: i32, key: &[u8], label: &str) -> PyResult<Counter> {
+        let counter = self.wait(
+            py,
+            |client| client.async_add_counter(type_id, key, label),
+            client::Client::find_counter,
+        )?;
+        Ok(Counter::owned(self.open()?.clone(), counter))
+    }
+
+    #[pyo3(signature = (type_id, key, label, registration_id))]
+    fn add_static_counter(
+        &self,
+        py: Python<'_>,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+        registration_id: i64,
+    ) -> PyResult<Counter> {
+        let counter = self.wait(
+            py,
+            |client| client.async_add_static_counter(type_id, key, label, registration_id),
+            client::Client::find_static_counter,
+        )?;
+        Ok(Counter::fixed(self.open()?.clone(), counter))
+    }
+
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Vec<RecordValues<'py>>> {
+        let reader = self.open()?.counters_reader();
+        let mut records = Vec::new();
+        py.detach(|| reader.for_each(|record| records.push(record)));
+        Ok(records.into_iter().map(|record| values_of(py, record)).collect())
+    }
+
+    #[pyo3(signature = (counter_id, /))]
+    fn counter_record<'py>(&self, py: Python<'py>, counter_id: i32) -> PyResult<Option<RecordValues<'py>>> {
+        let record = self.open()?.counters_reader().record(counter_id);
+        Ok(record.map(|record| values_of(py, record)))
+    }
+
+    #[pyo3(signature = (counter_id, /))]
+    fn counter_value(&self, counter_id: i32) -> PyResult<Option<i64>> {
+        Ok(self.open()?.counters_reader().value(counter_id))
+    }
+
+    #[pyo3(signature = (type_id, registration_id))]
+    fn find_counter(&self, type_id: i32, registration_id: i64) -> PyResult<Option<i32>> {
+        let reader: &CountersReader = self.open()?.counters_reader();
+        Ok(reader.find(type_id, registration_id))
+    }
+
+    fn next_correlation_id(&self) -> PyResult<i64> {
+        self.open()?.next_correlation_id().map_err(errors::client)
+    }
+
+    #[pyo3(signature = (stream_id, /))]
+    fn next_available_session_id(&self, py: Python<'_>, stream_id: i32) -> PyResult<i32> {
+        let client = self.open()?;
+        py.detach(|| client.next_available_session_id(stream_id))
+            .map_err(errors::client)
+    }
+
+    #[getter]
+    fn client_id(&self) -> PyResult<i64> {
+        Ok(self.open()?.client_id())
+    }
+
+    #[getter]
+    fn is_closed(&self) -> PyResult<bool> {
+        Ok(self.open()?.is_closed())
+    }
+
+    fn invoke(&self, py: Python<'_>) -> PyResult<usize> {
+        let client = self.open()?;
+        py.detach(|| client.invoke()).map_err(errors::client)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match self.inner.get_if_own() {
+            None => Ok(()),
+            Some(client) => py.detach(|| client.close()).map_err(errors::client),
+        }
+    }
+}
+
+fn values_of(py: Python<'_>, record: CounterRecord) -> RecordValues<'_> {
+    (
+        record.id,
+        record.type_id,
+        record.label,
+        record.value,
+        record.registration_id,
+        record.owner_id,
+        record.reference_id,
+        PyBytes::new(py, &record.key),
+    )
+}
+
+/// Connects on a thread of its own, so that Ctrl-C ends the wait for a driver that is not there. The thread then
+/// finishes by itself: it gives up at its deadline, or closes the client that nobody takes.
+fn connect_interruptibly(py: Python<'_>, config: ClientConfig) -> PyResult<client::Client> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::Builder::new()
+        .name("client-connect".to_owned())
+        .spawn(move || {
+            // An interrupted caller is gone: what was sent is dropped, which closes the client.
+            let _ = sender.send(client::Client::connect(config));
+        })
+        .map_err(|error| errors::driver("DriverError", &format!("cannot start a thread: {error}")))?;
+    let waited = Patience::without_end().wait_for(py, move || match receiver.try_recv() {
+        Ok(result) => Some(Some(result)),
+        Err(std::sync::mpsc::TryRecvError::Empty) => None,
+        Err(std::sync::mpsc::TryRecvError::Disconnected) => Some(None),
+    })?;
+    match waited.flatten() {
+        Some(result) => result.map_err(errors::client),
+        None => Err(errors::driver("DriverError", "the connecting thread failed")),
+    }
+}
+
+impl Patience {
+    /// Waits for as long as it takes, backing off.
+    pub(crate) fn without_end() -> Self {
+        Self::with(None, IdleStrategy::default())
+    }
+}

@@ -1,0 +1,133 @@
+//! Counters that a client allocated.
+
+use headrace_client as client;
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::fork_guard::ForkGuard;
+use crate::kept_client::KeptClient;
+
+/// A 64-bit value that every process on the driver can see.
+#[pyclass(frozen, weakref, module = "headrace._core")]
+pub(crate) struct Counter {
+    inner: ForkGuard<Inner>,
+    _client: ForkGuard<KeptClient>,
+}
+
+enum Inner {
+    Owned(client::Counter),
+    Static(client::StaticCounter),
+}
+
+impl Counter {
+    pub(crate) fn owned(kept: KeptClient, counter: client::Counter) -> Self {
+        Self::new(kept, Inner::Owned(counter))
+    }
+
+    pub(crate) fn fixed(kept: KeptClient, counter: client::StaticCounter) -> Self {
+        Self::new(kept, Inner::Static(counter))
+    }
+
+    fn new(kept: KeptClient, inner: Inner) -> Self {
+        Self {
+            inner: ForkGuard::new(inner),
+            _client: ForkGuard::new(kept),
+        }
+    }
+}
+
+fn closed() -> PyErr {
+    errors::closed("counter")
+}
+
+#[pymethods]
+impl Counter {
+    #[getter]
+    fn value(&self) -> PyResult<i64> {
+        match self.inner.get()? {
+            Inner::Owned(counter) => counter.get().ok_or_else(closed),
+            Inner::Static(counter) => Ok(counter.get()),
+        }
+    }
+
+    #[setter]
+    fn set_value(&self, value: i64) -> PyResult<()> {
+        match self.inner.get()? {
+            Inner::Owned(counter) => counter.set(value).then_some(()).ok_or_else(closed),
+            Inner::Static(counter) => {
+                counter.set(value);
+                Ok(())
+            }
+        }
+    }
+
+    #[pyo3(signature = (delta, /))]
+    fn get_and_add(&self, delta: i64) -> PyResult<i64> {
+        match self.inner.get()? {
+            Inner::Owned(counter) => counter.get_and_add(delta).ok_or_else(closed),
+            Inner::Static(counter) => Ok(counter.get_and_add(delta)),
+        }
+    }
+
+    #[getter]
+    fn counter_id(&self) -> PyResult<i32> {
+        Ok(match self.inner.get()? {
+            Inner::Owned(counter) => counter.counter_id(),
+            Inner::Static(counter) => counter.counter_id(),
+        })
+    }
+
+    #[getter]
+    fn registration_id(&self) -> PyResult<i64> {
+        Ok(match self.inner.get()? {
+            Inner::Owned(counter) => counter.registration_id(),
+            Inner::Static(counter) => counter.registration_id(),
+        })
+    }
+
+    #[getter]
+    fn is_static(&self) -> PyResult<bool> {
+        Ok(matches!(self.inner.get()?, Inner::Static(_)))
+    }
+
+    #[getter]
+    fn is_closed(&self) -> PyResult<bool> {
+        Ok(match self.inner.get()? {
+            Inner::Owned(counter) => counter.is_closed(),
+            Inner::Static(_) => false,
+        })
+    }
+
+    fn close(&self, py: Python<'_>) {
+        if let Some(Inner::Owned(counter)) = self.inner.get_if_own() {
+            py.detach(|| counter.close());
+        }
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        match self.inner.get() {
+            Err(_) => "Counter(made before a fork)".to_owned(),
+            Ok(Inner::Owned(counter)) => match counter.get() {
+                Some(value) => format!("Counter(counter_id={}, value={value})", counter.counter_id()),
+                None => format!("Counter(counter_id={}, closed)", counter.counter_id()),
+            },
+            Ok(Inner::Static(counter)) => {
+                format!("Counter(counter_id={}, value={}, static)", counter.counter_id(), counter.get())
+            }
+        }
+    }
+}

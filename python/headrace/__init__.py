@@ -1,0 +1,99 @@
+"""Headrace: messages between processes and machines at memory speed, compatible with Aeron.
+
+::
+
+    import headrace
+
+    with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
+        subscription = client.add_subscription("aeron:ipc", 10)
+        publication = client.add_publication("aeron:ipc", 10)
+        publication.offer_blocking(b"hello")
+        print(subscription.receive(timeout_s=5).payload)
+"""
+
+from __future__ import annotations
+
+from headrace._config import ClientConfig, DriverConfig, default_directory
+from headrace._exceptions import (
+    ActiveDriverError,
+    ClientError,
+    ClosedError,
+    ConfigError,
+    DriverError,
+    DriverTimeoutError,
+    ForkError,
+    HeadraceError,
+    MaxPositionExceededError,
+    PublicationClosedError,
+    PublicationError,
+    PublicationTimeoutError,
+    ReentrantError,
+    RegistrationError,
+)
+from headrace._results import Action, OfferResult
+from headrace.client import (
+    BackoffIdleStrategy,
+    BatchResult,
+    BusySpinIdleStrategy,
+    Claim,
+    Client,
+    Counter,
+    CounterRecord,
+    Counters,
+    ExclusivePublication,
+    FragmentBatch,
+    Header,
+    IdleStrategy,
+    Image,
+    Message,
+    NoOpIdleStrategy,
+    Publication,
+    SleepingIdleStrategy,
+    Subscription,
+    YieldingIdleStrategy,
+    connect,
+)
+from headrace.driver import MediaDriver
+
+__all__ = [
+    "Action",
+    "ActiveDriverError",
+    "BackoffIdleStrategy",
+    "BatchResult",
+    "BusySpinIdleStrategy",
+    "Claim",
+    "Client",
+    "ClientConfig",
+    "ClientError",
+    "ClosedError",
+    "ConfigError",
+    "Counter",
+    "CounterRecord",
+    "Counters",
+    "DriverConfig",
+    "DriverError",
+    "DriverTimeoutError",
+    "ExclusivePublication",
+    "ForkError",
+    "FragmentBatch",
+    "Header",
+    "HeadraceError",
+    "IdleStrategy",
+    "Image",
+    "MaxPositionExceededError",
+    "MediaDriver",
+    "Message",
+    "NoOpIdleStrategy",
+    "OfferResult",
+    "Publication",
+    "PublicationClosedError",
+    "PublicationError",
+    "PublicationTimeoutError",
+    "ReentrantError",
+    "RegistrationError",
+    "SleepingIdleStrategy",
+    "Subscription",
+    "YieldingIdleStrategy",
+    "connect",
+    "default_directory",
+]

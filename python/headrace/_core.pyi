@@ -1,0 +1,948 @@
+"""The compiled half of Headrace. Import its classes from ``headrace``."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from typing_extensions import Buffer, disjoint_base
+
+from headrace._results import Action, OfferResult
+
+_Handler = Callable[[bytes, Header], object]
+_ViewHandler = Callable[[memoryview, Header], object]
+_ChannelStatus = Literal["initializing", "active", "closing", "errored", "closed"]
+_Data = Buffer | tuple[Buffer, ...] | list[Buffer]
+_RecordValues = tuple[int, int, str, int, int, int, int, bytes]
+
+@final
+class Header:
+    """What is known of a message or fragment besides its bytes.
+
+    Cheap: a poll uses one object again for the next message unless a handler kept it; one that was kept stays as
+    it is.
+    """
+
+    @property
+    def position(self) -> int:
+        """Stream position after the message, in bytes since the stream began."""
+
+    @property
+    def reserved_value(self) -> int:
+        """64 bits that the publisher may set, 0 if it did not."""
+
+    @property
+    def session_id(self) -> int:
+        """Which publisher."""
+
+    @property
+    def stream_id(self) -> int:
+        """Which flow on the channel."""
+
+    @property
+    def term_id(self) -> int:
+        """Term of the message's first frame."""
+
+    @property
+    def term_offset(self) -> int:
+        """Offset of the message's first frame in its term, in bytes."""
+
+    @property
+    def frame_length(self) -> int:
+        """Bytes of header and payload; for an assembled message, 32 and all of its payload."""
+
+    @property
+    def flags(self) -> int:
+        """Flags of the frame: 0x80 begins a message, 0x40 ends it; 0xC0 for a whole message."""
+
+@final
+class Message:
+    """A message that was received whole. Immutable."""
+
+    @property
+    def payload(self) -> bytes:
+        """The bytes of the message."""
+
+    @property
+    def position(self) -> int:
+        """Stream position after the message, in bytes since the stream began."""
+
+    @property
+    def session_id(self) -> int:
+        """Which publisher."""
+
+    @property
+    def stream_id(self) -> int:
+        """Which flow on the channel."""
+
+    @property
+    def reserved_value(self) -> int:
+        """64 bits that the publisher may set, 0 if it did not."""
+
+    def __bytes__(self) -> bytes: ...
+    def __len__(self) -> int: ...
+
+@final
+class Claim:
+    """One frame in the log that this program fills in place.
+
+    A context manager: entering gives :attr:`view`; leaving commits, or aborts after an exception. Nobody reads past
+    an open claim, so fill it without delay; the driver takes it away after the publication unblock time-out (15 s).
+    A claim that is dropped is aborted. Always true, unlike the :class:`headrace.OfferResult` that ``try_claim``
+    gives when there is no room.
+    """
+
+    @property
+    def view(self) -> memoryview:
+        """The payload, writable. Not zeroed. Raises ``ValueError`` if used after the claim ended.
+
+        Raises:
+            ClosedError: The claim was committed or aborted.
+        """
+
+    @property
+    def position(self) -> int:
+        """Stream position after this frame."""
+
+    @property
+    def length(self) -> int:
+        """Bytes of payload."""
+
+    @property
+    def reserved_value(self) -> int:
+        """64 bits that the frame carries besides its payload; may be set until the claim ends."""
+
+    @reserved_value.setter
+    def reserved_value(self, value: int) -> None: ...
+    @property
+    def flags(self) -> int:
+        """Flags that the frame carries, for publishers that fragment by themselves."""
+
+    @flags.setter
+    def flags(self, value: int) -> None: ...
+    def commit(self) -> int:
+        """Make the frame visible to subscribers.
+
+        Returns:
+            The stream position after the frame.
+
+        Raises:
+            BufferError: A slice or an array made from the view is still held. The claim was aborted.
+            ClosedError: The claim was committed or aborted before.
+        """
+
+    def abort(self) -> None:
+        """Give the space back as padding, which subscribers skip. Does nothing the second time."""
+
+    def __enter__(self) -> memoryview: ...
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _value: BaseException | None,
+        _traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+
+@final
+class BatchResult:
+    """What became of a batch that was offered without waiting. True when all of it was accepted."""
+
+    @property
+    def accepted(self) -> int:
+        """How many messages were accepted, from the first on."""
+
+    @property
+    def requested(self) -> int:
+        """How many messages the batch has."""
+
+    @property
+    def position(self) -> int | None:
+        """Stream position after the last accepted message; ``None`` when there was none."""
+
+    @property
+    def stopped_by(self) -> OfferResult | None:
+        """Why the first message that was not accepted was refused; ``None`` when all were accepted."""
+
+    @property
+    def is_complete(self) -> bool:
+        """True when all messages were accepted."""
+
+    def __bool__(self) -> bool: ...
+
+@disjoint_base
+class Publication:
+    """A stream to any number of subscribers, shared by any number of writers. Made by ``Client.add_publication``.
+
+    Thread-safe. A context manager that closes it. Attributes that depend on the log are ``None`` once closed.
+    """
+
+    def offer(self, data: _Data, /) -> int | OfferResult:
+        """Send one message if there is room now. Never blocks and keeps the GIL.
+
+        Args:
+            data: A bytes-like object, or a tuple or list of them sent as one message. Up to
+                :attr:`max_message_length` bytes; more than :attr:`max_payload_length` are sent as several frames.
+
+        Returns:
+            The stream position after the message, above 0; or the :class:`headrace.OfferResult` that says why it
+            was not accepted, which is below 0 and false.
+
+        Raises:
+            ConfigError: The message is too long ever to be sent.
+            ReentrantError: Another thread is writing to this exclusive publication.
+            ForkError: Used in a forked child.
+        """
+
+    def offer_blocking(
+        self, data: _Data, /, *, timeout_s: float | None = 5.0, idle: str | IdleStrategy | None = None
+    ) -> int:
+        """Send one message, waiting for a subscriber and for room.
+
+        Waits without the GIL; Ctrl-C ends the wait.
+
+        Args:
+            data: As for :meth:`offer`.
+            timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
+            idle: How to wait: a strategy, or its name (``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``).
+
+        Returns:
+            The stream position after the message.
+
+        Raises:
+            PublicationTimeoutError: The time is over; ``.result`` says what was missing.
+            PublicationClosedError: The publication is closed.
+            MaxPositionExceededError: The stream is used up.
+            ConfigError: The message is too long ever to be sent.
+        """
+
+    async def offer_async(self, data: _Data, /, *, timeout_s: float | None = None) -> int:
+        """Send one message, waiting for a subscriber and for room without blocking the event loop.
+
+        Raises as :meth:`offer_blocking`. ``data`` is not copied: leave it alone until this returns. Cancelling
+        sends nothing.
+        """
+
+    def try_claim(self, length: int, /) -> Claim | OfferResult:
+        """Claim one frame to fill in place, if there is room now. Never blocks.
+
+        ::
+
+            claim = publication.try_claim(16)
+            if claim:
+                with claim as view:
+                    struct.pack_into("<qd", view, 0, key, price)
+
+        Args:
+            length: Bytes of payload, at most :attr:`max_payload_length`.
+
+        Returns:
+            A :class:`headrace.Claim`; or the :class:`headrace.OfferResult` that says why there is none, which is
+            false.
+
+        Raises:
+            ConfigError: The length exceeds one frame.
+        """
+
+    def claim_blocking(
+        self, length: int, /, *, timeout_s: float | None = 5.0, idle: str | IdleStrategy | None = None
+    ) -> Claim:
+        """Claim one frame to fill in place, waiting for a subscriber and for room. See :meth:`offer_blocking`."""
+
+    def offer_batch(self, messages: Any, /) -> BatchResult:
+        """Send many messages in one call, until one is refused. Never waits; releases the GIL meanwhile.
+
+        Args:
+            messages: A list or tuple of bytes-like objects; a numpy array of two dimensions, each row a message; a
+                numpy array of records, each a message; or an Arrow array or chunked array of binary, large binary
+                or fixed-size binary. Nothing is copied but into the log: leave the memory alone meanwhile.
+
+        Returns:
+            How many were accepted, and why it stopped.
+
+        Raises:
+            ConfigError: A message is too long; none was sent.
+            TypeError: The messages are none of the above.
+        """
+
+    def offer_batch_blocking(
+        self, messages: Any, /, *, timeout_s: float | None = 5.0, idle: str | IdleStrategy | None = None
+    ) -> int:
+        """Send all of many messages, waiting for room. See :meth:`offer_batch` and :meth:`offer_blocking`.
+
+        Returns:
+            The stream position after the last message.
+
+        Raises:
+            PublicationTimeoutError: The time is over; ``.accepted`` says how many messages were sent.
+            PublicationClosedError: The publication is closed.
+            MaxPositionExceededError: The stream is used up.
+        """
+
+    def wait_until_connected(
+        self, timeout_s: float | None = 5.0, *, idle: str | IdleStrategy | None = None
+    ) -> bool:
+        """Wait for a subscriber, without the GIL. False when the time is over or the publication is closed."""
+
+    @property
+    def position(self) -> int | None:
+        """Stream position after everything written so far, in bytes."""
+
+    @property
+    def position_limit(self) -> int | None:
+        """Stream position from which offers are refused until subscribers have read on."""
+
+    @property
+    def available_window(self) -> int | None:
+        """Bytes that can be written before the limit is reached."""
+
+    @property
+    def is_connected(self) -> bool:
+        """True while a subscriber is connected."""
+
+    @property
+    def is_closed(self) -> bool:
+        """True once closed, by this program or with the client."""
+
+    @property
+    def is_original(self) -> bool:
+        """True for the publication with which the log came into being."""
+
+    @property
+    def channel(self) -> str:
+        """The channel as it was given."""
+
+    @property
+    def stream_id(self) -> int:
+        """Which flow on the channel."""
+
+    @property
+    def session_id(self) -> int:
+        """Which publisher this is, to subscribers."""
+
+    @property
+    def initial_term_id(self) -> int:
+        """Id of the stream's first term."""
+
+    @property
+    def term_length(self) -> int:
+        """Bytes of one of the log's three terms."""
+
+    @property
+    def max_possible_position(self) -> int:
+        """Position that the stream can never reach."""
+
+    @property
+    def max_payload_length(self) -> int:
+        """Bytes of the longest message that fits one frame."""
+
+    @property
+    def max_message_length(self) -> int:
+        """Bytes of the longest message."""
+
+    @property
+    def registration_id(self) -> int:
+        """Names this publication in commands and counters."""
+
+    @property
+    def original_registration_id(self) -> int:
+        """Names the log, which publications of one channel and stream share."""
+
+    @property
+    def position_limit_id(self) -> int:
+        """Id of the counter with the position limit."""
+
+    @property
+    def channel_status_id(self) -> int:
+        """Id of the counter with the channel's status; -1 when there is none, as for IPC."""
+
+    @property
+    def channel_status(self) -> _ChannelStatus:
+        """State of the channel's endpoint."""
+
+    @property
+    def local_socket_addresses(self) -> list[str]:
+        """Addresses the endpoint's sockets are bound to, once it is active."""
+
+    def close(self) -> None:
+        """Close. What was sent is still delivered. Does not wait; closing again does nothing.
+
+        Offers then give ``OfferResult.CLOSED``.
+        """
+
+    def revoke(self) -> None:
+        """Close the whole stream, also for its other writers, and discard what subscribers have not read."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _value: BaseException | None,
+        _traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class ExclusivePublication(Publication):
+    """A stream with a session and log of its own, written by one thread at a time, which makes it faster.
+
+    A second thread that writes at the same moment gets :class:`headrace.ReentrantError`. Otherwise as
+    :class:`headrace.Publication`. Made by ``Client.add_exclusive_publication``.
+    """
+
+    def offer_block(self, block: Buffer, /) -> int | OfferResult:
+        """Send whole frames that were formed for exactly this place of the stream, all visible at once.
+
+        Args:
+            block: Frames with their headers, each a multiple of 32 bytes, not longer than the rest of the term.
+
+        Returns:
+            As :meth:`offer`.
+
+        Raises:
+            ConfigError: The first frame's header does not fit this place.
+        """
+
+    def append_padding(self, length: int, /) -> int | OfferResult:
+        """Send padding, which subscribers skip, as long as a frame with ``length`` bytes of payload.
+
+        Returns:
+            As :meth:`offer`.
+        """
+
+@final
+class Image:
+    """One publisher's stream, as one subscription receives it.
+
+    Attributes may be read from any thread; one thread polls at a time. Once closed, polls deliver nothing and the
+    other values stay as they were.
+    """
+
+    def poll(
+        self,
+        handler: _Handler | _ViewHandler,
+        limit: int = 10,
+        *,
+        assemble: bool = True,
+        view: bool = False,
+    ) -> int:
+        """As :meth:`Subscription.poll`, for this publisher alone."""
+
+    def bounded_poll(
+        self,
+        handler: _Handler | _ViewHandler,
+        limit_position: int,
+        limit: int = 10,
+        *,
+        assemble: bool = True,
+        view: bool = False,
+    ) -> int:
+        """As :meth:`poll`, for fragments that begin before ``limit_position``."""
+
+    def controlled_poll(
+        self,
+        handler: Callable[[bytes, Header], Action | None] | Callable[[memoryview, Header], Action | None],
+        limit: int = 10,
+        *,
+        limit_position: int | None = None,
+        assemble: bool = True,
+        view: bool = False,
+    ) -> int:
+        """As :meth:`Subscription.controlled_poll`, optionally up to fragments that begin before a position."""
+
+    def block_poll(self, handler: Callable[[bytes, int, int, int], object], limit_bytes: int) -> int:
+        """As :meth:`Subscription.block_poll`, for this publisher alone."""
+
+    def poll_batch(self, limit: int = 4096, *, assemble: bool = True) -> FragmentBatch:
+        """As :meth:`Subscription.poll_batch`, for this publisher alone."""
+
+    @property
+    def position(self) -> int:
+        """Stream position up to which fragments were consumed."""
+
+    @property
+    def join_position(self) -> int:
+        """Stream position at which this image began."""
+
+    @property
+    def session_id(self) -> int:
+        """Which publisher."""
+
+    @property
+    def stream_id(self) -> int:
+        """Which flow on the channel."""
+
+    @property
+    def correlation_id(self) -> int:
+        """Names this image in commands and counters."""
+
+    @property
+    def source_identity(self) -> str:
+        """Where the stream comes from: an address, or ``aeron:ipc``."""
+
+    @property
+    def subscriber_position_id(self) -> int:
+        """Id of the counter with the position."""
+
+    @property
+    def is_end_of_stream(self) -> bool:
+        """True when the publisher ended and everything it sent was consumed."""
+
+    @property
+    def end_of_stream_position(self) -> int | None:
+        """Stream position at which the publisher ended; ``None`` while it has not."""
+
+    @property
+    def is_publication_revoked(self) -> bool:
+        """True when the publisher took back what had not been consumed."""
+
+    @property
+    def active_transport_count(self) -> int:
+        """Number of live network transports; 0 for IPC and once closed."""
+
+    @property
+    def is_closed(self) -> bool:
+        """True once the publisher, the subscription or the client is gone."""
+
+    @property
+    def initial_term_id(self) -> int:
+        """Id of the stream's first term."""
+
+    @property
+    def term_length(self) -> int:
+        """Bytes of one of the log's three terms."""
+
+    @property
+    def mtu_length(self) -> int:
+        """Bytes of the longest frame of the stream."""
+
+    def reject(self, reason: str, /) -> None:
+        """Refuse this publisher, telling it the reason. Blocks without the GIL until the driver answers.
+
+        Args:
+            reason: At most 1023 bytes.
+
+        Raises:
+            ClosedError: The image is closed.
+            DriverTimeoutError: The driver did not answer.
+        """
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class FragmentBatch(Sequence[bytes]):
+    """Received messages as columns: indexing and iterating give ``bytes``, the arrays share one memory.
+
+    Immutable and thread-safe. The memory is the batch's own and lives as long as any array made from it.
+    """
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> bytes: ...  # type: ignore[override]
+    def __iter__(self) -> Iterator[bytes]: ...
+    @property
+    def payload(self) -> npt.NDArray[np.uint8]:
+        """All payloads, one after another. Read-only, not copied."""
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int32]:
+        """Where each payload begins in :attr:`payload`, and where the last ends: one more than messages."""
+
+    @property
+    def positions(self) -> npt.NDArray[np.int64]:
+        """Stream position after each message."""
+
+    @property
+    def session_ids(self) -> npt.NDArray[np.int32]:
+        """Publisher of each message."""
+
+    @property
+    def stream_ids(self) -> npt.NDArray[np.int32]:
+        """Stream of each message, the same for all."""
+
+    @property
+    def reserved_values(self) -> npt.NDArray[np.int64]:
+        """Reserved value of each message."""
+
+    @property
+    def stream_id(self) -> int:
+        """Stream of all messages."""
+
+    @property
+    def payload_length(self) -> int | None:
+        """Bytes of each payload when all are equally long; ``None`` when they differ or there are none."""
+
+    def as_array(self, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+        """The payloads as an array over the batch's memory.
+
+        Args:
+            dtype: Type of one message, such as a record type, or of one item of it; without it the result has one
+                row of bytes for each message.
+
+        Raises:
+            ValueError: The payloads differ in length, or are no multiple of the type's size.
+        """
+
+    def to_arrow(self) -> pa.RecordBatch:
+        """An Arrow record batch over the batch's memory.
+
+        Columns: ``payload`` (binary), ``position``, ``session_id``, ``stream_id``, ``reserved_value``.
+        """
+
+    def to_list(self) -> list[bytes]:
+        """All payloads, copied."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+@final
+class Subscription:
+    """A stream of messages from any number of publishers. Made by ``Client.add_subscription``.
+
+    Attributes may be read from any thread; one thread polls at a time. A context manager that closes it. An
+    asynchronous iterator of :class:`headrace.Message`.
+    """
+
+    def poll(
+        self,
+        handler: _Handler | _ViewHandler,
+        limit: int = 10,
+        *,
+        assemble: bool = True,
+        view: bool = False,
+    ) -> int:
+        """Call a handler for what has arrived, taking turns between publishers. Never blocks.
+
+        When the handler raises, the poll stops there and the exception leaves it; the message counts as consumed and
+        the next poll goes on behind it.
+
+        Args:
+            handler: Called with the payload and its :class:`headrace.Header`.
+            limit: Most fragments to take.
+            assemble: Put messages of several fragments together, up to 16 MiB; the handler is called when the last
+                has arrived. ``False`` gives each fragment by itself.
+            view: Give a read-only ``memoryview`` of the log instead of a copy. It is released when the handler
+                returns and raises ``ValueError`` if used afterwards.
+
+        Returns:
+            How many fragments were taken; 0 when there was nothing to read.
+
+        Raises:
+            ClosedError: The subscription is closed.
+            ReentrantError: Polled by another thread, or from inside its own handler.
+            BufferError: With ``view``, the handler kept a slice or an array made from the view.
+            DriverTimeoutError: The client ended because the driver is gone.
+        """
+
+    def controlled_poll(
+        self,
+        handler: Callable[[bytes, Header], Action | None] | Callable[[memoryview, Header], Action | None],
+        limit: int = 10,
+        *,
+        assemble: bool = True,
+        view: bool = False,
+    ) -> int:
+        """As :meth:`poll`, the handler deciding after each message how to go on.
+
+        Args:
+            handler: Returns a member of :class:`headrace.Action`, or ``None`` to continue.
+            limit: As for :meth:`poll`.
+            assemble: As for :meth:`poll`.
+            view: As for :meth:`poll`.
+
+        Raises:
+            TypeError: The handler returned something else.
+        """
+
+    def block_poll(self, handler: Callable[[bytes, int, int, int], object], limit_bytes: int) -> int:
+        """Call a handler with whole runs of frames, headers included, one run from each publisher.
+
+        Args:
+            handler: Called with the frames, the session id, the term id and the term offset of the first frame.
+            limit_bytes: Longest run. A padding frame is a run of its own, given as its header alone.
+
+        Returns:
+            Bytes of log that were consumed.
+        """
+
+    def poll_batch(self, limit: int = 4096, *, assemble: bool = True) -> FragmentBatch:
+        """Take what has arrived, copied out in one call. Never waits; a large limit releases the GIL meanwhile.
+
+        Args:
+            limit: Most fragments to take.
+            assemble: As for :meth:`poll`.
+
+        Returns:
+            The messages, none when there was nothing to read.
+
+        Raises:
+            ClosedError: The subscription is closed.
+            ReentrantError: Polled by another thread.
+        """
+
+    def poll_native(self, handler: Any, context: int = 0, limit: int = 4096, *, assemble: bool = True) -> int:
+        """Call a compiled handler for what has arrived, without the interpreter. Releases the GIL.
+
+        The handler's C declaration is in :mod:`headrace.client.native`. **The address is called as it is**: one that
+        does not belong to such a function, or a wrong context, crashes the process.
+
+        Args:
+            handler: A numba ``cfunc``, a ctypes function, a cffi function pointer or an address.
+            context: Passed to the handler: an address, such as ``array.ctypes.data``, whose memory must live.
+            limit: Most fragments to take.
+            assemble: As for :meth:`poll`.
+
+        Returns:
+            How many fragments were taken.
+        """
+
+    def poll_message(self) -> Message | None:
+        """Take one message if a whole one has arrived. Never blocks.
+
+        Raises:
+            ClosedError: The subscription is closed.
+            ReentrantError: Polled by another thread.
+        """
+
+    def receive(
+        self, timeout_s: float | None = None, *, idle: str | IdleStrategy | None = None
+    ) -> Message | None:
+        """Wait for one message, without the GIL; Ctrl-C ends the wait.
+
+        Args:
+            timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
+            idle: How to wait: a strategy, or its name (``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``).
+
+        Returns:
+            The message; ``None`` when the time is over.
+
+        Raises:
+            ClosedError: The subscription is closed, or is closed meanwhile.
+            DriverTimeoutError: The client ended because the driver is gone.
+        """
+
+    def wait_until_connected(
+        self, timeout_s: float | None = 5.0, *, idle: str | IdleStrategy | None = None
+    ) -> bool:
+        """Wait for a publisher, without the GIL. False when the time is over or the subscription is closed."""
+
+    def __aiter__(self) -> AsyncIterator[Message]: ...
+    @property
+    def images(self) -> list[Image]:
+        """The publishers of now."""
+
+    @property
+    def image_count(self) -> int:
+        """Number of publishers now."""
+
+    def image_by_session_id(self, session_id: int, /) -> Image | None:
+        """The stream of one publisher; ``None`` when there is none."""
+
+    @property
+    def is_connected(self) -> bool:
+        """True while there is a publisher."""
+
+    @property
+    def is_closed(self) -> bool:
+        """True once closed, by this program or with the client."""
+
+    @property
+    def channel(self) -> str:
+        """The channel as it was given."""
+
+    @property
+    def stream_id(self) -> int:
+        """Which flow on the channel."""
+
+    @property
+    def registration_id(self) -> int:
+        """Names this subscription in commands and counters."""
+
+    @property
+    def channel_status_id(self) -> int:
+        """Id of the counter with the channel's status; -1 when there is none, as for IPC."""
+
+    @property
+    def channel_status(self) -> _ChannelStatus:
+        """State of the channel's endpoint."""
+
+    @property
+    def local_socket_addresses(self) -> list[str]:
+        """Addresses the endpoint's sockets are bound to, once it is active."""
+
+    @property
+    def resolved_endpoint(self) -> str | None:
+        """The bound address, ``ip:port``, once known: with port 0 in the channel, the one the system chose."""
+
+    @property
+    def resolved_channel(self) -> str | None:
+        """The channel with port 0 replaced by the one the system chose; ``None`` until that is known."""
+
+    def close(self) -> None:
+        """Close, with all images. Waits for handlers that are running, without the GIL; closing again does nothing.
+
+        Polls then raise :class:`headrace.ClosedError`.
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _value: BaseException | None,
+        _traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class Counter:
+    """A 64-bit value that every process on the driver can see. Made by ``Client.add_counter``.
+
+    Thread-safe. A context manager that closes it.
+    """
+
+    @property
+    def value(self) -> int:
+        """The value. Setting it publishes it.
+
+        Raises:
+            ClosedError: The counter is closed; the driver may have given its place to somebody else.
+        """
+
+    @value.setter
+    def value(self, value: int) -> None: ...
+    def get_and_add(self, delta: int, /) -> int:
+        """Add atomically and return the value before."""
+
+    @property
+    def counter_id(self) -> int:
+        """Index in the counters file."""
+
+    @property
+    def registration_id(self) -> int:
+        """Names this counter in commands."""
+
+    @property
+    def is_static(self) -> bool:
+        """True for a counter that lives as long as the driver."""
+
+    @property
+    def is_closed(self) -> bool:
+        """True once closed, by this program or with the client. Static counters never close."""
+
+    def close(self) -> None:
+        """Give the counter back to the driver. Does not wait; closing again, or a static counter, does nothing."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _value: BaseException | None,
+        _traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@disjoint_base
+class IdleStrategy:
+    """What a loop does when a turn found no work. Use one of its subclasses, one object for each loop.
+
+    Args:
+        name: ``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``, ``"sleep-ns"`` or ``"sleep-ms"``.
+        init_args: A duration for ``"sleep-ns"``; ``"spins-yields-minPark-maxPark"`` for ``"backoff"``.
+    """
+
+    def __new__(cls, name: str = "backoff", init_args: str | None = None) -> Self: ...
+    def idle(self, work_count: int = 0, /) -> None:
+        """Call after each turn with the work it did. Returns at once when that is above 0, else passes some time.
+
+        Releases the GIL while it does.
+        """
+
+    def reset(self) -> None:
+        """Begin again, as after work was done."""
+
+    @property
+    def name(self) -> str:
+        """Name of the strategy."""
+
+@final
+class Watcher:
+    """A native thread that watches subscriptions and publications for one event loop. Used by ``headrace.aio``."""
+
+    def __new__(cls) -> Self: ...
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when a ticket is ready."""
+
+    def watch_subscription(self, subscription: Subscription, /) -> int:
+        """Watch for messages, once. Gives a ticket."""
+
+    def watch_publication(self, publication: Publication, /) -> int:
+        """Watch for room, once. Gives a ticket."""
+
+    def cancel(self, ticket: int, /) -> None:
+        """Stop watching for a ticket."""
+
+    def take_ready(self) -> list[int]:
+        """Tickets that became ready since the last call."""
+
+    def close(self) -> None:
+        """Stop the thread. Closing again does nothing."""
+
+@final
+class Client:
+    """A connection to a media driver. Wrapped by ``headrace.Client``, which documents it."""
+
+    @staticmethod
+    def connect(
+        directory: str | os.PathLike[str],
+        *,
+        settings: dict[str, Any],
+        handlers: dict[str, Any],
+        use_invoker: bool,
+        driver: MediaDriver | None,
+    ) -> Client: ...
+    def add_publication(self, channel: str, stream_id: int) -> Publication: ...
+    def add_exclusive_publication(self, channel: str, stream_id: int) -> ExclusivePublication: ...
+    def add_subscription(
+        self,
+        channel: str,
+        stream_id: int,
+        on_available_image: Callable[[Image], object] | None = None,
+        on_unavailable_image: Callable[[Image], object] | None = None,
+    ) -> Subscription: ...
+    def add_counter(self, type_id: int, key: bytes, label: str) -> Counter: ...
+    def add_static_counter(self, type_id: int, key: bytes, label: str, registration_id: int) -> Counter: ...
+    def counters(self) -> list[_RecordValues]: ...
+    def counter_record(self, counter_id: int, /) -> _RecordValues | None: ...
+    def counter_value(self, counter_id: int, /) -> int | None: ...
+    def find_counter(self, type_id: int, registration_id: int) -> int | None: ...
+    def next_correlation_id(self) -> int: ...
+    def next_available_session_id(self, stream_id: int, /) -> int: ...
+    @property
+    def client_id(self) -> int: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def invoke(self) -> int: ...
+    def close(self) -> None: ...
+
+@final
+class MediaDriver:
+    """A running media driver. Wrapped by ``headrace.MediaDriver``, which documents it."""
+
+    @staticmethod
+    def launch(properties: list[tuple[str, str]]) -> MediaDriver: ...
+    @property
+    def directory(self) -> os.PathLike[str]: ...
+    @property
+    def settings(self) -> list[tuple[str, str]]: ...
+    @property
+    def is_terminated(self) -> bool: ...
+    @property
+    def failure(self) -> str | None: ...
+    def invoke(self) -> int | None: ...
+    def close(self) -> None: ...
+
+def close_clients() -> None:
+    """Close every client of this process that is still open. Runs before the interpreter ends."""

@@ -1,0 +1,153 @@
+"""asyncio over publications and subscriptions.
+
+``await publication.offer_async(data)`` and ``async for message in subscription`` come from here. Nothing busy-waits
+in the event loop: a native thread, one for each loop, watches what coroutines wait for and wakes the loop through a
+socket. That thread never takes a message, so cancelling a coroutine loses none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import weakref
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from headrace._exceptions import (
+    ClosedError,
+    MaxPositionExceededError,
+    PublicationClosedError,
+    PublicationTimeoutError,
+)
+from headrace._results import OfferResult
+
+if TYPE_CHECKING:
+    from headrace.client import Message, Publication, Subscription
+
+__all__ = ["messages", "offer", "receive"]
+
+# Messages taken without a pause before other coroutines get a turn.
+_TURN_LENGTH = 64
+
+# A publication that is about to have room can be refused again; this bounds how often that is tried at once.
+_RETRY_DELAY_S = 0.001
+
+
+class _Waker:
+    """Futures of one event loop that a watcher's tickets stand for."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        from headrace.client import Watcher
+
+        self._watcher = Watcher()
+        self._futures: dict[int, asyncio.Future[None]] = {}
+        loop.add_reader(self._watcher.fileno(), self._on_ready)
+        # The watcher's socket must outlive the loop's interest in it, and its thread must not outlive the loop.
+        weakref.finalize(loop, self._watcher.close)
+
+    def _on_ready(self) -> None:
+        for ticket in self._watcher.take_ready():
+            future = self._futures.pop(ticket, None)
+            if future is not None and not future.done():
+                future.set_result(None)
+
+    async def _wait(self, ticket: int) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._futures[ticket] = future
+        try:
+            await future
+        finally:
+            if self._futures.pop(ticket, None) is not None:
+                self._watcher.cancel(ticket)
+
+    async def for_messages(self, subscription: Subscription) -> None:
+        await self._wait(self._watcher.watch_subscription(subscription))
+
+    async def for_room(self, publication: Publication) -> None:
+        await self._wait(self._watcher.watch_publication(publication))
+
+
+_wakers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Waker] = weakref.WeakKeyDictionary()
+
+
+def _waker() -> _Waker:
+    loop = asyncio.get_running_loop()
+    waker = _wakers.get(loop)
+    if waker is None:
+        waker = _wakers[loop] = _Waker(loop)
+    return waker
+
+
+async def receive(subscription: Subscription) -> Message:
+    """The next message of a subscription.
+
+    Cancelling it, as a time-out does, takes nothing from the subscription.
+
+    Raises:
+        ClosedError: The subscription, or its client, is closed.
+    """
+    while (message := subscription.poll_message()) is None:
+        await _waker().for_messages(subscription)
+    return message
+
+
+async def messages(subscription: Subscription) -> AsyncIterator[Message]:
+    """The messages of a subscription, ending when it is closed by this program.
+
+    Each message is taken when it is asked for: leaving the loop early leaves the rest for the next reader.
+
+    Raises:
+        ClientError: The client ended for another reason, such as the driver's end.
+    """
+    taken = 0
+    while True:
+        try:
+            message = subscription.poll_message()
+        except ClosedError:
+            return
+        if message is None:
+            taken = 0
+            await _waker().for_messages(subscription)
+            continue
+        yield message
+        taken += 1
+        if taken == _TURN_LENGTH:
+            taken = 0
+            await asyncio.sleep(0)
+
+
+async def offer(publication: Publication, data: Any, timeout_s: float | None = None) -> int:
+    """Offer one message, waiting for a subscriber and for room.
+
+    Args:
+        publication: Where to.
+        data: A bytes-like object, or a tuple or list of them as one message. Not copied: leave it alone meanwhile.
+        timeout_s: How long to wait, in seconds; ``None`` to wait without end.
+
+    Returns:
+        The stream position after the message.
+
+    Raises:
+        PublicationTimeoutError: The time is over.
+        PublicationClosedError: The publication is closed.
+        MaxPositionExceededError: The stream is used up.
+    """
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    while True:
+        result = publication.offer(data)
+        if result > 0:
+            return int(result)
+        if result == OfferResult.CLOSED:
+            raise PublicationClosedError(f"publication is closed: {publication!r}", result)
+        if result == OfferResult.MAX_POSITION_EXCEEDED:
+            raise MaxPositionExceededError(f"the stream is used up: {publication!r}", result)
+        if result == OfferResult.ADMIN_ACTION:
+            continue
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise PublicationTimeoutError(f"not accepted in {timeout_s} s: {result!r}: {publication!r}", result)
+        try:
+            async with asyncio.timeout(left):
+                await _waker().for_room(publication)
+        except TimeoutError:
+            continue

@@ -1,0 +1,305 @@
+"""Clients: publications, subscriptions and counters on a media driver."""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from headrace import _core
+from headrace._config import ClientConfig, ClientSettings, default_directory
+from headrace._core import (
+    BatchResult,
+    Claim,
+    Counter,
+    ExclusivePublication,
+    FragmentBatch,
+    Header,
+    Image,
+    Message,
+    Publication,
+    Subscription,
+    Watcher,
+)
+from headrace._exceptions import ConfigError
+from headrace.client._counters import CounterRecord, Counters
+from headrace.client._idle import (
+    BackoffIdleStrategy,
+    BusySpinIdleStrategy,
+    IdleStrategy,
+    NoOpIdleStrategy,
+    SleepingIdleStrategy,
+    YieldingIdleStrategy,
+)
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self, Unpack
+
+    from headrace._exceptions import HeadraceError, RegistrationError
+    from headrace.driver import MediaDriver
+
+__all__ = [
+    "BackoffIdleStrategy",
+    "BatchResult",
+    "BusySpinIdleStrategy",
+    "Claim",
+    "Client",
+    "Counter",
+    "CounterRecord",
+    "Counters",
+    "ExclusivePublication",
+    "FragmentBatch",
+    "Header",
+    "IdleStrategy",
+    "Image",
+    "Message",
+    "NoOpIdleStrategy",
+    "Publication",
+    "SleepingIdleStrategy",
+    "Subscription",
+    "Watcher",
+    "YieldingIdleStrategy",
+    "connect",
+]
+
+ImageHandler = Callable[[Image], object]
+CounterHandler = Callable[[int, int], object]
+
+
+class Client:
+    """A connection to a media driver, made with :meth:`connect`.
+
+    Thread-safe. A context manager that closes the client. What was made with a client keeps it open, so a client
+    that is merely dropped goes with the last of its publications and subscriptions.
+
+    Handlers given to a client run on its conductor thread, one at a time. They may close things, but a call that
+    would wait for the driver is refused there with :class:`headrace.ReentrantError`. What a handler raises goes to
+    ``sys.unraisablehook``.
+    """
+
+    def __init__(self, core: _core.Client, directory: str) -> None:
+        self._client = core
+        self._directory = directory
+
+    @classmethod
+    def connect(
+        cls,
+        directory: str | os.PathLike[str] | None = None,
+        *,
+        config: ClientConfig | None = None,
+        driver: MediaDriver | None = None,
+        use_invoker: bool = False,
+        on_error: Callable[[HeadraceError], object] | None = None,
+        on_close: Callable[[], object] | None = None,
+        on_available_image: ImageHandler | None = None,
+        on_unavailable_image: ImageHandler | None = None,
+        on_available_counter: CounterHandler | None = None,
+        on_unavailable_counter: CounterHandler | None = None,
+        on_publication_error: Callable[[RegistrationError], object] | None = None,
+        **settings: Unpack[ClientSettings],
+    ) -> Self:
+        """Connect to the driver of a directory, waiting for one to start.
+
+        Blocks without the GIL for at most ``driver_timeout_ms``; Ctrl-C ends the wait.
+
+        Args:
+            directory: The driver's directory; ``AERON_DIR`` or the default of the specification if not given.
+            config: All settings as one object; keywords override it.
+            driver: A driver in this process, instead of a directory. One in invoker mode is run while this client
+                waits for it.
+            use_invoker: No conductor thread: the program calls :meth:`invoke`, at least every few seconds.
+            on_error: Told of faults that no caller is waiting for; by default they are written to stderr.
+            on_close: Told that the client has closed, by whatever reason.
+            on_available_image: For subscriptions that are added without their own.
+            on_unavailable_image: For subscriptions that are added without their own.
+            on_available_counter: Given registration id and counter id of a counter that appeared.
+            on_unavailable_counter: The same for a counter that went.
+            on_publication_error: Told of errors that subscribers raise against this client's publications.
+            **settings: See :class:`headrace.ClientConfig`.
+
+        Raises:
+            DriverTimeoutError: No driver answers on the directory.
+            ConfigError: A setting is wrong.
+            ClientError: The driver's files cannot be used.
+        """
+        unknown = settings.keys() - {field.name for field in dataclasses.fields(ClientConfig)}
+        if unknown:
+            name = min(unknown)
+            rule = "is not a setting of a client; see headrace.ClientConfig"
+            raise ConfigError(f"{name}: {rule}", name, repr(settings.get(name)), rule)
+        config = dataclasses.replace(config or ClientConfig(), **settings)
+        if directory is None:
+            directory = driver.directory if driver is not None else config.directory
+        where = os.fspath(default_directory() if directory is None else directory)
+        values = {
+            field.name: getattr(config, field.name)
+            for field in dataclasses.fields(config)
+            if field.name != "directory"
+        }
+        handlers = {
+            "on_error": on_error,
+            "on_close": on_close,
+            "on_available_image": on_available_image,
+            "on_unavailable_image": on_unavailable_image,
+            "on_available_counter": on_available_counter,
+            "on_unavailable_counter": on_unavailable_counter,
+            "on_publication_error": on_publication_error,
+        }
+        core = _core.Client.connect(
+            where,
+            settings=values,
+            handlers=handlers,
+            use_invoker=use_invoker,
+            driver=None if driver is None else driver._driver,
+        )
+        return cls(core, where)
+
+    def add_publication(self, channel: str, stream_id: int) -> Publication:
+        """Add a publication that any number of threads, clients and processes may share.
+
+        Blocks without the GIL until the driver answers, at most ``driver_timeout_ms``. Subscribers connect later:
+        see ``Publication.wait_until_connected``.
+
+        Args:
+            channel: Where to, for example ``"aeron:ipc"`` or ``"aeron:udp?endpoint=127.0.0.1:40123"``.
+            stream_id: Which flow on the channel; subscribers use the same.
+
+        Raises:
+            RegistrationError: The driver refused, with the reason.
+            DriverTimeoutError: The driver did not answer.
+            ClosedError: The client is closed.
+        """
+        return self._client.add_publication(channel, stream_id)
+
+    def add_exclusive_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
+        """Add a publication with a session and log of its own and one writer at a time, which makes it faster.
+
+        Blocks and raises as :meth:`add_publication`.
+        """
+        return self._client.add_exclusive_publication(channel, stream_id)
+
+    def add_subscription(
+        self,
+        channel: str,
+        stream_id: int,
+        *,
+        on_available_image: ImageHandler | None = None,
+        on_unavailable_image: ImageHandler | None = None,
+    ) -> Subscription:
+        """Add a subscription to every publisher of a channel and stream.
+
+        Blocks and raises as :meth:`add_publication`.
+
+        Args:
+            channel: Where from; port 0 lets the system choose, see ``Subscription.resolved_endpoint``.
+            stream_id: Which flow on the channel.
+            on_available_image: Given the :class:`headrace.Image` of a publisher that came. Runs on the conductor
+                thread.
+            on_unavailable_image: Given the image of a publisher that went; its last position can still be read.
+        """
+        return self._client.add_subscription(channel, stream_id, on_available_image, on_unavailable_image)
+
+    def add_counter(self, type_id: int, key: bytes = b"", label: str = "") -> Counter:
+        """Allocate a counter that lives until it, or this client, is closed.
+
+        Blocks and raises as :meth:`add_publication`.
+
+        Args:
+            type_id: What kind of counter; numbers from 1000 are free for applications.
+            key: At most 112 bytes, whose meaning depends on the type.
+            label: Text for people, at most 380 ASCII characters.
+        """
+        return self._client.add_counter(type_id, key, label)
+
+    def add_static_counter(self, type_id: int, registration_id: int, key: bytes = b"", label: str = "") -> Counter:
+        """Allocate a counter that lives as long as the driver, or find it if it is there already.
+
+        Args:
+            type_id: What kind of counter.
+            registration_id: Chosen by the program; together with the type it names the counter.
+            key: At most 112 bytes.
+            label: Text for people, at most 380 ASCII characters.
+        """
+        return self._client.add_static_counter(type_id, key, label, registration_id)
+
+    @property
+    def counters(self) -> Counters:
+        """All counters of the driver and its clients."""
+        return Counters(self._client)
+
+    @property
+    def directory(self) -> str:
+        """Directory of the driver."""
+        return self._directory
+
+    @property
+    def client_id(self) -> int:
+        """Identifies this client to its driver."""
+        return self._client.client_id
+
+    @property
+    def is_closed(self) -> bool:
+        """True once the client ended: closed by this program, or because the driver is gone."""
+        return self._client.is_closed
+
+    def next_correlation_id(self) -> int:
+        """A number that no other client of the driver gets."""
+        return self._client.next_correlation_id()
+
+    def next_available_session_id(self, stream_id: int) -> int:
+        """A session id that no publication of the stream uses. Blocks until the driver answers."""
+        return self._client.next_available_session_id(stream_id)
+
+    def invoke(self) -> int:
+        """Run one turn of the conductor; only with ``use_invoker=True``. Handlers run inside this call.
+
+        Returns:
+            How much was done; 0 when there was nothing to do.
+
+        Raises:
+            ConfigError: The client has a conductor thread.
+            ClosedError: The client is closed, or ended because the driver is gone.
+        """
+        return self._client.invoke()
+
+    def close(self) -> None:
+        """Close everything made with this client and leave the driver. Waits for the conductor, without the GIL.
+
+        Closing again does nothing. Publications then answer ``CLOSED``, polls raise
+        :class:`headrace.ClosedError`.
+
+        Raises:
+            ReentrantError: Called from one of this client's handlers.
+        """
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client(directory={self._directory!r}{', closed' if self.is_closed else ''})"
+
+
+def connect(
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    driver: MediaDriver | None = None,
+    **settings: Unpack[ClientSettings],
+) -> Client:
+    """Short for :meth:`Client.connect`."""
+    return Client.connect(directory, driver=driver, **settings)
+
+
+# Ends the conductors before the interpreter, and with them the calls into Python that they make.
+atexit.register(_core.close_clients)

@@ -1,0 +1,69 @@
+"""Idle strategies: what a loop does when a turn found no work."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from headrace._core import IdleStrategy
+
+__all__ = [
+    "BackoffIdleStrategy",
+    "BusySpinIdleStrategy",
+    "IdleStrategy",
+    "NoOpIdleStrategy",
+    "SleepingIdleStrategy",
+    "YieldingIdleStrategy",
+]
+
+
+class BackoffIdleStrategy(IdleStrategy):
+    """Spins a few turns, then yields, then sleeps twice as long each time. The default everywhere.
+
+    Args:
+        spins_max: Turns that spin.
+        yields_max: Turns that yield the processor.
+        park_min_ns: First sleep, in nanoseconds.
+        park_max_ns: Longest sleep, in nanoseconds.
+    """
+
+    def __new__(
+        cls,
+        *,
+        spins_max: int = 10,
+        yields_max: int = 20,
+        park_min_ns: int = 1_000,
+        park_max_ns: int = 1_000_000,
+    ) -> Self:
+        return super().__new__(cls, "backoff", f"{spins_max}-{yields_max}-{park_min_ns}ns-{park_max_ns}ns")
+
+
+class BusySpinIdleStrategy(IdleStrategy):
+    """Spins. Takes a whole processor for the least latency."""
+
+    def __new__(cls) -> Self:
+        return super().__new__(cls, "spin")
+
+
+class NoOpIdleStrategy(IdleStrategy):
+    """Returns at once."""
+
+    def __new__(cls) -> Self:
+        return super().__new__(cls, "noop")
+
+
+class SleepingIdleStrategy(IdleStrategy):
+    """Sleeps a fixed time.
+
+    Args:
+        period_ns: How long, in nanoseconds.
+    """
+
+    def __new__(cls, period_ns: int = 1_000_000) -> Self:
+        return super().__new__(cls, "sleep-ns", f"{period_ns}ns")
+
+
+class YieldingIdleStrategy(IdleStrategy):
+    """Yields the processor."""
+
+    def __new__(cls) -> Self:
+        return super().__new__(cls, "yield")

@@ -1,0 +1,150 @@
+"""The media driver, embedded in this process.
+
+The driver moves the messages: it owns the shared logs, the sockets and the counters. One driver serves any number
+of clients, in this process and in others, that connect to its directory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import uuid
+import weakref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from headrace import _core
+from headrace._config import DriverConfig, DriverSettings, default_directory
+from headrace._exceptions import ConfigError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self, Unpack
+
+    from headrace.client import Client
+
+__all__ = ["MediaDriver"]
+
+
+class MediaDriver:
+    """A media driver running in this process.
+
+    Starting takes some milliseconds and returns when clients can connect. Unless ``threading_mode`` is
+    ``"INVOKER"`` the driver has native threads of its own, which never need the GIL. Settings come from the
+    environment variables of the specification (``AERON_...``), overridden by ``properties``, overridden by
+    keywords.
+
+    Thread-safe. A context manager that closes the driver.
+
+    Args:
+        config: All settings as one object; keywords override it.
+        properties: Settings by the specification's property names, such as ``{"aeron.mtu.length": "8k"}``.
+        **settings: See :class:`headrace.DriverConfig`. Lengths are bytes, durations carry their unit.
+
+    Raises:
+        ConfigError: A setting is wrong or unknown.
+        ActiveDriverError: Another driver is running on the directory.
+        DriverError: The directory cannot be used, or there is no room for the files.
+    """
+
+    def __init__(
+        self,
+        config: DriverConfig | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+        **settings: Unpack[DriverSettings],
+    ) -> None:
+        unknown = settings.keys() - {field.name for field in dataclasses.fields(DriverConfig)}
+        if unknown:
+            name = min(unknown)
+            rule = "is not a setting of the media driver; see headrace.DriverConfig, or use properties="
+            raise ConfigError(f"{name}: {rule}", name, repr(settings.get(name)), rule)
+        config = dataclasses.replace(config or DriverConfig(), **settings)
+        if properties is not None:
+            config = dataclasses.replace(config, properties={**config.properties, **properties})
+        values = config.to_properties()
+        values.setdefault("aeron.dir", default_directory())
+        self._driver = _core.MediaDriver.launch(list(values.items()))
+        self._directory = os.fspath(self._driver.directory)
+        # Ends the driver before the interpreter, in whatever order modules go.
+        self._finalizer = weakref.finalize(self, _core.MediaDriver.close, self._driver)
+
+    @classmethod
+    def embedded(cls, **settings: Unpack[DriverSettings]) -> Self:
+        """A driver of this process alone: on a directory of its own, deleted when the driver is closed.
+
+        The same settings as for the class, except that ``directory`` defaults to a fresh name beside the default
+        directory.
+        """
+        settings.setdefault("directory", f"{default_directory()}-{uuid.uuid4()}")
+        settings.setdefault("dir_delete_on_shutdown", True)
+        return cls(**settings)
+
+    def connect(self, **settings: object) -> Client:
+        """A client of this driver: :meth:`headrace.Client.connect` with this driver's directory."""
+        from headrace.client import Client
+
+        return Client.connect(driver=self, **settings)  # type: ignore[arg-type]
+
+    @property
+    def directory(self) -> str:
+        """Where clients find this driver."""
+        return self._directory
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Every setting that has an effect, by property name."""
+        return dict(self._driver.settings)
+
+    @property
+    def is_closed(self) -> bool:
+        """True once closed."""
+        return not self._finalizer.alive
+
+    @property
+    def is_terminated(self) -> bool:
+        """True when the driver should be closed: a client asked for it and may, or an agent failed."""
+        return self._driver.is_terminated
+
+    @property
+    def failure(self) -> str | None:
+        """Why an agent stopped by itself, if one did."""
+        return self._driver.failure
+
+    def invoke(self) -> int:
+        """Run one duty cycle of every agent; only with ``threading_mode="INVOKER"``. Releases the GIL.
+
+        Returns:
+            How much work was done; 0 when there was none.
+
+        Raises:
+            ConfigError: The driver has threads of its own.
+        """
+        work_count = self._driver.invoke()
+        if work_count is None:
+            mode = self.settings.get("aeron.threading.mode", "")
+            rule = 'must be "INVOKER" to invoke the driver: it has threads of its own'
+            raise ConfigError(f"threading_mode={mode}: {rule}", "threading_mode", mode, rule)
+        return work_count
+
+    def close(self) -> None:
+        """Stop the agents and, if so set, delete the directory. Waits for the threads, without the GIL.
+
+        Clients that are still connected lose their driver. Closing again does nothing.
+        """
+        self._finalizer.detach()
+        self._driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"MediaDriver(directory={self._directory!r}{', closed' if self.is_closed else ''})"
