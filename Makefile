@@ -104,7 +104,7 @@ lint: $(STAMPS)/setup
 .PHONY: type
 type: build
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest headrace._core
+	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml headrace._core
 
 .PHONY: fmt
 fmt: $(STAMPS)/setup ## Format everything

@@ -1,7 +1,7 @@
 """The compiled half of Headrace. Import its classes from ``headrace``."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
 from typing import Any, Literal, Self, final
 
@@ -11,6 +11,24 @@ import pyarrow as pa
 from typing_extensions import Buffer, disjoint_base
 
 from headrace._results import Action, OfferResult
+
+__all__ = [
+    "BatchResult",
+    "Claim",
+    "Client",
+    "Counter",
+    "ExclusivePublication",
+    "FragmentBatch",
+    "Header",
+    "IdleStrategy",
+    "Image",
+    "MediaDriver",
+    "Message",
+    "Publication",
+    "Subscription",
+    "Watcher",
+    "close_clients",
+]
 
 _Handler = Callable[[bytes, Header], object]
 _ViewHandler = Callable[[memoryview, Header], object]
@@ -535,14 +553,14 @@ class Image:
     def __hash__(self) -> int: ...
 
 @final
-class FragmentBatch(Sequence[bytes]):
+class FragmentBatch:
     """Received messages as columns: indexing and iterating give ``bytes``, the arrays share one memory.
 
     Immutable and thread-safe. The memory is the batch's own and lives as long as any array made from it.
     """
 
     def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> bytes: ...  # type: ignore[override]
+    def __getitem__(self, index: int, /) -> bytes: ...
     def __iter__(self) -> Iterator[bytes]: ...
     @property
     def payload(self) -> npt.NDArray[np.uint8]:

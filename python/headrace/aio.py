@@ -145,7 +145,9 @@ async def offer(publication: Publication, data: Any, timeout_s: float | None = N
             continue
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
-            raise PublicationTimeoutError(f"not accepted in {timeout_s} s: {result!r}: {publication!r}", result)
+            raise PublicationTimeoutError(
+                f"not accepted in {timeout_s} s: {result!r}: {publication!r}", result
+            )
         try:
             async with asyncio.timeout(left):
                 await _waker().for_room(publication)

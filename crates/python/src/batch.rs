@@ -5,13 +5,13 @@ use std::sync::Arc;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyIterator, PyList};
 
 use crate::columns::Columns;
 use crate::foreign::{ColumnName, Exporter, Lent};
 
 /// Messages as columns. Immutable; the arrays made from it share its memory and keep it alive.
-#[pyclass(frozen, sequence, module = "headrace._core")]
+#[pyclass(frozen, module = "headrace._core")]
 pub(crate) struct FragmentBatch {
     columns: Arc<Columns>,
 }
@@ -26,7 +26,10 @@ impl FragmentBatch {
     fn column<'py>(&self, py: Python<'py>, name: ColumnName, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
         static FROM_BUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let from_buffer = FROM_BUFFER.import(py, "numpy", "frombuffer")?;
-        let exporter = Bound::new(py, Exporter::new(Lent::Column(Arc::clone(&self.columns), name), true))?;
+        let exporter = Bound::new(
+            py,
+            Exporter::new(Lent::Column(Arc::clone(&self.columns), name), true),
+        )?;
         from_buffer.call1((exporter, dtype))
     }
 }
@@ -49,6 +52,10 @@ impl FragmentBatch {
             Ok(index) if index < length => Ok(PyBytes::new(py, self.columns.payload_of(index))),
             _ => Err(PyIndexError::new_err("batch index out of range")),
         }
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.to_list(py)?.try_iter()
     }
 
     #[getter]
@@ -103,8 +110,8 @@ impl FragmentBatch {
         helper(slf.py())?.call_method1("to_arrow", (slf,))
     }
 
-    fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-        pyo3::types::PyList::new(
+    fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(
             py,
             (0..self.columns.len()).map(|index| PyBytes::new(py, self.columns.payload_of(index))),
         )

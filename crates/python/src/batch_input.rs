@@ -38,8 +38,13 @@ impl<'py> Messages<'py> {
             return Self::of_objects(tuple.iter());
         }
         let py = messages.py();
-        let runs = py.import("headrace.client._batch")?.call_method1("runs", (messages,))?;
-        let runs = runs.try_iter()?.map(|run| Run::extract(&run?)).collect::<PyResult<_>>()?;
+        let runs = py
+            .import("headrace.client._batch")?
+            .call_method1("runs", (messages,))?;
+        let runs = runs
+            .try_iter()?
+            .map(|run| Run::extract(&run?))
+            .collect::<PyResult<_>>()?;
         Ok(Self::Runs(runs))
     }
 
@@ -53,7 +58,11 @@ impl<'py> Messages<'py> {
                 })
             }
         };
-        objects.enumerate().map(item).collect::<PyResult<_>>().map(Self::Objects)
+        objects
+            .enumerate()
+            .map(item)
+            .collect::<PyResult<_>>()
+            .map(Self::Objects)
     }
 
     /// All messages in order.
@@ -103,12 +112,14 @@ impl Run {
         for pair in words.windows(2) {
             let (start, end) = (i64::from_ne_bytes(pair[0]), i64::from_ne_bytes(pair[1]));
             let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-            let slice = range.and_then(|(start, end)| data.get(start..end)).ok_or_else(|| {
-                PyValueError::new_err(format!(
-                    "offsets {start}..{end} are not a range of the {} payload bytes",
-                    data.len()
-                ))
-            })?;
+            let slice = range
+                .and_then(|(start, end)| data.get(start..end))
+                .ok_or_else(|| {
+                    PyValueError::new_err(format!(
+                        "offsets {start}..{end} are not a range of the {} payload bytes",
+                        data.len()
+                    ))
+                })?;
             slices.push(slice);
         }
         Ok(())

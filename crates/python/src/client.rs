@@ -85,7 +85,13 @@ impl Client {
                 "resource_linger_ns" => config.resource_linger_ns = value.extract()?,
                 "client_name" => config.client_name = value.extract()?,
                 "pre_touch_mapped_memory" => config.pre_touch_mapped_memory = value.extract()?,
-                other => return Err(errors::config(other, &value.to_string(), "is not a client setting")),
+                other => {
+                    return Err(errors::config(
+                        other,
+                        &value.to_string(),
+                        "is not a client setting",
+                    ));
+                }
             }
         }
         for (name, handler) in handlers {
@@ -145,7 +151,10 @@ impl Client {
             client::Client::find_exclusive_publication,
         )?;
         let base = Publication::new(self.open()?.clone(), publication::Inner::Exclusive(publication));
-        Py::new(py, PyClassInitializer::from(base).add_subclass(ExclusivePublication))
+        Py::new(
+            py,
+            PyClassInitializer::from(base).add_subclass(ExclusivePublication),
+        )
     }
 
     #[pyo3(signature = (channel, stream_id, on_available_image = None, on_unavailable_image = None))]

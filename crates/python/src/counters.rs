@@ -126,7 +126,11 @@ impl Counter {
                 None => format!("Counter(counter_id={}, closed)", counter.counter_id()),
             },
             Ok(Inner::Static(counter)) => {
-                format!("Counter(counter_id={}, value={}, static)", counter.counter_id(), counter.get())
+                format!(
+                    "Counter(counter_id={}, value={}, static)",
+                    counter.counter_id(),
+                    counter.get()
+                )
             }
         }
     }

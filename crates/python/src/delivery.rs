@@ -70,7 +70,11 @@ impl<'a, 'py> Delivery<'a, 'py> {
             return self.lend(payload, header, &values);
         }
         let payload = PyBytes::new(py, payload);
-        call_with_two(self.handler, payload.as_any(), self.headers.make(&values)?.as_any())
+        call_with_two(
+            self.handler,
+            payload.as_any(),
+            self.headers.make(&values)?.as_any(),
+        )
     }
 
     fn lend(

@@ -8,11 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
 /// The class `name` of `headrace._exceptions`, called with `args` and `kwargs`.
-fn build(
-    name: &str,
-    message: &str,
-    attributes: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>,
-) -> PyErr {
+fn build(name: &str, message: &str, attributes: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>) -> PyErr {
     Python::attach(|py| {
         let built = exceptions(py).and_then(|module| {
             let keywords = PyDict::new(py);
@@ -99,19 +95,25 @@ pub(crate) fn registration(code: ErrorCode, correlation_id: i64, message: &str) 
 pub(crate) fn offer(error: OfferError) -> PyErr {
     let (setting, length, rule) = match error {
         OfferError::Busy => return reentrant(&error.to_string()),
-        OfferError::Append(AppendError::MessageTooLong { length, max }) => {
-            ("len(data)", length, format!("must be at most max_message_length={max}"))
-        }
+        OfferError::Append(AppendError::MessageTooLong { length, max }) => (
+            "len(data)",
+            length,
+            format!("must be at most max_message_length={max}"),
+        ),
         OfferError::Append(AppendError::ClaimTooLong { length, max }) => (
             "length",
             length,
-            format!("must be at most max_payload_length={max}: a claim is a single frame; offer() splits longer messages"),
+            format!(
+                "must be at most max_payload_length={max}: a claim is a single frame; offer() splits longer messages"
+            ),
         ),
         OfferError::Append(AppendError::PaddingTooLong { length, max }) => {
             ("length", length, format!("must be at most {max}"))
         }
         OfferError::Append(AppendError::Block(_)) => return config("block", "refused", &error.to_string()),
-        OfferError::Append(AppendError::CorruptTail { .. }) => return plain("ClientError", &error.to_string()),
+        OfferError::Append(AppendError::CorruptTail { .. }) => {
+            return plain("ClientError", &error.to_string());
+        }
     };
     config(setting, &length.to_string(), &rule)
 }

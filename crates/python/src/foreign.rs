@@ -85,10 +85,18 @@ fn describe(lent: &Lent) -> (*const u8, usize, ffi::Py_ssize_t, &'static CStr) {
         Lent::Column(columns, name) => match name {
             ColumnName::Payload => (columns.payload.as_ptr(), columns.payload.len(), 1, c"B"),
             ColumnName::Offsets => (columns.offsets.as_ptr().cast(), columns.offsets.len(), 4, c"i"),
-            ColumnName::Positions => (columns.positions.as_ptr().cast(), columns.positions.len(), 8, c"q"),
-            ColumnName::SessionIds => {
-                (columns.session_ids.as_ptr().cast(), columns.session_ids.len(), 4, c"i")
-            }
+            ColumnName::Positions => (
+                columns.positions.as_ptr().cast(),
+                columns.positions.len(),
+                8,
+                c"q",
+            ),
+            ColumnName::SessionIds => (
+                columns.session_ids.as_ptr().cast(),
+                columns.session_ids.len(),
+                4,
+                c"i",
+            ),
             ColumnName::ReservedValues => {
                 let values = &columns.reserved_values;
                 (values.as_ptr().cast(), values.len(), 8, c"q")
@@ -110,7 +118,9 @@ impl Exporter {
             ));
         }
         if this.read_only && flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
-            return Err(PyBufferError::new_err("received messages are read-only; copy them to change them"));
+            return Err(PyBufferError::new_err(
+                "received messages are read-only; copy them to change them",
+            ));
         }
         let (address, length, item_size, _) = describe(&this.lent);
         let wanted = |flag: c_int| flags & flag == flag;

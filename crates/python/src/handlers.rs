@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use headrace_client::{
-    ClientError, CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationError, PublicationErrorHandler,
+    ClientError, CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationError,
+    PublicationErrorHandler,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -56,7 +57,8 @@ pub(crate) fn error(handler: Callable) -> ErrorHandler {
 pub(crate) fn publication_error(handler: Callable) -> PublicationErrorHandler {
     Arc::new(move |error: &PublicationError| {
         call(&handler, |py| {
-            let error = errors::registration(error.code, error.registration_id, &error.message).into_value(py);
+            let error =
+                errors::registration(error.code, error.registration_id, &error.message).into_value(py);
             PyTuple::new(py, [error])
         });
     })

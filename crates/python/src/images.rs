@@ -222,7 +222,10 @@ impl Image {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        let other = other.cast::<Self>().ok().and_then(|other| other.get().inner.get().ok());
+        let other = other
+            .cast::<Self>()
+            .ok()
+            .and_then(|other| other.get().inner.get().ok());
         matches!((self.inner.get(), other), (Ok(mine), Some(other)) if Arc::ptr_eq(mine, other))
     }
 
@@ -288,7 +291,12 @@ impl Columns {
         header: &headrace_buffers::log::Header<'_>,
     ) -> headrace_buffers::log::Action {
         let mut push = |payload: &[u8], header: &headrace_buffers::log::Header<'_>| {
-            self.push(payload, header.position(), header.session_id(), header.reserved_value());
+            self.push(
+                payload,
+                header.position(),
+                header.session_id(),
+                header.reserved_value(),
+            );
         };
         if assemble {
             assembler.on_fragment(payload, header, |payload, header| push(payload, header));

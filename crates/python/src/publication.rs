@@ -48,7 +48,8 @@ impl Inner {
     /// True when an offer is likely to be accepted, or cannot ever be.
     pub(crate) fn is_writable(&self) -> bool {
         let handle = self.handle();
-        handle.is_closed() || (handle.is_connected() && handle.available_window().is_none_or(|window| window > 0))
+        handle.is_closed()
+            || (handle.is_connected() && handle.available_window().is_none_or(|window| window > 0))
     }
 }
 
@@ -109,8 +110,14 @@ impl Publication {
         let stream = format!("channel={} stream_id={}", handle.channel(), handle.stream_id());
         let (name, message) = match last {
             Append::Closed => match self.client.get().ok().and_then(|client| client.ended_by()) {
-                Some(reason) => ("PublicationClosedError", format!("publication is closed: {reason}: {stream}")),
-                None => ("PublicationClosedError", format!("publication is closed: {stream}")),
+                Some(reason) => (
+                    "PublicationClosedError",
+                    format!("publication is closed: {reason}: {stream}"),
+                ),
+                None => (
+                    "PublicationClosedError",
+                    format!("publication is closed: {stream}"),
+                ),
             },
             Append::MaxPositionExceeded => (
                 "MaxPositionExceededError",
@@ -122,11 +129,14 @@ impl Publication {
             ),
             Append::NotConnected => (
                 "PublicationTimeoutError",
-                format!("no subscriber connected in time: is one running on the same channel and stream? {stream}"),
+                format!(
+                    "no subscriber connected in time: is one running on the same channel and stream? {stream}"
+                ),
             ),
             _ => (
                 "PublicationTimeoutError",
-                format!("subscribers made no room in time: position={} limit={}: {stream}",
+                format!(
+                    "subscribers made no room in time: position={} limit={}: {stream}",
                     handle.position().unwrap_or(-1),
                     handle.position_limit().unwrap_or(-1),
                 ),
@@ -180,7 +190,11 @@ impl Progress {
 
 fn check_lengths(inner: &Inner, messages: &[&[u8]]) -> PyResult<()> {
     let max = inner.handle().max_message_length();
-    match messages.iter().enumerate().find(|(_, message)| message.len() > max) {
+    match messages
+        .iter()
+        .enumerate()
+        .find(|(_, message)| message.len() > max)
+    {
         None => Ok(()),
         Some((index, message)) => Err(errors::config(
             &format!("len(messages[{index}])"),
@@ -202,7 +216,10 @@ impl Publication {
         results::to_python(py, append)
     }
 
-    #[pyo3(signature = (data, /, *, timeout_s = Some(5.0), idle = None))]
+    #[pyo3(
+        signature = (data, /, *, timeout_s = Some(5.0), idle = None),
+        text_signature = "($self, data, /, *, timeout_s=5.0, idle=None)"
+    )]
     fn offer_blocking(
         &self,
         py: Python<'_>,
@@ -260,7 +277,10 @@ impl Publication {
         }
     }
 
-    #[pyo3(signature = (length, /, *, timeout_s = Some(5.0), idle = None))]
+    #[pyo3(
+        signature = (length, /, *, timeout_s = Some(5.0), idle = None),
+        text_signature = "($self, length, /, *, timeout_s=5.0, idle=None)"
+    )]
     fn claim_blocking(
         &self,
         py: Python<'_>,
@@ -305,7 +325,10 @@ impl Publication {
         })
     }
 
-    #[pyo3(signature = (messages, /, *, timeout_s = Some(5.0), idle = None))]
+    #[pyo3(
+        signature = (messages, /, *, timeout_s = Some(5.0), idle = None),
+        text_signature = "($self, messages, /, *, timeout_s=5.0, idle=None)"
+    )]
     fn offer_batch_blocking(
         &self,
         py: Python<'_>,
@@ -328,12 +351,18 @@ impl Publication {
         })?;
         done.transpose()?;
         match progress.stopped_by {
-            None => Ok(progress.position.or_else(|| inner.handle().position()).unwrap_or(0)),
+            None => Ok(progress
+                .position
+                .or_else(|| inner.handle().position())
+                .unwrap_or(0)),
             Some(refused) => Err(self.gave_up(py, refused, progress.accepted)),
         }
     }
 
-    #[pyo3(signature = (timeout_s = Some(5.0), *, idle = None))]
+    #[pyo3(
+        signature = (timeout_s = Some(5.0), *, idle = None),
+        text_signature = "($self, timeout_s=5.0, *, idle=None)"
+    )]
     fn wait_until_connected(
         &self,
         py: Python<'_>,

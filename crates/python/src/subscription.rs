@@ -64,7 +64,11 @@ impl Subscription {
                     assembler.on_fragment(payload, header, |payload, header| {
                         taken = Some((payload.to_vec(), Taken(header_values(header))));
                     });
-                    Ok(if taken.is_some() { Action::Break } else { Action::Continue })
+                    Ok(if taken.is_some() {
+                        Action::Break
+                    } else {
+                        Action::Continue
+                    })
                 },
                 usize::MAX,
             )
@@ -200,7 +204,11 @@ impl Subscription {
                     assembler.on_fragment(payload, header, |payload, header| {
                         message = Some(Message::new(py, payload, header_values(header)));
                     });
-                    Ok(if message.is_some() { Action::Break } else { Action::Continue })
+                    Ok(if message.is_some() {
+                        Action::Break
+                    } else {
+                        Action::Continue
+                    })
                 },
                 usize::MAX,
             )
@@ -220,11 +228,16 @@ impl Subscription {
         }
         let subscription = self.inner.get()?;
         let patience = Patience::new(timeout_s, idle)?;
-        let taken = patience.wait_for(py, || self.one(subscription).transpose())?.transpose()?;
+        let taken = patience
+            .wait_for(py, || self.one(subscription).transpose())?
+            .transpose()?;
         Ok(taken.map(|(payload, Taken(header))| Message::new(py, &payload, header)))
     }
 
-    #[pyo3(signature = (timeout_s = Some(5.0), *, idle = None))]
+    #[pyo3(
+        signature = (timeout_s = Some(5.0), *, idle = None),
+        text_signature = "($self, timeout_s=5.0, *, idle=None)"
+    )]
     fn wait_until_connected(
         &self,
         py: Python<'_>,
@@ -233,9 +246,8 @@ impl Subscription {
     ) -> PyResult<bool> {
         let subscription = self.inner.get()?;
         let patience = Patience::new(timeout_s, idle)?;
-        let step = || {
-            (subscription.is_connected() || subscription.is_closed()).then(|| subscription.is_connected())
-        };
+        let step =
+            || (subscription.is_connected() || subscription.is_closed()).then(|| subscription.is_connected());
         Ok(patience.wait_for(py, step)?.unwrap_or(false))
     }
 

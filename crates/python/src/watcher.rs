@@ -65,7 +65,10 @@ impl Shared {
         loop {
             let mut state = lock(&self.state);
             while state.watched.is_empty() && !state.stopped {
-                state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+                state = self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
                 idle.reset();
             }
             if state.stopped {

@@ -214,7 +214,9 @@ class Client:
         """
         return self._client.add_counter(type_id, key, label)
 
-    def add_static_counter(self, type_id: int, registration_id: int, key: bytes = b"", label: str = "") -> Counter:
+    def add_static_counter(
+        self, type_id: int, registration_id: int, key: bytes = b"", label: str = ""
+    ) -> Counter:
         """Allocate a counter that lives as long as the driver, or find it if it is there already.
 
         Args:

@@ -20,7 +20,7 @@ def stream_ids(count: int, stream_id: int) -> npt.NDArray[np.int32]:
     return np.full(count, stream_id, dtype=np.int32)
 
 
-def as_array(batch: FragmentBatch, dtype: npt.DTypeLike = None) -> npt.NDArray[Any]:
+def as_array(batch: FragmentBatch, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
     """The payloads as an array over the batch's memory."""
     if len(batch) == 0:
         return np.empty((0, 0), dtype=np.uint8) if dtype is None else np.empty(0, dtype=dtype)

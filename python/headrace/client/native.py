@@ -75,7 +75,8 @@ def numba_signature() -> Any:
     """The signature to give to ``numba.cfunc``: ``(context, payload, length, header)``."""
     from numba import types
 
-    return types.void(types.voidptr, types.CPointer(types.uint8), types.uintp, types.voidptr)
+    payload: Any = types.CPointer(types.uint8)  # type: ignore[no-untyped-call]
+    return types.void(types.voidptr, payload, types.uintp, types.voidptr)
 
 
 def address_of(handler: object) -> int:
@@ -87,7 +88,7 @@ def address_of(handler: object) -> int:
     address = getattr(handler, "address", None)
     if isinstance(address, int):
         return address
-    if isinstance(handler, ctypes._CFuncPtr):
+    if isinstance(handler, ctypes._CFuncPtr):  # type: ignore[attr-defined]
         return ctypes.cast(handler, ctypes.c_void_p).value or 0
     try:
         import cffi

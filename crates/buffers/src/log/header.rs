@@ -53,7 +53,9 @@ impl<'a> Header<'a> {
     pub fn payload_in_place(&self) -> Option<AtomicBuffer> {
         match self.fields {
             Fields::InPlace { term, offset } => {
-                let length = usize::try_from(self.frame_length).ok()?.checked_sub(HEADER_LENGTH)?;
+                let length = usize::try_from(self.frame_length)
+                    .ok()?
+                    .checked_sub(HEADER_LENGTH)?;
                 Some(term.slice(offset + HEADER_LENGTH, length))
             }
             Fields::Copied(_) => None,
