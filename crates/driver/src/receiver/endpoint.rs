@@ -112,10 +112,19 @@ impl ReceiveEndpoint {
         self.images[slot] = Some(image);
     }
 
-    pub(super) fn remove_image(&mut self, correlation_id: i64) {
-        if let Some(slot) = self.slot_of(correlation_id) {
-            self.drop_image(slot);
+    /// Lets go of an image that the conductor is done with, after the last word it owes its sender.
+    pub(super) fn remove_image(&mut self, correlation_id: i64, cycle: &mut Cycle<'_>) {
+        let Some(slot) = self.slot_of(correlation_id) else {
+            return;
+        };
+        if let Some(image) = &mut self.images[slot]
+            && image.is_connected(cycle.now_ns, cycle.timeouts)
+        {
+            image.deactivate();
+            let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
+            image.send_status(now_ns, timeouts, &mut cycle.outgoing(&self.spec));
         }
+        self.drop_image(slot);
     }
 
     pub(super) fn reject_image(&mut self, correlation_id: i64, reason: String) {
@@ -181,6 +190,7 @@ impl ReceiveEndpoint {
         match received {
             Ok(count) => count,
             Err(error) => {
+                self.publish_offload_mode();
                 cycle
                     .outgoing(&self.spec)
                     .report(format!("WARN - failed to receive: {error}"));

@@ -74,6 +74,20 @@ impl Receiver {
         self.endpoints.iter_mut().find(|endpoint| endpoint.id() == id)
     }
 
+    fn cycle(&mut self, now_ns: i64) -> (&mut [ReceiveEndpoint], &mut ReceiveBatch, Cycle<'_>) {
+        let cycle = Cycle {
+            now_ns,
+            counters: &self.counters,
+            conductor: &mut self.conductor,
+            timeouts: ImageTimeouts {
+                status_message_ns: self.settings.status_message_timeout_ns,
+                liveness_ns: self.settings.image_liveness_timeout_ns,
+            },
+            stream_session_limit: self.settings.stream_session_limit,
+        };
+        (&mut self.endpoints, &mut self.batch, cycle)
+    }
+
     fn on_command(&mut self, command: ReceiverCommand, now_ns: i64) {
         match command {
             ReceiverCommand::AddEndpoint(endpoint) => self.endpoints.push(*endpoint),
@@ -108,8 +122,9 @@ impl Receiver {
                 endpoint,
                 correlation_id,
             } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.remove_image(correlation_id);
+                let (endpoints, _, mut cycle) = self.cycle(now_ns);
+                if let Some(found) = endpoints.iter_mut().find(|found| found.id() == endpoint) {
+                    found.remove_image(correlation_id, &mut cycle);
                 }
                 self.conductor
                     .send(ConductorCommand::ImageReleased { correlation_id });
@@ -149,20 +164,11 @@ impl Agent for Receiver {
             self.on_command(command, now_ns);
             work_count += 1;
         }
-        let mut cycle = Cycle {
-            now_ns,
-            counters: &self.counters,
-            conductor: &mut self.conductor,
-            timeouts: ImageTimeouts {
-                status_message_ns: self.settings.status_message_timeout_ns,
-                liveness_ns: self.settings.image_liveness_timeout_ns,
-            },
-            stream_session_limit: self.settings.stream_session_limit,
-        };
-        for endpoint in &mut self.endpoints {
-            work_count += endpoint.poll(&mut self.batch, &mut cycle);
+        let (endpoints, batch, mut cycle) = self.cycle(now_ns);
+        for endpoint in &mut *endpoints {
+            work_count += endpoint.poll(batch, &mut cycle);
         }
-        for endpoint in &mut self.endpoints {
+        for endpoint in endpoints {
             work_count += endpoint.service_images(&mut cycle);
         }
         work_count

@@ -2,10 +2,11 @@
 
 use headrace_buffers::counters::system_counter;
 use headrace_protocol::frame::{DataHeader, FrameKind, classify, validate_data};
+use headrace_sys::net::{OffloadMode, SocketOptions, UdpSocket};
 use proptest::prelude::*;
 
 use crate::simulated::{Faults, Network};
-use crate::world::{SECOND, Stream, TERM_LENGTH, World, receiver_address};
+use crate::world::{Ends, SECOND, Stream, TERM_LENGTH, World, receiver_address};
 
 /// Rules for every datagram on the wire: whole frames of one term, not longer than the MTU.
 fn check_wire(world: &World, mtu: usize) {
@@ -143,4 +144,52 @@ fn an_unreliable_stream_skips_what_is_lost() {
     );
     assert!(world.counter(system_counter::LOSS_GAP_FILLS) > 0);
     assert_eq!(world.counter(system_counter::NAK_MESSAGES_SENT), 0);
+}
+
+/// The same over the system's own sockets, whichever way they move datagrams at either end.
+#[test]
+fn real_sockets_deliver_in_every_mode() {
+    let modes = [
+        OffloadMode::Segmentation,
+        OffloadMode::Vectored,
+        OffloadMode::Single,
+    ];
+    let socket = |offload| {
+        let options = SocketOptions {
+            offload,
+            ..SocketOptions::default()
+        };
+        UdpSocket::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap()
+    };
+    for (send, receive) in modes
+        .iter()
+        .flat_map(|send| modes.map(|receive| (*send, receive)))
+    {
+        let (to_receivers, to_senders) = (socket(send), socket(receive));
+        let remote = to_senders.local_addr().unwrap();
+        to_receivers.connect(remote).unwrap();
+        let ends = Ends {
+            to_receivers: Box::new(to_receivers),
+            to_senders: Box::new(to_senders),
+            remote,
+        };
+        let mut world = World::over(Stream::default(), Network::new(1), ends);
+        world.subscribe(None);
+        let mut random = fastrand::Rng::with_seed(5);
+        let messages: Vec<Vec<u8>> = (0..2_000)
+            .map(|i| vec![i as u8; if i % 3 == 0 { random.usize(0..3_000) } else { 100 }])
+            .collect();
+        let mut offered = 0;
+        world.run_until(60 * SECOND, "delivery", |world| {
+            while offered < messages.len() && world.offer(&messages[offered]) {
+                offered += 1;
+            }
+            world
+                .image
+                .as_ref()
+                .is_some_and(|image| image.messages.len() >= messages.len())
+        });
+        assert!(world.image().messages == messages, "{send:?} to {receive:?}");
+        assert_eq!(world.counter(system_counter::INVALID_PACKETS), 0);
+    }
 }

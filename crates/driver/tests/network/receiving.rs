@@ -303,6 +303,19 @@ fn an_image_without_subscribers_says_goodbye() {
 }
 
 #[test]
+fn an_image_dropped_while_alive_still_says_goodbye() {
+    let mut world = with_image();
+    status_messages(&world);
+    world.image().shared.set_sends_end_of_stream_status();
+    world.image().shared.request_status_message();
+    world.remove_image();
+    world.run_for(2 * MILLISECOND);
+    let messages = status_messages(&world);
+    assert_eq!(messages.len(), 1);
+    assert!(messages[0].is_end_of_stream());
+}
+
+#[test]
 fn a_rejected_image_answers_with_errors_and_takes_nothing() {
     let mut world = with_image();
     world.network.take_sent(peer());

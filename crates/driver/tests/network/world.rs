@@ -22,6 +22,7 @@ use headrace_driver::sender::{SendEndpoint, SendEndpointSpec, Sender, SenderCoun
 use headrace_driver::shared::image::{ImageCounters, ImageIdentity};
 use headrace_driver::shared::publication::{PublicationCounters, PublicationIdentity};
 use headrace_driver::shared::{ImageShared, ImageState, LossRange, PublicationShared, StatusMessageDue};
+use headrace_driver::transport::Transport;
 use headrace_protocol::flow::UnicastFlowControl;
 use headrace_protocol::frame::Setup;
 
@@ -87,6 +88,16 @@ pub(crate) struct ImageHalf {
     pub(crate) messages: Vec<Vec<u8>>,
 }
 
+/// The sockets of a channel.
+pub(crate) struct Ends {
+    /// The sender's, connected.
+    pub(crate) to_receivers: Box<dyn Transport>,
+    /// The receiver's.
+    pub(crate) to_senders: Box<dyn Transport>,
+    /// Where the receiver's is bound.
+    pub(crate) remote: SocketAddr,
+}
+
 /// Everything between a publisher and a subscriber, on one thread and one hand-set clock.
 pub(crate) struct World {
     pub(crate) now_ns: i64,
@@ -109,7 +120,18 @@ pub(crate) struct World {
 }
 
 impl World {
+    /// Both ends on a simulated network.
     pub(crate) fn new(stream: Stream, network: Network) -> Self {
+        let ends = Ends {
+            to_receivers: network.socket(sender_address(), Some(receiver_address())),
+            to_senders: network.socket(receiver_address(), None),
+            remote: receiver_address(),
+        };
+        Self::over(stream, network, ends)
+    }
+
+    /// Both ends on sockets of the caller's choice.
+    pub(crate) fn over(stream: Stream, network: Network, ends: Ends) -> Self {
         let mut counters = CountersManager::new(
             AtomicBuffer::allocate(512 * 256),
             AtomicBuffer::allocate(128 * 256),
@@ -181,15 +203,15 @@ impl World {
             creates_images: true,
             events: Vec::new(),
         };
-        world.open();
+        world.open(ends);
         world
     }
 
     /// Opens both ends of the channel and adds the publication and a subscription to every session.
-    fn open(&self) {
+    fn open(&self, ends: Ends) {
         let receive = ReceiveEndpoint::new(ReceiveEndpointSpec {
             id: ENDPOINT,
-            transport: self.network.socket(receiver_address(), None),
+            transport: ends.to_senders,
             receiver_id: RECEIVER_ID,
             group_tag: None,
             offload_mode: None,
@@ -198,8 +220,8 @@ impl World {
         let send = SendEndpoint::new(
             SendEndpointSpec {
                 id: ENDPOINT,
-                transport: self.network.socket(sender_address(), Some(receiver_address())),
-                remote: receiver_address(),
+                transport: ends.to_receivers,
+                remote: ends.remote,
                 is_re_resolvable: true,
                 offload_mode: None,
             },

@@ -115,6 +115,11 @@ pub(super) fn send_runs(socket: &UdpSocket, runs: &[Run<'_>], to: Option<&SockAd
             ),
         ));
     }
+    if let [run] = runs
+        && run.region.len() <= run.datagram_length
+    {
+        return send_one(socket.as_raw_fd(), run.region, to); // the cheapest call there is, for latency
+    }
     let mut accepted = 0;
     // Position of the first byte not accepted yet.
     let (mut run, mut offset) = (0, 0);
