@@ -166,13 +166,13 @@ fn decode(type_id: i32, message: &[u8]) -> Result<Command<'_>, CommandFault> {
         type_id::REJECT_IMAGE => {
             let reason = run_at(message, 32).ok_or(CommandFault::Field("reason"))?;
             // C clients count a terminator as part of the text.
-            let reason = reason.strip_suffix(&[0]).unwrap_or(reason);
+            let end = reason.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
             Command::RejectImage {
                 client_id,
                 correlation_id,
                 image_correlation_id: i64_at(message, 16),
                 position: i64_at(message, 24),
-                reason: text(reason),
+                reason: text(&reason[..end]),
             }
         }
         type_id::REMOVE_DESTINATION_BY_ID => Command::RemoveDestinationById {
