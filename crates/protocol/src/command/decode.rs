@@ -166,7 +166,10 @@ fn decode(type_id: i32, message: &[u8]) -> Result<Command<'_>, CommandFault> {
         type_id::REJECT_IMAGE => {
             let reason = run_at(message, 32).ok_or(CommandFault::Field("reason"))?;
             // C clients count a terminator as part of the text.
-            let end = reason.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+            let end = reason
+                .iter()
+                .rposition(|&byte| byte != 0)
+                .map_or(0, |last| last + 1);
             Command::RejectImage {
                 client_id,
                 correlation_id,
