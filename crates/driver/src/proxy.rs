@@ -87,7 +87,7 @@ pub enum ReceiverCommand {
         correlation_id: i64,
     },
     /// The image that `CreateImage` asked for could not be made, or its session may be joined again: drop the
-    /// session's set-up or cool-down entry.
+    /// session's set-up or cool-down entry. Goes after the `RemoveImage` of the image it cools down from.
     ClearSession {
         /// Which channel.
         endpoint: EndpointId,
