@@ -1,8 +1,9 @@
 //! Repairing a log whose publisher died between claiming space and publishing it.
 //!
 //! The hole is covered with padding. The driver does this only after the stream has stood still for the unblock
-//! timeout; should the publisher be alive after all, its frame and the padding occupy the same space wherever
-//! its length was known, and the stream stays sound whichever is stored last.
+//! timeout, because a publisher that is alive after all cannot be stopped. If it had written the length of its
+//! frame, frame and padding span the same slot and the reader gets one or the other. If it had written nothing
+//! and wakes up during the repair, the slot still keeps its span, but may hold a frame longer than its message.
 
 use crate::Memory;
 
