@@ -43,7 +43,7 @@ proptest! {
         let term = term_of(&words, everywhere);
         let geometry = TermGeometry::new(-1, TERM);
         for (start, limit) in starts {
-            let sound = |offset: usize| offset == start || (offset > start && offset <= TERM && offset % 32 == 0);
+            let sound = |offset: usize| offset == start || (offset > start && offset <= TERM && offset.is_multiple_of(32));
             let mut offset = start;
             read(&term, geometry, &mut offset, limit, usize::MAX, |payload, header| {
                 assert!(payload.len() <= TERM);
@@ -86,7 +86,7 @@ proptest! {
         let identity = frame::TermIdentity { session_id: 0, stream_id: 0, term_id: 0 };
         for (offset, length) in gaps {
             fill_gap(&term, identity, offset, length);
-            fill_gap(&term, identity, offset % TERM & !31, length % TERM & !31);
+            fill_gap(&term, identity, (offset % TERM) & !31, (length % TERM) & !31);
         }
     }
 
