@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hdrh.histogram import HdrHistogram
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from headrace.tools.units import format_count, format_duration_ns
 
@@ -22,16 +24,16 @@ def histogram_of(durations_ns: Iterable[int]) -> HdrHistogram:
     return histogram
 
 
-def histogram_table(histogram: HdrHistogram, title: str) -> Table:
+def histogram_table(histogram: HdrHistogram, title: str) -> Group:
     """Percentiles of a run."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("percentile", justify="right")
     table.add_column("at most", justify="right", style="cyan")
     for percentile in PERCENTILES:
         name = "max" if percentile == 100.0 else f"{percentile:g}"
         table.add_row(name, format_duration_ns(histogram.get_value_at_percentile(percentile)))
     table.add_row("count", format_count(histogram.get_total_count()))
-    return table
+    return Group(Text(title, style="bold"), table)
 
 
 def histogram_json(histogram: HdrHistogram) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
@@ -85,9 +85,8 @@ def _samples(driver: Path, channel: str, stream_id: int, length: int, is_batched
     )
 
 
-def _table(samples: list[Sample], channel: str, length: int) -> Table:
-    title = f"{length}-byte messages over {channel}, process to process"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+def _table(samples: list[Sample], channel: str, length: int) -> Group:
+    table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("second", "messages", "payload"):
         table.add_column(name, justify="right")
     for number, sample in enumerate(samples, 1):
@@ -95,7 +94,7 @@ def _table(samples: list[Sample], channel: str, length: int) -> Table:
         table.add_row(str(number), format_rate(sample.messages_a_second), payload)
     median = _median(samples)
     table.add_row("median", format_rate(median), f"{format_bytes(median * length)}/s", style="bold green")
-    return table
+    return Group(f"{length}-byte messages over {channel}, process to process", table)
 
 
 def _sample_json(sample: Sample) -> dict[str, object]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     ProgressColumn,
     Task,
@@ -73,17 +72,18 @@ def main() -> int:
 def _run(console: Console) -> tuple[list[run.Delivery], dict[str, run.HdrHistogram]]:
     deliveries = []
     histograms = {}
+    counted = TextColumn("{task.completed:,.0f} of {task.total:,.0f} messages")
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
+        BarColumn(bar_width=20),
+        counted,
         RateColumn(),
         TimeElapsedColumn(),
     )
     with run.driver_process() as directory:
         with Progress(*columns, console=console, speed_estimate_period=2.0) as progress:
             for transport in run.TRANSPORTS:
-                task = progress.add_task(f"{transport.name} {transport.channel}", total=transport.messages)
+                task = progress.add_task(transport.name, total=transport.messages)
                 deliveries.append(
                     run.deliver(
                         directory, transport, lambda count, task=task: progress.update(task, completed=count)

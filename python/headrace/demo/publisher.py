@@ -29,4 +29,7 @@ def publish(directory: str, channel: str, stream_id: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    publish(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    try:
+        publish(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    except headrace.HeadraceError as failure:
+        sys.exit(f"publisher: {failure}")

@@ -36,8 +36,8 @@ class Transport:
 
 
 TRANSPORTS = (
-    Transport("IPC", "aeron:ipc", "aeron:ipc", 3_000_000),
-    Transport("UDP", "aeron:udp?endpoint=127.0.0.1:20125", "aeron:udp?endpoint=127.0.0.1:20126", 2_000_000),
+    Transport("IPC", "aeron:ipc", "aeron:ipc", 6_000_000),
+    Transport("UDP", "aeron:udp?endpoint=127.0.0.1:20125", "aeron:udp?endpoint=127.0.0.1:20126", 4_000_000),
 )
 
 

@@ -58,4 +58,7 @@ def _print(verifier: Verifier, elapsed_s: float) -> None:
 
 
 if __name__ == "__main__":
-    subscribe(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    try:
+        subscribe(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    except (DeliveryError, headrace.HeadraceError) as failure:
+        sys.exit(f"subscriber: {failure}")

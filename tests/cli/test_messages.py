@@ -1,0 +1,231 @@
+"""The commands that move messages, each as a user runs it: processes, pipes, signals, exit statuses."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.system
+
+IPC = ("--channel", "aeron:ipc")
+UDP = ("--channel", "aeron:udp?endpoint=127.0.0.1:20731")
+TIMEOUT_S = 30.0
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "headrace", *map(str, arguments)]
+
+
+@contextlib.contextmanager
+def running(*arguments: object, stdin: bytes | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """A command in another process, ended by force if the test leaves it."""
+    process = subprocess.Popen(
+        command(*arguments),
+        stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        if stdin is not None and process.stdin is not None:
+            process.stdin.write(stdin)
+            process.stdin.close()
+            process.stdin = None
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def run(*arguments: object, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+    done = subprocess.run(
+        command(*arguments), input=stdin, capture_output=True, timeout=TIMEOUT_S, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def fresh_directory() -> Path:
+    base = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")
+    return base / f"headrace-test-cli-{uuid.uuid4()}"
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Path]:
+    """A driver in a process of its own, for all tests of this file."""
+    directory = fresh_directory()
+    with running("driver", "--dir", directory, "-m", "SHARED", "--delete-on-shutdown") as process:
+        assert process.stdout is not None
+        assert str(directory).encode() in process.stdout.readline()
+        yield directory
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=TIMEOUT_S)
+        assert (process.returncode, err) == (0, b"")
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize("channel", [IPC, UDP], ids=["ipc", "udp"])
+def test_lines_of_stdin_arrive_as_lines(driver: Path, channel: tuple[str, str]) -> None:
+    lines = b"".join(b"line %d\n" % number for number in range(1000))
+    with running("subscribe", "--dir", driver, *channel, "-s", 1, "-n", 1000) as subscriber:
+        status, _, err = run("publish", "-", "--dir", driver, *channel, "-s", 1, stdin=lines)
+        out, subscriber_err = subscriber.communicate(timeout=TIMEOUT_S)
+    assert (status, out, subscriber_err) == (0, lines, b"")
+    assert b"sent 1,000 messages" in err
+    assert subscriber.returncode == 0
+
+
+def test_a_binary_file_arrives_whole(driver: Path, tmp_path: Path) -> None:
+    content = os.urandom(100_001)
+    (tmp_path / "file").write_bytes(content)
+    with running("subscribe", "--dir", driver, *UDP, "-s", 2, "-n", 73, "-f", "raw") as subscriber:
+        publish = ["publish", tmp_path / "file", "--length", 1376, "--exclusive"]
+        assert run(*publish, "--dir", driver, *UDP, "-s", 2)[0] == 0
+        out, _ = subscriber.communicate(timeout=TIMEOUT_S)
+    assert out == content
+
+
+def test_messages_for_programs(driver: Path) -> None:
+    with running("subscribe", "--dir", driver, *IPC, "-s", 3, "-n", 2, "--json") as subscriber:
+        sent = run("publish", "-m", "grüße", "-m", "x", "--dir", driver, *IPC, "-s", 3, "--json")
+        out, _ = subscriber.communicate(timeout=TIMEOUT_S)
+    first, second = (json.loads(line) for line in out.splitlines())
+    assert (first["text"], first["length"], first["stream_id"]) == ("grüße", 7, 3)
+    assert second["position"] > first["position"]
+    assert json.loads(sent[1]) | {"messages": 2, "bytes": 8} == json.loads(sent[1])
+
+
+def test_a_payload_that_is_no_text_is_given_as_base64(driver: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"\xff\xfe")
+    with running("subscribe", "--dir", driver, *IPC, "-s", 4, "-n", 1, "--json") as subscriber:
+        run("publish", tmp_path / "file", "--length", 2, "--dir", driver, *IPC, "-s", 4)
+        out, _ = subscriber.communicate(timeout=TIMEOUT_S)
+    assert json.loads(out)["base64"] == "//4="
+
+
+def test_nobody_listening_is_status_one_and_says_so(driver: Path) -> None:
+    status, out, err = run("publish", "-m", "x", "--dir", driver, *IPC, "-s", 5, "--timeout", 0.2)
+    assert (status, out) == (1, b"")
+    assert b"no subscriber connected" in err
+    assert b"stream_id=5" in err
+
+
+def test_silence_ends_a_subscriber_that_has_a_timeout(driver: Path) -> None:
+    status, _, err = run("subscribe", "--dir", driver, *IPC, "-s", 6, "--timeout", 0.2)
+    assert status == 1
+    assert b"nothing arrived for 0.2 s" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"), [(("subscribe",), 0), (("subscribe", "-n", 5), 130), (("pong",), 0)]
+)
+def test_ctrl_c_is_clean(driver: Path, arguments: tuple[object, ...], status: int) -> None:
+    with running(*arguments, "--dir", driver) as process:
+        wait_for_counter(driver, 11, at_least=1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, err) == (status, b"")
+
+
+def test_ping_meets_pong(driver: Path) -> None:
+    with running("pong", "--dir", driver, *IPC, "--pong-channel", "aeron:ipc"):
+        ping = ["ping", "--dir", driver, *IPC, "--pong-channel", "aeron:ipc", "-n", 200, "-w", 10]
+        status, out, err = run(*ping, "--json")
+        shown = run(*ping)[1]
+    assert (status, err) == (0, b"")
+    measured = json.loads(out)
+    assert measured["count"] == 200
+    assert 0 < measured["p50_ns"] <= measured["p99_ns"] <= measured["p100_ns"]
+    assert b"99.99" in shown
+
+
+def test_throughput_counts_what_another_process_sends(driver: Path) -> None:
+    status, out, _ = run("throughput", "--dir", driver, "--seconds", 1, "--json", "--batch", "-s", 7)
+    assert status == 0
+    sample, closing = (json.loads(line) for line in out.splitlines())
+    assert sample["messages"] > 0
+    assert sample["bytes"] == 32 * sample["messages"]
+    assert closing["median_messages_a_second"] > 0
+
+
+def test_streams_of_a_live_driver_are_shown(driver: Path) -> None:
+    with (
+        running("subscribe", "--dir", driver, *UDP, "-s", 8),
+        running("publish", "-", "--rate", 100, "--dir", driver, *UDP, "-s", 8, stdin=b"x\n" * 10_000),
+    ):
+        wait_for_counter(driver, 5, at_least=1)
+        (stream,) = json.loads(run("streams", "--dir", driver, "--once", "--json", "-s", 8)[1])["streams"]
+    assert stream["channel"] == UDP[1]
+    assert None not in (stream["publisher_position"], stream["sender_position"], stream["receiver_position"])
+    assert len(stream["readers"]) == 1
+
+
+def test_no_driver_is_status_three(tmp_path: Path) -> None:
+    for arguments in (("publish", "-m", "x"), ("subscribe",), ("ping",), ("pong",)):
+        environment = {**os.environ, "AERON_DRIVER_TIMEOUT": "200"}
+        done = subprocess.run(
+            command(*arguments, "--dir", tmp_path),
+            env=environment,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert done.returncode == 3, (arguments, done.stderr)
+        assert done.stderr.startswith(b"error: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (("publish",), 2, b"nothing to send"),
+        (("publish", "-", "--repeat", 2), 2, b"--repeat cannot read stdin again"),
+        (("publish", "no-such-file"), 1, b"no-such-file"),
+        (("driver", "-D", "x"), 2, b"name=value"),
+        (("driver", "-D", "aeron.term.buffer.length=1000"), 1, b"1000"),
+        (("driver", "-D", "aeron.no.such.setting=1"), 1, b"aeron.no.such.setting"),
+        (("bench", "no-such-row"), 2, b"ipc-throughput"),
+    ],
+)
+def test_mistakes_say_what_would_be_right(
+    driver: Path, arguments: tuple[object, ...], status: int, text: bytes
+) -> None:
+    directory = (
+        []
+        if arguments[0] == "bench"
+        else ["--dir", driver if arguments[0] == "publish" else fresh_directory()]
+    )
+    got, out, err = run(*arguments, *directory)
+    assert (got, out) == (status, b"")
+    assert text in err
+
+
+def test_a_second_driver_on_a_directory_is_refused(driver: Path) -> None:
+    status, _, err = run("driver", "--dir", driver)
+    assert status == 1
+    assert b"ctive" in err
+
+
+def test_bench_measures_what_is_named() -> None:
+    status, out, _ = run("bench", "driver-start", "--json")
+    assert status == 0
+    row = json.loads(out)
+    assert (row["name"], row["unit"]) == ("driver-start", "ns")
+    assert row["value"] > 0
+    assert "cpu" in row["machine"]
+
+
+def wait_for_counter(directory: Path, type_id: int, *, at_least: int) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        shown = json.loads(run("stat", "--dir", directory, "--once", "--json", "--type", type_id)[1])
+        if len(shown["counters"]) >= at_least:
+            return
+        assert time.monotonic() < deadline, shown
