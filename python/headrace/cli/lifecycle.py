@@ -23,7 +23,7 @@ from types import FrameType
 import click
 
 from headrace._exceptions import DriverTimeoutError, HeadraceError
-from headrace.tools import DriverFileMissingError, DriverNotReadyError
+from headrace.tools import DriverFileMissingError, DriverGoneError, DriverNotReadyError
 
 OK = 0
 FAILED = 1
@@ -47,7 +47,7 @@ def run_to_exit(app: click.Command, arguments: list[str]) -> int:
         return wrong.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except (DriverFileMissingError, DriverNotReadyError, DriverTimeoutError) as absent:
+    except (DriverFileMissingError, DriverNotReadyError, DriverGoneError, DriverTimeoutError) as absent:
         return _fail(absent, NO_DRIVER)
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does. Python would complain once more when it flushes.

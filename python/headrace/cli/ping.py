@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 
 from headrace.cli import measure, options
+from headrace.cli.connection import connect
 from headrace.cli.histogram import histogram_json, histogram_of, histogram_table
 from headrace.cli.output import print_json
 
@@ -67,9 +68,7 @@ def command(
       headrace ping -c aeron:ipc --pong-channel aeron:ipc --idle spin
       headrace ping --json | jq .p99_ns
     """
-    import headrace
-
-    with headrace.Client.connect(directory=directory, client_name="headrace ping") as client:
+    with connect(directory, "ping") as client:
         durations_ns = measure.round_trips(
             client,
             ping=(channel, stream_id),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import options
+from headrace.cli.connection import connect
 from headrace.cli.lifecycle import until_stopped
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def command(
 
     with (
         until_stopped() as stop,
-        headrace.Client.connect(directory=directory, client_name="headrace pong") as client,
+        connect(directory, "pong") as client,
         client.add_subscription(channel, stream_id) as pings,
         client.add_publication(pong_channel, pong_stream) as answers,
     ):

@@ -10,12 +10,13 @@ from pathlib import Path
 import click
 
 from headrace.cli import options, sources
+from headrace.cli.connection import connect
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
 
 
 @click.command()
-@click.argument("source", nargs=-1, type=click.Path(allow_dash=True))
+@click.argument("source", nargs=-1, type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @options.directory_option
 @options.channel_option()
 @options.stream_option()
@@ -67,9 +68,7 @@ def command(
         raise click.UsageError("nothing to send: name files, - for stdin, or give --message TEXT")
     if repeat > 1 and sources.STDIN in source:
         raise click.UsageError("--repeat cannot read stdin again; save it to a file first")
-    import headrace
-
-    with headrace.Client.connect(directory=directory, client_name="headrace publish") as client:
+    with connect(directory, "publish") as client:
         add = client.add_exclusive_publication if exclusive else client.add_publication
         with add(channel, stream_id) as publication, RateLine("sent", is_shown=not as_json) as line:
             publication.wait_until_connected(timeout_s)

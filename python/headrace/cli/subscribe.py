@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import options
+from headrace.cli.connection import connect
 from headrace.cli.lifecycle import FAILED, INTERRUPTED, until_stopped
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
@@ -79,7 +80,7 @@ def command(
 
     idle = headrace.BackoffIdleStrategy()
     with (
-        headrace.Client.connect(directory=directory, client_name="headrace subscribe") as client,
+        connect(directory, "subscribe") as client,
         client.add_subscription(channel, stream_id) as subscription,
         until_stopped() as stop,
         line,

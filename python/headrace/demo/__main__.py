@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+from hdrh.histogram import HdrHistogram
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -69,8 +70,8 @@ def main() -> int:
     return 0
 
 
-def _run(console: Console) -> tuple[list[run.Delivery], dict[str, run.HdrHistogram]]:
-    deliveries = []
+def _run(console: Console) -> tuple[list[run.Delivery], dict[str, HdrHistogram]]:
+    deliveries: list[run.Delivery] = []
     histograms = {}
     counted = TextColumn("{task.completed:,.0f} of {task.total:,.0f} messages")
     columns = (
@@ -82,17 +83,16 @@ def _run(console: Console) -> tuple[list[run.Delivery], dict[str, run.HdrHistogr
     )
     with run.driver_process() as directory:
         with Progress(*columns, console=console, speed_estimate_period=2.0) as progress:
-            for transport in run.TRANSPORTS:
-                task = progress.add_task(transport.name, total=transport.messages)
-                deliveries.append(
-                    run.deliver(
-                        directory, transport, lambda count, task=task: progress.update(task, completed=count)
-                    )
-                )
+            deliveries.extend(_deliver(directory, transport, progress) for transport in run.TRANSPORTS)
         for transport in run.TRANSPORTS:
             with console.status(f"round trips over {transport.name}"):
                 histograms[transport.name] = run.round_trips(directory, transport)
     return deliveries, histograms
+
+
+def _deliver(directory: Path, transport: run.Transport, progress: Progress) -> run.Delivery:
+    task = progress.add_task(transport.name, total=transport.messages)
+    return run.deliver(directory, transport, lambda count: progress.update(task, completed=count))
 
 
 def _table(deliveries: list[run.Delivery]) -> Table:

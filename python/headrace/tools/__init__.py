@@ -12,7 +12,12 @@ driver's.
 
 from __future__ import annotations
 
-from headrace.tools._faults import DriverFileMissingError, DriverNotReadyError, FileFormatError
+from headrace.tools._faults import (
+    DriverFileMissingError,
+    DriverGoneError,
+    DriverNotReadyError,
+    FileFormatError,
+)
 from headrace.tools.cnc import CncFile, CncHeader
 from headrace.tools.counter_types import CounterType, Group, StreamKey, channel_of, counter_type, stream_key
 from headrace.tools.counters import CounterRecord, CountersReader
@@ -29,6 +34,7 @@ __all__ = [
     "CounterType",
     "CountersReader",
     "DriverFileMissingError",
+    "DriverGoneError",
     "DriverNotReadyError",
     "ErrorEntry",
     "FileFormatError",

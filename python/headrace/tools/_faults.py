@@ -35,3 +35,12 @@ class DriverNotReadyError(HeadraceError, TimeoutError):
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path} has version=0; its driver is still starting, or died while it was")
         self.path = path
+
+
+class DriverGoneError(HeadraceError, ConnectionError):
+    """The file is there, but its driver is not: it stopped, or shows no life any more."""
+
+    def __init__(self, path: Path, pid: int, heartbeat_age_ms: int | None) -> None:
+        how = "has stopped" if heartbeat_age_ms is None else f"has shown no life for {heartbeat_age_ms} ms"
+        super().__init__(f"{path}: the driver, process {pid}, {how}; start one with `headrace driver`")
+        self.path = path
