@@ -70,8 +70,11 @@ impl Receiver {
         }
     }
 
-    fn endpoint(&mut self, id: EndpointId) -> Option<&mut ReceiveEndpoint> {
-        self.endpoints.iter_mut().find(|endpoint| endpoint.id() == id)
+    /// Applies a command to its endpoint. One that names a closed endpoint has come too late to matter.
+    fn at(&mut self, id: EndpointId, command: impl FnOnce(&mut ReceiveEndpoint)) {
+        if let Some(endpoint) = self.endpoints.iter_mut().find(|endpoint| endpoint.id() == id) {
+            command(endpoint);
+        }
     }
 
     fn cycle(&mut self, now_ns: i64) -> (&mut [ReceiveEndpoint], &mut ReceiveBatch, Cycle<'_>) {
@@ -99,24 +102,18 @@ impl Receiver {
                 endpoint,
                 stream_id,
                 session_id,
-            } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.add_subscription(stream_id, session_id);
-                }
-            }
+            } => self.at(endpoint, |endpoint| {
+                endpoint.add_subscription(stream_id, session_id)
+            }),
             ReceiverCommand::RemoveSubscription {
                 endpoint,
                 stream_id,
                 session_id,
-            } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.remove_subscription(stream_id, session_id);
-                }
-            }
+            } => self.at(endpoint, |endpoint| {
+                endpoint.remove_subscription(stream_id, session_id)
+            }),
             ReceiverCommand::AddImage { endpoint, image } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.add_image(image, now_ns);
-                }
+                self.at(endpoint, |endpoint| endpoint.add_image(image, now_ns))
             }
             ReceiverCommand::RemoveImage {
                 endpoint,
@@ -133,20 +130,12 @@ impl Receiver {
                 endpoint,
                 stream_id,
                 session_id,
-            } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.clear_session(stream_id, session_id);
-                }
-            }
+            } => self.at(endpoint, |endpoint| endpoint.clear_session(stream_id, session_id)),
             ReceiverCommand::RejectImage {
                 endpoint,
                 correlation_id,
                 reason,
-            } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.reject_image(correlation_id, reason);
-                }
-            }
+            } => self.at(endpoint, |endpoint| endpoint.reject_image(correlation_id, reason)),
         }
     }
 }

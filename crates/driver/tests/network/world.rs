@@ -157,35 +157,7 @@ impl World {
                 ..ReceiverSettings::default()
             },
         );
-        let log = LogBuffers::heap(&LogSpec {
-            log_type: LogType::ExclusivePublication,
-            term_length: TERM_LENGTH,
-            mtu: stream.mtu,
-            session_id: SESSION_ID,
-            stream_id: STREAM_ID,
-            initial_term_id: stream.initial_term_id,
-            ..LogSpec::default()
-        })
-        .unwrap();
-        let mut counter = || new_counter(&mut counters);
-        let publication = Arc::new(PublicationShared::new(
-            PublicationIdentity {
-                registration_id: 11,
-                session_id: SESSION_ID,
-                stream_id: STREAM_ID,
-                mtu_length: stream.mtu,
-                has_group_semantics: false,
-                signals_end_of_stream: true,
-            },
-            log.clone(),
-            PublicationCounters {
-                sender_position: counter(),
-                sender_limit: counter(),
-                back_pressure_events: counter(),
-                naks_received: counter(),
-            },
-            SECOND,
-        ));
+        let publication = publication(stream, &mut counters);
         let world = Self {
             now_ns: SECOND,
             network,
@@ -196,8 +168,8 @@ impl World {
             to_conductor,
             counters,
             stream,
+            appender: ExclusiveAppender::new(&publication.log).unwrap(),
             publication,
-            appender: ExclusiveAppender::new(&log).unwrap(),
             publisher_clean_position: 0,
             image: None,
             creates_images: true,
@@ -414,6 +386,39 @@ impl World {
             messages: Vec::new(),
         });
     }
+}
+
+/// A publication at the start of its stream.
+fn publication(stream: Stream, counters: &mut CountersManager<AtomicBuffer>) -> Arc<PublicationShared> {
+    let log = LogBuffers::heap(&LogSpec {
+        log_type: LogType::ExclusivePublication,
+        term_length: TERM_LENGTH,
+        mtu: stream.mtu,
+        session_id: SESSION_ID,
+        stream_id: STREAM_ID,
+        initial_term_id: stream.initial_term_id,
+        ..LogSpec::default()
+    })
+    .unwrap();
+    let mut counter = || new_counter(counters);
+    Arc::new(PublicationShared::new(
+        PublicationIdentity {
+            registration_id: 11,
+            session_id: SESSION_ID,
+            stream_id: STREAM_ID,
+            mtu_length: stream.mtu,
+            has_group_semantics: false,
+            signals_end_of_stream: true,
+        },
+        log,
+        PublicationCounters {
+            sender_position: counter(),
+            sender_limit: counter(),
+            back_pressure_events: counter(),
+            naks_received: counter(),
+        },
+        SECOND,
+    ))
 }
 
 fn new_counter(counters: &mut CountersManager<AtomicBuffer>) -> Counter {

@@ -68,6 +68,9 @@ pub(super) fn send_one(descriptor: RawFd, datagram: Region<'_>, to: Option<&Sock
     if is_transient(&error) { Ok(0) } else { Err(error) }
 }
 
+/// Address, length and datagram length of bytes that fit one message.
+type Piece = (*const u8, usize, usize);
+
 /// Walks runs in pieces that fit one message each, remembering where it is.
 struct Pieces<'r, 'a> {
     runs: &'r [Run<'a>],
@@ -76,8 +79,8 @@ struct Pieces<'r, 'a> {
 }
 
 impl Pieces<'_, '_> {
-    /// The next piece `(address, length, datagram length)` of at most `segments_max` datagrams.
-    fn next(&mut self, segments_max: usize) -> Option<(*const u8, usize, usize)> {
+    /// The next piece of at most `segments_max` datagrams.
+    fn next(&mut self, segments_max: usize) -> Option<Piece> {
         let run = self.runs.get(self.run)?;
         let remaining = run.region.len() - self.offset;
         let segments = (MAX_DATAGRAM_LENGTH / run.datagram_length).clamp(1, segments_max);
@@ -164,6 +167,8 @@ fn fallback(mode: OffloadMode, error: &io::Error) -> Option<OffloadMode> {
     }
 }
 
+/// How far a call came.
+#[derive(Clone, Copy)]
 struct Sent {
     bytes: usize,
     run: usize,
@@ -207,24 +212,16 @@ struct SegmentControl {
 const SEGMENT_CONTROL_SPACE: usize = unsafe { libc::CMSG_SPACE(size_of::<u16>() as u32) } as usize;
 const _: () = assert!(size_of::<SegmentControl>() == SEGMENT_CONTROL_SPACE);
 
-fn send_vector(
-    descriptor: RawFd,
-    mut pieces: Pieces<'_, '_>,
-    segments_max: usize,
-    to: Option<&SockAddr>,
-) -> io::Result<Sent> {
-    let start = (pieces.run, pieces.offset);
-    let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MESSAGES_MAX];
-    let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; MESSAGES_MAX];
-    let mut controls = [const { MaybeUninit::<SegmentControl>::uninit() }; MESSAGES_MAX];
-    let mut ends = [(0, 0, 0); MESSAGES_MAX]; // bytes up to and including message i, and the place after it
-    let mut count = 0;
-    let mut bytes = 0;
-    while count < MESSAGES_MAX {
-        let Some((address, length, datagram_length)) = pieces.next(segments_max) else {
-            break;
-        };
-        let vector = vectors[count].write(libc::iovec {
+/// Messages under construction. The headers point into the other arrays, so it must not move once filled.
+struct Messages {
+    headers: [MaybeUninit<libc::mmsghdr>; MESSAGES_MAX],
+    vectors: [MaybeUninit<libc::iovec>; MESSAGES_MAX],
+    controls: [MaybeUninit<SegmentControl>; MESSAGES_MAX],
+}
+
+impl Messages {
+    fn put(&mut self, index: usize, (address, length, datagram_length): Piece, to: Option<&SockAddr>) {
+        let vector = self.vectors[index].write(libc::iovec {
             iov_base: address.cast_mut().cast(),
             iov_len: length,
         });
@@ -237,7 +234,7 @@ fn send_vector(
             header.msg_namelen = to.len();
         }
         if length > datagram_length {
-            let control = controls[count].write(SegmentControl {
+            let control = self.controls[index].write(SegmentControl {
                 header: libc::cmsghdr {
                     // SAFETY: CMSG_LEN only computes.
                     cmsg_len: unsafe { libc::CMSG_LEN(size_of::<u16>() as u32) } as _,
@@ -249,41 +246,60 @@ fn send_vector(
             header.msg_control = std::ptr::from_mut(control).cast();
             header.msg_controllen = SEGMENT_CONTROL_SPACE as _;
         }
-        messages[count].write(libc::mmsghdr {
+        self.headers[index].write(libc::mmsghdr {
             msg_hdr: header,
             msg_len: 0,
         });
-        bytes += length;
-        ends[count] = (bytes, pieces.run, pieces.offset);
+    }
+}
+
+fn send_vector(
+    descriptor: RawFd,
+    mut pieces: Pieces<'_, '_>,
+    segments_max: usize,
+    to: Option<&SockAddr>,
+) -> io::Result<Sent> {
+    let nothing = Sent {
+        bytes: 0,
+        run: pieces.run,
+        offset: pieces.offset,
+    };
+    let mut messages = Messages {
+        headers: [const { MaybeUninit::uninit() }; MESSAGES_MAX],
+        vectors: [const { MaybeUninit::uninit() }; MESSAGES_MAX],
+        controls: [const { MaybeUninit::uninit() }; MESSAGES_MAX],
+    };
+    let mut after = [nothing; MESSAGES_MAX]; // what is sent, and where the rest starts, after message i
+    let mut count = 0;
+    let mut bytes = 0;
+    while count < MESSAGES_MAX
+        && let Some(piece) = pieces.next(segments_max)
+    {
+        messages.put(count, piece, to);
+        bytes += piece.1;
+        after[count] = Sent {
+            bytes,
+            run: pieces.run,
+            offset: pieces.offset,
+        };
         count += 1;
     }
     if count == 0 {
-        return Ok(Sent {
-            bytes: 0,
-            run: start.0,
-            offset: start.1,
-        });
+        return Ok(nothing);
     }
     // SAFETY: the first `count` messages were written above and point to vectors, controls, an address and
     // regions that all outlive the call; the kernel only reads them, apart from the message lengths.
     let sent = unsafe {
         libc::sendmmsg(
             descriptor,
-            messages.as_mut_ptr().cast(),
+            messages.headers.as_mut_ptr().cast(),
             count as libc::c_uint,
             libc::MSG_NOSIGNAL as _,
         )
     };
     match sent {
-        1.. => {
-            let (bytes, run, offset) = ends[sent as usize - 1];
-            Ok(Sent { bytes, run, offset })
-        }
-        0 => Ok(Sent {
-            bytes: 0,
-            run: start.0,
-            offset: start.1,
-        }),
+        1.. => Ok(after[sent as usize - 1]),
+        0 => Ok(nothing),
         _ => Err(io::Error::last_os_error()),
     }
 }
