@@ -352,7 +352,12 @@ pub fn config(fake: &Arc<Mutex<FakeDriver>>) -> (ClientConfig, Errors) {
         use_invoker: true,
         clock: guard.clock.clone(),
         awaiting_idle: IdleStrategy::Yield,
-        driver_invoker: Some(Arc::new(move || driver(&invoked).work())),
+        driver_invoker: Some(Arc::new(move || {
+            // Time passes, so that a wait which nothing ends fails its test instead of hanging it.
+            let mut driver = driver(&invoked);
+            driver.clock.advance_ns(MS);
+            driver.work();
+        })),
         error_handler: Arc::new(move |error| told.lock().unwrap().push(error.clone())),
         ..ClientConfig::default()
     };
