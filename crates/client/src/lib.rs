@@ -40,6 +40,7 @@ mod service;
 mod state;
 mod status;
 mod subscription;
+mod termination;
 mod thread_token;
 
 pub use assembler::FragmentAssembler;
@@ -57,6 +58,7 @@ pub use image::{Block, Image};
 pub use publication::{Publication, PublicationHandle};
 pub use status::ChannelStatus;
 pub use subscription::{Poller, Subscription, SubscriptionHandlers};
+pub use termination::request_driver_termination;
 
 // What programs and bindings rely on: everything may be moved to, and used from, any thread.
 const _: () = {

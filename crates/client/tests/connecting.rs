@@ -106,3 +106,25 @@ fn connecting_says_nothing_to_the_driver() {
     assert!(driver(&fake).commands.is_empty());
     assert_eq!(client.client_id(), 1);
 }
+
+#[test]
+fn only_a_live_driver_is_asked_to_stop() {
+    let fake = FakeDriver::start();
+    let (directory, clock) = {
+        let guard = driver(&fake);
+        (guard.directory.path().to_owned(), guard.clock.clone())
+    };
+    let ask = |directory: &std::path::Path| {
+        headrace_client::request_driver_termination(directory, b"secret", 10_000, &*clock)
+    };
+    assert_eq!(ask(&directory.join("nowhere")), Ok(false));
+    assert_eq!(ask(&directory), Ok(true));
+    driver(&fake).work();
+    assert!(matches!(
+        driver(&fake).last_command(),
+        headrace_protocol::command::Command::TerminateDriver { token: b"secret", .. }
+    ));
+    clock.advance_ns(10_001 * MS);
+    assert_eq!(ask(&directory), Ok(false), "nobody is there any more");
+    assert_eq!(driver(&fake).commands.len(), 1);
+}

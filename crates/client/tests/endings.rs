@@ -285,6 +285,37 @@ fn damaged_and_unknown_events_do_not_end_the_client() {
 }
 
 #[test]
+fn an_endpoint_error_of_an_older_driver_is_reported_if_it_is_ours() {
+    let it = busy();
+    driver(&it.fake).status_id = 900;
+    let _subscription = it
+        .client
+        .add_subscription("aeron:udp?endpoint=a:1", 11, Default::default())
+        .unwrap();
+    for correlation_id in [901, 900] {
+        let error_code = headrace_client::ErrorCode::ChannelEndpointError;
+        let message = "socket failed".into();
+        driver(&it.fake).send(&Event::Error {
+            correlation_id,
+            error_code,
+            message,
+        });
+    }
+    settle(&it.client);
+    let errors = it.errors.lock().unwrap();
+    assert!(
+        matches!(
+            errors[..],
+            [ClientError::Registration {
+                correlation_id: 900,
+                ..
+            }]
+        ),
+        "{errors:?}"
+    );
+}
+
+#[test]
 fn a_waiting_call_ends_with_the_client() {
     let it = busy();
     driver(&it.fake).reply = Reply::Silence;
