@@ -336,3 +336,85 @@ fn an_invoked_driver_and_client_need_no_thread() {
     });
     client.close().unwrap();
 }
+
+#[test]
+fn publications_that_come_and_go_are_each_read_to_their_end() {
+    const PUBLICATIONS: usize = 40;
+    const MESSAGES: usize = 25;
+    let live = start();
+    let client = live.client();
+    let subscription = client.add_subscription(IPC, STREAM, Default::default()).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..PUBLICATIONS {
+                let publication = client.add_exclusive_publication(IPC, STREAM).unwrap();
+                for sequence in 0..MESSAGES {
+                    live::send_with(|| publication.offer(&[number as u8, sequence as u8]).unwrap());
+                }
+                // Dropped, and thereby closed, with messages still unread.
+            }
+        });
+        let mut next = [0; PUBLICATIONS];
+        await_that("all messages of all publications", || {
+            subscription
+                .poll(
+                    |payload, _| {
+                        let number = usize::from(payload[0]);
+                        assert_eq!(usize::from(payload[1]), next[number], "publication {number}");
+                        next[number] += 1;
+                    },
+                    7,
+                )
+                .unwrap();
+            next == [MESSAGES; PUBLICATIONS]
+        });
+    });
+    await_that("all images gone", || subscription.image_count() == 0);
+    assert!(live.errors.lock().unwrap().is_empty());
+}
+
+#[test]
+fn threads_may_make_requests_at_once() {
+    const THREADS: i32 = 6;
+    let live = start();
+    let client = live.client();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let client = &client;
+            scope.spawn(move || {
+                for round in 0..10 {
+                    let stream = 100 * (thread + 1) + round;
+                    let subscription = client.add_subscription(IPC, stream, Default::default()).unwrap();
+                    let publication = client.add_publication(IPC, stream).unwrap();
+                    await_that("connected", || {
+                        publication.is_connected() && subscription.is_connected()
+                    });
+                    send(&publication, &stream.to_le_bytes());
+                    assert_eq!(receive(&subscription, 1), [stream.to_le_bytes()]);
+                    let counter = client.add_counter(1001, &stream.to_le_bytes(), "round").unwrap();
+                    assert_eq!(
+                        client.counters_reader().registration_id(counter.counter_id()),
+                        Some(counter.registration_id())
+                    );
+                }
+            });
+        }
+    });
+    assert!(live.errors.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_driver_that_allows_it_can_be_asked_to_stop() {
+    let live = live::start_with(|config| {
+        config.termination_validator = headrace_driver::config::TerminationValidator::Allow;
+    });
+    let ask = || {
+        let directory = live.driver.directory();
+        headrace_client::request_driver_termination(directory, b"", 10_000, &SystemClock::new())
+    };
+    assert!(!live.driver.is_terminated());
+    assert_eq!(ask(), Ok(true));
+    await_that("driver to be closed", || live.driver.is_terminated());
+    live.driver.close().unwrap();
+    assert_eq!(ask(), Ok(false));
+}
