@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use headrace_buffers::broadcast::Transmitter;
 use headrace_buffers::cnc::{CncError, CncFile, CncIdentity, CncLengths};
 use headrace_buffers::counters::system_counter::{self, LabelFacts};
-use headrace_buffers::counters::{CountersManager, NULL_COUNTER_ID, type_ids};
+use headrace_buffers::counters::{Counter, CountersManager, NULL_COUNTER_ID, type_ids};
 use headrace_buffers::error_log::DistinctErrorLog;
+use headrace_buffers::loss_report::LossReport;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_buffers::{AtomicBuffer, BufferError};
 use headrace_protocol::ErrorCode;
@@ -19,13 +20,18 @@ use headrace_sys::{Clock, SystemClock, disk};
 use thiserror::Error;
 
 use crate::agent::{Agent, Composite, DutyCycleTracker, Tracked};
-use crate::conductor::{Conductor, ConductorParts, SystemCounters};
+use crate::conductor::{Conductor, ConductorParts, SystemBuffers, SystemCounters, SystemSockets};
 use crate::config::{ConfigError, DriverConfig, IdleSetting, ThreadNaming, ThreadingMode};
 use crate::directory::{self, DirectoryError};
 use crate::errors::ErrorRecorder;
-use crate::mailbox::{Outbox, inbox};
-use crate::resource_agent::{ResourceAgent, ResourceCounters, StorageChecks};
+use crate::mailbox::{Inbox, Outbox, inbox};
+use crate::proxy::{ConductorCommand, ReceiverCommand, SenderCommand};
+use crate::receiver::{Receiver, ReceiverCounters, ReceiverSettings};
+use crate::resource_agent::{
+    ResourceAgent, ResourceCounters, ResourceOutcome, ResourceTask, StorageChecks, SystemLookup, TimedLookup,
+};
 use crate::runner::{AgentRunner, Invoker, Supervisor, ThreadSettings};
+use crate::sender::{Sender, SenderCounters, SenderSettings};
 
 /// Version of this driver, as text.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -231,57 +237,19 @@ fn start(config: &Arc<DriverConfig>, clock: Arc<dyn Clock>) -> Result<(Running, 
     ring.next_correlation_id();
     ring.put_consumer_heartbeat_ms(clock.epoch_ms());
 
-    let tasks = inbox();
-    let outcomes = inbox();
-    let resource_agent = ResourceAgent::new(
-        Arc::clone(&tasks),
-        Outbox::new(
-            Arc::clone(&outcomes),
-            system.get(system_counter::CONDUCTOR_PROXY_FAILS).clone(),
-        ),
-        config.resource_free_limit,
-        StorageChecks {
-            enabled: config.perform_storage_checks,
-            low_space_threshold: config.low_storage_warning_threshold as u64,
-        },
-        ResourceCounters {
-            bytes_mapped: system.get(system_counter::BYTES_CURRENTLY_MAPPED).clone(),
-            free_fails: system.get(system_counter::FREE_FAILS).clone(),
-        },
-        errors.clone(),
-        Arc::clone(&clock),
-    );
-    let conductor = Conductor::new(ConductorParts {
-        config: Arc::clone(config),
-        clock: Arc::clone(&clock),
-        ring,
-        transmitter: Transmitter::new(cnc.to_clients())?,
-        counters,
-        system: system.clone(),
-        errors,
-        tasks: Outbox::new(
-            tasks,
-            system
-                .get(system_counter::NATIVE_RESOURCE_AGENT_PROXY_FAILS)
-                .clone(),
-        ),
-        outcomes,
-        termination: Arc::clone(&watch.termination),
-        random: fastrand::Rng::new(),
-    });
-    let conductor = Tracked::new(
-        conductor,
-        DutyCycleTracker::new(
-            system.get(system_counter::CONDUCTOR_MAX_CYCLE_TIME).clone(),
-            system
-                .get(system_counter::CONDUCTOR_CYCLE_TIME_THRESHOLD_EXCEEDED)
-                .clone(),
-            config.conductor_cycle_threshold_ns,
-        ),
-    );
+    let queues = Queues::new();
+    let wiring = Wiring {
+        config,
+        clock: &clock,
+        system: &system,
+        errors: &errors,
+        queues: &queues,
+    };
     let agents = Agents {
-        conductor: Box::new(conductor),
-        resource_agent: Box::new(resource_agent),
+        sender: wiring.sender(),
+        receiver: wiring.receiver(),
+        resource_agent: wiring.resource_agent(),
+        conductor: wiring.conductor(&cnc, ring, counters, &watch)?,
     };
     let (runners, invoker) = agents.start(config, &clock, &watch)?;
     cnc.signal_ready().map_err(|source| DriverError::Io {
@@ -294,6 +262,178 @@ fn start(config: &Arc<DriverConfig>, clock: Arc<dyn Clock>) -> Result<(Running, 
         cnc,
     };
     Ok((running, watch))
+}
+
+/// The queues between the agents of one driver.
+struct Queues {
+    tasks: Inbox<ResourceTask>,
+    outcomes: Inbox<ResourceOutcome>,
+    sender: Inbox<SenderCommand>,
+    receiver: Inbox<ReceiverCommand>,
+    conductor: Inbox<ConductorCommand>,
+}
+
+impl Queues {
+    fn new() -> Self {
+        Self {
+            tasks: inbox(),
+            outcomes: inbox(),
+            sender: inbox(),
+            receiver: inbox(),
+            conductor: inbox(),
+        }
+    }
+}
+
+/// What the agents are made with.
+struct Wiring<'a> {
+    config: &'a Arc<DriverConfig>,
+    clock: &'a Arc<dyn Clock>,
+    system: &'a SystemCounters,
+    errors: &'a ErrorRecorder,
+    queues: &'a Queues,
+}
+
+impl Wiring<'_> {
+    fn counter(&self, id: i32) -> Counter {
+        self.system.get(id).clone()
+    }
+
+    fn outbox<T>(&self, queue: &Inbox<T>, failed_offers_id: i32) -> Outbox<T> {
+        Outbox::new(Arc::clone(queue), self.counter(failed_offers_id))
+    }
+
+    fn tracked(
+        &self,
+        agent: impl Agent + 'static,
+        max_id: i32,
+        exceeded_id: i32,
+        threshold_ns: i64,
+    ) -> Box<dyn Agent> {
+        let tracker = DutyCycleTracker::new(self.counter(max_id), self.counter(exceeded_id), threshold_ns);
+        Box::new(Tracked::new(agent, tracker))
+    }
+
+    fn sender(&self) -> Box<dyn Agent> {
+        let config = self.config;
+        let sender = Sender::new(
+            Arc::clone(&self.queues.sender),
+            self.outbox(&self.queues.conductor, system_counter::CONDUCTOR_PROXY_FAILS),
+            SenderCounters::new(|id| self.counter(id)),
+            SenderSettings {
+                send_to_status_poll_ratio: config.send_to_status_poll_ratio,
+                status_message_timeout_ns: config.status_message_timeout_ns,
+                publication_connection_timeout_ns: config.publication_connection_timeout_ns,
+                retransmit_delay_ns: config.retransmit_unicast_delay_ns,
+                retransmit_linger_ns: config.retransmit_unicast_linger_ns,
+                re_resolution_check_interval_ns: config.reresolution_check_interval_ns,
+                ..SenderSettings::default()
+            },
+        );
+        self.tracked(
+            sender,
+            system_counter::SENDER_MAX_CYCLE_TIME,
+            system_counter::SENDER_CYCLE_TIME_THRESHOLD_EXCEEDED,
+            config.sender_cycle_threshold_ns,
+        )
+    }
+
+    fn receiver(&self) -> Box<dyn Agent> {
+        let config = self.config;
+        let receiver = Receiver::new(
+            Arc::clone(&self.queues.receiver),
+            self.outbox(&self.queues.conductor, system_counter::CONDUCTOR_PROXY_FAILS),
+            ReceiverCounters::new(|id| self.counter(id)),
+            ReceiverSettings {
+                status_message_timeout_ns: config.status_message_timeout_ns,
+                image_liveness_timeout_ns: config.image_liveness_timeout_ns,
+                stream_session_limit: config.stream_session_limit,
+                receive_buffers: config.receiver_io_vector_capacity,
+            },
+        );
+        self.tracked(
+            receiver,
+            system_counter::RECEIVER_MAX_CYCLE_TIME,
+            system_counter::RECEIVER_CYCLE_TIME_THRESHOLD_EXCEEDED,
+            config.receiver_cycle_threshold_ns,
+        )
+    }
+
+    fn resource_agent(&self) -> Box<dyn Agent> {
+        let config = self.config;
+        Box::new(ResourceAgent::new(
+            Arc::clone(&self.queues.tasks),
+            self.outbox(&self.queues.outcomes, system_counter::CONDUCTOR_PROXY_FAILS),
+            config.resource_free_limit,
+            StorageChecks {
+                enabled: config.perform_storage_checks,
+                low_space_threshold: config.low_storage_warning_threshold as u64,
+            },
+            ResourceCounters {
+                bytes_mapped: self.counter(system_counter::BYTES_CURRENTLY_MAPPED),
+                free_fails: self.counter(system_counter::FREE_FAILS),
+            },
+            TimedLookup {
+                lookup: Box::new(SystemLookup),
+                tracker_max: self.counter(system_counter::NAME_RESOLVER_MAX_TIME),
+                tracker_exceeded: self.counter(system_counter::NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED),
+                threshold_ns: config.name_resolver_threshold_ns,
+                clock: Arc::clone(self.clock),
+            },
+            self.errors.clone(),
+        ))
+    }
+
+    fn conductor(
+        &self,
+        cnc: &CncFile,
+        ring: ManyToOneRing,
+        counters: CountersManager<AtomicBuffer>,
+        watch: &Watch,
+    ) -> Result<Box<dyn Agent>, DriverError> {
+        let config = self.config;
+        let loss_report = LossReport::create(
+            &config.directory,
+            config.loss_report_buffer_length,
+            config.file_page_size,
+        )
+        .map_err(|source| DriverError::Io {
+            action: "create the loss report",
+            source,
+        })?;
+        let system_buffers = SystemBuffers::probe().map_err(|source| DriverError::Io {
+            action: "probe the socket buffers of the system",
+            source,
+        })?;
+        let conductor = Conductor::new(ConductorParts {
+            config: Arc::clone(config),
+            clock: Arc::clone(self.clock),
+            ring,
+            transmitter: Transmitter::new(cnc.to_clients())?,
+            counters,
+            system: self.system.clone(),
+            errors: self.errors.clone(),
+            tasks: self.outbox(
+                &self.queues.tasks,
+                system_counter::NATIVE_RESOURCE_AGENT_PROXY_FAILS,
+            ),
+            outcomes: Arc::clone(&self.queues.outcomes),
+            inbox: Arc::clone(&self.queues.conductor),
+            sender: self.outbox(&self.queues.sender, system_counter::SENDER_PROXY_FAILS),
+            receiver: self.outbox(&self.queues.receiver, system_counter::RECEIVER_PROXY_FAILS),
+            sockets: Box::new(SystemSockets),
+            system_buffers,
+            loss_report,
+            termination: Arc::clone(&watch.termination),
+            random: fastrand::Rng::new(),
+        });
+        Ok(self.tracked(
+            conductor,
+            system_counter::CONDUCTOR_MAX_CYCLE_TIME,
+            system_counter::CONDUCTOR_CYCLE_TIME_THRESHOLD_EXCEEDED,
+            config.conductor_cycle_threshold_ns,
+        ))
+    }
 }
 
 fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<CncFile, DriverError> {
@@ -375,8 +515,18 @@ fn packed_version(version: &str) -> i64 {
 
 /// The agents of one driver, before they have threads.
 struct Agents {
-    conductor: Box<dyn Agent>,
+    sender: Box<dyn Agent>,
+    receiver: Box<dyn Agent>,
     resource_agent: Box<dyn Agent>,
+    conductor: Box<dyn Agent>,
+}
+
+/// A thread to be: its names, classic and new, its processor, its idling and its agent.
+struct Placement<'a> {
+    names: (&'static str, &'static str),
+    cpu: i32,
+    idle: &'a IdleSetting,
+    agent: Box<dyn Agent>,
 }
 
 impl Agents {
@@ -386,61 +536,103 @@ impl Agents {
         clock: &Arc<dyn Clock>,
         watch: &Arc<Watch>,
     ) -> Result<(Vec<AgentRunner>, Option<Invoker>), DriverError> {
-        let run = |names: (&str, &str), cpu: i32, idle: &IdleSetting, agent: Box<dyn Agent>| {
-            let name = match config.thread_naming {
-                ThreadNaming::Classic => names.0,
-                ThreadNaming::New => names.1,
-            };
-            let idle = idle
-                .strategy()
-                .map_err(|rule| ConfigError::new(name, &idle.name, rule))?;
-            let settings = ThreadSettings {
-                name: name.to_owned(),
-                cpu,
-                idle,
-            };
-            let supervisor: Arc<dyn Supervisor> = Arc::clone(watch) as _;
-            AgentRunner::start(settings, agent, Arc::clone(clock), supervisor).map_err(|source| {
-                DriverError::Io {
-                    action: "start a thread",
-                    source,
-                }
-            })
-        };
-        let resource_names = ("aeron-md-nra", "aeron-md-nra");
-        let conductor_names = ("conductor", "aeron-md-cnd");
-        match config.threading_mode {
-            ThreadingMode::Dedicated | ThreadingMode::SharedNetwork => Ok((
-                vec![
-                    run(
-                        resource_names,
-                        config.resource_agent_cpu_affinity,
-                        &config.resource_agent_idle,
-                        self.resource_agent,
-                    )?,
-                    run(
-                        conductor_names,
-                        config.conductor_cpu_affinity,
-                        &config.conductor_idle,
-                        self.conductor,
-                    )?,
-                ],
-                None,
-            )),
-            ThreadingMode::Shared => {
-                let names = ("[conductor, sender, receiver]", "aeron-md-shd");
-                let (cpu, idle) = (config.conductor_cpu_affinity, &config.shared_idle);
-                Ok((vec![run(names, cpu, idle, Box::new(self.composite()))?], None))
-            }
-            ThreadingMode::Invoker => {
-                let invoker = Invoker::new(Box::new(self.composite()), Arc::clone(clock));
-                Ok((Vec::new(), Some(invoker)))
-            }
+        if config.threading_mode == ThreadingMode::Invoker {
+            let invoker = Invoker::new(Box::new(self.composite()), Arc::clone(clock));
+            return Ok((Vec::new(), Some(invoker)));
         }
+        let runners: Result<Vec<_>, _> = self
+            .placements(config)
+            .into_iter()
+            .map(|placement| placement.start(config.thread_naming, clock, watch))
+            .collect();
+        Ok((runners?, None))
+    }
+
+    /// In the order in which threads are stopped: the conductor first, since it gives the others their work.
+    fn placements(self, config: &DriverConfig) -> Vec<Placement<'_>> {
+        if config.threading_mode == ThreadingMode::Shared {
+            return vec![Placement {
+                names: ("[conductor, sender, receiver]", "aeron-md-shd"),
+                cpu: config.conductor_cpu_affinity,
+                idle: &config.shared_idle,
+                agent: Box::new(self.composite()),
+            }];
+        }
+        let mut placements = vec![
+            Placement {
+                names: ("conductor", "aeron-md-cnd"),
+                cpu: config.conductor_cpu_affinity,
+                idle: &config.conductor_idle,
+                agent: self.conductor,
+            },
+            Placement {
+                names: ("aeron-md-nra", "aeron-md-nra"),
+                cpu: config.resource_agent_cpu_affinity,
+                idle: &config.resource_agent_idle,
+                agent: self.resource_agent,
+            },
+        ];
+        if config.threading_mode == ThreadingMode::SharedNetwork {
+            placements.push(Placement {
+                names: ("[sender, receiver]", "aeron-md-net"),
+                cpu: config.sender_cpu_affinity,
+                idle: &config.shared_network_idle,
+                agent: Box::new(Composite::new(vec![self.sender, self.receiver])),
+            });
+        } else {
+            placements.push(Placement {
+                names: ("sender", "aeron-md-snd"),
+                cpu: config.sender_cpu_affinity,
+                idle: &config.sender_idle,
+                agent: self.sender,
+            });
+            placements.push(Placement {
+                names: ("receiver", "aeron-md-rcv"),
+                cpu: config.receiver_cpu_affinity,
+                idle: &config.receiver_idle,
+                agent: self.receiver,
+            });
+        }
+        placements
     }
 
     fn composite(self) -> Composite {
-        Composite::new(vec![self.resource_agent, self.conductor])
+        Composite::new(vec![
+            self.sender,
+            self.receiver,
+            self.resource_agent,
+            self.conductor,
+        ])
+    }
+}
+
+impl Placement<'_> {
+    fn start(
+        self,
+        naming: ThreadNaming,
+        clock: &Arc<dyn Clock>,
+        watch: &Arc<Watch>,
+    ) -> Result<AgentRunner, DriverError> {
+        let name = match naming {
+            ThreadNaming::Classic => self.names.0,
+            ThreadNaming::New => self.names.1,
+        };
+        let idle = self
+            .idle
+            .strategy()
+            .map_err(|rule| ConfigError::new(name, &self.idle.name, rule))?;
+        let settings = ThreadSettings {
+            name: name.to_owned(),
+            cpu: self.cpu,
+            idle,
+        };
+        let supervisor: Arc<dyn Supervisor> = Arc::clone(watch) as _;
+        AgentRunner::start(settings, self.agent, Arc::clone(clock), supervisor).map_err(|source| {
+            DriverError::Io {
+                action: "start a thread",
+                source,
+            }
+        })
     }
 }
 

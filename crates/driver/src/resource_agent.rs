@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,11 +13,15 @@ use headrace_buffers::counters::Counter;
 use headrace_buffers::log::descriptor::log_file_length;
 use headrace_buffers::log::{LogBuffers, LogError, LogSpec};
 use headrace_protocol::ErrorCode;
+use headrace_protocol::channel::{
+    ChannelRole, ChannelUri, Interface, ResolveError, Resolver, UdpChannel, UdpEnvironment,
+};
 use headrace_sys::{Clock, disk};
 
 use crate::agent::Agent;
 use crate::errors::{CommandError, ErrorRecorder};
 use crate::mailbox::{Inbox, Outbox};
+use crate::proxy::EndpointId;
 
 /// A log to create.
 #[derive(Debug)]
@@ -36,10 +41,29 @@ pub(crate) struct FreeLog {
     pub(crate) path: PathBuf,
 }
 
+/// A channel whose names are to be looked up.
+#[derive(Debug)]
+pub(crate) struct FindAddresses {
+    /// Comes back in the outcome.
+    pub(crate) correlation_id: i64,
+    pub(crate) uri: ChannelUri,
+    pub(crate) role: ChannelRole,
+}
+
+/// A name to look up again for an open channel.
+#[derive(Debug)]
+pub(crate) struct Resolve {
+    pub(crate) endpoint: EndpointId,
+    /// `host:port` as the channel has it.
+    pub(crate) name: String,
+}
+
 /// From the conductor.
 #[derive(Debug)]
 pub(crate) enum ResourceTask {
     CreateLog(Box<CreateLog>),
+    FindAddresses(Box<FindAddresses>),
+    Resolve(Box<Resolve>),
     FreeLog(Box<FreeLog>),
 }
 
@@ -49,6 +73,14 @@ pub(crate) enum ResourceOutcome {
     LogCreated {
         correlation_id: i64,
         result: Result<LogBuffers, CommandError>,
+    },
+    AddressesFound {
+        correlation_id: i64,
+        result: Result<Box<UdpChannel>, CommandError>,
+    },
+    Resolved {
+        endpoint: EndpointId,
+        result: Result<SocketAddr, String>,
     },
 }
 
@@ -65,6 +97,45 @@ pub(crate) struct ResourceCounters {
     pub(crate) free_fails: Counter,
 }
 
+/// Looks up names; a seam, so that tests need no network.
+pub(crate) trait NameLookup: Send {
+    /// The address of a host, with the port.
+    fn lookup(&self, host: &str, port: u16) -> io::Result<SocketAddr>;
+}
+
+/// The operating system's resolver.
+pub(crate) struct SystemLookup;
+
+impl NameLookup for SystemLookup {
+    fn lookup(&self, host: &str, port: u16) -> io::Result<SocketAddr> {
+        headrace_sys::net::resolve(host, port)
+    }
+}
+
+/// A lookup whose duration is published.
+pub(crate) struct TimedLookup {
+    pub(crate) lookup: Box<dyn NameLookup>,
+    pub(crate) tracker_max: Counter,
+    pub(crate) tracker_exceeded: Counter,
+    pub(crate) threshold_ns: i64,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Resolver for TimedLookup {
+    fn resolve(&self, host: &str, port: u16, _param: &str) -> Result<SocketAddr, ResolveError> {
+        let start_ns = self.clock.nano_time();
+        let result = self.lookup.lookup(host, port);
+        let duration_ns = self.clock.nano_time() - start_ns;
+        self.tracker_max.propose_max_release(duration_ns);
+        if duration_ns > self.threshold_ns {
+            self.tracker_exceeded.increment_release();
+        }
+        result.map_err(|error| ResolveError {
+            reason: error.to_string(),
+        })
+    }
+}
+
 /// The agent.
 pub(crate) struct ResourceAgent {
     tasks: Inbox<ResourceTask>,
@@ -73,6 +144,7 @@ pub(crate) struct ResourceAgent {
     free_limit: usize,
     storage: StorageChecks,
     counters: ResourceCounters,
+    resolver: TimedLookup,
     errors: ErrorRecorder,
     clock: Arc<dyn Clock>,
 }
@@ -84,8 +156,8 @@ impl ResourceAgent {
         free_limit: usize,
         storage: StorageChecks,
         counters: ResourceCounters,
+        resolver: TimedLookup,
         errors: ErrorRecorder,
-        clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             tasks,
@@ -94,8 +166,9 @@ impl ResourceAgent {
             free_limit,
             storage,
             counters,
+            clock: Arc::clone(&resolver.clock),
+            resolver,
             errors,
-            clock,
         }
     }
 
@@ -108,8 +181,52 @@ impl ResourceAgent {
                     result,
                 });
             }
+            ResourceTask::FindAddresses(request) => {
+                let result = self.find_addresses(&request).map(Box::new);
+                self.outcomes.send(ResourceOutcome::AddressesFound {
+                    correlation_id: request.correlation_id,
+                    result,
+                });
+            }
+            ResourceTask::Resolve(request) => {
+                let result = self.resolve(&request.name);
+                self.outcomes.send(ResourceOutcome::Resolved {
+                    endpoint: request.endpoint,
+                    result,
+                });
+            }
             ResourceTask::FreeLog(request) => self.to_free.push_back(*request),
         }
+    }
+
+    fn find_addresses(&self, request: &FindAddresses) -> Result<UdpChannel, CommandError> {
+        let interfaces = local_interfaces().map_err(|error| {
+            CommandError::generic(format!(
+                "cannot list network interfaces: {error}, channel={}",
+                request.uri
+            ))
+        })?;
+        let environment = UdpEnvironment {
+            interfaces: &interfaces,
+            resolver: &self.resolver,
+        };
+        // Correlation ids are unique in the driver, which is all that is asked of the last argument.
+        Ok(UdpChannel::parse(
+            &request.uri,
+            request.role,
+            &environment,
+            request.correlation_id,
+        )?)
+    }
+
+    fn resolve(&self, name: &str) -> Result<SocketAddr, String> {
+        let (host, port) = name
+            .rsplit_once(':')
+            .and_then(|(host, port)| Some((host, port.parse().ok()?)))
+            .ok_or_else(|| format!("not host:port: {name}"))?;
+        self.resolver
+            .resolve(host, port, "endpoint")
+            .map_err(|error| error.to_string())
     }
 
     fn create_log(&mut self, path: &Path, spec: &LogSpec) -> Result<LogBuffers, CommandError> {
@@ -192,6 +309,21 @@ impl Agent for ResourceAgent {
         }
         work_count + self.free_some()
     }
+}
+
+fn local_interfaces() -> io::Result<Vec<Interface>> {
+    let listed = headrace_sys::net::interfaces()?;
+    Ok(listed
+        .into_iter()
+        .map(|interface| Interface {
+            name: interface.name,
+            address: interface.address,
+            prefix_length: interface.prefix_length,
+            is_up: interface.is_up,
+            is_loopback: interface.is_loopback,
+            is_multicast: interface.is_multicast,
+        })
+        .collect())
 }
 
 fn log_error(error: LogError) -> CommandError {

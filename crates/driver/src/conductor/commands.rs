@@ -147,7 +147,9 @@ impl Conductor {
             Media::Ipc => {
                 self.add_ipc_publication(client_id, correlation_id, stream_id, &uri, channel, is_exclusive)
             }
-            Media::Udp => Err(CommandError::not_supported(format!("channel={channel}"))),
+            Media::Udp => {
+                self.add_network_publication(client_id, correlation_id, stream_id, uri, channel, is_exclusive)
+            }
         }
     }
 
@@ -161,7 +163,7 @@ impl Conductor {
         let uri = ChannelUri::parse(channel)?;
         match uri.media() {
             Media::Ipc => self.add_ipc_subscription(client_id, correlation_id, stream_id, &uri, channel),
-            Media::Udp => Err(CommandError::not_supported(format!("channel={channel}"))),
+            Media::Udp => self.add_network_subscription(client_id, correlation_id, stream_id, uri, channel),
         }
     }
 
@@ -186,7 +188,7 @@ impl Conductor {
     fn release_publication(&mut self, handle: PublicationHandle, revoke: bool) {
         match handle.kind {
             PublicationKind::Ipc => self.release_ipc_publication(handle.publication_id, revoke),
-            PublicationKind::Network => {}
+            PublicationKind::Network => self.release_network_publication(handle.publication_id, revoke),
         }
     }
 
@@ -215,16 +217,24 @@ impl Conductor {
         for subscription in removed {
             match subscription.kind {
                 SubscriptionKind::Ipc => self.unlink_ipc_subscription(subscription.registration_id),
+                SubscriptionKind::Network { endpoint, .. } => {
+                    self.unlink_images(subscription.registration_id);
+                    self.remove_interest(endpoint, subscription.stream_id, subscription.session_id);
+                }
             }
         }
     }
 
     fn refuse_send_destination(&self, registration_id: i64) -> CommandError {
-        let known = self
+        let is_ipc = self
             .ipc_publications
             .iter()
             .any(|publication| publication.registration_id() == registration_id);
-        if known {
+        let is_network = self
+            .network_publications
+            .iter()
+            .any(|publication| publication.registration_id() == registration_id);
+        if is_ipc || is_network {
             CommandError::not_supported("destinations of publications are not supported in this release")
         } else {
             CommandError::new(
@@ -261,7 +271,9 @@ impl Conductor {
                 reason.len()
             )));
         }
-        if !self.reject_ipc_image(image_correlation_id, reason) {
+        if !self.reject_ipc_image(image_correlation_id, reason)
+            && !self.reject_network_image(image_correlation_id, reason)
+        {
             return Err(CommandError::generic(format!(
                 "Unable to resolve image for correlationId={image_correlation_id}"
             )));
@@ -276,12 +288,13 @@ impl Conductor {
 
     /// An id that no publication of the stream uses, on any channel.
     fn next_session_id(&mut self, stream_id: i32) -> i32 {
-        let ipc = &self.ipc_publications;
+        let (ipc, network) = (&self.ipc_publications, &self.network_publications);
         self.session_ids.allocate(|candidate| {
-            ipc.iter().any(|publication| {
-                let spec = publication.spec();
-                publication.holds_session_id() && spec.stream_id == stream_id && spec.session_id == candidate
-            })
+            ipc.iter()
+                .any(|publication| publication.holds_session_id(candidate, stream_id))
+                || network
+                    .iter()
+                    .any(|publication| publication.holds_session_id(candidate, stream_id))
         })
     }
 

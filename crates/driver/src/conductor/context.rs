@@ -7,8 +7,9 @@ use headrace_buffers::counters::{Counter, CountersManager, system_counter};
 use headrace_buffers::log::LogBuffers;
 
 use super::counters::Counters;
-use super::events::EventProxy;
-use super::links::Link;
+use super::events::{EventProxy, StreamDescription};
+use super::links::{Links, UntetheredAction};
+use super::subscriptions::Subscription;
 use crate::config::DriverConfig;
 use crate::errors::{CommandError, ErrorRecorder};
 use crate::mailbox::Outbox;
@@ -70,13 +71,47 @@ impl Context {
             .send(ResourceTask::FreeLog(Box::new(FreeLog { log, path })));
     }
 
-    /// Tells the readers of a stream that it is gone for them, then frees their positions.
-    pub(crate) fn end_links(&mut self, image_correlation_id: i64, links: &[Link]) {
+    /// Tells the readers of a stream that it is gone for them.
+    pub(crate) fn announce_end(&mut self, image_correlation_id: i64, links: &Links) {
         for link in links.iter().filter(|link| link.is_available()) {
             self.events.unavailable_image(image_correlation_id, link);
         }
-        for link in links {
-            self.counters.free(link.position.id());
+    }
+
+    /// Does what the state machine of untethered links asks for.
+    pub(crate) fn announce_untethered(
+        &mut self,
+        actions: &[UntetheredAction],
+        stream: StreamDescription<'_>,
+    ) {
+        for action in actions {
+            match action {
+                UntetheredAction::Unavailable(link) => {
+                    self.events.unavailable_image(stream.image_correlation_id, link);
+                }
+                UntetheredAction::Available(link) => self.events.available_image(stream, link),
+                UntetheredAction::Removed(link) => self.counters.free(link.position.id()),
+            }
+        }
+    }
+
+    /// The position counter of a new link. A failure is recorded: the command that led here was answered.
+    pub(crate) fn join(
+        &mut self,
+        subscription: &Subscription,
+        stream: StreamDescription<'_>,
+        join_position: i64,
+    ) -> Option<Counter> {
+        let key = subscription.key(stream.session_id);
+        match self
+            .counters
+            .subscriber_position(key, stream.image_correlation_id, join_position)
+        {
+            Ok(position) => Some(position),
+            Err(error) => {
+                self.record(&error);
+                None
+            }
         }
     }
 }

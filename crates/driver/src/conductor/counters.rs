@@ -4,6 +4,10 @@ use headrace_buffers::counters::{Counter, CountersManager, type_ids};
 
 use crate::errors::CommandError;
 
+/// How datagrams of a channel travel: 0 cut and joined by the kernel, 1 several a call, 2 one a call. An id of
+/// this driver's own, in the range that applications use.
+pub(crate) const OFFLOAD_MODE: i32 = 2101;
+
 /// What the counters of one stream say about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamKey<'a> {
@@ -44,10 +48,6 @@ impl Counters {
         self.now_ms = now_ms;
     }
 
-    pub(crate) fn counter(&self, id: i32) -> Counter {
-        self.manager.counter(id)
-    }
-
     /// A counter with nothing but what is given.
     pub(crate) fn allocate(
         &mut self,
@@ -86,6 +86,25 @@ impl Counters {
         )?;
         counter.set_release(value);
         Ok(counter)
+    }
+
+    /// Several counters of one stream, all or none: type id, name and first value of each.
+    pub(crate) fn stream_set<const COUNT: usize>(
+        &mut self,
+        stream: StreamKey<'_>,
+        rows: [(i32, &str, i64); COUNT],
+    ) -> Result<[Counter; COUNT], CommandError> {
+        let mut made = Vec::with_capacity(COUNT);
+        for (type_id, name, value) in rows {
+            match self.stream(type_id, name, stream, value) {
+                Ok(counter) => made.push(counter),
+                Err(error) => {
+                    self.free_all(&made);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(made.try_into().expect("one counter was made for each row"))
     }
 
     /// The position of one subscription on the stream `image_correlation_id`.
@@ -129,7 +148,7 @@ impl Counters {
     /// The address a channel is bound to.
     pub(crate) fn local_address(
         &mut self,
-        type_id_name: &str,
+        name: &str,
         channel_status_id: i32,
         registration_id: i64,
         address: &str,
@@ -137,7 +156,7 @@ impl Counters {
         let mut key = channel_status_id.to_le_bytes().to_vec();
         key.extend_from_slice(&(address.len() as i32).to_le_bytes());
         key.extend_from_slice(address.as_bytes());
-        let label = format!("{type_id_name}: {channel_status_id} {address}");
+        let label = format!("{name}: {channel_status_id} {address}");
         self.allocate(type_ids::LOCAL_SOCKET_ADDRESS, &key, &label, registration_id, 0)
     }
 

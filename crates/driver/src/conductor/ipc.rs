@@ -13,7 +13,7 @@ use super::clients::{PublicationHandle, PublicationKind};
 use super::context::Context;
 use super::counters::StreamKey;
 use super::ipc_publication::{IpcPublication, IpcPublicationSpec, IpcState};
-use super::links::{LinkSpec, UntetheredAction, UntetheredTimeouts};
+use super::links::UntetheredTimeouts;
 use super::pending::{Pending, Step};
 use super::publications::{NO_TAG, log_start, publication_log_path, shown_path};
 use super::subscriptions::{Subscription, SubscriptionKind};
@@ -163,10 +163,9 @@ impl Conductor {
     fn ipc_session_id(&mut self, params: &PublicationParams, stream_id: i32) -> Result<i32, CommandError> {
         let publications = &self.ipc_publications;
         let in_use = |candidate| {
-            publications.iter().any(|publication| {
-                let spec = publication.spec();
-                publication.holds_session_id() && spec.stream_id == stream_id && spec.session_id == candidate
-            })
+            publications
+                .iter()
+                .any(|publication: &IpcPublication| publication.holds_session_id(candidate, stream_id))
         };
         match params.session_id {
             Some(SessionIdParam::Number(session_id)) if in_use(session_id) => {
@@ -217,22 +216,18 @@ impl Conductor {
             stream_id: plan.stream_id,
             channel: &plan.channel,
         };
-        let counters = &mut self.cx.counters;
         let position_name = if plan.is_exclusive {
             "pub-pos (exclusive)"
         } else {
             "pub-pos (concurrent)"
         };
-        let publisher_position =
-            counters.stream(type_ids::PUBLISHER_POSITION, position_name, key, start_position)?;
-        let publisher_limit = match counters.stream(type_ids::PUBLISHER_LIMIT, "pub-lmt", key, start_position)
-        {
-            Ok(counter) => counter,
-            Err(error) => {
-                counters.free(publisher_position.id());
-                return Err(error);
-            }
-        };
+        let [publisher_position, publisher_limit] = self.cx.counters.stream_set(
+            key,
+            [
+                (type_ids::PUBLISHER_POSITION, position_name, start_position),
+                (type_ids::PUBLISHER_LIMIT, "pub-lmt", start_position),
+            ],
+        )?;
         let params = &plan.params;
         let spec = IpcPublicationSpec {
             registration_id: correlation_id,
@@ -334,8 +329,9 @@ impl Conductor {
             .events
             .local_rejection(image_correlation_id, session_id, stream_id, reason);
         let until_ns = self.cx.now_ns + self.cx.config.image_liveness_timeout_ns;
+        self.cx.announce_end(image_correlation_id, &publication.links);
         let links = publication.reject(until_ns);
-        self.cx.end_links(image_correlation_id, &links);
+        self.cx.counters.free_all(links.iter().map(|link| &link.position));
         true
     }
 
@@ -347,7 +343,8 @@ impl Conductor {
             .ipc_publications
             .extract_if(.., |publication| publication.state() == IpcState::Done);
         for publication in done {
-            let spec = publication.into_spec();
+            let (spec, links) = publication.into_parts();
+            self.cx.counters.free_all(links.iter().map(|link| &link.position));
             self.cx
                 .counters
                 .free_all([&spec.publisher_limit, &spec.publisher_position]);
@@ -359,20 +356,11 @@ impl Conductor {
         let publication = &mut self.ipc_publications[index];
         let registration_id = publication.registration_id();
         let tick = publication.on_tick(self.cx.now_ns, self.cx.config.publication_unblock_timeout_ns);
-        for action in &tick.untethered {
-            match action {
-                UntetheredAction::Unavailable(link) => {
-                    self.cx.events.unavailable_image(registration_id, link)
-                }
-                UntetheredAction::Available(link) => {
-                    self.cx
-                        .events
-                        .available_image(publication.describe_stream(), link);
-                }
-                UntetheredAction::Removed(link) => self.cx.counters.free(link.position.id()),
-            }
+        self.cx
+            .announce_untethered(&tick.untethered, publication.describe_stream());
+        if tick.has_ended {
+            self.cx.announce_end(registration_id, &publication.links);
         }
-        self.cx.end_links(registration_id, &tick.ended);
         if tick.unblocked {
             self.cx
                 .system
@@ -402,29 +390,11 @@ fn link(cx: &mut Context, publication: &mut IpcPublication, subscription: &Subsc
     {
         return;
     }
-    let image_correlation_id = publication.registration_id();
     let join_position = publication.join_position();
-    let position =
-        cx.counters
-            .subscriber_position(subscription.key(session_id), image_correlation_id, join_position);
-    let position = match position {
-        Ok(position) => position,
-        Err(error) => {
-            cx.record(&error);
-            return;
-        }
+    let Some(position) = cx.join(subscription, publication.describe_stream(), join_position) else {
+        return;
     };
-    let link = publication.links.add(
-        LinkSpec {
-            subscription_id: subscription.registration_id,
-            stream_id: subscription.stream_id,
-            channel: Arc::clone(&subscription.channel),
-            position,
-            is_tethered: subscription.is_tethered,
-            may_rejoin: subscription.may_rejoin,
-        },
-        cx.now_ns,
-    );
+    let link = publication.links.add(subscription.link(position), cx.now_ns);
     publication.on_linked();
     cx.events.available_image(publication.describe_stream(), &link);
 }

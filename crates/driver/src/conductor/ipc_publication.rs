@@ -5,7 +5,7 @@
 //! | Active | revoked: readers told unavailable, Linger. Last handle gone: limit and end of stream fixed, Draining |
 //! | Draining | no reader is behind the producer: readers told unavailable, session id free, Linger |
 //! | Linger | no handles left, one tick later at the earliest: Done |
-//! | Done | links freed, log unmapped and deleted |
+//! | Done | positions freed, log unmapped and deleted |
 //!
 //! While active, every duty cycle raises the publisher's limit to the slowest reader's position plus a window,
 //! after zeroing what all readers have left behind.
@@ -66,8 +66,9 @@ pub(crate) struct IpcPublication {
 pub(crate) struct IpcTick {
     /// Untethered links that changed.
     pub(crate) untethered: Vec<UntetheredAction>,
-    /// Links that end with the stream: tell the readers, free the positions.
-    pub(crate) ended: Vec<Link>,
+    /// The stream is over for its readers: tell them. Their positions stay until it is done, since a reader
+    /// that has not heard yet still stores to them.
+    pub(crate) has_ended: bool,
     /// A hole left by a dead publisher was filled.
     pub(crate) unblocked: bool,
     /// The publication was revoked.
@@ -123,13 +124,16 @@ impl IpcPublication {
     }
 
     /// What is left to free once it is done.
-    pub(crate) fn into_spec(self) -> IpcPublicationSpec {
-        self.spec
+    pub(crate) fn into_parts(mut self) -> (IpcPublicationSpec, Vec<Link>) {
+        let links = self.links.take_all();
+        (self.spec, links)
     }
 
-    /// True while no other publication may have this one's session id.
-    pub(crate) fn holds_session_id(&self) -> bool {
+    /// True while no other IPC publication of the stream may have this session id.
+    pub(crate) fn holds_session_id(&self, session_id: i32, stream_id: i32) -> bool {
         matches!(self.state, IpcState::Active | IpcState::Draining)
+            && self.spec.session_id == session_id
+            && self.spec.stream_id == stream_id
     }
 
     pub(crate) fn describe_publication(&self) -> PublicationDescription<'_> {
@@ -217,16 +221,17 @@ impl IpcPublication {
     /// Turns every reader away until the cool-down is over. Returns the links to end.
     pub(crate) fn reject(&mut self, cool_down_until_ns: i64) -> Vec<Link> {
         self.cool_down_until_ns = Some(cool_down_until_ns);
-        self.end_links()
-    }
-
-    fn end_links(&mut self) -> Vec<Link> {
         let links = self.links.take_all();
         for link in &links {
             self.on_unlinked(link);
         }
-        self.spec.log.metadata().put_is_connected_release(false);
         links
+    }
+
+    fn end(&mut self, tick: &mut IpcTick) {
+        self.spec.log.metadata().put_is_connected_release(false);
+        self.state = IpcState::Linger;
+        tick.has_ended = true;
     }
 
     /// Publishes the producer's position and moves its limit; returns the work done.
@@ -271,9 +276,8 @@ impl IpcPublication {
         match self.state {
             IpcState::Active if self.is_revoked() => {
                 self.fix_end_of_stream();
-                tick.ended = self.end_links();
                 tick.revoked = true;
-                self.state = IpcState::Linger;
+                self.end(&mut tick);
             }
             IpcState::Active => self.tick_active(now_ns, unblock_timeout_ns, &mut tick),
             IpcState::Draining => self.tick_draining(&mut tick),
@@ -311,8 +315,7 @@ impl IpcPublication {
             }
             tick.unblocked = super::unblock::unblock(&self.spec.log, self.consumer_position);
         } else {
-            tick.ended = self.end_links();
-            self.state = IpcState::Linger;
+            self.end(tick);
         }
     }
 

@@ -9,13 +9,23 @@ mod commands;
 mod context;
 mod counter_commands;
 mod counters;
+mod endpoints;
 mod events;
+mod image;
+mod images;
 mod ipc;
 mod ipc_publication;
 mod links;
+mod network;
+mod network_events;
+mod network_publication;
+mod network_subscriptions;
+mod open_channels;
 mod pending;
+mod ports;
 mod publications;
 mod session_ids;
+mod sockets;
 mod subscriptions;
 mod unblock;
 
@@ -25,24 +35,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use headrace_buffers::BufferError;
 use headrace_buffers::broadcast::Transmitter;
 use headrace_buffers::counters::{CountersManager, system_counter};
+use headrace_buffers::loss_report::LossReport;
 use headrace_buffers::ring::{ManyToOneRing, ReadAction};
 use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::ChannelDefaults;
 use headrace_sys::Clock;
 
 pub(crate) use context::SystemCounters;
+pub(crate) use sockets::{SocketFactory, SystemBuffers, SystemSockets};
 
 use crate::agent::Agent;
 use crate::config::DriverConfig;
 use crate::errors::{CommandError, ErrorRecorder};
 use crate::mailbox::{Inbox, Outbox};
+use crate::proxy::{ConductorCommand, ReceiverCommand, SenderCommand};
 use crate::resource_agent::{ResourceOutcome, ResourceTask};
 use clients::Clients;
 use context::Context;
 use counters::Counters;
+use endpoints::{ReceiveChannel, SendChannel};
 use events::EventProxy;
+use image::{Image, Rebuild};
+use images::PendingImage;
 use ipc_publication::IpcPublication;
+use network_publication::NetworkPublication;
 use pending::Pending;
+use ports::Ports;
 use session_ids::SessionIds;
 use subscriptions::Subscription;
 
@@ -60,6 +78,12 @@ pub(crate) struct ConductorParts {
     pub(crate) errors: ErrorRecorder,
     pub(crate) tasks: Outbox<ResourceTask>,
     pub(crate) outcomes: Inbox<ResourceOutcome>,
+    pub(crate) inbox: Inbox<ConductorCommand>,
+    pub(crate) sender: Outbox<SenderCommand>,
+    pub(crate) receiver: Outbox<ReceiverCommand>,
+    pub(crate) sockets: Box<dyn SocketFactory>,
+    pub(crate) system_buffers: SystemBuffers,
+    pub(crate) loss_report: LossReport,
     /// Set when a client may and does stop the driver.
     pub(crate) termination: Arc<AtomicBool>,
     /// Source of session ids and initial term ids.
@@ -74,10 +98,25 @@ pub(crate) struct Conductor {
     is_ring_broken: bool,
     message: Vec<u8>,
     outcomes: Inbox<ResourceOutcome>,
+    inbox: Inbox<ConductorCommand>,
+    sender: Outbox<SenderCommand>,
+    receiver: Outbox<ReceiverCommand>,
+    sockets: Box<dyn SocketFactory>,
+    system_buffers: SystemBuffers,
+    loss_report: LossReport,
     pending: Option<Pending>,
+    pending_images: Vec<PendingImage>,
     clients: Clients,
     subscriptions: Vec<Subscription>,
     ipc_publications: Vec<IpcPublication>,
+    network_publications: Vec<NetworkPublication>,
+    images: Vec<Image>,
+    send_channels: Vec<SendChannel>,
+    receive_channels: Vec<ReceiveChannel>,
+    send_ports: Ports,
+    receive_ports: Ports,
+    last_endpoint_id: i64,
+    next_receiver_id: i64,
     session_ids: SessionIds,
     random: fastrand::Rng,
     /// What channels get when they do not say.
@@ -101,6 +140,12 @@ impl Conductor {
             errors,
             tasks,
             outcomes,
+            inbox,
+            sender,
+            receiver,
+            sockets,
+            system_buffers,
+            loss_report,
             termination,
             mut random,
         } = parts;
@@ -124,6 +169,8 @@ impl Conductor {
         );
         Self {
             next_tick_ns: now_ns + cx.config.timer_interval_ns,
+            send_ports: Ports::new(cx.config.sender_wildcard_port_range),
+            receive_ports: Ports::new(cx.config.receiver_wildcard_port_range),
             epoch_refreshed_ns: now_ns,
             last_command_position: ring.consumer_position(),
             command_position_since_ns: now_ns,
@@ -133,10 +180,23 @@ impl Conductor {
             is_ring_broken: false,
             message: Vec::with_capacity(4096),
             outcomes,
+            inbox,
+            sender,
+            receiver,
+            sockets,
+            system_buffers,
+            loss_report,
             pending: None,
+            pending_images: Vec::new(),
             clients: Clients::default(),
             subscriptions: Vec::new(),
             ipc_publications: Vec::new(),
+            network_publications: Vec::new(),
+            images: Vec::new(),
+            send_channels: Vec::new(),
+            receive_channels: Vec::new(),
+            last_endpoint_id: 0,
+            next_receiver_id: random.i64(..),
             session_ids,
             random,
             defaults,
@@ -155,13 +215,15 @@ impl Conductor {
     fn on_tick(&mut self) {
         self.ring.put_consumer_heartbeat_ms(self.cx.now_ms);
         self.check_clients();
+        self.tick_network_publications();
+        self.tick_images();
         self.tick_ipc_publications();
         self.check_blocked_command();
     }
 
     /// Reads and runs one command, unless there is one in progress or no room to pass its consequences on.
     fn read_command(&mut self) -> usize {
-        if self.pending.is_some() || self.cx.tasks.is_congested() || self.is_ring_broken {
+        if self.pending.is_some() || self.is_congested() || self.is_ring_broken {
             return 0;
         }
         let mut message = std::mem::take(&mut self.message);
@@ -187,22 +249,35 @@ impl Conductor {
         work_count
     }
 
+    /// True while another agent is behind: whatever is begun now could not be passed on.
+    fn is_congested(&self) -> bool {
+        self.cx.tasks.is_congested() || self.sender.is_congested() || self.receiver.is_congested()
+    }
+
+    /// Moves limits and looks at what has arrived, for every stream.
+    fn track_streams(&mut self) -> usize {
+        let mut work_count = 0;
+        let mut turn = Rebuild {
+            now_ns: self.cx.now_ns,
+            now_ms: self.cx.now_ms,
+            random: &mut self.random,
+            loss_report: &mut self.loss_report,
+        };
+        for image in &mut self.images {
+            work_count += image.rebuild(&mut turn);
+        }
+        for publication in &mut self.network_publications {
+            work_count += publication.update_limit();
+        }
+        for publication in &mut self.ipc_publications {
+            work_count += publication.update_limit();
+        }
+        work_count
+    }
+
     fn on_ring_error(&mut self, error: &BufferError) {
         self.is_ring_broken = matches!(error, BufferError::CorruptPositions { .. });
         self.cx.record(&CommandError::generic(error.to_string()));
-    }
-
-    fn process_outcome(&mut self) -> usize {
-        let Some(outcome) = self.outcomes.pop() else {
-            return 0;
-        };
-        match outcome {
-            ResourceOutcome::LogCreated {
-                correlation_id,
-                result,
-            } => self.on_log_created(correlation_id, result),
-        }
-        1
     }
 
     /// Frees the commands behind one whose client died while writing it.
@@ -243,7 +318,7 @@ impl Agent for Conductor {
 
     fn do_work(&mut self, now_ns: i64) -> usize {
         self.set_time(now_ns);
-        let mut work_count = self.cx.tasks.flush();
+        let mut work_count = self.cx.tasks.flush() + self.sender.flush() + self.receiver.flush();
         if now_ns >= self.next_tick_ns {
             self.next_tick_ns = now_ns + self.cx.config.timer_interval_ns;
             self.on_tick();
@@ -251,10 +326,8 @@ impl Agent for Conductor {
         }
         work_count += self.process_outcome();
         work_count += self.read_command();
-        for publication in &mut self.ipc_publications {
-            work_count += publication.update_limit();
-        }
-        work_count
+        work_count += self.process_internal();
+        work_count + self.track_streams()
     }
 
     fn on_close(&mut self) {

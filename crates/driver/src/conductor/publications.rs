@@ -6,6 +6,8 @@ use headrace_buffers::log::StartPosition;
 use headrace_protocol::channel::{InitialPosition, PublicationParams};
 
 use super::Conductor;
+use super::ipc_publication::IpcPublication;
+use super::network_publication::NetworkPublication;
 use crate::directory;
 use crate::errors::CommandError;
 
@@ -17,6 +19,13 @@ pub(crate) fn publication_log_path(directory: &Path, registration_id: i64) -> Pa
     directory
         .join(directory::PUBLICATIONS)
         .join(format!("{registration_id}.logbuffer"))
+}
+
+/// File of an image's log.
+pub(crate) fn image_log_path(directory: &Path, correlation_id: i64) -> PathBuf {
+    directory
+        .join(directory::IMAGES)
+        .join(format!("{correlation_id}.logbuffer"))
 }
 
 /// The path as it travels in events.
@@ -56,10 +65,10 @@ impl Conductor {
         let Some(tag) = params.tags.entity else {
             return Ok(());
         };
-        let is_taken = self
-            .ipc_publications
-            .iter()
-            .any(|publication| publication.spec().tags.entity == Some(tag));
+        let is_ipc = |publication: &IpcPublication| publication.spec().tags.entity == Some(tag);
+        let is_network = |publication: &NetworkPublication| publication.spec().tags.entity == Some(tag);
+        let is_taken =
+            self.ipc_publications.iter().any(is_ipc) || self.network_publications.iter().any(is_network);
         if is_taken {
             return Err(CommandError::invalid_channel(format!(
                 "entityTag={tag} already in use, channel={channel}"

@@ -2,13 +2,23 @@
 
 use std::sync::Arc;
 
+use headrace_buffers::counters::Counter;
+use headrace_protocol::channel::SubscriptionParams;
+
 use super::counters::StreamKey;
+use super::links::LinkSpec;
+use crate::proxy::EndpointId;
 
 /// Where the streams of a subscription come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SubscriptionKind {
     /// IPC publications of this driver.
     Ipc,
+    /// Images that arrive through a receive channel.
+    Network {
+        endpoint: EndpointId,
+        params: Box<SubscriptionParams>,
+    },
 }
 
 /// One subscription of one client.
@@ -29,6 +39,26 @@ impl Subscription {
     /// True when it wants the stream, wherever that comes from.
     pub(crate) fn matches_stream(&self, stream_id: i32, session_id: i32) -> bool {
         self.stream_id == stream_id && self.session_id.is_none_or(|wanted| wanted == session_id)
+    }
+
+    /// The receive channel, with the parameters that its images take over.
+    pub(crate) fn network(&self) -> Option<(EndpointId, &SubscriptionParams)> {
+        match &self.kind {
+            SubscriptionKind::Ipc => None,
+            SubscriptionKind::Network { endpoint, params } => Some((*endpoint, params)),
+        }
+    }
+
+    /// A link to a stream, reading at `position`.
+    pub(crate) fn link(&self, position: Counter) -> LinkSpec {
+        LinkSpec {
+            subscription_id: self.registration_id,
+            stream_id: self.stream_id,
+            channel: Arc::clone(&self.channel),
+            position,
+            is_tethered: self.is_tethered,
+            may_rejoin: self.may_rejoin,
+        }
     }
 
     /// What the position counter of a link to `session_id` says.

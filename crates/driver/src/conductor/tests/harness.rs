@@ -10,6 +10,7 @@ use headrace_buffers::counters::system_counter::{self, LabelFacts};
 use headrace_buffers::counters::{Counter, CountersManager, CountersReader, type_ids};
 use headrace_buffers::error_log::{self, DistinctErrorLog};
 use headrace_buffers::log::LogBuffers;
+use headrace_buffers::loss_report::{self, LossReport};
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::command::Command;
@@ -18,12 +19,14 @@ use headrace_sys::Clock;
 use headrace_sys::clock::ManualClock;
 
 use crate::agent::Agent;
-use crate::conductor::{Conductor, ConductorParts, SystemCounters};
+use super::world::{Hosts, Sockets};
+use crate::conductor::{Conductor, ConductorParts, SystemBuffers, SystemCounters};
 use crate::config::DriverConfig;
 use crate::directory;
 use crate::errors::ErrorRecorder;
-use crate::mailbox::{Outbox, inbox};
-use crate::resource_agent::{ResourceAgent, ResourceCounters, StorageChecks};
+use crate::mailbox::{Inbox, Outbox, inbox};
+use crate::proxy::{ConductorCommand, ReceiverCommand, SenderCommand};
+use crate::resource_agent::{ResourceAgent, ResourceCounters, StorageChecks, TimedLookup};
 
 pub(super) const MS: i64 = 1_000_000;
 pub(super) const SECOND: i64 = 1_000 * MS;
@@ -71,7 +74,15 @@ pub(super) struct Harness {
     receiver: Receiver,
     pub(super) counters: CountersReader,
     error_log: AtomicBuffer,
+    loss_report: AtomicBuffer,
     to_driver: AtomicBuffer,
+    /// What the sender and the receiver tell the conductor.
+    pub(super) inbox: Inbox<ConductorCommand>,
+    /// What the conductor tells the sender.
+    pub(super) to_sender: Inbox<SenderCommand>,
+    /// What the conductor tells the receiver.
+    pub(super) to_receiver: Inbox<ReceiverCommand>,
+    pub(super) sockets: Sockets,
     pub(super) termination: Arc<AtomicBool>,
     pub(super) directory: tempfile::TempDir,
     pub(super) heard: Vec<Heard>,
@@ -98,6 +109,7 @@ impl Harness {
         let to_clients = AtomicBuffer::allocate(256 * 1024 + 128);
         let (metadata, values) = (AtomicBuffer::allocate(1 << 18), AtomicBuffer::allocate(1 << 16));
         let error_log = AtomicBuffer::allocate(1 << 16);
+        let loss_report = AtomicBuffer::allocate(1 << 12);
         let counters = counters(&metadata, &values);
         let system = SystemCounters::new(&counters);
         let errors = ErrorRecorder::new(
@@ -118,9 +130,19 @@ impl Harness {
                 bytes_mapped: system.get(system_counter::BYTES_CURRENTLY_MAPPED).clone(),
                 free_fails: system.get(system_counter::FREE_FAILS).clone(),
             },
+            TimedLookup {
+                lookup: Box::new(Hosts),
+                tracker_max: system.get(system_counter::NAME_RESOLVER_MAX_TIME).clone(),
+                tracker_exceeded: system
+                    .get(system_counter::NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED)
+                    .clone(),
+                threshold_ns: config.name_resolver_threshold_ns,
+                clock: clock.clone(),
+            },
             errors.clone(),
-            clock.clone(),
         );
+        let (inbox_of_conductor, to_sender, to_receiver) = (inbox(), inbox(), inbox());
+        let sockets = Sockets::default();
         let termination = Arc::new(AtomicBool::new(false));
         let ring = ManyToOneRing::new(to_driver.clone()).unwrap();
         ring.next_correlation_id();
@@ -132,8 +154,19 @@ impl Harness {
             counters,
             system,
             errors,
-            tasks: Outbox::new(tasks, failed_offers),
+            tasks: Outbox::new(tasks, failed_offers.clone()),
             outcomes,
+            inbox: Arc::clone(&inbox_of_conductor),
+            sender: Outbox::new(Arc::clone(&to_sender), failed_offers.clone()),
+            receiver: Outbox::new(Arc::clone(&to_receiver), failed_offers),
+            sockets: Box::new(sockets.clone()),
+            system_buffers: SystemBuffers {
+                default_send_length: 212_992,
+                default_receive_length: 212_992,
+                max_send_length: 212_992,
+                max_receive_length: 212_992,
+            },
+            loss_report: LossReport::new(loss_report.clone()),
             termination: Arc::clone(&termination),
             random: fastrand::Rng::with_seed(7),
         });
@@ -145,7 +178,12 @@ impl Harness {
             receiver: Receiver::new(to_clients).unwrap(),
             counters: CountersReader::new(metadata, values),
             error_log,
+            loss_report,
             to_driver,
+            inbox: inbox_of_conductor,
+            to_sender,
+            to_receiver,
+            sockets,
             termination,
             directory,
             heard: Vec::new(),
@@ -397,6 +435,10 @@ impl Harness {
             .into_iter()
             .map(|entry| entry.text)
             .collect()
+    }
+
+    pub(super) fn losses(&self) -> Vec<loss_report::LossRecord> {
+        loss_report::read(&self.loss_report)
     }
 
     pub(super) fn system(&self, id: i32) -> i64 {

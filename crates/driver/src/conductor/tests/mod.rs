@@ -5,3 +5,4 @@ mod harness;
 mod ipc_life;
 mod ipc_links;
 mod refusals;
+mod world;

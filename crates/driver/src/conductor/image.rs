@@ -1,0 +1,339 @@
+//! The conductor's half of an image: what has arrived, what is missing, what to tell the sender.
+//!
+//! The state is shared with the receiver and only grows; see [`ImageState`].
+//!
+//! | state | left by | when |
+//! |---|---|---|
+//! | Init | receiver | it knows the image |
+//! | Active | receiver | end of stream reached, silence, or nobody subscribes any more |
+//! | Active | conductor, on the timer | revoked, or the last link was dropped |
+//! | Draining | conductor, on the timer | all readers have everything and five status messages' time passed, or revoked: readers told unavailable |
+//! | Linger | conductor, on the timer | no readers, or the liveness time-out passed |
+//! | Done | | freed once the receiver let go |
+
+use std::sync::Arc;
+
+use headrace_buffers::log::gap::{Gap, scan_for_gap};
+use headrace_buffers::loss_report::{LossEntry, LossReport};
+use headrace_protocol::congestion::{CongestionControl, RebuildProgress};
+use headrace_protocol::loss::LossDetector;
+
+use super::events::StreamDescription;
+use super::links::{Link, Links, UntetheredAction, UntetheredTimeouts};
+use crate::proxy::EndpointId;
+use crate::shared::{ImageShared, ImageState, LossRange, StatusMessageDue};
+
+/// Status messages that a draining image still sends.
+const DRAIN_STATUS_MESSAGES: i64 = 5;
+
+/// What an image is made from.
+pub(crate) struct ImageSpec {
+    pub(crate) shared: Arc<ImageShared>,
+    pub(crate) endpoint: EndpointId,
+    pub(crate) channel: Arc<str>,
+    pub(crate) log_file_name: String,
+    pub(crate) source_identity: String,
+    pub(crate) untethered: UntetheredTimeouts,
+    pub(crate) loss_detector: LossDetector,
+    pub(crate) congestion: Box<dyn CongestionControl>,
+}
+
+/// The conductor's record of one image.
+pub(crate) struct Image {
+    spec: ImageSpec,
+    pub(crate) links: Links,
+    clean_position: i64,
+    next_status: StatusMessageDue,
+    loss: LossLog,
+    // The last state acted on, and when it was first seen.
+    seen_state: ImageState,
+    since_ns: i64,
+    is_released: bool,
+}
+
+/// What a tick asks the conductor to do.
+#[derive(Debug, Default)]
+pub(crate) struct ImageTick {
+    /// Untethered links that changed.
+    pub(crate) untethered: Vec<UntetheredAction>,
+    /// The stream is over for its readers: tell them, take the image from the receiver. Their positions stay
+    /// until it is done, since a reader that has not heard yet still stores to them.
+    pub(crate) has_ended: bool,
+}
+
+/// What the conductor lends for a look at what has arrived.
+pub(crate) struct Rebuild<'a> {
+    pub(crate) now_ns: i64,
+    pub(crate) now_ms: i64,
+    pub(crate) random: &'a mut fastrand::Rng,
+    pub(crate) loss_report: &'a mut LossReport,
+}
+
+impl Image {
+    pub(crate) fn new(spec: ImageSpec, now_ns: i64) -> Self {
+        let position = spec.shared.join_position;
+        Self {
+            links: Links::default(),
+            clean_position: position,
+            next_status: StatusMessageDue {
+                position,
+                window_length: spec.shared.initial_window_length,
+            },
+            loss: LossLog::default(),
+            seen_state: ImageState::Init,
+            since_ns: now_ns,
+            is_released: false,
+            spec,
+        }
+    }
+
+    pub(crate) fn spec(&self) -> &ImageSpec {
+        &self.spec
+    }
+
+    pub(crate) fn correlation_id(&self) -> i64 {
+        self.spec.shared.correlation_id
+    }
+
+    pub(crate) fn state(&self) -> ImageState {
+        self.spec.shared.state()
+    }
+
+    pub(crate) fn describe_stream(&self) -> StreamDescription<'_> {
+        StreamDescription {
+            image_correlation_id: self.correlation_id(),
+            session_id: self.spec.shared.session_id,
+            stream_id: self.spec.shared.stream_id,
+            log_file_name: &self.spec.log_file_name,
+            source_identity: &self.spec.source_identity,
+        }
+    }
+
+    /// True when a later subscription may join.
+    pub(crate) fn accepts_links(&self) -> bool {
+        !self.links.is_empty()
+            && match self.state() {
+                ImageState::Init | ImageState::Active => true,
+                ImageState::Draining => !self.is_drained(),
+                ImageState::Linger | ImageState::Done => false,
+            }
+    }
+
+    pub(crate) fn join_position(&self) -> i64 {
+        self.links.join_position(self.rebuild_position())
+    }
+
+    fn rebuild_position(&self) -> i64 {
+        self.spec.shared.rebuild_position.get()
+    }
+
+    fn is_drained(&self) -> bool {
+        !self.links.is_any_behind(self.rebuild_position())
+    }
+
+    fn is_revoked(&self) -> bool {
+        self.spec.shared.log.metadata().is_publication_revoked_acquire()
+    }
+
+    /// The receiver no longer touches the image.
+    pub(crate) fn on_released(&mut self) {
+        self.is_released = true;
+    }
+
+    /// True when nothing refers to the image any more.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_released && self.state() == ImageState::Done
+    }
+
+    /// What is left to free once it is finished.
+    pub(crate) fn into_parts(mut self) -> (ImageSpec, Vec<Link>) {
+        let links = self.links.take_all();
+        (self.spec, links)
+    }
+
+    /// Looks at what has arrived: moves the rebuild position, reports the first gap, and schedules a status
+    /// message when enough was consumed. Returns the work done.
+    #[inline]
+    pub(crate) fn rebuild(&mut self, turn: &mut Rebuild<'_>) -> usize {
+        if self.state() > ImageState::Draining || self.is_revoked() {
+            return 0;
+        }
+        let Some((min, max)) = self.links.min_max() else {
+            return 0;
+        };
+        let shared = &self.spec.shared;
+        let high_water_mark = shared.high_water_mark.get_acquire();
+        let before = shared.rebuild_position.get();
+        // Readers are other processes: what they claim to have read is capped by what arrived.
+        let (min, max) = (min.min(high_water_mark), max.min(high_water_mark));
+        let start = before.max(max);
+        let (rebuilt, gap) = self.scan(start, high_water_mark);
+        let after = before.max(rebuilt);
+        if after != before {
+            shared.rebuild_position.set_release(after);
+        }
+        let outcome = self.spec.loss_detector.on_scan(gap, turn.now_ns, turn.random);
+        if let Some(gap) = outcome.report {
+            self.report(gap, turn);
+        }
+        let decision = self.spec.congestion.on_rebuild(&RebuildProgress {
+            now_ns: turn.now_ns,
+            consumption_position: min,
+            status_message_position: self.next_status.position,
+            high_water_mark,
+            rebuild_position_before: before,
+            rebuild_position_after: after,
+            is_loss_found: outcome.is_loss_found,
+        });
+        let threshold = i64::from(decision.window_length / 4);
+        let is_due = decision.forces_status_message
+            || min > self.next_status.position + threshold
+            || decision.window_length != self.next_status.window_length;
+        if is_due {
+            self.schedule_status_message(min, decision.window_length);
+        }
+        usize::from(is_due || after != before || outcome.report.is_some())
+    }
+
+    /// Walks the frames from `start` within its term. Returns the position up to which all has arrived, and the
+    /// first gap behind it.
+    fn scan(&self, start: i64, high_water_mark: i64) -> (i64, Option<Gap>) {
+        if start >= high_water_mark {
+            return (start, None);
+        }
+        let log = &self.spec.shared.log;
+        let geometry = log.geometry();
+        let (term_id, offset) = (geometry.term_id(start), geometry.term_offset(start));
+        let limit = if geometry.term_id(high_water_mark) == term_id {
+            geometry.term_offset(high_water_mark)
+        } else {
+            geometry.term_length()
+        };
+        let scan = scan_for_gap(log.term(geometry.partition(start)), term_id, offset, limit);
+        let arrived = start - offset as i64 + scan.rebuild_offset as i64;
+        (arrived, scan.gap)
+    }
+
+    fn report(&mut self, gap: Gap, turn: &mut Rebuild<'_>) {
+        self.spec.shared.report_loss(LossRange {
+            term_id: gap.term_id,
+            term_offset: gap.offset as i32,
+            length: gap.length as i32,
+        });
+        let spec = &self.spec;
+        self.loss.on_report(gap, turn.now_ms, |bytes| {
+            turn.loss_report.create_entry(
+                bytes,
+                turn.now_ms,
+                spec.shared.session_id,
+                spec.shared.stream_id,
+                &spec.channel,
+                &spec.source_identity,
+            )
+        });
+    }
+
+    fn schedule_status_message(&mut self, position: i64, window_length: i32) {
+        let log = &self.spec.shared.log;
+        log.clean(&mut self.clean_position, position - log.term_length() as i64);
+        self.next_status = StatusMessageDue {
+            position,
+            window_length,
+        };
+        self.spec.shared.schedule_status_message(self.next_status);
+    }
+
+    /// The timer's step of the state machine.
+    pub(crate) fn on_tick(
+        &mut self,
+        now_ns: i64,
+        status_timeout_ns: i64,
+        liveness_timeout_ns: i64,
+    ) -> ImageTick {
+        let mut tick = ImageTick::default();
+        self.note_state(now_ns);
+        match self.seen_state {
+            ImageState::Init => {}
+            ImageState::Active => self.tick_active(now_ns, &mut tick),
+            ImageState::Draining => {
+                let drain_ns = DRAIN_STATUS_MESSAGES * status_timeout_ns;
+                if self.is_revoked() || (self.is_drained() && self.since_ns + drain_ns <= now_ns) {
+                    if self.is_revoked() {
+                        self.spec.shared.set_sends_end_of_stream_status();
+                        self.spec.shared.request_status_message();
+                    }
+                    self.spec.shared.advance_to(ImageState::Linger);
+                    tick.has_ended = true;
+                }
+            }
+            ImageState::Linger => {
+                if self.links.is_empty() || self.since_ns + liveness_timeout_ns <= now_ns {
+                    self.spec.shared.advance_to(ImageState::Done);
+                }
+            }
+            ImageState::Done => {}
+        }
+        self.note_state(now_ns);
+        tick
+    }
+
+    /// Starts the clock of a state when it is first seen: the receiver may have entered it.
+    fn note_state(&mut self, now_ns: i64) {
+        let state = self.state();
+        if state != self.seen_state {
+            self.seen_state = state;
+            self.since_ns = now_ns;
+        }
+    }
+
+    fn tick_active(&mut self, now_ns: i64, tick: &mut ImageTick) {
+        if self.is_revoked() || self.links.is_empty() {
+            self.spec.shared.advance_to(ImageState::Draining);
+            return;
+        }
+        let Some((_, max)) = self.links.min_max() else {
+            return;
+        };
+        let window = i64::from(self.next_status.window_length);
+        let limit = max - window + window / 4;
+        let rebuild_position = self.rebuild_position();
+        tick.untethered = self
+            .links
+            .check_untethered(now_ns, limit, rebuild_position, self.spec.untethered);
+    }
+}
+
+/// What of an image's loss was reported, so that nothing is counted twice.
+#[derive(Debug, Default)]
+struct LossLog {
+    entry: Option<LossEntry>,
+    is_full: bool,
+    // Term, first byte and end of the last report.
+    last: Option<(i32, usize, usize)>,
+}
+
+impl LossLog {
+    fn on_report(&mut self, gap: Gap, now_ms: i64, create: impl FnOnce(i64) -> Option<LossEntry>) {
+        let end = gap.offset + gap.length;
+        let new_bytes = match self.last {
+            Some((term_id, start, last_end))
+                if term_id == gap.term_id && gap.offset >= start && gap.offset < last_end =>
+            {
+                end.saturating_sub(last_end)
+            }
+            _ => gap.length,
+        };
+        if new_bytes == 0 {
+            return;
+        }
+        self.last = Some((gap.term_id, gap.offset, end));
+        match &self.entry {
+            Some(entry) => entry.observe(new_bytes as i64, now_ms),
+            None if !self.is_full => {
+                self.entry = create(new_bytes as i64);
+                self.is_full = self.entry.is_none();
+            }
+            None => {}
+        }
+    }
+}

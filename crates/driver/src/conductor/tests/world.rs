@@ -1,0 +1,104 @@
+//! What lies outside the driver: names and sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use headrace_sys::net::{Coalesced, OffloadMode, ReceiveBatch, Run, SocketOptions};
+
+use crate::conductor::sockets::{OpenSocket, SocketFactory};
+use crate::resource_agent::NameLookup;
+use crate::transport::Transport;
+
+/// Knows `localhost` and literals, and nothing else.
+pub(super) struct Hosts;
+
+impl NameLookup for Hosts {
+    fn lookup(&self, host: &str, port: u16) -> io::Result<SocketAddr> {
+        match host {
+            "localhost" => Ok(SocketAddr::from(([127, 0, 0, 1], port))),
+            "elsewhere" => Ok(SocketAddr::from(([10, 0, 0, 9], port))),
+            _ => host
+                .parse()
+                .map(|ip| SocketAddr::new(ip, port))
+                .map_err(|_| io::Error::other("no such host")),
+        }
+    }
+}
+
+/// One socket as it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Opened {
+    pub(super) local: SocketAddr,
+    pub(super) remote: Option<SocketAddr>,
+    pub(super) send_buffer_length: Option<usize>,
+    pub(super) receive_buffer_length: Option<usize>,
+}
+
+/// Sockets that go nowhere. Two may not be bound to the same port.
+#[derive(Clone, Default)]
+pub(super) struct Sockets {
+    opened: Arc<Mutex<Vec<Opened>>>,
+}
+
+impl Sockets {
+    pub(super) fn opened(&self) -> Vec<Opened> {
+        self.opened.lock().unwrap().clone()
+    }
+}
+
+impl SocketFactory for Sockets {
+    fn open(
+        &self,
+        local: SocketAddr,
+        remote: Option<SocketAddr>,
+        options: &SocketOptions,
+    ) -> io::Result<OpenSocket> {
+        let mut opened = self.opened.lock().unwrap();
+        if local.port() != 0 && opened.iter().any(|socket| socket.local == local) {
+            return Err(io::Error::from_raw_os_error(98));
+        }
+        opened.push(Opened {
+            local,
+            remote,
+            send_buffer_length: options.send_buffer_length,
+            receive_buffer_length: options.receive_buffer_length,
+        });
+        let port = if local.port() == 0 { 50_000 } else { local.port() };
+        Ok(OpenSocket {
+            transport: Box::new(Silence),
+            local: SocketAddr::new(local.ip(), port),
+            send_buffer_length: options.send_buffer_length.unwrap_or(212_992),
+            receive_buffer_length: options.receive_buffer_length.unwrap_or(212_992),
+        })
+    }
+}
+
+/// Takes everything and hears nothing.
+struct Silence;
+
+impl Transport for Silence {
+    fn send_runs(&self, runs: &[Run<'_>], _to: Option<SocketAddr>) -> io::Result<usize> {
+        Ok(runs.iter().map(|run| run.region.len()).sum())
+    }
+
+    fn send(&self, datagram: &[u8], _to: Option<SocketAddr>) -> io::Result<usize> {
+        Ok(datagram.len())
+    }
+
+    fn receive(&self, _batch: &mut ReceiveBatch, _handler: &mut dyn FnMut(Coalesced<'_>)) -> io::Result<usize> {
+        Ok(0)
+    }
+
+    fn connect(&self, _remote: SocketAddr) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn send_mode(&self) -> OffloadMode {
+        OffloadMode::Single
+    }
+
+    fn receive_mode(&self) -> OffloadMode {
+        OffloadMode::Single
+    }
+}
