@@ -18,8 +18,8 @@ use headrace_protocol::event::{Event, PublicationReady};
 use headrace_sys::Clock;
 use headrace_sys::clock::ManualClock;
 
-use crate::agent::Agent;
 use super::world::{Hosts, Sockets};
+use crate::agent::Agent;
 use crate::conductor::{Conductor, ConductorParts, SystemBuffers, SystemCounters};
 use crate::config::DriverConfig;
 use crate::directory;

@@ -86,7 +86,11 @@ impl Transport for Silence {
         Ok(datagram.len())
     }
 
-    fn receive(&self, _batch: &mut ReceiveBatch, _handler: &mut dyn FnMut(Coalesced<'_>)) -> io::Result<usize> {
+    fn receive(
+        &self,
+        _batch: &mut ReceiveBatch,
+        _handler: &mut dyn FnMut(Coalesced<'_>),
+    ) -> io::Result<usize> {
         Ok(0)
     }
 
