@@ -81,7 +81,7 @@ test-python: build
 
 .PHONY: loom
 loom: ## Run the models of each shared-memory algorithm through every interleaving
-	RUSTFLAGS="--cfg loom" cargo test --quiet --release -p headrace-buffers --test 'loom*' --target-dir target/loom
+	RUSTFLAGS="--cfg loom" cargo test --quiet --release -p headrace-buffers --lib loom --target-dir target/loom
 
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder, SECONDS_EACH=30 on each

@@ -16,6 +16,8 @@ pub mod error;
 pub mod frame;
 pub mod gap;
 pub mod header;
+#[cfg(all(test, loom))]
+mod loom_models;
 pub mod metadata;
 pub mod position;
 pub mod raw_tail;
