@@ -112,32 +112,38 @@ impl Core {
             correlation_id,
             message: message.to_owned(),
         };
-        // Older drivers name the endpoint's status counter in place of the request.
-        if code == ErrorCode::ChannelEndpointError {
-            let status_id = i32::try_from(correlation_id).ok();
-            let publications = state
-                .publications
-                .values()
-                .map(|handle| handle.channel_status_id());
-            let subscriptions = state
-                .subscriptions
-                .values()
-                .map(|shared| shared.channel_status_id());
-            if publications.chain(subscriptions).any(|id| Some(id) == status_id) {
-                state.queue_error(error);
-            }
-            return;
-        }
         let Some(request) = state
             .requests
             .get_mut(&correlation_id)
             .filter(|request| request.is_awaiting())
         else {
+            if code == ErrorCode::ChannelEndpointError {
+                self.on_endpoint_error(state, error);
+            }
             return;
         };
         request.result = Some(Err(error));
         if matches!(request.kind, Kind::Subscription(_)) {
             state.drop_subscription(correlation_id, self.now_ns());
+        }
+    }
+
+    /// Older drivers report a socket that failed under the endpoint's status counter instead of a request.
+    fn on_endpoint_error(&self, state: &mut State, error: ClientError) {
+        let ClientError::Registration { correlation_id, .. } = error else {
+            return;
+        };
+        let status_id = i32::try_from(correlation_id).ok();
+        let publications = state
+            .publications
+            .values()
+            .map(|handle| handle.channel_status_id());
+        let subscriptions = state
+            .subscriptions
+            .values()
+            .map(|shared| shared.channel_status_id());
+        if publications.chain(subscriptions).any(|id| Some(id) == status_id) {
+            state.queue_error(error);
         }
     }
 
