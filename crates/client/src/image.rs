@@ -81,7 +81,7 @@ impl Drop for Reading<'_> {
     fn drop(&mut self) {
         if self.offset > self.start {
             self.image
-                .store_position(self.position + (self.offset - self.start) as i64);
+                .store_position(advance(self.position, self.offset - self.start));
         }
         self.image.polling.store(false, Ordering::Release);
     }
@@ -333,7 +333,7 @@ impl Image {
                     action
                 })
             },
-            |reached| self.store_position(position + (reached - start) as i64),
+            |reached| self.store_position(advance(position, reached - start)),
         )
     }
 
@@ -501,6 +501,12 @@ impl std::fmt::Debug for Image {
             .field("closed", &self.is_closed())
             .finish_non_exhaustive()
     }
+}
+
+/// Positions are never near the end of their range, but one that another process spoiled may be.
+#[inline(always)]
+fn advance(position: i64, consumed: usize) -> i64 {
+    position.wrapping_add(consumed as i64)
 }
 
 #[inline(always)]

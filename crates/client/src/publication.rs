@@ -161,7 +161,7 @@ impl PublicationHandle {
 
     /// Bytes that can be written before the limit is reached.
     pub fn available_window(&self) -> Option<i64> {
-        Some(self.position_limit()? - self.position()?)
+        Some(self.position_limit()?.saturating_sub(self.position()?))
     }
 
     /// The channel as it was given.

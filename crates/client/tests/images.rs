@@ -494,3 +494,25 @@ fn a_claim_is_seen_when_committed_and_skipped_when_aborted() {
     let error = it.publication.try_claim(1377).unwrap_err();
     assert!(error.to_string().contains("max_payload_length=1376"), "{error}");
 }
+
+#[test]
+fn a_position_that_another_process_spoiled_does_not_panic() {
+    let it = linked();
+    let image = it.subscription.images().remove(0);
+    // Full terms, so that there is a frame to find wherever a position points.
+    for _ in 0..3 {
+        while it.publication.offer(&[]).unwrap() != Offer::AdminAction {}
+    }
+    for position in [-1, -32, i64::MIN, i64::MAX, i64::MAX & !31, 5, 1 << 46] {
+        it.position.set(position);
+        image.poll(|_, _| {}, 10).unwrap();
+        it.position.set(position);
+        image.controlled_poll(|_, _| Action::Commit, 10).unwrap();
+        it.position.set(position);
+        image.block_poll(|_| {}, 1000).unwrap();
+        it.position.set(position);
+        image
+            .bounded_poll(i64::MIN, |_, _| panic!("delivered"), 10)
+            .unwrap();
+    }
+}
