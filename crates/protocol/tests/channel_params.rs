@@ -347,3 +347,39 @@ fn subscriptions_that_share_a_stream_agree() {
         Ok(())
     );
 }
+
+#[test]
+fn values_at_their_edges_are_accepted() {
+    let window = |params: &str| publication(params).expect(params).publication_window_length;
+    assert_eq!(window("pub-wnd=32k|term-length=64k"), 32768, "half the term");
+    assert_eq!(window("pub-wnd=1408"), 1408, "one frame");
+    let start =
+        publication("term-id=1|init-term-id=1|term-offset=65536|term-length=64k").expect("the term's end");
+    assert_eq!(
+        start.initial_position.map(|start| start.position(65536)),
+        Some(65536)
+    );
+    assert_eq!(publication("max-resend=1").expect("one").max_resend, 1);
+}
+
+#[test]
+fn settings_stand_in_for_what_channels_leave_out() {
+    let defaults = ChannelDefaults {
+        publication_window_length: 1 << 20,
+        ipc_publication_window_length: 4096,
+        untethered_linger_timeout_ns: Some(7),
+        ..ChannelDefaults::default()
+    };
+    let params = |text: &str| PublicationParams::from_uri(&uri(text), &defaults).expect(text);
+    let udp = params(&format!("{UDP}|untethered-linger-timeout=0"));
+    assert_eq!(
+        (udp.publication_window_length, udp.untethered_linger_timeout_ns),
+        (1 << 20, 7)
+    );
+    let small = params(&format!("{UDP}|term-length=64k"));
+    assert_eq!(
+        small.publication_window_length, 32768,
+        "a setting is cut to half the term"
+    );
+    assert_eq!(params("aeron:ipc").publication_window_length, 4096);
+}

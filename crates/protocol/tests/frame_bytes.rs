@@ -38,10 +38,16 @@ fn status_message() {
     assert_eq!(StatusMessage::decode(&golden), Ok(message));
     assert_eq!(message.position(5, 16), 2 * 65536 + 64);
     assert_eq!(message.check(4 * 65536), Ok(()));
-    assert!(
-        message.check(65536).is_err(),
-        "the window is more than half the term"
-    );
+    let window = |length| {
+        StatusMessage {
+            receiver_window_length: length,
+            ..message
+        }
+        .check(65536)
+    };
+    assert_eq!(window(32768), Ok(()));
+    assert!(window(32769).is_err(), "more than half the term");
+    assert!(window(-1).is_err());
 }
 
 #[test]
@@ -151,6 +157,21 @@ fn error_frame() {
             })
         ));
     }
+}
+
+#[test]
+fn error_frame_text_ends_with_the_frame_not_the_datagram() {
+    let frame = ErrorFrame {
+        session_id: 1,
+        stream_id: 2,
+        receiver_id: 3,
+        group_tag: None,
+        error_code: 13,
+        text: "bad data".to_owned(),
+    };
+    let mut bytes = encoded(|into| frame.encode(into));
+    bytes[0] -= 1;
+    assert!(ErrorFrame::decode(&bytes).is_err());
 }
 
 #[test]

@@ -322,3 +322,47 @@ fn socket_buffers_must_agree_with_the_open_endpoint() {
     assert!(plain.check_receiver_window(131_073, 131_072).is_err());
     assert_eq!(plain.check_receiver_window(131_072, 131_072), Ok(()));
 }
+
+#[test]
+fn the_best_of_several_interfaces() {
+    let pick = |interfaces: &[Interface]| {
+        let environment = UdpEnvironment {
+            interfaces,
+            resolver: &Names,
+        };
+        let uri =
+            ChannelUri::parse("aeron:udp?endpoint=localhost:40123|interface=1.2.3.4/0").expect("a channel");
+        UdpChannel::parse(&uri, ChannelRole::Publication, &environment, 1)
+            .expect("a match")
+            .local
+            .ip()
+            .to_string()
+    };
+    let loopback = interface("lo", "127.0.0.1", 32);
+    let tunnel = Interface {
+        is_multicast: false,
+        ..interface("tun0", "10.8.0.1", 24)
+    };
+    let (wide, narrow) = (
+        interface("eth0", "10.1.0.1", 8),
+        interface("eth1", "10.2.0.1", 16),
+    );
+    let same = interface("eth2", "10.3.0.1", 16);
+    assert_eq!(
+        pick(&[loopback.clone(), tunnel.clone()]),
+        "10.8.0.1",
+        "anything but loopback"
+    );
+    assert_eq!(
+        pick(&[tunnel, wide.clone()]),
+        "10.1.0.1",
+        "one that can send to groups"
+    );
+    assert_eq!(
+        pick(&[wide, narrow.clone(), loopback.clone()]),
+        "10.2.0.1",
+        "the longer prefix"
+    );
+    assert_eq!(pick(&[narrow, same]), "10.2.0.1", "the first of equals");
+    assert_eq!(pick(&[loopback]), "127.0.0.1");
+}
