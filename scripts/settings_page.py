@@ -1,0 +1,83 @@
+"""Writes `docs/reference/settings.md` from the driver and client themselves: `python scripts/settings_page.py`.
+
+A test compares the page with what this makes, so that the page cannot fall behind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from pathlib import Path
+
+import headrace
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "settings.md"
+# What each test driver must be told, and what is therefore not its default.
+_TOLD = {"aeron.dir": "/dev/shm/aeron-USER", "aeron.dir.delete.on.shutdown": "false"}
+# The one name that is not the property's in capitals.
+_ENVIRONMENT = {"aeron.name.resolver.threshold": "AERON_DRIVER_NAME_RESOLVER_THRESHOLD"}
+_HEAD = """# Settings
+
+Made by `scripts/settings_page.py`; do not edit.
+
+## Driver
+
+A setting comes from, the later winning: the default; the environment; `properties=` of `headrace.MediaDriver` or
+`-D` of `headrace driver` and `headraced`, by property name; the Python keyword. Sizes take `k`, `m`, `g`; durations `ns`, `us`,
+`ms`, `s`; keywords take bytes and the unit in their name. A wrong value is refused, with the setting, the value and the
+rule.
+
+| property | environment | Python keyword | default |
+|---|---|---|---|
+"""
+_CLIENT = """
+## Client
+
+Keywords of `headrace.connect` and `headrace.Client.connect`; the fields of `headrace.ClientConfig`.
+
+| keyword | default |
+|---|---|
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return _HEAD + "".join(_driver_rows()) + _CLIENT + "".join(_client_rows())
+
+
+def _driver_rows() -> list[str]:
+    keywords = {
+        field.metadata["property"]: field.name
+        for field in dataclasses.fields(headrace.DriverConfig)
+        if "property" in field.metadata
+    }
+    rows = []
+    for name, value in sorted((_effective_settings() | _TOLD).items()):
+        keyword = f"`{keywords[name]}`" if name in keywords else ""
+        environment = _ENVIRONMENT.get(name, name.upper().replace(".", "_"))
+        default = f"`{value}`" if value else "unset"
+        rows.append(f"| `{name}` | `{environment}` | {keyword} | {default} |\n")
+    return rows
+
+
+def _effective_settings() -> dict[str, str]:
+    # The environment of whoever runs this must not become the documented default.
+    for name in [name for name in os.environ if name.startswith("AERON_")]:
+        del os.environ[name]
+    with (
+        tempfile.TemporaryDirectory() as parent,
+        headrace.MediaDriver(directory=Path(parent) / "driver", dir_delete_on_shutdown=True) as driver,
+    ):
+        return driver.settings
+
+
+def _client_rows() -> list[str]:
+    return [
+        f"| `{field.name}` | {'unset' if field.default in (None, '') else f'`{field.default}`'} |\n"
+        for field in dataclasses.fields(headrace.ClientConfig)
+    ]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

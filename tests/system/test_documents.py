@@ -1,0 +1,73 @@
+"""What the documents promise: code that runs, links that lead somewhere, tables that are complete."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace.cli.app import COMMANDS
+from tests.system.processes import ROOT, TIMEOUT_S
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")])
+RUNNABLE = [("README.md", 0), ("docs/user/tutorial.md", 0)]
+
+
+def test_there_are_documents() -> None:
+    assert len(DOCUMENTS) > 15
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text()):
+        if not target.startswith(("http://", "https://")):
+            assert (document.parent / target).exists(), target
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("name", "index"), RUNNABLE)
+def test_the_first_program_of_a_document_runs(name: str, index: int) -> None:
+    programs = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), flags=re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", programs[index]],
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"hello" in done.stdout
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_python_in_documents_is_python(document: Path) -> None:
+    for program in re.findall(r"```python\n(.*?)```", document.read_text(), flags=re.DOTALL):
+        compile(program, str(document), "exec")
+
+
+def test_the_command_line_reference_names_every_command() -> None:
+    text = (ROOT / "docs/reference/command-line.md").read_text()
+    assert [name for name in COMMANDS if f"`{name}`" not in text] == []
+
+
+def test_the_changelog_knows_this_version() -> None:
+    version = re.search(r'^version = "(.+)"', (ROOT / "Cargo.toml").read_text(), flags=re.MULTILINE)
+    assert version is not None
+    assert re.search(
+        rf"^## {re.escape(version[1])}\b", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE
+    )
+
+
+@pytest.mark.system
+def test_the_settings_page_is_what_the_driver_says() -> None:
+    script = ROOT / "scripts/settings_page.py"
+    made = subprocess.run(
+        [sys.executable, "-c", f"import runpy; print(runpy.run_path({str(script)!r})['page'](), end='')"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
+    ).stdout
+    assert (ROOT / "docs/reference/settings.md").read_text() == made, "run: python scripts/settings_page.py"

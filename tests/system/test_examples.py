@@ -1,0 +1,59 @@
+"""Every example runs, ends well and says what it promises."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.system.processes import ROOT, driver_process, finish, start
+
+pytestmark = pytest.mark.system
+
+EXAMPLES = ROOT / "examples"
+ALONE = {
+    "batch_numpy.py": "100000 trades",
+    "batch_arrow.py": "10000 rows",
+    "asyncio_chat.py": "bert: bye",
+    "native_handler_numba.py": "messages, first bytes add up to",
+    "embedded_throughput.py": "messages a second",
+}
+PAIRS = {"basic_publisher.py", "basic_subscriber.py", "ping.py", "pong.py"}
+UDP = "aeron:udp?endpoint=127.0.0.1:20741"
+UDP_BACK = "aeron:udp?endpoint=127.0.0.1:20742"
+
+
+def test_no_example_is_left_out() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(ALONE) | PAIRS
+
+
+@pytest.mark.parametrize(("name", "promise"), ALONE.items())
+def test_examples_that_need_nothing(name: str, promise: str) -> None:
+    if name == "native_handler_numba.py" and importlib.util.find_spec("numba") is None:
+        pytest.skip("numba is not installed: pip install 'headrace[numba]'")
+    arguments: list[str | Path] = [EXAMPLES / name, *(["1"] if name == "embedded_throughput.py" else [])]
+    assert promise in finish(start(arguments))
+
+
+@pytest.fixture(scope="module")
+def directory() -> Iterator[Path]:
+    with driver_process("examples") as made:
+        yield made
+
+
+@pytest.mark.parametrize("channel", ["aeron:ipc", UDP], ids=["ipc", "udp"])
+def test_the_basic_pair(directory: Path, channel: str) -> None:
+    subscriber = start([EXAMPLES / "basic_subscriber.py", channel, "5"], directory)
+    publisher = start([EXAMPLES / "basic_publisher.py", channel, "5"], directory)
+    assert "sent 4, stream position" in finish(publisher)
+    assert finish(subscriber).count("Hello World!") == 5
+
+
+@pytest.mark.parametrize("channels", [("aeron:ipc", "aeron:ipc"), (UDP, UDP_BACK)], ids=["ipc", "udp"])
+def test_ping_and_pong(directory: Path, channels: tuple[str, str]) -> None:
+    pong = start([EXAMPLES / "pong.py", *channels], directory)
+    ping = start([EXAMPLES / "ping.py", *channels, "200"], directory)
+    assert "100 % within" in finish(ping)
+    finish(pong)
