@@ -24,9 +24,9 @@ Made by `scripts/settings_page.py`; do not edit.
 ## Driver
 
 A setting comes from, the later winning: the default; the environment; `properties=` of `headrace.MediaDriver` or
-`-D` of `headrace driver` and `headraced`, by property name; the Python keyword. Sizes take `k`, `m`, `g`; durations `ns`, `us`,
-`ms`, `s`; keywords take bytes and the unit in their name. A wrong value is refused, with the setting, the value and the
-rule.
+`-D` of `headrace driver` and `headraced`, by property name; the Python keyword. Sizes take `k`, `m`, `g`; durations
+`ns`, `us`, `ms`, `s`; keywords take bytes, and the unit in their name. A wrong value is refused, with the setting, the
+value and the rule.
 
 | property | environment | Python keyword | default |
 |---|---|---|---|

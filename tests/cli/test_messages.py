@@ -131,7 +131,7 @@ def test_silence_ends_a_subscriber_that_has_a_timeout(driver: Path) -> None:
 )
 def test_ctrl_c_is_clean(driver: Path, arguments: tuple[object, ...], status: int) -> None:
     with running(*arguments, "--dir", driver) as process:
-        wait_for_counter(driver, 11, at_least=1)
+        await_counter(driver, "--label", f"name=headrace {arguments[0]}")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, err) == (status, b"")
@@ -163,7 +163,7 @@ def test_streams_of_a_live_driver_are_shown(driver: Path) -> None:
         running("subscribe", "--dir", driver, *UDP, "-s", 8),
         running("publish", "-", "--rate", 100, "--dir", driver, *UDP, "-s", 8, stdin=b"x\n" * 10_000),
     ):
-        wait_for_counter(driver, 5, at_least=1)
+        await_counter(driver, "--type", "rcv-pos", "--stream", 8)
         (stream,) = json.loads(run("streams", "--dir", driver, "--once", "--json", "-s", 8)[1])["streams"]
     assert stream["channel"] == UDP[1]
     assert None not in (stream["publisher_position"], stream["sender_position"], stream["receiver_position"])
@@ -222,10 +222,10 @@ def test_bench_measures_what_is_named() -> None:
     assert "cpu" in row["machine"]
 
 
-def wait_for_counter(directory: Path, type_id: int, *, at_least: int) -> None:
+def await_counter(directory: Path, *filters: object) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     while True:
-        shown = json.loads(run("stat", "--dir", directory, "--once", "--json", "--type", type_id)[1])
-        if len(shown["counters"]) >= at_least:
+        shown = json.loads(run("stat", "--dir", directory, "--once", "--json", *filters)[1])
+        if shown["counters"]:
             return
         assert time.monotonic() < deadline, shown

@@ -80,9 +80,9 @@ def command(
 
     idle = headrace.BackoffIdleStrategy()
     with (
+        until_stopped() as stop,
         connect(directory, "subscribe") as client,
         client.add_subscription(channel, stream_id) as subscription,
-        until_stopped() as stop,
         line,
     ):
         last_arrival = time.monotonic()
