@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use headrace_client::{Action, ClaimResult, FragmentAssembler, Offer, OfferError};
 use live::{IPC, STREAM, await_that, pair, pattern, receive, send, send_with, start};
 
+const UDP: &str = "aeron:udp?endpoint=127.0.0.1:0|term-length=64k";
+
 /// Lengths around every boundary that matters, in a stream with 64 KiB terms.
 fn every_kind_of_length(channel: &str) {
     let live = start();
@@ -52,6 +54,11 @@ fn every_kind_of_length(channel: &str) {
 #[test]
 fn messages_of_every_length_arrive_over_ipc() {
     every_kind_of_length(IPC);
+}
+
+#[test]
+fn messages_of_every_length_arrive_over_udp() {
+    every_kind_of_length(UDP);
 }
 
 /// Many messages of pseudo-random lengths, so that terms end everywhere.
@@ -102,6 +109,11 @@ fn a_stream_runs_through_many_terms_over_ipc() {
     many_rotations(IPC, 3000);
 }
 
+#[test]
+fn a_stream_runs_through_many_terms_over_udp() {
+    many_rotations(UDP, 3000);
+}
+
 fn sixteen_mebibytes(channel: &str) {
     let live = start();
     let client = live.client();
@@ -127,6 +139,11 @@ fn sixteen_mebibytes(channel: &str) {
 #[test]
 fn messages_of_sixteen_mebibytes_arrive_over_ipc() {
     sixteen_mebibytes("aeron:ipc?term-length=128m|sparse=true");
+}
+
+#[test]
+fn messages_of_sixteen_mebibytes_arrive_over_udp() {
+    sixteen_mebibytes("aeron:udp?endpoint=127.0.0.1:0|term-length=128m|sparse=true");
 }
 
 #[test]
@@ -340,4 +357,42 @@ fn a_late_subscriber_joins_where_the_stream_is() {
         assert!(*message == pattern(joined + index, LENGTH), "index={index}");
     }
     assert!(receive(&first, 1) == [pattern(20, LENGTH)]);
+}
+
+#[test]
+fn reserved_values_travel_with_their_frames() {
+    let live = start();
+    let client = live.client();
+    let (publication, subscription) = pair(&client, "aeron:udp?endpoint=127.0.0.1:0");
+    send_with(|| {
+        publication
+            .offer_reserved(&[b"x"], |_: &_, _, length| length as i64 + 5)
+            .unwrap()
+    });
+    let mut reserved = 0;
+    await_that("message", || {
+        subscription
+            .poll(|_, header| reserved = header.reserved_value(), 1)
+            .unwrap()
+            == 1
+    });
+    assert_eq!(reserved, 33 + 5);
+}
+
+#[test]
+fn a_wildcard_port_is_known_once_bound() {
+    let live = start();
+    let client = live.client();
+    let subscription = client
+        .add_subscription("aeron:udp?endpoint=127.0.0.1:0", STREAM, Default::default())
+        .unwrap();
+    await_that("endpoint bound", || subscription.resolved_endpoint().is_some());
+    let endpoint = subscription.resolved_endpoint().unwrap();
+    let address: std::net::SocketAddr = endpoint.parse().unwrap();
+    assert!(address.port() != 0 && address.ip().is_loopback());
+    assert_eq!(
+        subscription.resolved_channel().unwrap(),
+        format!("aeron:udp?endpoint={endpoint}")
+    );
+    assert_eq!(subscription.local_socket_addresses(), [endpoint]);
 }
