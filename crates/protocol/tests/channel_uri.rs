@@ -188,6 +188,15 @@ fn builder_refuses_before_a_driver_is_asked() {
     assert!(first.message.contains("ttl"), "the first fault is told: {first}");
 }
 
+#[test]
+fn the_reference_page_lists_every_key() {
+    let page = include_str!("../../../docs/reference/channels.md");
+    let listed = |key: &str| page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}="));
+    for key in keys::BUILDER_ORDER.into_iter().chain([keys::TRANSPORT_SECURITY]) {
+        assert!(listed(key), "{key}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_parsed_or_refused(text in "\\PC{0,64}") {
