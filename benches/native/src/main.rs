@@ -3,7 +3,6 @@
 //! Each prints plain numbers for `benches/run.py`: `count nanoseconds` per window, or one duration a line.
 
 mod echo;
-mod rtt;
 mod throughput;
 
 use std::process::ExitCode;
@@ -22,8 +21,6 @@ fn main() -> ExitCode {
         ["throughput", dir, channel, min_length, max_length, windows, window_ms] => {
             throughput::run(dir, channel, [*min_length, *max_length], [*windows, *window_ms])
         }
-        ["ping", dir, ping, pong, samples] => rtt::ping(dir, ping, pong, samples),
-        ["pong", dir, ping, pong] => rtt::pong(dir, ping, pong),
         ["echo-ping", remote, samples] => echo::ping(remote, samples),
         ["echo-pong", local] => echo::pong(local),
         _ => Err(USAGE.into()),

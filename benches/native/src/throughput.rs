@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use headrace_client::{Client, ClientConfig, Offer, Publication, Subscription};
+use headrace_client::{Client, ClientConfig, Offer, Publication, Subscription, SubscriptionHandlers};
 use headrace_sys::idle::IdleStrategy;
 
 const STREAM_ID: i32 = 1001;
@@ -21,7 +21,7 @@ pub(crate) fn run(
     let window_count: usize = windows[0].parse()?;
     let window = Duration::from_millis(windows[1].parse()?);
     let client = Client::connect(ClientConfig { directory: dir.into(), ..ClientConfig::default() })?;
-    let subscription = client.add_subscription(channel, STREAM_ID)?;
+    let subscription = client.add_subscription(channel, STREAM_ID, SubscriptionHandlers::default())?;
     let publication = client.add_publication(channel, STREAM_ID)?;
     let running = AtomicBool::new(true);
     std::thread::scope(|scope| -> Result<(), Box<dyn Error>> {
