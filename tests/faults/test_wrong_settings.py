@@ -135,7 +135,7 @@ def test_an_active_directory_is_not_taken_over(driver: headrace.MediaDriver) -> 
 
 
 FILL_A_SMALL_FILE_SYSTEM = """
-import sys, headrace
+import pathlib, sys, headrace
 with headrace.MediaDriver(directory=sys.argv[1] + "/driver", threading_mode="SHARED") as driver:
     with headrace.Client.connect(directory=driver.directory) as client:
         before = {record.counter_id for record in client.counters}
@@ -145,7 +145,7 @@ with headrace.MediaDriver(directory=sys.argv[1] + "/driver", threading_mode="SHA
             print(refusal)
         else:
             sys.exit("a log of 192 MiB fitted into 128 MiB")
-        print("LEFT", *(driver.directory / "publications").iterdir())
+        print("LEFT", *pathlib.Path(driver.directory, "publications").iterdir())
         client.add_publication("aeron:ipc?term-length=64k", 2).offer(b"still works")
 """
 

@@ -59,13 +59,14 @@ def our_driver() -> Iterator[Path]:
 class Peers:
     """Starts publishers and subscribers and waits for all of them to say DONE."""
 
-    def __init__(self, java: JavaPeer) -> None:
+    def __init__(self, java: JavaPeer | None) -> None:
         """Nothing started yet."""
         self._java = java
 
     def command(self, language: str, *args: object) -> list[str]:
         """The command line of either side."""
         if language == "java":
+            assert self._java is not None, "these peers were made without Java"
             return self._java.command("Peer", *args)
         return [sys.executable, "-m", "tests.interop.peer", *map(str, args)]
 
@@ -95,6 +96,8 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
         killer.cancel()
         process.kill()
         process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def _finish(process: subprocess.Popen[str]) -> None:
