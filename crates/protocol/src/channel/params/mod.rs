@@ -141,11 +141,11 @@ fn shown<T: Display>(value: Option<T>) -> String {
 /// Checks a term length a user gave.
 pub fn check_term_length(term_length: u64) -> Result<usize, ChannelError> {
     let fault = if term_length < TERM_LENGTH_MIN as u64 {
-        format!("term length less than min length of {TERM_LENGTH_MIN}: length={term_length}")
+        format!("term length less than min length of {TERM_LENGTH_MIN}: term-length={term_length}")
     } else if term_length > TERM_LENGTH_MAX as u64 {
-        format!("term length more than max length of {TERM_LENGTH_MAX}: length={term_length}")
+        format!("term length more than max length of {TERM_LENGTH_MAX}: term-length={term_length}")
     } else if !term_length.is_power_of_two() {
-        format!("term length not a power of 2: length={term_length}")
+        format!("term length not a power of 2: term-length={term_length}")
     } else {
         return Ok(term_length as usize);
     };
