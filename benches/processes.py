@@ -20,7 +20,9 @@ class PeerUnavailable(Exception):
 
 
 @contextmanager
-def background(command: Sequence[str | Path], ready: Path | str | None = None) -> Iterator[subprocess.Popen[str]]:
+def background(
+    command: Sequence[str | Path], ready: Path | str | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """Runs a process until the block ends.
 
     `ready` is awaited first: a path that must exist, or a line the process must print.
@@ -55,7 +57,12 @@ def _await_ready(process: subprocess.Popen[str], ready: Path | str | None) -> No
 def output(command: Sequence[str | Path], timeout_s: float = 120.0) -> list[str]:
     """Runs a process to its end and returns the lines it printed."""
     finished = subprocess.run(
-        [str(word) for word in command], stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=timeout_s, check=True
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        timeout=timeout_s,
+        check=True,
     )
     return finished.stdout.splitlines()
 

@@ -79,7 +79,9 @@ def machine_facts() -> dict[str, str | int]:
     model = "unknown"
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        models = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        models = [
+            line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line
+        ]
         model = models[0] if models else model
     return {
         "cpu": model,
@@ -135,7 +137,9 @@ def _plot(entries: Sequence[dict[str, object]], path: Path) -> None:
     names = [str(entry["name"]) for entry in compared]
     ratios = [float(str(entry["ratio"])) for entry in compared]
     bars = axes.barh(names, ratios, color="#2a6f97")
-    axes.bar_label(bars, [f"{ratio:.1f} x {entry['peer']}" for ratio, entry in zip(ratios, compared, strict=True)])
+    axes.bar_label(
+        bars, [f"{ratio:.1f} x {entry['peer']}" for ratio, entry in zip(ratios, compared, strict=True)]
+    )
     axes.axvline(1.0, color="#888888", linewidth=1)
     axes.set_xscale("log")
     axes.set_xlim(right=max(ratios) * 12)

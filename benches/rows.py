@@ -91,7 +91,9 @@ def _headrace_throughput(name: str, channel: str, style: str) -> Measurement:
             headrace_driver(name, "SHARED") as directory,
             background(python_peer("headrace_peer.py", f"push-{style}", directory, channel, MESSAGE_LENGTH)),
         ):
-            pull = python_peer("headrace_peer.py", f"pull-{style}", directory, channel, WINDOWS, WINDOW_MS / 1000)
+            pull = python_peer(
+                "headrace_peer.py", f"pull-{style}", directory, channel, WINDOWS, WINDOW_MS / 1000
+            )
             _measured[name] = _rates(output(pull))
     return _measured[name]
 
@@ -165,7 +167,9 @@ def _rtt_row(
     configuration: str,
 ) -> Row:
     """Compares medians; the notes carry both sides' percentiles over all runs."""
-    notes: dict[str, float | str] = {f"ours {key}": value for key, value in _percentiles(np.concatenate(ours)).items()}
+    notes: dict[str, float | str] = {
+        f"ours {key}": value for key, value in _percentiles(np.concatenate(ours)).items()
+    }
     notes |= {f"peer {key}": value for key, value in _percentiles(np.concatenate(peer)).items()}
     return Row(
         name=name,

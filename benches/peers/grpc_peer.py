@@ -18,7 +18,9 @@ def echo(request: bytes, _context: object) -> bytes:
 def server(address: str) -> None:
     """Serves until killed."""
     instance = grpc.server(futures.ThreadPoolExecutor(max_workers=1))
-    handler = grpc.method_handlers_generic_handler("Echo", {"Echo": grpc.unary_unary_rpc_method_handler(echo)})
+    handler = grpc.method_handlers_generic_handler(
+        "Echo", {"Echo": grpc.unary_unary_rpc_method_handler(echo)}
+    )
     instance.add_generic_rpc_handlers((handler,))
     instance.add_insecure_port(address)
     instance.start()

@@ -122,7 +122,9 @@ def test_a_killed_subscriber_stops_holding_the_publisher_back(driver: headrace.M
             nonlocal sent
             while sent < 5000 and publication.offer(sent.to_bytes(4, "little") * 20) > 0:
                 sent += 1
-            subscription.poll(lambda payload, header: received.append(int.from_bytes(payload[:4], "little")), 100)
+            subscription.poll(
+                lambda payload, header: received.append(int.from_bytes(payload[:4], "little")), 100
+            )
             return len(received) == 5000
 
         await_condition("5000 messages past the dead subscriber", stream_on)
@@ -159,7 +161,9 @@ def test_a_killed_client_loses_nothing_it_sent_and_leaves_nothing(driver: headra
         await_condition("the dead client's message", read_last)
         assert received == [b"last words"]
         await_condition("the image to go", lambda: len(gone) == 1)
-        await_condition("its counters to be freed", lambda: {record.counter_id for record in client.counters} == before)
+        await_condition(
+            "its counters to be freed", lambda: {record.counter_id for record in client.counters} == before
+        )
         logs = Path(driver.directory) / "publications"
         await_condition("its log to be deleted", lambda: not any(logs.iterdir()))
 
@@ -168,7 +172,16 @@ def test_clients_of_a_killed_driver_end_with_a_clear_error_and_the_directory_is_
     """The driver time-out closes the client; a new driver takes the directory over once it is seen dead."""
     directory = fresh_directory("killed-driver")
     environment = os.environ | {"AERON_DRIVER_TIMEOUT": "1500"}
-    command = [sys.executable, "-m", "headrace", "driver", "--dir", str(directory), "--threading-mode", "SHARED"]
+    command = [
+        sys.executable,
+        "-m",
+        "headrace",
+        "driver",
+        "--dir",
+        str(directory),
+        "--threading-mode",
+        "SHARED",
+    ]
     process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL)
     errors: list[BaseException] = []
     await_condition("the driver to start", (directory / "cnc.dat").exists)

@@ -139,9 +139,10 @@ def test_the_kernel_dropping_packets_between_two_namespaces(chance: float) -> No
     with Namespaces() as spaces:
         left, right = spaces.left, spaces.right
         right.drop(chance)
-        with our_driver_process("left", prefix=left.command([])) as here, our_driver_process(
-            "right", prefix=right.command([])
-        ) as there:
+        with (
+            our_driver_process("left", prefix=left.command([])) as here,
+            our_driver_process("right", prefix=right.command([])) as there,
+        ):
             channel = f"aeron:udp?endpoint={right.address}:24672|term-length=64k"
             subscribe = peer("subscribe", there, channel, 600)
             with background(subscribe, ready="READY") as subscriber:
@@ -153,4 +154,13 @@ def test_the_kernel_dropping_packets_between_two_namespaces(chance: float) -> No
 
 def peer(role: str, directory: Path, channel: str, *rest: object) -> list[str]:
     """The interoperability tests' publisher or subscriber, which speaks to its driver through shared memory."""
-    return [sys.executable, "-m", "tests.interop.peer", role, str(directory), channel, str(STREAM_ID), *map(str, rest)]
+    return [
+        sys.executable,
+        "-m",
+        "tests.interop.peer",
+        role,
+        str(directory),
+        channel,
+        str(STREAM_ID),
+        *map(str, rest),
+    ]

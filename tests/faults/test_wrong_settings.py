@@ -49,7 +49,10 @@ PUBLICATION_REFUSALS = {
     "multi-destination cast": ("aeron:udp?control-mode=dynamic|control=127.0.0.1:24651", ["control-mode"]),
     "flow control strategy": ("aeron:udp?endpoint=224.20.30.39:24651|fc=min", ["not"]),
     "publication window": ("aeron:ipc?term-length=64k|pub-wnd=64k", ["pub-wnd", "65536"]),
-    "half an initial position": ("aeron:ipc?init-term-id=1|term-id=2", ["params must be used as a complete set"]),
+    "half an initial position": (
+        "aeron:ipc?init-term-id=1|term-id=2",
+        ["params must be used as a complete set"],
+    ),
 }
 
 
@@ -66,7 +69,9 @@ def test_a_wrong_publication_channel_is_refused_in_words(
     for word in words:
         assert word in str(refusal.value), str(refusal.value)
     assert not any(logs.iterdir())
-    assert {record.counter_id for record in client.counters if record.type_id not in (0, 11)} == counters_before
+    assert {
+        record.counter_id for record in client.counters if record.type_id not in (0, 11)
+    } == counters_before
 
 
 def test_a_port_in_use_is_refused_by_name(client: headrace.Client) -> None:

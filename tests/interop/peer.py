@@ -14,7 +14,9 @@ from tests.interop.messages import Checker, message
 DEADLINE_S = 120.0
 
 
-def publish(directory: str, channel: str, stream_id: int, count: int, lengths: tuple[int, int], seed: int) -> None:
+def publish(
+    directory: str, channel: str, stream_id: int, count: int, lengths: tuple[int, int], seed: int
+) -> None:
     """Offers all messages, then stays until the last subscriber has left."""
     deadline = time.monotonic() + DEADLINE_S
     with (

@@ -20,7 +20,9 @@ FRAGMENTED = (16, 8000)
 
 @pytest.mark.parametrize("channel", [IPC, UDP], ids=["ipc", "udp"])
 @pytest.mark.parametrize("lengths", [SMALL, FRAGMENTED], ids=["small", "fragmented"])
-def test_java_clients_on_our_driver(our_driver: Path, peers: Peers, channel: str, lengths: tuple[int, int]) -> None:
+def test_java_clients_on_our_driver(
+    our_driver: Path, peers: Peers, channel: str, lengths: tuple[int, int]
+) -> None:
     """(a) with enough bytes to rotate 64 KiB terms many times."""
     peers.run(
         peers.command("java", "subscribe", our_driver, channel, 7, 5000),
@@ -52,7 +54,12 @@ def test_streams_between_the_two_drivers(java: JavaPeer, peers: Peers, publisher
         directories = {"java": theirs, "python": ours}
         peers.run(
             peers.command(
-                subscriber, "subscribe", directories[subscriber], "aeron:udp?endpoint=127.0.0.1:24772", 9, 2000
+                subscriber,
+                "subscribe",
+                directories[subscriber],
+                "aeron:udp?endpoint=127.0.0.1:24772",
+                9,
+                2000,
             ),
             peers.command(
                 publisher,
