@@ -20,7 +20,10 @@ pub(crate) fn run(
     let [min_length, max_length] = [lengths[0].parse::<usize>()?, lengths[1].parse::<usize>()?];
     let window_count: usize = windows[0].parse()?;
     let window = Duration::from_millis(windows[1].parse()?);
-    let client = Client::connect(ClientConfig { directory: dir.into(), ..ClientConfig::default() })?;
+    let client = Client::connect(ClientConfig {
+        directory: dir.into(),
+        ..ClientConfig::default()
+    })?;
     let subscription = client.add_subscription(channel, STREAM_ID, SubscriptionHandlers::default())?;
     let publication = client.add_publication(channel, STREAM_ID)?;
     let running = AtomicBool::new(true);
@@ -40,7 +43,9 @@ fn publish(
     running: &AtomicBool,
 ) -> Result<(), String> {
     let mut random = fastrand::Rng::with_seed(7);
-    let lengths: Vec<usize> = (0..LENGTH_COUNT).map(|_| random.usize(min_length..=max_length)).collect();
+    let lengths: Vec<usize> = (0..LENGTH_COUNT)
+        .map(|_| random.usize(min_length..=max_length))
+        .collect();
     let mut message = vec![0u8; max_length];
     let mut idle = IdleStrategy::default();
     let mut next = 0usize;
@@ -48,8 +53,12 @@ fn publish(
         let length = lengths[next & (LENGTH_COUNT - 1)];
         next += 1;
         message[..8].copy_from_slice(&next.to_le_bytes());
-        while !matches!(publication.offer(&message[..length]).map_err(|error| error.to_string())?, Offer::Position(_))
-        {
+        while !matches!(
+            publication
+                .offer(&message[..length])
+                .map_err(|error| error.to_string())?,
+            Offer::Position(_)
+        ) {
             if !running.load(Ordering::Relaxed) {
                 return Ok(());
             }
@@ -60,11 +69,7 @@ fn publish(
     Ok(())
 }
 
-fn measure(
-    subscription: &Subscription,
-    window_count: usize,
-    window: Duration,
-) -> Result<(), Box<dyn Error>> {
+fn measure(subscription: &Subscription, window_count: usize, window: Duration) -> Result<(), Box<dyn Error>> {
     let mut idle = IdleStrategy::default();
     while subscription.poll(|_, _| (), FRAGMENT_LIMIT)? == 0 {
         idle.idle(0);
