@@ -25,8 +25,9 @@ use crate::record::{self, ALIGNMENT, HEADER_LENGTH, PADDING_TYPE_ID};
 
 /// Length of the fields behind the data area.
 pub const TRAILER_LENGTH: usize = 768;
-/// Smallest data area.
-pub const CAPACITY_MIN: usize = 8;
+/// Smallest data area. In a smaller one the longest message could fit neither behind the tail nor in front of
+/// the head of an empty ring, and would never be written.
+pub const CAPACITY_MIN: usize = 32;
 
 const TAIL_OFFSET: usize = 128;
 const HEAD_CACHE_OFFSET: usize = 256;
@@ -88,11 +89,7 @@ impl<M: Memory> ManyToOneRing<M> {
 
     /// Longest message that can be written.
     pub fn max_message_length(&self) -> usize {
-        if self.capacity == CAPACITY_MIN {
-            0
-        } else {
-            (self.capacity / 8).max(8)
-        }
+        (self.capacity / 8).max(8)
     }
 
     /// Appends a message, from any thread. False when there is no room now.
@@ -145,7 +142,12 @@ impl<M: Memory> ManyToOneRing<M> {
                 break;
             }
             let aligned = align(length as usize, ALIGNMENT);
-            if (length as usize) < HEADER_LENGTH || aligned > block - consumed {
+            // The producer moved the tail before it stored the length, so a genuine record ends at or before it.
+            let room = self
+                .queued(head)
+                .min(block as i64)
+                .saturating_sub(consumed as i64);
+            if (length as usize) < HEADER_LENGTH || aligned as i64 > room {
                 if consumed > 0 {
                     break; // Keep what was handled; the next call comes straight here.
                 }
@@ -286,9 +288,8 @@ impl<M: Memory> ManyToOneRing<M> {
     }
 
     fn discard_queued(&self, head: i64, length: i32) -> BufferError {
-        let tail = self.producer_position();
-        let queued = tail.wrapping_sub(head);
-        if !record::is_aligned(tail) || queued < ALIGNMENT as i64 || queued > self.capacity as i64 {
+        let queued = self.queued(head);
+        if !record::is_aligned(queued) || queued < ALIGNMENT as i64 || queued > self.capacity as i64 {
             return self.corrupt_positions(head);
         }
         let queued = queued as usize;
@@ -317,6 +318,12 @@ impl<M: Memory> ManyToOneRing<M> {
             .all(|offset| self.memory.get_i32_acquire(offset) == 0)
     }
 
+    /// How much producers have claimed behind the head; anything at all once positions are damaged.
+    #[inline]
+    fn queued(&self, head: i64) -> i64 {
+        self.producer_position().wrapping_sub(head)
+    }
+
     // Owned by the consumer, who needs no order to read its own store.
     fn consumer_head(&self) -> i64 {
         self.memory.get_i64(self.capacity + HEAD_OFFSET)
@@ -336,325 +343,7 @@ impl<M: Memory> ManyToOneRing<M> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ring(capacity: usize) -> ManyToOneRing {
-        ManyToOneRing::new(AtomicBuffer::allocate(capacity + TRAILER_LENGTH)).unwrap()
-    }
-
-    fn drain(ring: &mut ManyToOneRing) -> Vec<(i32, Vec<u8>)> {
-        let mut seen = Vec::new();
-        loop {
-            let before = ring.consumer_position();
-            let show = |type_id, message: &[u8]| {
-                seen.push((type_id, message.to_vec()));
-                ReadAction::Continue
-            };
-            ring.read(usize::MAX, show).unwrap();
-            // A turn that meets nothing but padding shows no message and still makes way.
-            if ring.consumer_position() == before {
-                return seen;
-            }
-        }
-    }
-
-    #[test]
-    fn messages_come_out_in_order_with_their_types() {
-        let mut ring = ring(1024);
-        assert!(ring.try_write(1, b"one").unwrap());
-        assert!(ring.try_write(2, b"").unwrap());
-        assert_eq!(drain(&mut ring), [(1, b"one".to_vec()), (2, b"".to_vec())]);
-        assert_eq!(ring.consumer_position(), ring.producer_position());
-    }
-
-    #[test]
-    fn a_record_has_the_documented_bytes() {
-        let ring = ring(1024);
-        ring.try_write(7, &[0xaa, 0xbb, 0xcc]).unwrap();
-        let mut bytes = [0; 16];
-        ring.memory.get_bytes(0, &mut bytes);
-        assert_eq!(bytes, [11, 0, 0, 0, 7, 0, 0, 0, 0xaa, 0xbb, 0xcc, 0, 0, 0, 0, 0]);
-        assert_eq!(ring.memory.get_i64(1024 + 128), 16);
-    }
-
-    #[test]
-    fn a_message_that_would_straddle_the_end_starts_over_behind_padding() {
-        let mut ring = ring(64);
-        for _ in 0..3 {
-            ring.try_write(1, &[1; 8]).unwrap(); // 16 bytes each: index 48
-        }
-        ring.try_write(1, &[]).unwrap(); // 8 bytes: index 56
-        assert_eq!(drain(&mut ring).len(), 4);
-        assert!(ring.try_write(2, &[2; 8]).unwrap());
-        assert_eq!(ring.producer_position(), 64 + 16);
-        assert_eq!(ring.memory.get_i32(56 + 4), PADDING_TYPE_ID);
-        assert_eq!(drain(&mut ring), [(2, vec![2; 8])]);
-    }
-
-    #[test]
-    fn a_full_ring_refuses_until_something_is_read() {
-        let mut ring = ring(64);
-        for _ in 0..4 {
-            assert!(ring.try_write(1, &[0; 8]).unwrap());
-        }
-        assert!(!ring.try_write(1, &[0; 8]).unwrap());
-        assert_eq!(ring.read(1, |_, _| ReadAction::Continue), Ok(1));
-        assert!(ring.try_write(1, &[0; 8]).unwrap());
-    }
-
-    #[test]
-    fn wrapping_needs_room_at_the_front() {
-        let mut ring = ring(64);
-        ring.try_write(1, &[]).unwrap();
-        for _ in 0..3 {
-            ring.try_write(1, &[0; 8]).unwrap(); // tail index 56
-        }
-        assert_eq!(ring.read(1, |_, _| ReadAction::Continue), Ok(1)); // head index 8
-        assert!(!ring.try_write(1, &[0; 8]).unwrap()); // 8 at the end and 8 at the front do not make 16
-        assert_eq!(ring.read(1, |_, _| ReadAction::Continue), Ok(1));
-        assert!(ring.try_write(1, &[0; 8]).unwrap());
-    }
-
-    #[test]
-    fn an_aborted_message_is_shown_again() {
-        let mut ring = ring(64);
-        ring.try_write(1, b"a").unwrap();
-        ring.try_write(2, b"b").unwrap();
-        let shown = ring.read(10, |type_id, _| {
-            if type_id == 2 {
-                ReadAction::Abort
-            } else {
-                ReadAction::Continue
-            }
-        });
-        assert_eq!(shown, Ok(1));
-        assert_eq!(drain(&mut ring), [(2, b"b".to_vec())]);
-    }
-
-    #[test]
-    fn misuse_is_an_error() {
-        let ring = ring(64);
-        assert_eq!(ring.try_write(0, b""), Err(BufferError::TypeId { type_id: 0 }));
-        let (length, maximum) = (9, 8);
-        assert_eq!(
-            ring.try_write(1, &[0; 9]),
-            Err(BufferError::MessageTooLong { length, maximum })
-        );
-        assert!(ManyToOneRing::new(AtomicBuffer::allocate(TRAILER_LENGTH)).is_err());
-        assert!(ManyToOneRing::new(AtomicBuffer::allocate(TRAILER_LENGTH + 24)).is_err());
-    }
-
-    #[test]
-    fn correlation_ids_count_up_from_zero() {
-        let ring = ring(64);
-        assert_eq!((ring.next_correlation_id(), ring.next_correlation_id()), (0, 1));
-    }
-
-    #[test]
-    fn a_producer_that_died_while_copying_is_unblocked() {
-        let mut ring = ring(64);
-        let dead = ring.claim(16).unwrap().unwrap();
-        ring.memory.put_i32_release(dead, -16);
-        ring.try_write(3, b"alive").unwrap();
-        assert_eq!(drain(&mut ring), []);
-        assert!(ring.unblock());
-        assert_eq!(drain(&mut ring), [(3, b"alive".to_vec())]);
-        assert!(!ring.unblock());
-    }
-
-    #[test]
-    fn a_producer_that_died_before_storing_its_length_is_unblocked() {
-        let mut ring = ring(64);
-        ring.claim(16).unwrap().unwrap();
-        assert!(!ring.unblock()); // Nobody behind it yet, so its end is unknown.
-        ring.try_write(3, b"alive").unwrap();
-        assert!(ring.unblock());
-        assert_eq!(drain(&mut ring), [(3, b"alive".to_vec())]);
-    }
-
-    #[test]
-    fn a_producer_that_died_just_before_the_end_is_unblocked() {
-        let mut ring = ring(64);
-        for _ in 0..3 {
-            ring.try_write(1, &[0; 8]).unwrap();
-        }
-        drain(&mut ring);
-        ring.claim(16).unwrap().unwrap();
-        assert!(!ring.unblock());
-        ring.try_write(3, b"front").unwrap();
-        assert!(ring.unblock());
-        assert_eq!(drain(&mut ring), [(3, b"front".to_vec())]);
-    }
-
-    #[test]
-    fn a_record_of_impossible_length_empties_the_ring_and_is_reported() {
-        for length in [7, 17, 64, i32::MAX] {
-            let mut ring = ring(64);
-            // Leave the head in the middle so that what is queued wraps.
-            ring.try_write(1, &[0; 8]).unwrap();
-            ring.try_write(1, &[0; 8]).unwrap();
-            ring.try_write(1, &[0; 8]).unwrap();
-            drain(&mut ring);
-            ring.try_write(1, &[0; 8]).unwrap();
-            ring.try_write(1, &[0; 8]).unwrap();
-            ring.memory.put_i32(48, length);
-            let position = 48;
-            assert_eq!(
-                ring.read(9, |_, _| panic!("a corrupt record was shown")),
-                Err(BufferError::CorruptRecord { position, length })
-            );
-            assert_eq!(ring.read(9, |_, _| ReadAction::Continue), Ok(0));
-            ring.try_write(5, b"again").unwrap();
-            assert_eq!(drain(&mut ring), [(5, b"again".to_vec())]);
-        }
-    }
-
-    #[test]
-    fn misaligned_positions_are_an_error() {
-        let mut ring = ring(64);
-        ring.memory.put_i64(64 + TAIL_OFFSET, 3);
-        assert!(matches!(
-            ring.try_write(1, b""),
-            Err(BufferError::CorruptPositions { .. })
-        ));
-        assert!(!ring.unblock());
-        ring.memory.put_i64(64 + HEAD_OFFSET, 5);
-        assert!(matches!(
-            ring.read(1, |_, _| ReadAction::Continue),
-            Err(BufferError::CorruptPositions { head: 5, tail: 3 })
-        ));
-    }
-}
+mod tests;
 
 #[cfg(all(test, loom))]
-mod loom_models {
-    use loom::thread;
-
-    use super::*;
-    use crate::loom_memory::{LoomMemory, model};
-
-    const CAPACITY: usize = 64;
-
-    /// An empty ring whose next record goes to `position`.
-    fn ring_at(position: i64) -> ManyToOneRing<LoomMemory> {
-        let fields = [TAIL_OFFSET, HEAD_CACHE_OFFSET, HEAD_OFFSET].map(|offset| CAPACITY + offset);
-        let memory = LoomMemory::new(CAPACITY + TRAILER_LENGTH, &[0..CAPACITY], &fields);
-        for field in fields {
-            memory.put_i64(field, position);
-        }
-        ManyToOneRing::new(memory).unwrap()
-    }
-
-    fn read_into(ring: &mut ManyToOneRing<LoomMemory>, seen: &mut Vec<i32>) {
-        ring.read(9, |type_id, message| {
-            assert_eq!(message, type_id.to_ne_bytes(), "a message was torn");
-            seen.push(type_id);
-            ReadAction::Continue
-        })
-        .unwrap();
-    }
-
-    fn write(ring: &ManyToOneRing<LoomMemory>, type_id: i32) -> bool {
-        ring.try_write(type_id, &type_id.to_ne_bytes()).unwrap()
-    }
-
-    fn spawn_producer(ring: &ManyToOneRing<LoomMemory>, type_id: i32) -> thread::JoinHandle<bool> {
-        let ring = ring.clone();
-        thread::spawn(move || write(&ring, type_id))
-    }
-
-    /// The rest is read; every message came once, and the ring is as good as new.
-    fn assert_drained(ring: &mut ManyToOneRing<LoomMemory>, mut seen: Vec<i32>, expected: &[i32]) {
-        while ring.consumer_position() != ring.producer_position() {
-            read_into(ring, &mut seen);
-        }
-        seen.sort_unstable();
-        assert_eq!(seen, expected);
-        for offset in (0..CAPACITY).step_by(4) {
-            let word = ring.memory.get_i32(offset);
-            assert_eq!(word, 0, "offset={offset} was not handed back clean");
-        }
-    }
-
-    fn producers_against_spawned_consumer(position: i64) {
-        let mut ring = ring_at(position);
-        let consumer = {
-            let mut ring = ring.clone();
-            thread::spawn(move || {
-                let mut seen = Vec::new();
-                read_into(&mut ring, &mut seen);
-                seen
-            })
-        };
-        let producer = spawn_producer(&ring, 1);
-        assert!(write(&ring, 2));
-        assert!(producer.join().unwrap());
-        let seen = consumer.join().unwrap();
-        assert_drained(&mut ring, seen, &[1, 2]);
-    }
-
-    fn spawned_producers_against_consumer(position: i64) {
-        let mut ring = ring_at(position);
-        let producers = [1, 2].map(|type_id| spawn_producer(&ring, type_id));
-        let mut seen = Vec::new();
-        read_into(&mut ring, &mut seen);
-        assert!(producers.into_iter().all(|producer| producer.join().unwrap()));
-        assert_drained(&mut ring, seen, &[1, 2]);
-    }
-
-    #[test]
-    fn loom_ring_delivers_each_message_once_and_whole() {
-        model(2, || producers_against_spawned_consumer(0));
-        model(2, || spawned_producers_against_consumer(0));
-    }
-
-    #[test]
-    fn loom_ring_wraps_behind_padding() {
-        // 8 bytes to the end: whoever comes first pads them.
-        model(2, || producers_against_spawned_consumer(CAPACITY as i64 - 8));
-        model(2, || spawned_producers_against_consumer(CAPACITY as i64 - 8));
-    }
-
-    #[test]
-    fn loom_ring_producer_reuses_only_what_was_handed_back_clean() {
-        model(3, || {
-            let mut ring = ring_at(0);
-            (1..=4).for_each(|type_id| assert!(write(&ring, type_id)));
-            let producer = spawn_producer(&ring, 5);
-            let mut seen = Vec::new();
-            read_into(&mut ring, &mut seen);
-            let written = producer.join().unwrap();
-            let expected: &[i32] = if written { &[1, 2, 3, 4, 5] } else { &[1, 2, 3, 4] };
-            assert_drained(&mut ring, seen, expected);
-        });
-    }
-
-    /// One producer died, with or without having stored its length; another writes while the consumer unblocks.
-    fn unblock_race(position: i64, stored_length: i32) {
-        let mut ring = ring_at(position);
-        let dead = ring.claim(16).unwrap().unwrap();
-        ring.memory.put_i32(dead, stored_length);
-        let consumer = {
-            let mut ring = ring.clone();
-            thread::spawn(move || {
-                let mut seen = Vec::new();
-                let unblocked = ring.unblock();
-                read_into(&mut ring, &mut seen);
-                (unblocked, seen)
-            })
-        };
-        assert!(write(&ring, 7));
-        let (unblocked, seen) = consumer.join().unwrap();
-        assert!(unblocked || ring.unblock());
-        assert_drained(&mut ring, seen, &[7]);
-    }
-
-    #[test]
-    fn loom_ring_unblock_never_harms_a_live_producer() {
-        for position in [0, CAPACITY as i64 - 16] {
-            model(3, move || unblock_race(position, -16));
-            model(3, move || unblock_race(position, 0));
-        }
-    }
-}
+mod loom_models;
