@@ -54,6 +54,7 @@ pub(super) struct Ready {
     pub(super) original_registration_id: i64,
     pub(super) session_id: i32,
     pub(super) limit_counter_id: i32,
+    pub(super) status_counter_id: i32,
     pub(super) log_file_name: String,
 }
 
@@ -83,6 +84,7 @@ pub(super) struct Harness {
     /// What the conductor tells the receiver.
     pub(super) to_receiver: Inbox<ReceiverCommand>,
     pub(super) sockets: Sockets,
+    pub(super) hosts: Hosts,
     pub(super) termination: Arc<AtomicBool>,
     pub(super) directory: tempfile::TempDir,
     pub(super) heard: Vec<Heard>,
@@ -117,6 +119,7 @@ impl Harness {
             system.get(system_counter::ERRORS).clone(),
         );
         let (tasks, outcomes) = (inbox(), inbox());
+        let hosts = Hosts::default();
         let failed_offers = system.get(system_counter::CONDUCTOR_PROXY_FAILS).clone();
         let resource_agent = ResourceAgent::new(
             Arc::clone(&tasks),
@@ -131,7 +134,7 @@ impl Harness {
                 free_fails: system.get(system_counter::FREE_FAILS).clone(),
             },
             TimedLookup {
-                lookup: Box::new(Hosts),
+                lookup: Box::new(hosts.clone()),
                 tracker_max: system.get(system_counter::NAME_RESOLVER_MAX_TIME).clone(),
                 tracker_exceeded: system
                     .get(system_counter::NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED)
@@ -184,6 +187,7 @@ impl Harness {
             to_sender,
             to_receiver,
             sockets,
+            hosts,
             termination,
             directory,
             heard: Vec::new(),
@@ -267,8 +271,29 @@ impl Harness {
         self.ring.next_correlation_id()
     }
 
+    /// Forgets what clients, sender and receiver were told so far.
     pub(super) fn forget(&mut self) {
+        self.forget_events();
+        while self.to_sender.pop().is_some() {}
+        while self.to_receiver.pop().is_some() {}
+    }
+
+    pub(super) fn forget_events(&mut self) {
         self.heard.clear();
+    }
+
+    /// What the sender or the receiver tells the conductor.
+    pub(super) fn tell(&mut self, command: ConductorCommand) {
+        assert!(self.inbox.push(command).is_ok());
+        self.settle();
+    }
+
+    pub(super) fn sender_commands(&self) -> Vec<SenderCommand> {
+        std::iter::from_fn(|| self.to_sender.pop()).collect()
+    }
+
+    pub(super) fn receiver_commands(&self) -> Vec<ReceiverCommand> {
+        std::iter::from_fn(|| self.to_receiver.pop()).collect()
     }
 
     pub(super) fn events(&self) -> Vec<Event<'_>> {
@@ -364,6 +389,7 @@ impl Harness {
                 original_registration_id: ready.original_registration_id,
                 session_id: ready.session_id,
                 limit_counter_id: ready.publisher_limit_counter_id,
+                status_counter_id: ready.channel_status_counter_id,
                 log_file_name: ready.log_file_name.to_string(),
             })
         };
@@ -461,7 +487,15 @@ impl Harness {
     }
 
     pub(super) fn log_files(&self) -> usize {
-        let path = self.directory.path().join("driver").join(directory::PUBLICATIONS);
+        self.files(directory::PUBLICATIONS)
+    }
+
+    pub(super) fn image_files(&self) -> usize {
+        self.files(directory::IMAGES)
+    }
+
+    fn files(&self, sub_directory: &str) -> usize {
+        let path = self.directory.path().join("driver").join(sub_directory);
         std::fs::read_dir(path).unwrap().count()
     }
 

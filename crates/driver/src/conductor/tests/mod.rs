@@ -2,7 +2,10 @@
 
 mod clients;
 mod harness;
+mod images;
 mod ipc_life;
 mod ipc_links;
+mod network_channels;
+mod network_publications;
 mod refusals;
 mod world;

@@ -1,7 +1,7 @@
 //! What lies outside the driver: names and sockets.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use headrace_sys::net::{Coalesced, OffloadMode, ReceiveBatch, Run, SocketOptions};
@@ -11,18 +11,39 @@ use crate::resource_agent::NameLookup;
 use crate::transport::Transport;
 
 /// Knows `localhost` and literals, and nothing else.
-pub(super) struct Hosts;
+#[derive(Clone)]
+pub(super) struct Hosts {
+    localhost: Arc<Mutex<Option<IpAddr>>>,
+}
+
+impl Default for Hosts {
+    fn default() -> Self {
+        let localhost = IpAddr::from([127, 0, 0, 1]);
+        Self {
+            localhost: Arc::new(Mutex::new(Some(localhost))),
+        }
+    }
+}
+
+impl Hosts {
+    pub(super) fn move_localhost(&self, ip: &str) {
+        *self.localhost.lock().unwrap() = Some(ip.parse().unwrap());
+    }
+
+    pub(super) fn lose_localhost(&self) {
+        *self.localhost.lock().unwrap() = None;
+    }
+}
 
 impl NameLookup for Hosts {
     fn lookup(&self, host: &str, port: u16) -> io::Result<SocketAddr> {
-        match host {
-            "localhost" => Ok(SocketAddr::from(([127, 0, 0, 1], port))),
-            "elsewhere" => Ok(SocketAddr::from(([10, 0, 0, 9], port))),
-            _ => host
-                .parse()
-                .map(|ip| SocketAddr::new(ip, port))
-                .map_err(|_| io::Error::other("no such host")),
-        }
+        let known = match host {
+            "localhost" => *self.localhost.lock().unwrap(),
+            _ => host.parse().ok(),
+        };
+        known
+            .map(|ip| SocketAddr::new(ip, port))
+            .ok_or_else(|| io::Error::other("no such host"))
     }
 }
 
