@@ -301,11 +301,11 @@ impl Agent for ResourceAgent {
 
     fn do_work(&mut self, _now_ns: i64) -> usize {
         let mut work_count = self.outcomes.flush();
-        if !self.outcomes.is_congested() {
-            if let Some(task) = self.tasks.pop() {
-                self.run(task);
-                work_count += 1;
-            }
+        if !self.outcomes.is_congested()
+            && let Some(task) = self.tasks.pop()
+        {
+            self.run(task);
+            work_count += 1;
         }
         work_count + self.free_some()
     }

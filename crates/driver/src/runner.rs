@@ -49,10 +49,10 @@ impl AgentRunner {
         let stopping = Arc::clone(&stop);
         let ThreadSettings { name, cpu, mut idle } = settings;
         let thread = std::thread::Builder::new().name(name).spawn(move || {
-            if let Ok(cpu_index) = usize::try_from(cpu) {
-                if let Err(error) = affinity::pin_current_thread(cpu_index) {
-                    supervisor.on_pin_failure(agent.role_name(), cpu, &error);
-                }
+            if let Ok(cpu_index) = usize::try_from(cpu)
+                && let Err(error) = affinity::pin_current_thread(cpu_index)
+            {
+                supervisor.on_pin_failure(agent.role_name(), cpu, &error);
             }
             let work = AssertUnwindSafe(|| {
                 while !stopping.load(Ordering::Acquire) {

@@ -118,12 +118,9 @@ pub struct DriverConfig {
 
     pub socket_receive_buffer_length: usize,
     pub socket_send_buffer_length: usize,
-    pub connect_send_sockets: bool,
     pub sender_wildcard_port_range: PortRange,
     pub receiver_wildcard_port_range: PortRange,
     pub receiver_io_vector_capacity: usize,
-    pub sender_io_vector_capacity: usize,
-    pub max_messages_per_send: usize,
     pub send_to_status_poll_ratio: usize,
 
     pub timer_interval_ns: i64,
@@ -221,12 +218,9 @@ impl Default for DriverConfig {
 
             socket_receive_buffer_length: 128 * KIB,
             socket_send_buffer_length: 0,
-            connect_send_sockets: true,
             sender_wildcard_port_range: PortRange::default(),
             receiver_wildcard_port_range: PortRange::default(),
             receiver_io_vector_capacity: 4,
-            sender_io_vector_capacity: 4,
-            max_messages_per_send: 4,
             send_to_status_poll_ratio: 6,
 
             timer_interval_ns: SECOND,

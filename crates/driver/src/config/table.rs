@@ -289,7 +289,11 @@ static SETTINGS: &[Setting] = &[
         Size { min: 0, max: I32_MAX }
     ),
     unbuilt("aeron.socket.multicast.ttl", &["0"], "multicast"),
-    built!("aeron.driver.connect", connect_send_sockets, Bool),
+    unbuilt(
+        "aeron.driver.connect",
+        &["true", "on", "1"],
+        "sending through unconnected sockets",
+    ),
     built!(
         "aeron.sender.wildcard.port.range",
         sender_wildcard_port_range,
@@ -305,16 +309,9 @@ static SETTINGS: &[Setting] = &[
         receiver_io_vector_capacity,
         VECTOR
     ),
-    built!(
-        "aeron.sender.io.vector.capacity",
-        sender_io_vector_capacity,
-        VECTOR
-    ),
-    built!(
-        "aeron.network.publication.max.messages.per.send",
-        max_messages_per_send,
-        VECTOR
-    ),
+    // How much the sender hands to the kernel at once follows from the offload in use, not from these.
+    inert("aeron.sender.io.vector.capacity"),
+    inert("aeron.network.publication.max.messages.per.send"),
     built!(
         "aeron.send.to.status.poll.ratio",
         send_to_status_poll_ratio,

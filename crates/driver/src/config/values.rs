@@ -213,7 +213,7 @@ pub(crate) struct Mtu;
 /// Largest UDP payload a frame may fill, itself a multiple of the frame alignment.
 pub(crate) const MAX_MTU_LENGTH: usize = 65_504;
 const FRAME_ALIGNMENT: usize = 32;
-const _: () = assert!(MAX_MTU_LENGTH % FRAME_ALIGNMENT == 0);
+const _: () = assert!(MAX_MTU_LENGTH.is_multiple_of(FRAME_ALIGNMENT));
 
 impl Codec for Mtu {
     type Value = usize;
@@ -222,7 +222,7 @@ impl Codec for Mtu {
         units::parse_size(text)
             .ok()
             .and_then(|value| usize::try_from(value).ok())
-            .filter(|value| *value > FRAME_ALIGNMENT && *value <= MAX_MTU_LENGTH && value % FRAME_ALIGNMENT == 0)
+            .filter(|value| *value > FRAME_ALIGNMENT && *value <= MAX_MTU_LENGTH && value.is_multiple_of(FRAME_ALIGNMENT))
             .ok_or_else(|| {
                 format!("must be a multiple of {FRAME_ALIGNMENT}, more than {FRAME_ALIGNMENT} and at most {MAX_MTU_LENGTH}")
             })

@@ -1,0 +1,98 @@
+//! Making the files of a driver's directory that clients map, and the counters in them.
+
+use headrace_buffers::AtomicBuffer;
+use headrace_buffers::cnc::{CncFile, CncIdentity, CncLengths};
+use headrace_buffers::counters::system_counter::{self, LabelFacts};
+use headrace_buffers::counters::{CountersManager, NULL_COUNTER_ID, type_ids};
+use headrace_protocol::channel::units::format_duration;
+use headrace_sys::{Clock, disk};
+
+use super::{COMMIT, DriverError, VERSION};
+use crate::config::DriverConfig;
+
+pub(super) fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<CncFile, DriverError> {
+    let lengths = CncLengths {
+        to_driver: config.conductor_buffer_length,
+        to_clients: config.clients_buffer_length,
+        counters_values: config.counters_buffer_length,
+        error_log: config.error_buffer_length,
+    };
+    let identity = CncIdentity {
+        client_liveness_timeout_ns: config.client_liveness_timeout_ns,
+        start_timestamp_ms: clock.epoch_ms(),
+        pid: i64::from(std::process::id()),
+        page_size: config.file_page_size as i32,
+    };
+    if config.perform_storage_checks {
+        // The file is sparse: without room, writing to it later would end the process.
+        let length = (lengths.to_driver
+            + lengths.to_clients
+            + lengths.counters_metadata()
+            + lengths.counters_values
+            + lengths.error_log) as u64;
+        let usable = disk::usable_space(&config.directory).map_err(|source| DriverError::Io {
+            action: "tell the usable storage of aeron.dir",
+            source,
+        })?;
+        if usable < length {
+            let place = disk::description(&config.directory);
+            return Err(DriverError::Storage {
+                length,
+                usable,
+                place,
+            });
+        }
+    }
+    Ok(CncFile::create(&config.directory, &lengths, &identity, false)?)
+}
+
+pub(super) fn create_counters(config: &DriverConfig, cnc: &CncFile) -> CountersManager<AtomicBuffer> {
+    let reuse_timeout_ns = config.counter_free_to_reuse_timeout_ns;
+    let reuse_timeout_ms = if reuse_timeout_ns > 0 {
+        (reuse_timeout_ns / 1_000_000).max(1)
+    } else {
+        0
+    };
+    let mut counters = CountersManager::new(cnc.counters_metadata(), cnc.counters_values(), reuse_timeout_ms);
+    let facts = LabelFacts {
+        version: VERSION,
+        commit: COMMIT,
+        threading_mode: config.threading_mode.name(),
+        driver_name: "",
+        conductor_threshold: &format_duration(config.conductor_cycle_threshold_ns),
+        sender_threshold: &format_duration(config.sender_cycle_threshold_ns),
+        receiver_threshold: &format_duration(config.receiver_cycle_threshold_ns),
+        name_resolver_threshold: &format_duration(config.name_resolver_threshold_ns),
+    };
+    for (id, label) in system_counter::labels(&facts) {
+        let allocated = counters
+            .allocate(type_ids::SYSTEM_COUNTER, &id.to_le_bytes(), &label, 0)
+            .unwrap_or(NULL_COUNTER_ID);
+        // The smallest section that the settings allow holds thousands of counters, handed out in order.
+        assert_eq!(allocated, id, "system counters come first");
+        counters.set_registration_id(id, i64::from(id));
+        counters.set_owner_id(id, -1);
+    }
+    counters.set_value(system_counter::AERON_VERSION, packed_version(VERSION));
+    counters.set_value(
+        system_counter::CONTROL_PROTOCOL_VERSION,
+        system_counter::CONTROL_PROTOCOL_SEMANTIC_VERSION,
+    );
+    counters
+}
+
+fn packed_version(version: &str) -> i64 {
+    version.split('.').take(3).fold(0, |packed, part| {
+        packed << 8 | part.parse::<u8>().map_or(0, i64::from)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_packs_its_three_numbers() {
+        assert_eq!(packed_version("1.53.2"), 0x01_35_02);
+    }
+}

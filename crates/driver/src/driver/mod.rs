@@ -1,0 +1,265 @@
+//! Starting and stopping a media driver.
+
+mod files;
+mod probe;
+mod threads;
+mod wiring;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use headrace_buffers::BufferError;
+use headrace_buffers::cnc::{CncError, CncFile};
+use headrace_buffers::counters::system_counter;
+use headrace_buffers::error_log::DistinctErrorLog;
+use headrace_buffers::ring::ManyToOneRing;
+use headrace_protocol::ErrorCode;
+use headrace_sys::{Clock, SystemClock};
+use thiserror::Error;
+
+use crate::conductor::SystemCounters;
+use crate::config::{ConfigError, DriverConfig};
+use crate::directory::{self, DirectoryError};
+use crate::errors::ErrorRecorder;
+use crate::runner::{AgentRunner, Invoker, Supervisor};
+use threads::Agents;
+use wiring::{Queues, Wiring};
+
+/// Version of this driver, as text.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Commit this driver was built from.
+pub const COMMIT: &str = match option_env!("HEADRACE_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
+
+/// Why a driver did not start or stop.
+#[derive(Debug, Error)]
+pub enum DriverError {
+    /// A setting is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The directory cannot be used.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The command-and-control file cannot be made.
+    #[error("cannot create the CnC file: {0}")]
+    Cnc(#[from] CncError),
+    /// A buffer has a length that cannot be used.
+    #[error(transparent)]
+    Buffer(#[from] BufferError),
+    /// There is no room for the driver's files.
+    #[error("insufficient usable storage for the driver's files: length={length} usable={usable} in {place}")]
+    Storage {
+        /// Bytes needed.
+        length: u64,
+        /// Bytes there are.
+        usable: u64,
+        /// Where.
+        place: String,
+    },
+    /// The operating system refused.
+    #[error("cannot {action}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// Records what threads report, and remembers the first failure.
+struct Watch {
+    errors: ErrorRecorder,
+    clock: Arc<dyn Clock>,
+    failure: Mutex<Option<String>>,
+    termination: Arc<AtomicBool>,
+}
+
+impl Supervisor for Watch {
+    fn on_pin_failure(&self, role_name: &str, cpu: i32, error: &io::Error) {
+        let text = format!("cannot keep {role_name} on cpu={cpu}: {error}");
+        self.errors.warn(&text, self.clock.epoch_ms());
+    }
+
+    fn on_panic(&self, role_name: &str, message: &str) {
+        let text = ErrorCode::GenericError.describe(format_args!("agent {role_name} stopped: {message}"));
+        self.errors
+            .record(ErrorCode::GenericError.value(), &text, self.clock.epoch_ms());
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(text);
+        self.termination.store(true, Ordering::Release);
+    }
+}
+
+/// What runs, until it is stopped.
+struct Running {
+    runners: Vec<AgentRunner>,
+    invoker: Option<Invoker>,
+    cnc: CncFile,
+}
+
+/// A media driver in this process.
+///
+/// Dropping it closes it. All methods may be called from any thread.
+pub struct MediaDriver {
+    config: Arc<DriverConfig>,
+    running: Mutex<Option<Running>>,
+    invoker: Option<Invoker>,
+    watch: Arc<Watch>,
+}
+
+impl MediaDriver {
+    /// Checks the settings, takes the directory and starts the agents. Clients can connect when this returns.
+    /// When it fails nothing is left behind.
+    pub fn launch(config: DriverConfig) -> Result<Self, DriverError> {
+        Self::launch_with_clock(config, Arc::new(SystemClock::new()))
+    }
+
+    /// As [`Self::launch`], with a source of time for every agent.
+    pub fn launch_with_clock(mut config: DriverConfig, clock: Arc<dyn Clock>) -> Result<Self, DriverError> {
+        config.validate()?;
+        config.directory = std::path::absolute(&config.directory).map_err(|source| DriverError::Io {
+            action: "find the absolute path of aeron.dir",
+            source,
+        })?;
+        let config = Arc::new(config);
+        directory::prepare(&config, clock.as_ref())?;
+        let started = start(&config, clock);
+        if started.is_err() {
+            // The first error is the one to tell; a directory that cannot be deleted adds nothing to it.
+            let _ = directory::delete(&config.directory);
+        }
+        let (running, watch) = started?;
+        Ok(Self {
+            invoker: running.invoker.clone(),
+            config,
+            running: Mutex::new(Some(running)),
+            watch,
+        })
+    }
+
+    /// Where clients find this driver.
+    pub fn directory(&self) -> &Path {
+        &self.config.directory
+    }
+
+    /// The settings this driver runs with.
+    pub fn config(&self) -> &DriverConfig {
+        &self.config
+    }
+
+    /// Runs the agents from the caller's thread; only in [`ThreadingMode::Invoker`].
+    pub fn invoker(&self) -> Option<Invoker> {
+        self.invoker.clone()
+    }
+
+    /// True when the driver should be closed: a client asked and may, or an agent failed.
+    pub fn is_terminated(&self) -> bool {
+        self.watch.termination.load(Ordering::Acquire)
+    }
+
+    /// Why an agent stopped by itself, if one did.
+    pub fn failure(&self) -> Option<String> {
+        self.watch
+            .failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Stops the agents, tells clients and, if so set, deletes the directory. Does nothing the second time.
+    pub fn close(&self) -> Result<(), DriverError> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut running) = running else {
+            return Ok(());
+        };
+        for runner in &mut running.runners {
+            runner.stop();
+        }
+        if let Some(invoker) = &running.invoker {
+            invoker.close();
+        }
+        running.cnc.flush().map_err(|source| DriverError::Io {
+            action: "write the CnC file back",
+            source,
+        })?;
+        if self.config.dir_delete_on_shutdown {
+            directory::delete(&self.config.directory)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for MediaDriver {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            eprintln!("ERROR: driver close: {error}");
+        }
+    }
+}
+
+impl fmt::Debug for MediaDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MediaDriver")
+            .field("directory", &self.config.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+fn start(config: &Arc<DriverConfig>, clock: Arc<dyn Clock>) -> Result<(Running, Arc<Watch>), DriverError> {
+    let system_buffers = probe::socket_buffers(config)?;
+    let cnc = files::create_cnc(config, clock.as_ref())?;
+    let counters = files::create_counters(config, &cnc);
+    let system = SystemCounters::new(&counters);
+    let errors = ErrorRecorder::new(
+        DistinctErrorLog::new(cnc.error_log()),
+        system.get(system_counter::ERRORS).clone(),
+    );
+    let watch = Arc::new(Watch {
+        errors: errors.clone(),
+        clock: Arc::clone(&clock),
+        failure: Mutex::new(None),
+        termination: Arc::new(AtomicBool::new(false)),
+    });
+    for warning in &system_buffers.warnings {
+        errors.warn(warning, clock.epoch_ms());
+    }
+    let ring = ManyToOneRing::new(cnc.to_driver())?;
+    // Zero is never handed out: it is what a client that leaves the field empty sends.
+    ring.next_correlation_id();
+    ring.put_consumer_heartbeat_ms(clock.epoch_ms());
+
+    let queues = Queues::new();
+    let wiring = Wiring {
+        config,
+        clock: &clock,
+        system: &system,
+        errors: &errors,
+        queues: &queues,
+        system_buffers: system_buffers.buffers,
+    };
+    let agents = Agents {
+        sender: wiring.sender(),
+        receiver: wiring.receiver(),
+        resource_agent: wiring.resource_agent(),
+        conductor: wiring.conductor(&cnc, ring, counters, &watch)?,
+    };
+    let (runners, invoker) = agents.start(config, &clock, &watch)?;
+    cnc.signal_ready().map_err(|source| DriverError::Io {
+        action: "write the CnC file",
+        source,
+    })?;
+    let running = Running {
+        runners,
+        invoker,
+        cnc,
+    };
+    Ok((running, watch))
+}

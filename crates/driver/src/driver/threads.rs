@@ -1,0 +1,133 @@
+//! Spreading a driver's agents over threads.
+
+use std::sync::Arc;
+
+use headrace_sys::Clock;
+
+use super::{DriverError, Watch};
+use crate::agent::{Agent, Composite};
+use crate::config::{ConfigError, DriverConfig, IdleSetting, ThreadNaming, ThreadingMode};
+use crate::runner::{AgentRunner, Invoker, Supervisor, ThreadSettings};
+
+/// The agents of one driver, before they have threads.
+pub(super) struct Agents {
+    pub(super) sender: Box<dyn Agent>,
+    pub(super) receiver: Box<dyn Agent>,
+    pub(super) resource_agent: Box<dyn Agent>,
+    pub(super) conductor: Box<dyn Agent>,
+}
+
+/// A thread to be: its names, classic and new, its processor, its idling and its agent.
+struct Placement<'a> {
+    names: (&'static str, &'static str),
+    cpu: i32,
+    idle: &'a IdleSetting,
+    agent: Box<dyn Agent>,
+}
+
+impl Agents {
+    pub(super) fn start(
+        self,
+        config: &DriverConfig,
+        clock: &Arc<dyn Clock>,
+        watch: &Arc<Watch>,
+    ) -> Result<(Vec<AgentRunner>, Option<Invoker>), DriverError> {
+        if config.threading_mode == ThreadingMode::Invoker {
+            let invoker = Invoker::new(Box::new(self.composite()), Arc::clone(clock));
+            return Ok((Vec::new(), Some(invoker)));
+        }
+        let runners: Result<Vec<_>, _> = self
+            .placements(config)
+            .into_iter()
+            .map(|placement| placement.start(config.thread_naming, clock, watch))
+            .collect();
+        Ok((runners?, None))
+    }
+
+    /// In the order in which threads are stopped: the conductor first, since it gives the others their work.
+    fn placements(self, config: &DriverConfig) -> Vec<Placement<'_>> {
+        if config.threading_mode == ThreadingMode::Shared {
+            return vec![Placement {
+                names: ("[conductor, sender, receiver]", "aeron-md-shd"),
+                cpu: config.conductor_cpu_affinity,
+                idle: &config.shared_idle,
+                agent: Box::new(self.composite()),
+            }];
+        }
+        let mut placements = vec![
+            Placement {
+                names: ("conductor", "aeron-md-cnd"),
+                cpu: config.conductor_cpu_affinity,
+                idle: &config.conductor_idle,
+                agent: self.conductor,
+            },
+            Placement {
+                names: ("aeron-md-nra", "aeron-md-nra"),
+                cpu: config.resource_agent_cpu_affinity,
+                idle: &config.resource_agent_idle,
+                agent: self.resource_agent,
+            },
+        ];
+        if config.threading_mode == ThreadingMode::SharedNetwork {
+            placements.push(Placement {
+                names: ("[sender, receiver]", "aeron-md-net"),
+                cpu: config.sender_cpu_affinity,
+                idle: &config.shared_network_idle,
+                agent: Box::new(Composite::new(vec![self.sender, self.receiver])),
+            });
+        } else {
+            placements.push(Placement {
+                names: ("sender", "aeron-md-snd"),
+                cpu: config.sender_cpu_affinity,
+                idle: &config.sender_idle,
+                agent: self.sender,
+            });
+            placements.push(Placement {
+                names: ("receiver", "aeron-md-rcv"),
+                cpu: config.receiver_cpu_affinity,
+                idle: &config.receiver_idle,
+                agent: self.receiver,
+            });
+        }
+        placements
+    }
+
+    fn composite(self) -> Composite {
+        Composite::new(vec![
+            self.sender,
+            self.receiver,
+            self.resource_agent,
+            self.conductor,
+        ])
+    }
+}
+
+impl Placement<'_> {
+    fn start(
+        self,
+        naming: ThreadNaming,
+        clock: &Arc<dyn Clock>,
+        watch: &Arc<Watch>,
+    ) -> Result<AgentRunner, DriverError> {
+        let name = match naming {
+            ThreadNaming::Classic => self.names.0,
+            ThreadNaming::New => self.names.1,
+        };
+        let idle = self
+            .idle
+            .strategy()
+            .map_err(|rule| ConfigError::new(name, &self.idle.name, rule))?;
+        let settings = ThreadSettings {
+            name: name.to_owned(),
+            cpu: self.cpu,
+            idle,
+        };
+        let supervisor: Arc<dyn Supervisor> = Arc::clone(watch) as _;
+        AgentRunner::start(settings, self.agent, Arc::clone(clock), supervisor).map_err(|source| {
+            DriverError::Io {
+                action: "start a thread",
+                source,
+            }
+        })
+    }
+}

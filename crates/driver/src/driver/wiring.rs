@@ -1,0 +1,193 @@
+//! Making a driver's agents and the queues between them.
+
+use std::sync::Arc;
+
+use headrace_buffers::AtomicBuffer;
+use headrace_buffers::broadcast::Transmitter;
+use headrace_buffers::cnc::CncFile;
+use headrace_buffers::counters::{Counter, CountersManager, system_counter};
+use headrace_buffers::loss_report::LossReport;
+use headrace_buffers::ring::ManyToOneRing;
+use headrace_sys::Clock;
+
+use super::{DriverError, Watch};
+use crate::agent::{Agent, DutyCycleTracker, Tracked};
+use crate::conductor::{Conductor, ConductorParts, SystemBuffers, SystemCounters, SystemSockets};
+use crate::config::DriverConfig;
+use crate::errors::ErrorRecorder;
+use crate::mailbox::{Inbox, Outbox, inbox};
+use crate::proxy::{ConductorCommand, ReceiverCommand, SenderCommand};
+use crate::receiver::{Receiver, ReceiverCounters, ReceiverSettings};
+use crate::resource_agent::{
+    ResourceAgent, ResourceCounters, ResourceOutcome, ResourceTask, StorageChecks, SystemLookup, TimedLookup,
+};
+use crate::sender::{Sender, SenderCounters, SenderSettings};
+
+/// The queues between the agents of one driver.
+pub(super) struct Queues {
+    tasks: Inbox<ResourceTask>,
+    outcomes: Inbox<ResourceOutcome>,
+    sender: Inbox<SenderCommand>,
+    receiver: Inbox<ReceiverCommand>,
+    conductor: Inbox<ConductorCommand>,
+}
+
+impl Queues {
+    pub(super) fn new() -> Self {
+        Self {
+            tasks: inbox(),
+            outcomes: inbox(),
+            sender: inbox(),
+            receiver: inbox(),
+            conductor: inbox(),
+        }
+    }
+}
+
+/// What the agents are made with.
+pub(super) struct Wiring<'a> {
+    pub(super) config: &'a Arc<DriverConfig>,
+    pub(super) clock: &'a Arc<dyn Clock>,
+    pub(super) system: &'a SystemCounters,
+    pub(super) errors: &'a ErrorRecorder,
+    pub(super) queues: &'a Queues,
+    pub(super) system_buffers: SystemBuffers,
+}
+
+impl Wiring<'_> {
+    fn counter(&self, id: i32) -> Counter {
+        self.system.get(id).clone()
+    }
+
+    fn outbox<T>(&self, queue: &Inbox<T>, failed_offers_id: i32) -> Outbox<T> {
+        Outbox::new(Arc::clone(queue), self.counter(failed_offers_id))
+    }
+
+    fn tracked(
+        &self,
+        agent: impl Agent + 'static,
+        max_id: i32,
+        exceeded_id: i32,
+        threshold_ns: i64,
+    ) -> Box<dyn Agent> {
+        let tracker = DutyCycleTracker::new(self.counter(max_id), self.counter(exceeded_id), threshold_ns);
+        Box::new(Tracked::new(agent, tracker))
+    }
+
+    pub(super) fn sender(&self) -> Box<dyn Agent> {
+        let config = self.config;
+        let sender = Sender::new(
+            Arc::clone(&self.queues.sender),
+            self.outbox(&self.queues.conductor, system_counter::CONDUCTOR_PROXY_FAILS),
+            SenderCounters::new(|id| self.counter(id)),
+            SenderSettings {
+                send_to_status_poll_ratio: config.send_to_status_poll_ratio,
+                status_message_timeout_ns: config.status_message_timeout_ns,
+                publication_connection_timeout_ns: config.publication_connection_timeout_ns,
+                retransmit_delay_ns: config.retransmit_unicast_delay_ns,
+                retransmit_linger_ns: config.retransmit_unicast_linger_ns,
+                re_resolution_check_interval_ns: config.reresolution_check_interval_ns,
+                ..SenderSettings::default()
+            },
+        );
+        self.tracked(
+            sender,
+            system_counter::SENDER_MAX_CYCLE_TIME,
+            system_counter::SENDER_CYCLE_TIME_THRESHOLD_EXCEEDED,
+            config.sender_cycle_threshold_ns,
+        )
+    }
+
+    pub(super) fn receiver(&self) -> Box<dyn Agent> {
+        let config = self.config;
+        let receiver = Receiver::new(
+            Arc::clone(&self.queues.receiver),
+            self.outbox(&self.queues.conductor, system_counter::CONDUCTOR_PROXY_FAILS),
+            ReceiverCounters::new(|id| self.counter(id)),
+            ReceiverSettings {
+                status_message_timeout_ns: config.status_message_timeout_ns,
+                image_liveness_timeout_ns: config.image_liveness_timeout_ns,
+                stream_session_limit: config.stream_session_limit,
+                receive_buffers: config.receiver_io_vector_capacity,
+            },
+        );
+        self.tracked(
+            receiver,
+            system_counter::RECEIVER_MAX_CYCLE_TIME,
+            system_counter::RECEIVER_CYCLE_TIME_THRESHOLD_EXCEEDED,
+            config.receiver_cycle_threshold_ns,
+        )
+    }
+
+    pub(super) fn resource_agent(&self) -> Box<dyn Agent> {
+        let config = self.config;
+        Box::new(ResourceAgent::new(
+            Arc::clone(&self.queues.tasks),
+            self.outbox(&self.queues.outcomes, system_counter::CONDUCTOR_PROXY_FAILS),
+            config.resource_free_limit,
+            StorageChecks {
+                enabled: config.perform_storage_checks,
+                low_space_threshold: config.low_storage_warning_threshold as u64,
+            },
+            ResourceCounters {
+                bytes_mapped: self.counter(system_counter::BYTES_CURRENTLY_MAPPED),
+                free_fails: self.counter(system_counter::FREE_FAILS),
+            },
+            TimedLookup {
+                lookup: Box::new(SystemLookup),
+                tracker_max: self.counter(system_counter::NAME_RESOLVER_MAX_TIME),
+                tracker_exceeded: self.counter(system_counter::NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED),
+                threshold_ns: config.name_resolver_threshold_ns,
+                clock: Arc::clone(self.clock),
+            },
+            self.errors.clone(),
+        ))
+    }
+
+    pub(super) fn conductor(
+        &self,
+        cnc: &CncFile,
+        ring: ManyToOneRing,
+        counters: CountersManager<AtomicBuffer>,
+        watch: &Watch,
+    ) -> Result<Box<dyn Agent>, DriverError> {
+        let config = self.config;
+        let loss_report = LossReport::create(
+            &config.directory,
+            config.loss_report_buffer_length,
+            config.file_page_size,
+        )
+        .map_err(|source| DriverError::Io {
+            action: "create the loss report",
+            source,
+        })?;
+        let conductor = Conductor::new(ConductorParts {
+            config: Arc::clone(config),
+            clock: Arc::clone(self.clock),
+            ring,
+            transmitter: Transmitter::new(cnc.to_clients())?,
+            counters,
+            system: self.system.clone(),
+            errors: self.errors.clone(),
+            tasks: self.outbox(
+                &self.queues.tasks,
+                system_counter::NATIVE_RESOURCE_AGENT_PROXY_FAILS,
+            ),
+            outcomes: Arc::clone(&self.queues.outcomes),
+            inbox: Arc::clone(&self.queues.conductor),
+            sender: self.outbox(&self.queues.sender, system_counter::SENDER_PROXY_FAILS),
+            receiver: self.outbox(&self.queues.receiver, system_counter::RECEIVER_PROXY_FAILS),
+            sockets: Box::new(SystemSockets),
+            system_buffers: self.system_buffers,
+            loss_report,
+            termination: Arc::clone(&watch.termination),
+            random: fastrand::Rng::new(),
+        });
+        Ok(self.tracked(
+            conductor,
+            system_counter::CONDUCTOR_MAX_CYCLE_TIME,
+            system_counter::CONDUCTOR_CYCLE_TIME_THRESHOLD_EXCEEDED,
+            config.conductor_cycle_threshold_ns,
+        ))
+    }
+}
