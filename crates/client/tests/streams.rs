@@ -165,10 +165,10 @@ fn threads_share_a_publication_and_each_keeps_its_order() {
                     // Both handles, every way of sending, and claims that come to nothing in between.
                     let mut message = vec![thread as u8; 5 + (sequence as usize * 13) % 200];
                     message[1..5].copy_from_slice(&sequence.to_le_bytes());
-                    if sequence % 7 == 0 {
-                        if let Ok(ClaimResult::Claimed(claim)) = publication.try_claim(64) {
-                            claim.abort();
-                        }
+                    if sequence % 7 == 0
+                        && let Ok(ClaimResult::Claimed(claim)) = publication.try_claim(64)
+                    {
+                        claim.abort();
                     }
                     match sequence % 3 {
                         0 => send(&publication, &message),
