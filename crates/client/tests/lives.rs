@@ -10,7 +10,7 @@ use headrace_client::{
 };
 use headrace_sys::clock::ManualClock;
 use headrace_sys::{Clock, SystemClock};
-use live::{IPC, STREAM, await_that, pair, receive, send, start};
+use live::{IPC, MS, STREAM, await_that, pair, receive, send, start, start_with};
 
 const UDP: &str = "aeron:udp?endpoint=127.0.0.1:0|term-length=64k";
 
@@ -53,7 +53,7 @@ fn a_revoked_publication_is_not() {
 #[test]
 fn a_rejected_image_goes_and_its_publisher_learns_why() {
     for channel in [IPC, UDP] {
-        let live = start();
+        let live = start_with(|config| config.image_liveness_timeout_ns = 1_500 * MS);
         let subscriber = live.client();
         let seen: Arc<Mutex<Vec<PublicationError>>> = Arc::default();
         let told = Arc::clone(&seen);
@@ -180,7 +180,7 @@ fn a_driver_that_stops_ends_its_clients() {
 
 #[test]
 fn a_client_that_is_not_serviced_loses_everything_and_learns_it() {
-    let live = start();
+    let live = start_with(|config| config.client_liveness_timeout_ns = 1_500 * MS);
     let gone: Arc<Mutex<Vec<i64>>> = Arc::default();
     let told = Arc::clone(&gone);
     let observer = live.client();
@@ -312,7 +312,7 @@ fn session_ids_handed_out_are_free() {
 
 #[test]
 fn an_invoked_driver_and_client_need_no_thread() {
-    let live = live::start_with(|config| config.threading_mode = headrace_driver::ThreadingMode::Invoker);
+    let live = start_with(|config| config.threading_mode = headrace_driver::ThreadingMode::Invoker);
     let invoker = live.driver.invoker().unwrap();
     let mut config = live.config();
     config.use_invoker = true;
@@ -404,7 +404,7 @@ fn threads_may_make_requests_at_once() {
 
 #[test]
 fn a_driver_that_allows_it_can_be_asked_to_stop() {
-    let live = live::start_with(|config| {
+    let live = start_with(|config| {
         config.termination_validator = headrace_driver::config::TerminationValidator::Allow;
     });
     let ask = || {

@@ -14,7 +14,7 @@ use headrace_sys::idle::IdleStrategy;
 
 pub const IPC: &str = "aeron:ipc?term-length=64k";
 pub const STREAM: i32 = 1001;
-const MS: i64 = 1_000_000;
+pub const MS: i64 = 1_000_000;
 
 /// A condition that is still false after this long will not come true.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ pub fn start() -> Live {
     start_with(|_| {})
 }
 
-/// Timeouts are short, so that tests of death do not last; idle strategies back off.
+/// The driver looks at its timers often, so that endings do not last; idle strategies back off.
 pub fn start_with(change: impl FnOnce(&mut DriverConfig)) -> Live {
     let shared_memory = Path::new("/dev/shm");
     let place = if shared_memory.is_dir() {
@@ -44,8 +44,6 @@ pub fn start_with(change: impl FnOnce(&mut DriverConfig)) -> Live {
         dir_delete_on_start: true,
         threading_mode: ThreadingMode::Shared,
         timer_interval_ns: 50 * MS,
-        client_liveness_timeout_ns: 1_500 * MS,
-        image_liveness_timeout_ns: 1_500 * MS,
         publication_linger_timeout_ns: 200 * MS,
         ..DriverConfig::default()
     };
