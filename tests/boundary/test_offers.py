@@ -1,0 +1,276 @@
+"""Publications: what offers take, and what they answer."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from array import array
+
+import headrace
+import numpy as np
+import pytest
+from headrace import OfferResult
+
+from tests.helpers import await_true, take
+
+pytestmark = pytest.mark.boundary
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize(
+    ("data", "sent"),
+    [
+        (b"bytes", b"bytes"),
+        (b"", b""),
+        (bytearray(b"bytearray"), b"bytearray"),
+        (memoryview(b"memoryview")[6:], b"view"),
+        (array("i", [1, -1]), b"\x01\0\0\0\xff\xff\xff\xff"),
+        (np.arange(3, dtype="<u2"), b"\0\0\x01\0\x02\0"),
+        ((b"several", bytearray(b" "), memoryview(b"parts")), b"several parts"),
+        ([b"list"], b"list"),
+        ((), b""),
+        (b"f" * 5000, b"f" * 5000),
+    ],
+)
+def test_any_contiguous_buffer_can_be_sent(open_stream, exclusive, data, sent):
+    publication, subscription = open_stream(exclusive=exclusive)
+    position = publication.offer(data)
+    assert position > 0
+    assert position == publication.position
+    assert take(subscription, 1) == [sent]
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "text"),
+    [
+        ("text", TypeError, "bytes-like"),
+        (7, TypeError, "bytes-like"),
+        ((b"a", "b"), TypeError, "bytes-like"),
+        (np.zeros((4, 4), np.uint8)[:, 1], ValueError, "C-contiguous"),
+    ],
+)
+def test_what_is_no_buffer_is_refused(stream, data, error, text):
+    publication, _ = stream
+    before = publication.position
+    with pytest.raises(error, match=text):
+        publication.offer(data)
+    assert publication.position == before
+
+
+def test_a_message_too_long_names_the_rule(stream):
+    publication, _ = stream
+    with pytest.raises(headrace.ConfigError, match="max_message_length=8192") as refusal:
+        publication.offer(bytes(8193))
+    assert (refusal.value.setting, refusal.value.value) == ("len(data)", "8193")
+    assert publication.offer(bytes(8192)) > 0
+
+
+def test_refusals_are_values_and_the_same_object_each_time(media_client):
+    publication = media_client.add_publication("aeron:ipc?term-length=64k", 4000)
+    result = publication.offer(b"nobody is there")
+    assert result is OfferResult.NOT_CONNECTED
+    assert result is publication.offer(b"nobody is there")
+    assert not result
+    assert result < 0
+    publication.close()
+    assert publication.offer(b"too late") is OfferResult.CLOSED
+
+
+def test_back_pressure_is_a_value_until_the_subscriber_reads(stream):
+    publication, subscription = stream
+    while (result := publication.offer(bytes(1000))) > 0:
+        pass
+    assert result is OfferResult.BACK_PRESSURED
+    assert publication.available_window <= 0
+    taken = 0
+
+    def read_on() -> bool:
+        nonlocal taken
+        taken += subscription.poll(lambda payload, header: None, 1000)
+        return publication.offer(b"there is room again") > 0
+
+    await_true(read_on)
+    assert taken >= 30
+
+
+def test_a_full_term_is_an_admin_action_or_goes_on_by_itself_in_a_batch(stream):
+    publication, subscription = stream
+    results = []
+    while len(results) < 200:
+        result = publication.offer(bytes(1000))
+        results.append(result)
+        subscription.poll(lambda payload, header: None, 10)
+        if result is OfferResult.BACK_PRESSURED:
+            time.sleep(0)
+    assert OfferResult.ADMIN_ACTION in results
+
+
+def test_offer_blocking_waits_for_room(stream):
+    publication, subscription = stream
+    received = []
+
+    def read() -> None:
+        while len(received) < 500:
+            subscription.poll(lambda payload, header: received.append(len(payload)), 10)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    last = 0
+    for _ in range(500):
+        position = publication.offer_blocking(bytearray(1000), timeout_s=10)
+        assert position > last
+        last = position
+    reader.join(10)
+    assert received == [1000] * 500
+
+
+def test_offer_blocking_gives_up_saying_what_was_missing(media_client):
+    publication = media_client.add_publication("aeron:ipc?term-length=64k", 4001)
+    with pytest.raises(headrace.PublicationTimeoutError, match="no subscriber connected") as refusal:
+        publication.offer_blocking(b"x", timeout_s=0.01)
+    assert isinstance(refusal.value, TimeoutError)
+    assert refusal.value.result is OfferResult.NOT_CONNECTED
+    assert "stream_id=4001" in str(refusal.value)
+    publication.close()
+    with pytest.raises(headrace.PublicationClosedError):
+        publication.offer_blocking(b"x", timeout_s=None)
+
+
+def test_offer_blocking_under_back_pressure_names_the_positions(stream):
+    publication, _ = stream
+    while publication.offer(bytes(1000)) is not OfferResult.BACK_PRESSURED:
+        pass
+    with pytest.raises(headrace.PublicationTimeoutError, match=r"position=\d+ limit=\d+") as refusal:
+        publication.offer_blocking((b"a", b"b"), timeout_s=0.01, idle=headrace.YieldingIdleStrategy())
+    assert refusal.value.result is OfferResult.BACK_PRESSURED
+
+
+@pytest.mark.parametrize("timeout_s", [-1.0, float("nan")])
+def test_a_timeout_must_make_sense(stream, timeout_s):
+    publication, _ = stream
+    with pytest.raises(headrace.ConfigError, match="timeout_s"):
+        publication.offer_blocking(b"x", timeout_s=timeout_s)
+
+
+def test_an_unknown_idle_strategy_is_named(stream):
+    publication, _ = stream
+    with pytest.raises(headrace.ConfigError, match="nap"):
+        publication.offer_blocking(b"x", idle="nap")
+
+
+class InterruptedBySignal(Exception):
+    """What the signal handler of the test below raises."""
+
+
+@pytest.fixture
+def alarm():
+    def interrupt(signum, frame):
+        raise InterruptedBySignal
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.1)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda publication, subscription: publication.offer_blocking(b"x", timeout_s=30),
+        lambda publication, subscription: publication.claim_blocking(8, timeout_s=30),
+        lambda publication, subscription: publication.offer_batch_blocking([b"x"], timeout_s=30),
+        lambda publication, subscription: publication.wait_until_connected(30),
+        lambda publication, subscription: subscription.receive(timeout_s=30),
+        lambda publication, subscription: headrace.connect(
+            "/dev/shm/no-driver-here", driver_timeout_ms=30_000
+        ),
+    ],
+    ids=["offer", "claim", "batch", "connected", "receive", "connect"],
+)
+def test_a_wait_ends_with_a_signal(media_client, alarm, wait):
+    publication = media_client.add_publication("aeron:ipc?term-length=64k", 4002)
+    subscription = media_client.add_subscription("aeron:ipc?term-length=64k", 4003)
+    alarm()
+    with pytest.raises(InterruptedBySignal):
+        wait(publication, subscription)
+
+
+def test_an_exclusive_publication_is_a_publication_with_more(open_stream):
+    publication, subscription = open_stream(exclusive=True)
+    assert isinstance(publication, headrace.Publication)
+    assert publication.append_padding(100) == 160
+    assert publication.offer(b"after padding") == 160 + 64
+    assert take(subscription, 1) == [b"after padding"]
+    with pytest.raises(headrace.ConfigError, match="block"):
+        publication.offer_block(bytes(32))
+
+
+def test_a_block_of_frames_arrives_as_it_was_read(open_stream):
+    source, source_subscription = open_stream(exclusive=True)
+    target, target_subscription = open_stream(exclusive=True)
+    for number in range(3):
+        source.offer(bytes([number]) * 40)
+    blocks = []
+    await_true(lambda: source_subscription.block_poll(lambda *block: blocks.append(block), 4096))
+    frames, session_id, term_id, term_offset = blocks[0]
+    assert (session_id, term_id, term_offset) == (source.session_id, source.initial_term_id, 0)
+    moved = bytearray(frames)
+    for begin in range(0, len(moved), 96):
+        moved[begin + 12 : begin + 16] = target.session_id.to_bytes(4, "little", signed=True)
+        moved[begin + 16 : begin + 20] = target.stream_id.to_bytes(4, "little", signed=True)
+        moved[begin + 20 : begin + 24] = target.initial_term_id.to_bytes(4, "little", signed=True)
+    assert target.offer_block(moved) == len(moved)
+    assert take(target_subscription, 3) == [bytes([number]) * 40 for number in range(3)]
+
+
+def test_two_writers_of_an_exclusive_publication_are_told(open_stream):
+    publication, subscription = open_stream(exclusive=True, channel="aeron:ipc?term-length=16m")
+    rows = np.zeros((100_000, 32), np.uint8)
+    refused = []
+
+    def write() -> None:
+        try:
+            while not refused:
+                publication.offer_batch(rows)
+        except headrace.ReentrantError as error:
+            refused.append(error)
+
+    other = threading.Thread(target=write)
+    other.start()
+
+    def offered_into_the_other() -> bool:
+        try:
+            if publication.offer(b"x") is OfferResult.BACK_PRESSURED:
+                subscription.poll_batch(1_000_000)
+        except headrace.ReentrantError as error:
+            refused.append(error)
+        return bool(refused)
+
+    await_true(offered_into_the_other, 30)
+    other.join(30)
+    assert "written by another thread" in str(refused[0])
+
+
+def test_attributes_tell_the_stream(stream):
+    publication, subscription = stream
+    assert publication.channel == subscription.channel == "aeron:ipc?term-length=64k"
+    assert publication.stream_id == subscription.stream_id
+    assert publication.term_length == 65536
+    assert publication.max_message_length == 8192
+    assert publication.max_payload_length == 1376
+    assert publication.is_connected
+    assert publication.is_original
+    assert publication.channel_status == "active"
+    assert publication.position_limit == publication.available_window == 32768
+    assert "connected" in repr(publication)
+
+
+def test_writers_of_one_channel_and_stream_share_the_log(media_client, stream):
+    publication, subscription = stream
+    other = media_client.add_publication(publication.channel, publication.stream_id)
+    assert not other.is_original
+    assert other.session_id == publication.session_id
+    assert publication.offer(b"first") == 64
+    assert other.offer(b"second") == 128
+    assert take(subscription, 2) == [b"first", b"second"]

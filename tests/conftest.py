@@ -1,0 +1,46 @@
+"""A driver, clients and streams for tests that need real ones."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import headrace
+import pytest
+
+_stream_ids = itertools.count(5000)
+
+Stream = tuple[headrace.Publication, headrace.Subscription]
+
+
+@pytest.fixture(scope="module")
+def media_driver() -> Iterator[headrace.MediaDriver]:
+    with headrace.MediaDriver.embedded(threading_mode="SHARED", timer_interval_ns=100_000_000) as driver:
+        yield driver
+
+
+@pytest.fixture
+def media_client(media_driver: headrace.MediaDriver) -> Iterator[headrace.Client]:
+    with media_driver.connect(idle_sleep_ns=1_000_000) as client:
+        yield client
+
+
+@pytest.fixture
+def open_stream(media_client: headrace.Client) -> Callable[..., Stream]:
+    """Opens connected publications and subscriptions over IPC, each on a stream of its own."""
+
+    def open_one(*, exclusive: bool = False, channel: str = "aeron:ipc?term-length=64k") -> Stream:
+        stream_id = next(_stream_ids)
+        subscription = media_client.add_subscription(channel, stream_id)
+        add = media_client.add_exclusive_publication if exclusive else media_client.add_publication
+        publication = add(channel, stream_id)
+        assert publication.wait_until_connected(10)
+        assert subscription.wait_until_connected(10)
+        return publication, subscription
+
+    return open_one
+
+
+@pytest.fixture
+def stream(open_stream: Callable[..., Stream]) -> Stream:
+    return open_stream()

@@ -1,0 +1,32 @@
+"""What several tests of streams need."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import headrace
+
+
+def await_true(condition: Callable[[], object], timeout_s: float = 10.0) -> None:
+    """Waits until a condition holds; fails the test when it does not in time."""
+    deadline = time.monotonic() + timeout_s
+    idle = headrace.BackoffIdleStrategy()
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        idle.idle()
+
+
+def take(subscription: headrace.Subscription, count: int, **options: bool) -> list[bytes]:
+    """Polls until `count` messages have come."""
+    taken: list[bytes] = []
+
+    def keep(payload: bytes, header: headrace.Header) -> None:
+        taken.append(bytes(payload))
+
+    def enough() -> bool:
+        subscription.poll(keep, count - len(taken), **options)
+        return len(taken) >= count
+
+    await_true(enough)
+    return taken
