@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::park::park;
+
 /// How to pass the time between duty cycles that did no work. Keeps the state of one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdleStrategy {
@@ -155,7 +157,7 @@ impl IdleStrategy {
             Pause::None => {}
             Pause::Spin => std::hint::spin_loop(),
             Pause::Yield => std::thread::yield_now(),
-            Pause::Sleep(duration) => std::thread::sleep(duration),
+            Pause::Sleep(duration) => park(duration),
         }
     }
 

@@ -11,6 +11,7 @@ pub mod idle;
 pub mod mapped_file;
 pub mod native_handler;
 pub mod net;
+pub mod park;
 pub mod process;
 pub mod region;
 pub mod signals;
