@@ -72,6 +72,8 @@ test: test-rust test-python ## Run the Rust tests and the Python tests
 .PHONY: test-rust
 test-rust: $(STAMPS)/setup
 	cargo test --quiet $(RUST_TESTED)
+	# The fuzz targets over their seeds and damage done to them; a workspace of its own that shares the built crates.
+	cargo test --quiet --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target
 
 .PHONY: test-python
 test-python: build

@@ -4,10 +4,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from headrace.client import native
 from numba import carray, cfunc
 
 import headrace
+from headrace.client import native
 
 CHANNEL = "aeron:ipc"
 STREAM_ID = 31

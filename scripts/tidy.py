@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RATCHET = Path("scripts/tidy-ratchet.json")
-FUNCTION_LENGTH_MAX = 60
+FUNCTION_LENGTH_MAX = 70
 FILE_LENGTH_MAX = 700
 SOURCES_MIN = 20
 MAY_HOLD_UNSAFE = ("crates/buffers/", "crates/sys/", "crates/python/src/foreign.rs")
@@ -123,7 +123,8 @@ def check_file_length(sources: list[Source]) -> Findings:
     """A file is one idea."""
     for source in sources:
         length = source.text.count("\n")
-        if source.suffix in (".rs", ".py", ".pyi") and length > FILE_LENGTH_MAX:
+        # A stub repeats its module's documentation and holds no logic.
+        if source.suffix in (".rs", ".py") and length > FILE_LENGTH_MAX:
             yield f"{source.path}: {length} lines; at most {FILE_LENGTH_MAX}"
 
 
@@ -147,7 +148,9 @@ def check_dead_rust_files(sources: list[Source]) -> Findings:
 
 def check_dead_python_files(sources: list[Source]) -> Findings:
     """Every module of the package is imported by something, or run by name."""
-    everything = "\n".join(source.text for source in sources if source.suffix in (".py", ".pyi", ".toml"))
+    # The binding imports helpers by name, from Rust.
+    suffixes = (".py", ".pyi", ".toml", ".rs")
+    everything = "\n".join(source.text for source in sources if source.suffix in suffixes)
     everything += "\n".join(source.text for source in sources if source.path == "Makefile")
     for source in sources:
         match = re.match(r"python/(headrace/.+)\.pyi?$", source.path)
