@@ -69,10 +69,10 @@ bench: build ## Measure against the named peers; ONLY=name measures one row
 .PHONY: test
 test: test-rust test-python ## Run the Rust tests and the Python tests
 
+# The second line runs the fuzz targets over their seeds and damage done to them.
 .PHONY: test-rust
 test-rust: $(STAMPS)/setup
 	cargo test --quiet $(RUST_TESTED)
-	# The fuzz targets over their seeds and damage done to them; a workspace of its own that shares the built crates.
 	cargo test --quiet --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target
 
 .PHONY: test-python
@@ -116,7 +116,7 @@ fmt: $(STAMPS)/setup ## Format everything
 
 .PHONY: docs
 docs: build ## Write the API reference into site/
-	$(BIN)/pdoc --docformat google --output-directory site headrace headrace.aio headrace.tools headrace.testing
+	$(BIN)/python scripts/api_reference.py site
 
 .PHONY: clean
 clean: ## Remove everything that make made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -71,3 +72,23 @@ def test_the_settings_page_is_what_the_driver_says() -> None:
         check=True,
     ).stdout
     assert (ROOT / "docs/reference/settings.md").read_text() == made, "run: python scripts/settings_page.py"
+
+
+def test_the_reference_documents_every_public_method(tmp_path: Path) -> None:
+    script = ROOT / "scripts/api_reference.py"
+    specification = importlib.util.spec_from_file_location("api_reference", script)
+    assert specification is not None
+    assert specification.loader is not None
+    reference = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(reference)
+    modules = reference.documented_modules()
+    bare = [
+        member.fullname
+        for module in modules.values()
+        for owner in module.classes
+        for member in owner.own_members
+        if not member.name.startswith("_") and not member.docstring and member.kind == "function"
+    ]
+    assert bare == []
+    reference.write_reference(tmp_path)
+    assert "offer_blocking" in (tmp_path / "headrace.html").read_text()
