@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 
-import headrace
 import pytest
+
+import headrace
 
 _stream_ids = itertools.count(5000)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 import struct
 
-import headrace
 import numpy as np
 import pytest
-from headrace import OfferResult
 
+import headrace
+from headrace import OfferResult
 from tests.helpers import await_true, take
 
 pytestmark = pytest.mark.boundary

@@ -7,11 +7,11 @@ import threading
 import time
 from array import array
 
-import headrace
 import numpy as np
 import pytest
-from headrace import OfferResult
 
+import headrace
+from headrace import OfferResult
 from tests.helpers import await_true, take
 
 pytestmark = pytest.mark.boundary

@@ -6,11 +6,11 @@ import gc
 import threading
 import weakref
 
-import headrace
 import numpy as np
 import pytest
-from headrace import Action
 
+import headrace
+from headrace import Action
 from tests.helpers import await_true, take
 
 pytestmark = pytest.mark.boundary
@@ -252,7 +252,7 @@ def test_an_aborted_message_of_fragments_comes_again(stream):
 def test_a_controlled_handler_must_answer_with_an_action(stream):
     publication, subscription = stream
     publication.offer(b"x")
-    with pytest.raises(TypeError, match="must return a member of headrace.Action"):
+    with pytest.raises(TypeError, match=r"must return a member of headrace\.Action"):
         await_true(lambda: subscription.controlled_poll(lambda payload, header: "later", 1))
 
 

@@ -23,7 +23,7 @@ from headrace._core import (
     Subscription,
     Watcher,
 )
-from headrace._exceptions import ConfigError
+from headrace._exceptions import ConfigError, ForkError
 from headrace.client._counters import CounterRecord, Counters
 from headrace.client._idle import (
     BackoffIdleStrategy,
@@ -290,7 +290,11 @@ class Client:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Client(directory={self._directory!r}{', closed' if self.is_closed else ''})"
+        try:
+            state = ", closed" if self.is_closed else ""
+        except ForkError:
+            state = ", made before a fork"
+        return f"Client(directory={self._directory!r}{state})"
 
 
 def connect(

@@ -1,0 +1,103 @@
+"""What the package exports: all of it on purpose, none of it missing from the stub."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import headrace
+import headrace._core
+import headrace.client
+import headrace.driver
+import pytest
+
+pytestmark = pytest.mark.boundary
+
+# Wrapped by classes of the same name that add Python to them.
+WRAPPED = {"Client": headrace.Client, "MediaDriver": headrace.MediaDriver}
+# For the package's own use.
+INTERNAL = {"Watcher", "Exporter", "close_clients"}
+
+STUB = ast.parse((Path(headrace.__file__).parent / "_core.pyi").read_text())
+
+
+def compiled_names() -> set[str]:
+    return {name for name in dir(headrace._core) if not name.startswith("_")}
+
+
+def test_each_compiled_class_is_exported_or_wrapped():
+    names = compiled_names() - INTERNAL
+    assert len(names) >= 12
+    for name in names:
+        if name in WRAPPED:
+            assert WRAPPED[name] is not getattr(headrace._core, name)
+        else:
+            assert getattr(headrace, name) is getattr(headrace._core, name), name
+
+
+def test_wrappers_cover_what_they_wrap():
+    for name, wrapper in WRAPPED.items():
+        compiled = {each for each in dir(getattr(headrace._core, name)) if not each.startswith("_")}
+        assert compiled
+        # The counters of a client are gathered in one object.
+        behind_counters = {"counter_record", "counter_value", "find_counter"}
+        assert compiled - behind_counters - {"launch"} <= set(dir(wrapper)), name
+
+
+def test_all_is_sorted_complete_and_importable():
+    for module in (headrace, headrace.client, headrace.driver):
+        assert list(module.__all__) == sorted(module.__all__)
+        for name in module.__all__:
+            assert getattr(module, name) is not None
+    public = {
+        name
+        for name, value in vars(headrace).items()
+        if not name.startswith("_") and not inspect.ismodule(value) and name != "annotations"
+    }
+    assert public == set(headrace.__all__)
+
+
+def test_exceptions_form_the_tree_that_the_module_draws():
+    errors = {
+        name
+        for name in headrace.__all__
+        if isinstance(getattr(headrace, name), type) and issubclass(getattr(headrace, name), Exception)
+    }
+    drawing = inspect.getdoc(headrace._exceptions) or ""
+    assert len(errors) >= 14
+    for name in errors:
+        assert name in drawing
+        assert issubclass(getattr(headrace, name), headrace.HeadraceError)
+
+
+def documented(node: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [
+        item
+        for item in ast.walk(node)
+        if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not item.name.startswith("_")
+        and not any(isinstance(each, ast.Attribute) and each.attr == "setter" for each in item.decorator_list)
+    ]
+
+
+def test_every_public_method_says_what_it_does():
+    classes = [node for node in STUB.body if isinstance(node, ast.ClassDef) and node.name not in WRAPPED]
+    methods = [(each.name, item) for each in classes for item in documented(each)]
+    assert len(methods) > 100
+    for class_name, method in methods:
+        assert ast.get_docstring(method), f"{class_name}.{method.name}"
+
+
+def test_compiled_classes_cannot_be_made_or_changed_from_python():
+    for name in (
+        "Publication",
+        "ExclusivePublication",
+        "Subscription",
+        "Image",
+        "Header",
+        "Claim",
+        "Message",
+    ):
+        with pytest.raises(TypeError, match="No constructor|cannot create"):
+            getattr(headrace, name)()

@@ -1,0 +1,277 @@
+"""Opening, closing, closing twice, using what is closed, and the order in which things go."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import headrace
+from headrace import OfferResult
+from tests.helpers import await_true, take
+
+pytestmark = pytest.mark.boundary
+
+IPC = "aeron:ipc?term-length=64k"
+
+
+def test_closing_twice_does_nothing_the_second_time(media_driver):
+    client = media_driver.connect()
+    closable = [
+        client.add_publication(IPC, 1),
+        client.add_exclusive_publication(IPC, 1),
+        client.add_subscription(IPC, 1),
+        client.add_counter(1001, b"key", "label"),
+        client,
+    ]
+    for thing in closable:
+        assert not thing.is_closed
+        thing.close()
+        assert thing.is_closed
+        thing.close()
+        assert "closed" in repr(thing)
+
+
+def test_context_managers_close(media_driver):
+    with media_driver.connect() as client:
+        with client.add_publication(IPC, 1) as publication, client.add_subscription(IPC, 1) as subscription:
+            assert not publication.is_closed
+        assert publication.is_closed
+        assert subscription.is_closed
+        with client.add_counter(1001) as counter:
+            pass
+        assert counter.is_closed
+    assert client.is_closed
+
+
+def test_using_what_is_closed_is_defined(media_driver):
+    client = media_driver.connect()
+    publication = client.add_publication(IPC, 1)
+    subscription = client.add_subscription(IPC, 1)
+    counter = client.add_counter(1001)
+    client.close()
+    assert publication.offer(b"x") is OfferResult.CLOSED
+    assert publication.try_claim(1) is OfferResult.CLOSED
+    assert (publication.position, publication.position_limit, publication.available_window) == (
+        None,
+        None,
+        None,
+    )
+    assert not publication.is_connected
+    assert publication.channel_status == "closed"
+    assert publication.channel == IPC
+    for call in (
+        lambda: subscription.poll(print),
+        lambda: subscription.controlled_poll(print),
+        lambda: subscription.block_poll(print, 4096),
+        subscription.poll_batch,
+        subscription.poll_message,
+        subscription.receive,
+        lambda: counter.value,
+        lambda: setattr(counter, "value", 1),
+        lambda: counter.get_and_add(1),
+        lambda: client.add_publication(IPC, 1),
+        lambda: client.add_subscription(IPC, 1),
+        client.next_correlation_id,
+    ):
+        with pytest.raises(headrace.ClosedError, match="closed"):
+            call()
+
+
+def test_what_a_client_made_keeps_it_open(media_driver):
+    client = media_driver.connect()
+    subscription = client.add_subscription(IPC, 7)
+    publication = client.add_publication(IPC, 7)
+    del client
+    gc.collect()
+    publication.offer_blocking(b"still here")
+    assert take(subscription, 1) == [b"still here"]
+
+
+def test_dropping_a_client_closes_it_without_deadlock(media_driver):
+    """The conductor may be inside a Python handler, and so in need of the GIL, while the last reference goes."""
+    closed = threading.Event()
+    for _ in range(10):
+        client = headrace.Client.connect(
+            driver=media_driver, on_close=closed.set, on_available_counter=lambda *ids: None, idle_sleep_ns=0
+        )
+        counter = client.add_counter(1001)
+        del client, counter
+        gc.collect()
+        assert closed.wait(10)
+        closed.clear()
+
+
+def test_counters_are_seen_by_other_clients(media_driver, media_client):
+    with media_driver.connect() as other:
+        counter = media_client.add_counter(1001, b"key", "a label")
+        counter.value = 41
+        assert counter.get_and_add(1) == 41
+        record = other.counters[counter.counter_id]
+        assert (record.type_id, record.label, record.value) == (1001, "a label", 42)
+        assert record.key[:3] == b"key"
+        assert record.owner_id == media_client.client_id
+        assert other.counters.value(counter.counter_id) == 42
+        assert other.counters.find(1001, counter.registration_id) == counter.counter_id
+        assert counter.counter_id in {each.counter_id for each in other.counters}
+        with pytest.raises(KeyError):
+            other.counters[1_000_000]
+    with pytest.raises(headrace.ConfigError, match="label"):
+        media_client.add_counter(1001, b"", "x" * 381)
+
+
+def test_static_counters_outlive_their_client(media_driver, media_client):
+    with media_driver.connect() as other:
+        counter = other.add_static_counter(1002, 77, b"", "static")
+        counter.value = 5
+        assert counter.is_static
+        counter.close()
+        assert not counter.is_closed
+    again = media_client.add_static_counter(1002, 77)
+    assert (again.counter_id, again.value) == (counter.counter_id, 5)
+
+
+def test_a_driver_that_ends_ends_its_clients():
+    driver = headrace.MediaDriver.embedded(threading_mode="SHARED")
+    errors = []
+    client = headrace.Client.connect(
+        driver=driver, driver_timeout_ms=500, keepalive_interval_ns=50_000_000, on_error=errors.append
+    )
+    subscription = client.add_subscription(IPC, 1)
+    publication = client.add_publication(IPC, 1)
+    driver.close()
+    assert driver.is_closed
+    driver.close()
+    await_true(lambda: client.is_closed)
+    assert publication.offer(b"x") is OfferResult.CLOSED
+    with pytest.raises(headrace.DriverTimeoutError):
+        subscription.poll(print)
+    with pytest.raises(headrace.PublicationClosedError, match="driver"):
+        publication.offer_blocking(b"x")
+    await_true(lambda: errors)
+    assert isinstance(errors[0], headrace.DriverTimeoutError)
+    client.close()
+
+
+def test_an_embedded_driver_leaves_nothing_behind():
+    with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver:
+        directory = Path(driver.directory)
+        assert (directory / "cnc.dat").exists()
+    assert not directory.exists()
+
+
+def test_two_drivers_on_one_directory_are_refused(media_driver):
+    with pytest.raises(headrace.ActiveDriverError, match="Active media driver"):
+        headrace.MediaDriver(directory=media_driver.directory)
+
+
+def test_no_driver_is_an_error_that_names_the_directory(tmp_path):
+    with pytest.raises(headrace.DriverTimeoutError, match=str(tmp_path)):
+        headrace.connect(tmp_path, driver_timeout_ms=50)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"term_buffer_length": 1000}, ["term.buffer.length", "1000"]),
+        ({"threading_mode": "many"}, ["threading.mode", "MANY"]),
+        ({"conductor_idle_strategy": "nap"}, ["idle.strategy", "nap"]),
+        ({"properties": {"aeron.no.such.thing": "1"}}, ["aeron.no.such.thing"]),
+        ({"term_length": 65536}, ["term_length", "DriverConfig"]),
+        ({"mtu_length": []}, ["mtu_length", "whole number"]),
+    ],
+)
+def test_a_wrong_driver_setting_is_named(tmp_path, settings, words):
+    with pytest.raises(headrace.ConfigError) as refusal:
+        headrace.MediaDriver(directory=tmp_path / "driver", **settings)
+    for word in words:
+        assert word in str(refusal.value)
+    assert not (tmp_path / "driver").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"driver_timeout_ms": -1}, "driver_timeout_ms"),
+        ({"driver_timeout_ms": 0}, "driver_timeout_ms"),
+        ({"idle_sleep_ns": 2_000_000_000}, "idle_sleep_ns"),
+        ({"client_name": "x" * 101}, "client_name"),
+        ({"timeout": 1}, "timeout"),
+    ],
+)
+def test_a_wrong_client_setting_is_named(media_driver, settings, name):
+    with pytest.raises(headrace.ConfigError, match=name) as refusal:
+        media_driver.connect(**settings)
+    assert refusal.value.setting == name
+
+
+def test_the_driver_refuses_a_channel_by_name(media_client):
+    with pytest.raises(headrace.RegistrationError, match="aeron:carrier-pigeon") as refusal:
+        media_client.add_publication("aeron:carrier-pigeon", 1)
+    assert refusal.value.code_name == "INVALID_CHANNEL"
+    assert refusal.value.code == 1
+    assert refusal.value.correlation_id > 0
+
+
+def test_one_thread_can_run_driver_and_client():
+    with headrace.MediaDriver.embedded(threading_mode="INVOKER") as driver:
+        with headrace.Client.connect(driver=driver, use_invoker=True) as client:
+            subscription = client.add_subscription(IPC, 1)
+            publication = client.add_publication(IPC, 1)
+
+            def connected() -> bool:
+                driver.invoke()
+                client.invoke()
+                return publication.is_connected and subscription.is_connected
+
+            await_true(connected)
+            assert publication.offer(b"one thread") > 0
+            assert take(subscription, 1) == [b"one thread"]
+        with pytest.raises(headrace.ClosedError):
+            client.invoke()
+    assert driver.invoke() == 0
+
+
+def test_invoking_what_has_a_thread_is_refused(media_driver, media_client):
+    with pytest.raises(headrace.ConfigError, match="INVOKER"):
+        media_driver.invoke()
+    with pytest.raises(headrace.ConfigError, match="use_invoker"):
+        media_client.invoke()
+
+
+def test_the_settings_in_use_can_be_read(media_driver):
+    assert media_driver.settings["aeron.threading.mode"] == "SHARED"
+    assert media_driver.settings["aeron.dir"] == media_driver.directory
+    assert not media_driver.is_terminated
+    assert media_driver.failure is None
+    assert media_driver.directory in repr(media_driver)
+
+
+LEFT_OPEN = """
+import headrace
+driver = headrace.MediaDriver.embedded(threading_mode="SHARED")
+client = headrace.Client.connect(driver=driver, on_available_counter=lambda *ids: None, idle_sleep_ns=0)
+subscription = client.add_subscription("aeron:ipc?term-length=64k", 1)
+publication = client.add_publication("aeron:ipc?term-length=64k", 1)
+publication.offer_blocking(b"x")
+claim = publication.try_claim(10)
+view = claim.view
+headrace.leaked = [driver, client, subscription, publication, claim, view]
+print(driver.directory)
+"""
+
+
+def test_a_program_may_end_with_everything_open():
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", LEFT_OPEN],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not Path(done.stdout.strip()).exists()

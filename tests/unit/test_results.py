@@ -1,0 +1,61 @@
+"""The values that say what became of an offer."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from headrace import (
+    Action,
+    BackoffIdleStrategy,
+    BusySpinIdleStrategy,
+    ConfigError,
+    IdleStrategy,
+    NoOpIdleStrategy,
+    OfferResult,
+    SleepingIdleStrategy,
+    YieldingIdleStrategy,
+)
+
+
+def test_results_have_the_codes_of_the_specification():
+    assert {result.name: int(result) for result in OfferResult} == {
+        "NOT_CONNECTED": -1,
+        "BACK_PRESSURED": -2,
+        "ADMIN_ACTION": -3,
+        "CLOSED": -4,
+        "MAX_POSITION_EXCEEDED": -5,
+    }
+    assert not any(OfferResult)
+    assert all(pickle.loads(pickle.dumps(result)) is result for result in OfferResult)
+    assert {action.name for action in Action} == {"ABORT", "BREAK", "COMMIT", "CONTINUE"}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "name"),
+    [
+        (BackoffIdleStrategy(spins_max=1, yields_max=1, park_min_ns=1, park_max_ns=2), "backoff"),
+        (BusySpinIdleStrategy(), "spin"),
+        (NoOpIdleStrategy(), "noop"),
+        (SleepingIdleStrategy(1), "sleep-ns"),
+        (YieldingIdleStrategy(), "yield"),
+        (IdleStrategy("sleep-ms"), "sleep-ms"),
+    ],
+)
+def test_idle_strategies_idle(strategy, name):
+    assert isinstance(strategy, IdleStrategy)
+    assert strategy.name in (name, "sleep-ns")
+    for work_count in (0, 0, 0, 5, 0):
+        strategy.idle(work_count)
+    strategy.idle()
+    strategy.reset()
+
+
+def test_an_idle_strategy_that_makes_no_sense_is_named():
+    with pytest.raises(ConfigError, match="backoff"):
+        IdleStrategy("backoff", "1-2-3")
+    with pytest.raises(ConfigError, match="controllable"):
+        IdleStrategy("controllable")
+    with pytest.raises(OverflowError):
+        BackoffIdleStrategy().idle(-1)
