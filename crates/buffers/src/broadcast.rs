@@ -301,7 +301,11 @@ mod loom_models {
     /// `before` messages were sent before the receiver, who saw none of them, meets `during` more.
     fn transmit_against_receive(before: i32, during: i32) {
         let fields = [INTENT_OFFSET, TAIL_OFFSET, LATEST_OFFSET].map(|offset| CAPACITY + offset);
-        let memory = LoomMemory::new(CAPACITY + TRAILER_LENGTH, &[0..CAPACITY], &fields);
+        let memory = LoomMemory::new(
+            CAPACITY + TRAILER_LENGTH,
+            std::slice::from_ref(&(0..CAPACITY)),
+            &fields,
+        );
         let mut receiver = Receiver::new(memory.clone()).unwrap();
         let mut transmitter = Transmitter::new(memory).unwrap();
         let send = |transmitter: &mut Transmitter<LoomMemory>, number: i32| {

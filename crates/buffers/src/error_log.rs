@@ -255,7 +255,7 @@ mod loom_models {
     #[test]
     fn loom_error_log_shows_whole_records_in_order() {
         model(3, || {
-            let memory = LoomMemory::new(64, &[0..64], &[8, 16, 40, 48]);
+            let memory = LoomMemory::new(64, std::slice::from_ref(&(0..64)), &[8, 16, 40, 48]);
             let reader = {
                 let memory = memory.clone();
                 thread::spawn(move || read(&memory, 0))

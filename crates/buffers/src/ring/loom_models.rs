@@ -8,7 +8,11 @@ const CAPACITY: usize = 64;
 /// An empty ring whose next record goes to `position`.
 fn ring_at(position: i64) -> ManyToOneRing<LoomMemory> {
     let fields = [TAIL_OFFSET, HEAD_CACHE_OFFSET, HEAD_OFFSET].map(|offset| CAPACITY + offset);
-    let memory = LoomMemory::new(CAPACITY + TRAILER_LENGTH, &[0..CAPACITY], &fields);
+    let memory = LoomMemory::new(
+        CAPACITY + TRAILER_LENGTH,
+        std::slice::from_ref(&(0..CAPACITY)),
+        &fields,
+    );
     for field in fields {
         memory.put_i64(field, position);
     }
