@@ -16,6 +16,8 @@ from pathlib import Path
 import pdoc.render
 from pdoc import doc, doc_pyi
 
+import headrace
+
 CORE = "headrace._core"
 MODULES = (
     "headrace",
@@ -55,6 +57,8 @@ def _run_stub(stub_file: Path) -> types.ModuleType:
     # Under another name, or pdoc would look for the stub of this stub.
     module = types.ModuleType("stub_of_core")
     module.__file__ = str(stub_file)
+    sys.modules[module.__name__] = module
+    module.__dict__.update({name: getattr(headrace, name) for name in headrace.__all__})
     for node in ast.parse(source).body:
         if isinstance(node, ast.ClassDef):
             setattr(module, node.name, type(node.name, (), {}))
