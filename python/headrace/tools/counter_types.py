@@ -33,6 +33,7 @@ class Reading(StrEnum):
     EPOCH_MS = "epoch-ms"
     CHANNEL_STATUS = "status"
     VERSION = "version"
+    OFFLOAD = "offload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,10 @@ CLIENT_HEARTBEAT = 11
 PUBLISHER_POSITION = 12
 SENDER_BACK_PRESSURE = 13
 LOCAL_SOCKET_ADDRESS = 14
+DESTINATION_COUNT = 18
 NAKS_RECEIVED = 19
 NAKS_SENT = 20
+OFFLOAD = 2101
 
 COUNTER_TYPES: dict[int, CounterType] = {
     SYSTEM_TYPE: CounterType("system", Group.SYSTEM),
@@ -90,10 +93,11 @@ COUNTER_TYPES: dict[int, CounterType] = {
     15: CounterType("resolver-neighbors", Group.SYSTEM),
     16: CounterType("resolver-cache-entries", Group.SYSTEM),
     17: CounterType("fc-receivers", Group.PUBLICATIONS, Reading.COUNT, True),
-    18: CounterType("mdc-num-dest", Group.CHANNELS),
+    DESTINATION_COUNT: CounterType("mdc-num-dest", Group.CHANNELS),
     NAKS_RECEIVED: CounterType("snd-naks-received", Group.PUBLICATIONS, Reading.COUNT, True),
     NAKS_SENT: CounterType("rcv-naks-sent", Group.SUBSCRIPTIONS, Reading.COUNT, True),
     21: CounterType("bootstrap-neighbor", Group.SYSTEM),
+    OFFLOAD: CounterType("offload", Group.CHANNELS, Reading.OFFLOAD),
     100: CounterType("rec-pos", Group.ARCHIVE, Reading.POSITION),
 }
 
@@ -112,11 +116,14 @@ SYSTEM_READINGS: dict[int, Reading] = {
 
 CHANNEL_STATUS_NAMES: dict[int, str] = {-1: "ERRORED", 0: "INITIALIZING", 1: "ACTIVE", 2: "CLOSING"}
 
+OFFLOAD_NAMES: dict[int, str] = {0: "segmentation", 1: "vectored", 2: "single"}
+
 _RANGES: tuple[tuple[range, CounterType], ...] = (
     (range(100, 200), CounterType("archive", Group.ARCHIVE)),
     (range(200, 300), CounterType("cluster", Group.CLUSTER)),
     (range(1000, 2**31), CounterType("application", Group.APPLICATION)),
 )
+_CHANNEL_KEYED = (SEND_CHANNEL_STATUS, RECEIVE_CHANNEL_STATUS, DESTINATION_COUNT, OFFLOAD)
 _UNKNOWN = CounterType("other", Group.OTHER)
 _STREAM_KEY = struct.Struct("<qiii")
 _INT = struct.Struct("<i")
@@ -167,7 +174,7 @@ def channel_of(record: CounterRecord) -> str | None:
     key = stream_key(record)
     if key is not None:
         return key.channel
-    if record.type_id in (SEND_CHANNEL_STATUS, RECEIVE_CHANNEL_STATUS, 18):
+    if record.type_id in _CHANNEL_KEYED:
         return _key_text(record.key, 0)
     return None
 

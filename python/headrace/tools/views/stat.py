@@ -12,6 +12,7 @@ from rich.text import Text
 from headrace.tools.cnc import semantic_version
 from headrace.tools.counter_types import (
     CHANNEL_STATUS_NAMES,
+    OFFLOAD_NAMES,
     Group,
     Reading,
     channel_of,
@@ -64,6 +65,8 @@ def read_value(record: CounterRecord, now_ms: int) -> str:
             return f"{format_duration_ns(max(0, now_ms - record.value) * 1_000_000)} ago"
         case Reading.CHANNEL_STATUS:
             return CHANNEL_STATUS_NAMES.get(record.value, "unknown")
+        case Reading.OFFLOAD:
+            return OFFLOAD_NAMES.get(record.value, "unknown")
         case Reading.VERSION:
             return semantic_version(record.value)
         case _:
