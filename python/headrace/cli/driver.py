@@ -36,7 +36,7 @@ class PropertyType(click.ParamType[tuple[str, str]]):
     "--threading-mode",
     "-m",
     type=click.Choice(_MODES, case_sensitive=False),
-    help="How many threads: three, two, or one that does everything.  [default: DEDICATED]",
+    help="A thread for each agent, one for both that use the network, or one for all.  [default: DEDICATED]",
 )
 @click.option(
     "--set", "-D", "settings", type=PropertyType(), multiple=True, help="Any setting by its property name."
