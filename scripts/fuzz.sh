@@ -18,7 +18,7 @@ corpus=fuzz/corpus
 cargo run --quiet --manifest-path fuzz/Cargo.toml --no-default-features --example write_seeds -- "$corpus"
 
 # The corpus as it is at the end of a run is kept; an input that fails is left in fuzz/artifacts.
-options=(-max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0)
+options=(-max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -verbosity=0)
 
 if cargo fuzz --version >/dev/null 2>&1 && cargo +nightly --version >/dev/null 2>&1; then
     for target in "${targets[@]}"; do

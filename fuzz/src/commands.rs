@@ -6,6 +6,8 @@
 //! selector odd:  rest is copied over a ring, data area and trailer
 //! ```
 
+use std::borrow::Cow;
+
 use headrace_buffers::ring::{ManyToOneRing, ReadAction, TRAILER_LENGTH};
 use headrace_buffers::{AtomicBuffer, Memory};
 use headrace_protocol::command::Command;
@@ -53,119 +55,12 @@ fn run_ring(bytes: &[u8]) {
 
 /// Every command, and a ring with commands in it.
 pub fn seeds() -> Vec<Vec<u8>> {
-    let (client_id, correlation_id, registration_id) = (1, 2, 3);
-    let channel = || "aeron:udp?endpoint=localhost:40123".into();
-    let commands = [
-        Command::AddPublication {
-            client_id,
-            correlation_id,
-            stream_id: 1001,
-            channel: channel(),
-        },
-        Command::AddExclusivePublication {
-            client_id,
-            correlation_id,
-            stream_id: 1001,
-            channel: channel(),
-        },
-        Command::RemovePublication {
-            client_id,
-            correlation_id,
-            registration_id,
-            revoke: true,
-        },
-        Command::AddSubscription {
-            client_id,
-            correlation_id,
-            stream_id: 1001,
-            channel: channel(),
-        },
-        Command::RemoveSubscription {
-            client_id,
-            correlation_id,
-            registration_id,
-        },
-        Command::ClientKeepalive {
-            client_id,
-            correlation_id,
-        },
-        Command::AddDestination {
-            client_id,
-            correlation_id,
-            registration_id,
-            channel: channel(),
-        },
-        Command::RemoveDestination {
-            client_id,
-            correlation_id,
-            registration_id,
-            channel: channel(),
-        },
-        Command::AddCounter {
-            client_id,
-            correlation_id,
-            type_id: 1000,
-            key: b"key",
-            label: "label".into(),
-        },
-        Command::RemoveCounter {
-            client_id,
-            correlation_id,
-            registration_id,
-        },
-        Command::ClientClose {
-            client_id,
-            correlation_id,
-        },
-        Command::AddReceiveDestination {
-            client_id,
-            correlation_id,
-            registration_id,
-            channel: channel(),
-        },
-        Command::RemoveReceiveDestination {
-            client_id,
-            correlation_id,
-            registration_id,
-            channel: channel(),
-        },
-        Command::TerminateDriver {
-            client_id,
-            correlation_id,
-            token: b"token",
-        },
-        Command::AddStaticCounter {
-            client_id,
-            correlation_id,
-            registration_id,
-            type_id: 1000,
-            key: b"key",
-            label: "label".into(),
-        },
-        Command::RejectImage {
-            client_id,
-            correlation_id,
-            image_correlation_id: 4,
-            position: 64,
-            reason: "no".into(),
-        },
-        Command::RemoveDestinationById {
-            client_id,
-            correlation_id,
-            registration_id,
-            destination_registration_id: 4,
-        },
-        Command::NextAvailableSessionId {
-            client_id,
-            correlation_id,
-            stream_id: 1001,
-        },
-    ];
     let memory = AtomicBuffer::allocate(CAPACITY + TRAILER_LENGTH);
     let ring = ManyToOneRing::new(memory.clone()).expect("a capacity that is a power of two");
     let mut message = Vec::new();
     let mut seeds = Vec::new();
-    for command in &commands {
+    let commands = [of_streams(), of_destinations(), of_counters(), of_clients()];
+    for command in commands.iter().flatten() {
         let type_id = command.encode(&mut message);
         ring.try_write(type_id, &message).expect("a message that fits");
         seeds.push([&[0, type_id as u8], &message[..]].concat());
@@ -174,4 +69,138 @@ pub fn seeds() -> Vec<Vec<u8>> {
     memory.get_bytes(0, &mut image[1..]);
     seeds.push(image);
     seeds
+}
+
+const CHANNEL: Cow<'static, str> = Cow::Borrowed("aeron:udp?endpoint=localhost:40123");
+
+fn of_streams() -> Vec<Command<'static>> {
+    let (client_id, correlation_id, registration_id, stream_id) = (1, 2, 3, 1001);
+    let channel = CHANNEL;
+    vec![
+        Command::AddPublication {
+            client_id,
+            correlation_id,
+            stream_id,
+            channel: CHANNEL,
+        },
+        Command::AddExclusivePublication {
+            client_id,
+            correlation_id,
+            stream_id,
+            channel: CHANNEL,
+        },
+        Command::AddSubscription {
+            client_id,
+            correlation_id,
+            stream_id,
+            channel,
+        },
+        Command::RemovePublication {
+            client_id,
+            correlation_id,
+            registration_id,
+            revoke: true,
+        },
+        Command::RemoveSubscription {
+            client_id,
+            correlation_id,
+            registration_id,
+        },
+        Command::NextAvailableSessionId {
+            client_id,
+            correlation_id,
+            stream_id,
+        },
+        Command::RejectImage {
+            client_id,
+            correlation_id,
+            image_correlation_id: 4,
+            position: 64,
+            reason: "no".into(),
+        },
+    ]
+}
+
+fn of_destinations() -> Vec<Command<'static>> {
+    let (client_id, correlation_id, registration_id) = (1, 2, 3);
+    let (destination_registration_id, channel) = (4, CHANNEL);
+    vec![
+        Command::AddDestination {
+            client_id,
+            correlation_id,
+            registration_id,
+            channel: CHANNEL,
+        },
+        Command::RemoveDestination {
+            client_id,
+            correlation_id,
+            registration_id,
+            channel: CHANNEL,
+        },
+        Command::AddReceiveDestination {
+            client_id,
+            correlation_id,
+            registration_id,
+            channel: CHANNEL,
+        },
+        Command::RemoveReceiveDestination {
+            client_id,
+            correlation_id,
+            registration_id,
+            channel,
+        },
+        Command::RemoveDestinationById {
+            client_id,
+            correlation_id,
+            registration_id,
+            destination_registration_id,
+        },
+    ]
+}
+
+fn of_counters() -> Vec<Command<'static>> {
+    let (client_id, correlation_id, registration_id) = (1, 2, 3);
+    let (type_id, key) = (1000, b"key");
+    let label = || Cow::Borrowed("label");
+    vec![
+        Command::AddCounter {
+            client_id,
+            correlation_id,
+            type_id,
+            key,
+            label: label(),
+        },
+        Command::AddStaticCounter {
+            client_id,
+            correlation_id,
+            registration_id,
+            type_id,
+            key,
+            label: label(),
+        },
+        Command::RemoveCounter {
+            client_id,
+            correlation_id,
+            registration_id,
+        },
+    ]
+}
+
+fn of_clients() -> Vec<Command<'static>> {
+    let (client_id, correlation_id) = (1, 2);
+    vec![
+        Command::ClientKeepalive {
+            client_id,
+            correlation_id,
+        },
+        Command::ClientClose {
+            client_id,
+            correlation_id,
+        },
+        Command::TerminateDriver {
+            client_id,
+            correlation_id,
+            token: b"token",
+        },
+    ]
 }

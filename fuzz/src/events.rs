@@ -56,6 +56,24 @@ fn run_broadcast(bytes: &[u8]) {
 
 /// Every event, and a broadcast with events in it.
 pub fn seeds() -> Vec<Vec<u8>> {
+    let memory = AtomicBuffer::allocate(CAPACITY + TRAILER_LENGTH);
+    let mut transmitter = Transmitter::new(memory.clone()).expect("a capacity that is a power of two");
+    let mut message = Vec::new();
+    let mut seeds = Vec::new();
+    for event in of_streams().iter().chain(&of_ids()) {
+        let type_id = event.encode(&mut message);
+        transmitter
+            .transmit(type_id, &message)
+            .expect("a message that fits");
+        seeds.push([&[0, type_id as u8], &message[..]].concat());
+    }
+    let mut image = vec![1; 1 + memory.capacity()];
+    memory.get_bytes(0, &mut image[1..]);
+    seeds.push(image);
+    seeds
+}
+
+fn of_streams() -> Vec<Event<'static>> {
     let ready = || PublicationReady {
         correlation_id: 1,
         original_registration_id: 2,
@@ -65,12 +83,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
         channel_status_counter_id: 6,
         log_file_name: "/dev/shm/x/publications/2.logbuffer".into(),
     };
-    let events = [
-        Event::Error {
-            correlation_id: 1,
-            error_code: ErrorCode::InvalidChannel,
-            message: "no".into(),
-        },
+    vec![
+        Event::PublicationReady(ready()),
+        Event::ExclusivePublicationReady(ready()),
         Event::AvailableImage {
             image_correlation_id: 1,
             session_id: 2,
@@ -80,31 +95,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
             log_file_name: "/dev/shm/x/images/1.logbuffer".into(),
             source_identity: "127.0.0.1:40123".into(),
         },
-        Event::PublicationReady(ready()),
-        Event::ExclusivePublicationReady(ready()),
-        Event::OperationSuccess { correlation_id: 1 },
         Event::UnavailableImage {
             image_correlation_id: 1,
             subscription_registration_id: 2,
             stream_id: 3,
             channel: "aeron:ipc".into(),
-        },
-        Event::SubscriptionReady {
-            correlation_id: 1,
-            channel_status_counter_id: 2,
-        },
-        Event::CounterReady {
-            registration_id: 1,
-            counter_id: 2,
-        },
-        Event::UnavailableCounter {
-            registration_id: 1,
-            counter_id: 2,
-        },
-        Event::ClientTimeout { client_id: 1 },
-        Event::StaticCounter {
-            correlation_id: 1,
-            counter_id: 2,
         },
         Event::PublicationError(PublicationError {
             registration_id: 1,
@@ -117,24 +112,39 @@ pub fn seeds() -> Vec<Vec<u8>> {
             error_code: ErrorCode::ImageRejected,
             message: "bad data".into(),
         }),
+    ]
+}
+
+fn of_ids() -> Vec<Event<'static>> {
+    let (correlation_id, registration_id, counter_id) = (1, 2, 3);
+    let error_code = ErrorCode::InvalidChannel;
+    vec![
+        Event::Error {
+            correlation_id,
+            error_code,
+            message: "no".into(),
+        },
+        Event::OperationSuccess { correlation_id },
+        Event::SubscriptionReady {
+            correlation_id,
+            channel_status_counter_id: counter_id,
+        },
+        Event::CounterReady {
+            registration_id,
+            counter_id,
+        },
+        Event::UnavailableCounter {
+            registration_id,
+            counter_id,
+        },
+        Event::ClientTimeout { client_id: 1 },
+        Event::StaticCounter {
+            correlation_id,
+            counter_id,
+        },
         Event::NextAvailableSessionId {
-            correlation_id: 1,
+            correlation_id,
             session_id: 2,
         },
-    ];
-    let memory = AtomicBuffer::allocate(CAPACITY + TRAILER_LENGTH);
-    let mut transmitter = Transmitter::new(memory.clone()).expect("a capacity that is a power of two");
-    let mut message = Vec::new();
-    let mut seeds = Vec::new();
-    for event in &events {
-        let type_id = event.encode(&mut message);
-        transmitter
-            .transmit(type_id, &message)
-            .expect("a message that fits");
-        seeds.push([&[0, type_id as u8], &message[..]].concat());
-    }
-    let mut image = vec![1; 1 + memory.capacity()];
-    memory.get_bytes(0, &mut image[1..]);
-    seeds.push(image);
-    seeds
+    ]
 }

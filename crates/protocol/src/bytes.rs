@@ -59,28 +59,53 @@ pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-pub(crate) fn push_i32(message: &mut Vec<u8>, value: i32) {
-    message.extend_from_slice(&value.to_le_bytes());
+/// Writes a message field by field.
+pub(crate) struct MessageWriter<'a> {
+    message: &'a mut Vec<u8>,
 }
 
-pub(crate) fn push_i64(message: &mut Vec<u8>, value: i64) {
-    message.extend_from_slice(&value.to_le_bytes());
-}
+impl<'a> MessageWriter<'a> {
+    /// Starts over: what `message` held is gone.
+    pub(crate) fn new(message: &'a mut Vec<u8>) -> Self {
+        message.clear();
+        Self { message }
+    }
 
-/// Appends `bytes` after their `i32` length.
-pub(crate) fn push_run(message: &mut Vec<u8>, bytes: &[u8]) {
-    message.extend_from_slice(&(bytes.len() as i32).to_le_bytes());
-    message.extend_from_slice(bytes);
-}
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.message.extend_from_slice(bytes);
+        self
+    }
 
-/// Appends zeros up to a multiple of 4 from the start of the message.
-pub(crate) fn pad_to_4(message: &mut Vec<u8>) {
-    message.resize(message.len().next_multiple_of(4), 0);
-}
+    pub(crate) fn u16(&mut self, value: u16) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
 
-/// Appends zeros until the message is at least `length` long.
-pub(crate) fn pad_to_length(message: &mut Vec<u8>, length: usize) {
-    if message.len() < length {
-        message.resize(length, 0);
+    pub(crate) fn i32(&mut self, value: i32) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    pub(crate) fn i64(&mut self, value: i64) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// Bytes after their `i32` length.
+    pub(crate) fn run(&mut self, bytes: &[u8]) -> &mut Self {
+        self.i32(bytes.len() as i32).bytes(bytes)
+    }
+
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
+        self.run(text.as_bytes())
+    }
+
+    /// Zeros up to a multiple of 4 from the start of the message.
+    pub(crate) fn pad_to_4(&mut self) -> &mut Self {
+        self.message.resize(self.message.len().next_multiple_of(4), 0);
+        self
+    }
+
+    /// Zeros until the message is at least `length` long.
+    pub(crate) fn pad_to_length(&mut self, length: usize) -> &mut Self {
+        self.message.resize(self.message.len().max(length), 0);
+        self
     }
 }

@@ -114,86 +114,89 @@ fn every_built_parameter_of_subscriptions() {
     assert!(GroupConsideration::Infer.is_group(true) && !GroupConsideration::Infer.is_group(false));
 }
 
+use ErrorCode::{GenericError, InvalidChannel};
+
+/// Parameters, the code they are refused with, and words of the message.
+const REFUSED_PUBLICATIONS: &[(&str, ErrorCode, &str)] = &[
+    ("mtu=32", GenericError, "mtuLength=32 <= HEADER_LENGTH"),
+    ("mtu=65536", GenericError, "> MAX_UDP_PAYLOAD_LENGTH"),
+    ("mtu=1400", GenericError, "not a multiple of FRAME_ALIGNMENT"),
+    (
+        "mtu=60000|mtu=59968|term-length=64k",
+        InvalidChannel,
+        "max message length",
+    ),
+    ("mtu=x", GenericError, "could not parse mtu=x in URI"),
+    (
+        "term-length=32k",
+        GenericError,
+        "term length less than min length of 65536",
+    ),
+    (
+        "term-length=2g",
+        GenericError,
+        "term length more than max length of 1073741824",
+    ),
+    ("term-length=65537", GenericError, "not a power of 2"),
+    ("term-id=1", GenericError, "params must be used as a complete set"),
+    (
+        "term-id=1|init-term-id=2|term-offset=0",
+        GenericError,
+        "comes before",
+    ),
+    (
+        "term-id=1|init-term-id=1|term-offset=33",
+        GenericError,
+        "not a multiple of FRAME_ALIGNMENT",
+    ),
+    (
+        "term-id=1|init-term-id=1|term-offset=-32",
+        GenericError,
+        "out of range",
+    ),
+    (
+        "term-id=1|init-term-id=1|term-offset=131072|term-length=64k",
+        GenericError,
+        "> term-length",
+    ),
+    (
+        "pub-wnd=1024",
+        GenericError,
+        "pub-wnd=1024 cannot be less than the mtu=1408",
+    ),
+    (
+        "pub-wnd=64k|term-length=64k",
+        GenericError,
+        "must not exceed half the term-length=65536",
+    ),
+    (
+        "max-resend=0",
+        GenericError,
+        "invalid max-resend=0, must be > 0 and <= 256",
+    ),
+    ("max-resend=257", GenericError, "invalid max-resend=257"),
+    ("eos=yes", GenericError, "could not parse eos=yes"),
+    ("linger=5m", GenericError, "should end with: s, ms, us, or ns."),
+    ("session-id=0x10", GenericError, "could not parse session-id=0x10"),
+    (
+        "session-id=tag:x",
+        GenericError,
+        "could not parse session-id=tag:x",
+    ),
+    ("tags=x", InvalidChannel, "could not parse channel tag string"),
+    ("tags=1,-1", InvalidChannel, "reserved"),
+    ("tags=1,x", GenericError, "could not parse tags=1,x"),
+    (
+        "response-correlation-id=-2",
+        GenericError,
+        "must be a number greater than or equal to -1, or 'prototype'",
+    ),
+    ("stream-id=x", GenericError, "could not parse stream-id=x"),
+];
+
 #[test]
 fn values_out_of_range_are_refused_with_the_words_peers_know() {
-    use ErrorCode::{GenericError, InvalidChannel};
-    let cases = [
-        ("mtu=32", GenericError, "mtuLength=32 <= HEADER_LENGTH"),
-        ("mtu=65536", GenericError, "> MAX_UDP_PAYLOAD_LENGTH"),
-        ("mtu=1400", GenericError, "not a multiple of FRAME_ALIGNMENT"),
-        (
-            "mtu=60000|mtu=59968|term-length=64k",
-            InvalidChannel,
-            "max message length",
-        ),
-        ("mtu=x", GenericError, "could not parse mtu=x in URI"),
-        (
-            "term-length=32k",
-            GenericError,
-            "term length less than min length of 65536",
-        ),
-        (
-            "term-length=2g",
-            GenericError,
-            "term length more than max length of 1073741824",
-        ),
-        ("term-length=65537", GenericError, "not a power of 2"),
-        ("term-id=1", GenericError, "params must be used as a complete set"),
-        (
-            "term-id=1|init-term-id=2|term-offset=0",
-            GenericError,
-            "comes before",
-        ),
-        (
-            "term-id=1|init-term-id=1|term-offset=33",
-            GenericError,
-            "not a multiple of FRAME_ALIGNMENT",
-        ),
-        (
-            "term-id=1|init-term-id=1|term-offset=-32",
-            GenericError,
-            "out of range",
-        ),
-        (
-            "term-id=1|init-term-id=1|term-offset=131072|term-length=64k",
-            GenericError,
-            "> term-length",
-        ),
-        (
-            "pub-wnd=1024",
-            GenericError,
-            "pub-wnd=1024 cannot be less than the mtu=1408",
-        ),
-        (
-            "pub-wnd=64k|term-length=64k",
-            GenericError,
-            "must not exceed half the term-length=65536",
-        ),
-        (
-            "max-resend=0",
-            GenericError,
-            "invalid max-resend=0, must be > 0 and <= 256",
-        ),
-        ("max-resend=257", GenericError, "invalid max-resend=257"),
-        ("eos=yes", GenericError, "could not parse eos=yes"),
-        ("linger=5m", GenericError, "should end with: s, ms, us, or ns."),
-        ("session-id=0x10", GenericError, "could not parse session-id=0x10"),
-        (
-            "session-id=tag:x",
-            GenericError,
-            "could not parse session-id=tag:x",
-        ),
-        ("tags=x", InvalidChannel, "could not parse channel tag string"),
-        ("tags=1,-1", InvalidChannel, "reserved"),
-        ("tags=1,x", GenericError, "could not parse tags=1,x"),
-        (
-            "response-correlation-id=-2",
-            GenericError,
-            "must be a number greater than or equal to -1, or 'prototype'",
-        ),
-        ("stream-id=x", GenericError, "could not parse stream-id=x"),
-    ];
-    for (params, code, words) in cases {
+    for &(params, code, words) in REFUSED_PUBLICATIONS {
         let error = publication(params).expect_err(params);
         assert_eq!(error.code, code, "{params}: {error}");
         assert!(error.message.contains(words), "{params}: {error}");

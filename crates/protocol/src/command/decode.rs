@@ -45,31 +45,91 @@ fn decode(type_id: i32, message: &[u8]) -> Result<Command<'_>, CommandFault> {
     if message.len() < length_min {
         return Err(CommandFault::TooShort);
     }
-    let client_id = i64_at(message, 0);
-    let correlation_id = i64_at(message, 8);
-    // Only read where the minimum length says that it is there.
-    let registration_id = || i64_at(message, 16);
-    let destination_channel = || text_field(message, 24, "channel");
-    Ok(match type_id {
-        type_id::ADD_PUBLICATION | type_id::ADD_EXCLUSIVE_PUBLICATION => {
-            let stream_id = i32_at(message, 16);
-            let channel = text_field(message, 20, "channel")?;
-            if type_id == type_id::ADD_PUBLICATION {
-                Command::AddPublication {
-                    client_id,
-                    correlation_id,
-                    stream_id,
-                    channel,
-                }
-            } else {
-                Command::AddExclusivePublication {
-                    client_id,
-                    correlation_id,
-                    stream_id,
-                    channel,
-                }
-            }
+    // From here on every field up to `length_min` is there.
+    let (client_id, correlation_id) = (i64_at(message, 0), i64_at(message, 8));
+    match type_id {
+        type_id::ADD_PUBLICATION | type_id::ADD_EXCLUSIVE_PUBLICATION | type_id::ADD_SUBSCRIPTION => {
+            add_stream(type_id, message)
         }
+        type_id::REMOVE_PUBLICATION | type_id::REMOVE_SUBSCRIPTION | type_id::REMOVE_COUNTER => {
+            Ok(remove(type_id, message))
+        }
+        type_id::ADD_DESTINATION
+        | type_id::REMOVE_DESTINATION
+        | type_id::ADD_RECEIVE_DESTINATION
+        | type_id::REMOVE_RECEIVE_DESTINATION => destination(type_id, message),
+        type_id::REMOVE_DESTINATION_BY_ID => Ok(Command::RemoveDestinationById {
+            client_id,
+            correlation_id,
+            registration_id: i64_at(message, 16),
+            destination_registration_id: i64_at(message, 24),
+        }),
+        type_id::ADD_COUNTER | type_id::ADD_STATIC_COUNTER => add_counter(type_id, message),
+        type_id::REJECT_IMAGE => reject_image(message),
+        type_id::CLIENT_KEEPALIVE => Ok(Command::ClientKeepalive {
+            client_id,
+            correlation_id,
+        }),
+        type_id::CLIENT_CLOSE => Ok(Command::ClientClose {
+            client_id,
+            correlation_id,
+        }),
+        type_id::TERMINATE_DRIVER => {
+            let token = run_at(message, 16).ok_or(CommandFault::Field("token"))?;
+            Ok(Command::TerminateDriver {
+                client_id,
+                correlation_id,
+                token,
+            })
+        }
+        type_id::NEXT_AVAILABLE_SESSION_ID => {
+            let stream_id = i32_at(message, 16);
+            Ok(Command::NextAvailableSessionId {
+                client_id,
+                correlation_id,
+                stream_id,
+            })
+        }
+        _ => Err(CommandFault::UnknownType),
+    }
+}
+
+fn add_stream(type_id: i32, message: &[u8]) -> Result<Command<'_>, CommandFault> {
+    let (client_id, correlation_id) = (i64_at(message, 0), i64_at(message, 8));
+    // The eight bytes a subscription carries at 16 have no meaning; C clients leave them undefined.
+    let offset = if type_id == type_id::ADD_SUBSCRIPTION {
+        24
+    } else {
+        16
+    };
+    let stream_id = i32_at(message, offset);
+    let channel = text_field(message, offset + 4, "channel")?;
+    Ok(match type_id {
+        type_id::ADD_PUBLICATION => Command::AddPublication {
+            client_id,
+            correlation_id,
+            stream_id,
+            channel,
+        },
+        type_id::ADD_EXCLUSIVE_PUBLICATION => Command::AddExclusivePublication {
+            client_id,
+            correlation_id,
+            stream_id,
+            channel,
+        },
+        _ => Command::AddSubscription {
+            client_id,
+            correlation_id,
+            stream_id,
+            channel,
+        },
+    })
+}
+
+fn remove(type_id: i32, message: &[u8]) -> Command<'_> {
+    let (client_id, correlation_id) = (i64_at(message, 0), i64_at(message, 8));
+    let registration_id = i64_at(message, 16);
+    match type_id {
         type_id::REMOVE_PUBLICATION => {
             // Clients from before revocation send no flags.
             let flags = if message.len() >= 32 {
@@ -81,115 +141,93 @@ fn decode(type_id: i32, message: &[u8]) -> Result<Command<'_>, CommandFault> {
             Command::RemovePublication {
                 client_id,
                 correlation_id,
-                registration_id: registration_id(),
+                registration_id,
                 revoke,
             }
         }
-        type_id::ADD_SUBSCRIPTION => Command::AddSubscription {
-            client_id,
-            correlation_id,
-            // The eight bytes at 16 have no meaning; C clients leave them undefined.
-            stream_id: i32_at(message, 24),
-            channel: text_field(message, 28, "channel")?,
-        },
         type_id::REMOVE_SUBSCRIPTION => Command::RemoveSubscription {
             client_id,
             correlation_id,
-            registration_id: registration_id(),
+            registration_id,
         },
-        type_id::CLIENT_KEEPALIVE => Command::ClientKeepalive {
+        _ => Command::RemoveCounter {
             client_id,
             correlation_id,
+            registration_id,
         },
+    }
+}
+
+fn destination(type_id: i32, message: &[u8]) -> Result<Command<'_>, CommandFault> {
+    let (client_id, correlation_id) = (i64_at(message, 0), i64_at(message, 8));
+    let registration_id = i64_at(message, 16);
+    let channel = text_field(message, 24, "channel")?;
+    Ok(match type_id {
         type_id::ADD_DESTINATION => Command::AddDestination {
             client_id,
             correlation_id,
-            registration_id: registration_id(),
-            channel: destination_channel()?,
+            registration_id,
+            channel,
         },
         type_id::REMOVE_DESTINATION => Command::RemoveDestination {
             client_id,
             correlation_id,
-            registration_id: registration_id(),
-            channel: destination_channel()?,
-        },
-        type_id::ADD_COUNTER => {
-            let (key, label) = key_and_label(message, 20)?;
-            Command::AddCounter {
-                client_id,
-                correlation_id,
-                type_id: i32_at(message, 16),
-                key,
-                label,
-            }
-        }
-        type_id::REMOVE_COUNTER => Command::RemoveCounter {
-            client_id,
-            correlation_id,
-            registration_id: registration_id(),
-        },
-        type_id::CLIENT_CLOSE => Command::ClientClose {
-            client_id,
-            correlation_id,
+            registration_id,
+            channel,
         },
         type_id::ADD_RECEIVE_DESTINATION => Command::AddReceiveDestination {
             client_id,
             correlation_id,
-            registration_id: registration_id(),
-            channel: destination_channel()?,
+            registration_id,
+            channel,
         },
-        type_id::REMOVE_RECEIVE_DESTINATION => Command::RemoveReceiveDestination {
+        _ => Command::RemoveReceiveDestination {
             client_id,
             correlation_id,
-            registration_id: registration_id(),
-            channel: destination_channel()?,
+            registration_id,
+            channel,
         },
-        type_id::TERMINATE_DRIVER => {
-            let token = run_at(message, 16).ok_or(CommandFault::Field("token"))?;
-            Command::TerminateDriver {
-                client_id,
-                correlation_id,
-                token,
-            }
-        }
-        type_id::ADD_STATIC_COUNTER => {
-            let (key, label) = key_and_label(message, 28)?;
-            Command::AddStaticCounter {
-                client_id,
-                correlation_id,
-                registration_id: registration_id(),
-                type_id: i32_at(message, 24),
-                key,
-                label,
-            }
-        }
-        type_id::REJECT_IMAGE => {
-            let reason = run_at(message, 32).ok_or(CommandFault::Field("reason"))?;
-            // C clients count a terminator as part of the text.
-            let end = reason
-                .iter()
-                .rposition(|&byte| byte != 0)
-                .map_or(0, |last| last + 1);
-            Command::RejectImage {
-                client_id,
-                correlation_id,
-                image_correlation_id: i64_at(message, 16),
-                position: i64_at(message, 24),
-                reason: text(&reason[..end]),
-            }
-        }
-        type_id::REMOVE_DESTINATION_BY_ID => Command::RemoveDestinationById {
+    })
+}
+
+fn add_counter(counter_command: i32, message: &[u8]) -> Result<Command<'_>, CommandFault> {
+    let (client_id, correlation_id) = (i64_at(message, 0), i64_at(message, 8));
+    if counter_command == type_id::ADD_COUNTER {
+        let type_id = i32_at(message, 16);
+        let (key, label) = key_and_label(message, 20)?;
+        return Ok(Command::AddCounter {
             client_id,
             correlation_id,
-            registration_id: registration_id(),
-            destination_registration_id: i64_at(message, 24),
-        },
-        type_id::NEXT_AVAILABLE_SESSION_ID => Command::NextAvailableSessionId {
-            client_id,
-            correlation_id,
-            stream_id: i32_at(message, 16),
-        },
-        _ => return Err(CommandFault::UnknownType),
+            type_id,
+            key,
+            label,
+        });
+    }
+    let (registration_id, type_id) = (i64_at(message, 16), i32_at(message, 24));
+    let (key, label) = key_and_label(message, 28)?;
+    Ok(Command::AddStaticCounter {
+        client_id,
+        correlation_id,
+        registration_id,
+        type_id,
+        key,
+        label,
+    })
+}
+
+fn reject_image(message: &[u8]) -> Result<Command<'_>, CommandFault> {
+    let reason = run_at(message, 32).ok_or(CommandFault::Field("reason"))?;
+    // C clients count a terminator as part of the text.
+    let end = reason
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
+    Ok(Command::RejectImage {
+        client_id: i64_at(message, 0),
+        correlation_id: i64_at(message, 8),
+        image_correlation_id: i64_at(message, 16),
+        position: i64_at(message, 24),
+        reason: text(&reason[..end]),
     })
 }
 

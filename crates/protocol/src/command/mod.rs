@@ -184,95 +184,18 @@ impl Command<'_> {
     }
 
     fn ids(&self) -> (i64, i64) {
-        match *self {
-            Command::AddPublication {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::AddExclusivePublication {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::RemovePublication {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::AddSubscription {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::RemoveSubscription {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::ClientKeepalive {
-                client_id,
-                correlation_id,
-            }
-            | Command::AddDestination {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::RemoveDestination {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::AddCounter {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::RemoveCounter {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::ClientClose {
-                client_id,
-                correlation_id,
-            }
-            | Command::AddReceiveDestination {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::RemoveReceiveDestination {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::TerminateDriver {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::AddStaticCounter {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::RejectImage {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::RemoveDestinationById {
-                client_id,
-                correlation_id,
-                ..
-            }
-            | Command::NextAvailableSessionId {
-                client_id,
-                correlation_id,
-                ..
-            } => (client_id, correlation_id),
+        macro_rules! ids_of {
+            ($($variant:ident)*) => {
+                match *self {
+                    $(Command::$variant { client_id, correlation_id, .. } => (client_id, correlation_id),)*
+                }
+            };
+        }
+        ids_of! {
+            AddPublication AddExclusivePublication RemovePublication AddSubscription RemoveSubscription
+            ClientKeepalive AddDestination RemoveDestination AddCounter RemoveCounter ClientClose
+            AddReceiveDestination RemoveReceiveDestination TerminateDriver AddStaticCounter RejectImage
+            RemoveDestinationById NextAvailableSessionId
         }
     }
 }

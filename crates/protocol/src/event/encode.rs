@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Event, PublicationReady, type_id};
-use crate::bytes::{pad_to_4, pad_to_length, push_i32, push_i64, push_run};
+use super::{Event, PublicationError, PublicationReady, type_id};
+use crate::bytes::MessageWriter;
 
 pub(super) const ADDRESS_TYPE_IP4: u16 = 1;
 pub(super) const ADDRESS_TYPE_IP6: u16 = 2;
@@ -15,19 +15,17 @@ const PUBLICATION_ERROR_LENGTH_MIN: usize = 72;
 impl Event<'_> {
     /// Replaces the contents of `message` with this event; returns the type id to transmit it under.
     pub fn encode(&self, message: &mut Vec<u8>) -> i32 {
-        message.clear();
+        let mut fields = MessageWriter::new(message);
+        use Event as E;
         match self {
-            Event::Error {
-                correlation_id,
+            E::Error {
+                correlation_id: id,
                 error_code,
-                message: text,
+                message,
             } => {
-                push_i64(message, *correlation_id);
-                push_i32(message, error_code.value());
-                push_run(message, text.as_bytes());
-                type_id::ERROR
+                fields.i64(*id).i32(error_code.value()).text(message);
             }
-            Event::AvailableImage {
+            E::AvailableImage {
                 image_correlation_id,
                 session_id,
                 stream_id,
@@ -36,113 +34,102 @@ impl Event<'_> {
                 log_file_name,
                 source_identity,
             } => {
-                push_i64(message, *image_correlation_id);
-                push_i32(message, *session_id);
-                push_i32(message, *stream_id);
-                push_i64(message, *subscription_registration_id);
-                push_i32(message, *subscriber_position_counter_id);
-                push_run(message, log_file_name.as_bytes());
-                pad_to_4(message);
-                push_run(message, source_identity.as_bytes());
-                type_id::AVAILABLE_IMAGE
+                fields.i64(*image_correlation_id).i32(*session_id).i32(*stream_id);
+                fields
+                    .i64(*subscription_registration_id)
+                    .i32(*subscriber_position_counter_id);
+                fields.text(log_file_name).pad_to_4().text(source_identity);
             }
-            Event::PublicationReady(ready) => {
-                push_publication_ready(message, ready);
-                type_id::PUBLICATION_READY
+            E::PublicationReady(ready) | E::ExclusivePublicationReady(ready) => {
+                put_publication_ready(&mut fields, ready);
             }
-            Event::ExclusivePublicationReady(ready) => {
-                push_publication_ready(message, ready);
-                type_id::EXCLUSIVE_PUBLICATION_READY
-            }
-            Event::OperationSuccess { correlation_id } => {
-                push_i64(message, *correlation_id);
-                type_id::OPERATION_SUCCESS
-            }
-            Event::UnavailableImage {
-                image_correlation_id,
+            E::UnavailableImage {
+                image_correlation_id: id,
                 subscription_registration_id,
                 stream_id,
                 channel,
             } => {
-                push_i64(message, *image_correlation_id);
-                push_i64(message, *subscription_registration_id);
-                push_i32(message, *stream_id);
-                push_run(message, channel.as_bytes());
-                type_id::UNAVAILABLE_IMAGE
+                fields
+                    .i64(*id)
+                    .i64(*subscription_registration_id)
+                    .i32(*stream_id)
+                    .text(channel);
             }
-            Event::SubscriptionReady {
-                correlation_id,
-                channel_status_counter_id,
+            E::PublicationError(error) => put_publication_error(&mut fields, error),
+            E::OperationSuccess { correlation_id: id } | E::ClientTimeout { client_id: id } => {
+                fields.i64(*id);
+            }
+            E::SubscriptionReady {
+                correlation_id: id,
+                channel_status_counter_id: second,
+            }
+            | E::CounterReady {
+                registration_id: id,
+                counter_id: second,
+            }
+            | E::UnavailableCounter {
+                registration_id: id,
+                counter_id: second,
+            }
+            | E::StaticCounter {
+                correlation_id: id,
+                counter_id: second,
+            }
+            | E::NextAvailableSessionId {
+                correlation_id: id,
+                session_id: second,
             } => {
-                push_id_pair(message, *correlation_id, *channel_status_counter_id);
-                type_id::SUBSCRIPTION_READY
+                fields.i64(*id).i32(*second);
             }
-            Event::CounterReady {
-                registration_id,
-                counter_id,
-            } => {
-                push_id_pair(message, *registration_id, *counter_id);
-                type_id::COUNTER_READY
-            }
-            Event::UnavailableCounter {
-                registration_id,
-                counter_id,
-            } => {
-                push_id_pair(message, *registration_id, *counter_id);
-                type_id::UNAVAILABLE_COUNTER
-            }
-            Event::ClientTimeout { client_id } => {
-                push_i64(message, *client_id);
-                type_id::CLIENT_TIMEOUT
-            }
-            Event::StaticCounter {
-                correlation_id,
-                counter_id,
-            } => {
-                push_id_pair(message, *correlation_id, *counter_id);
-                type_id::STATIC_COUNTER
-            }
-            Event::PublicationError(error) => {
-                push_i64(message, error.registration_id);
-                push_i64(message, error.destination_registration_id);
-                push_i32(message, error.session_id);
-                push_i32(message, error.stream_id);
-                push_i64(message, error.receiver_id);
-                push_i64(message, error.group_tag);
-                push_address(message, error.source_address);
-                push_i32(message, error.error_code.value());
-                push_run(message, error.message.as_bytes());
-                pad_to_length(message, PUBLICATION_ERROR_LENGTH_MIN);
-                type_id::PUBLICATION_ERROR
-            }
-            Event::NextAvailableSessionId {
-                correlation_id,
-                session_id,
-            } => {
-                push_id_pair(message, *correlation_id, *session_id);
-                type_id::NEXT_AVAILABLE_SESSION_ID
-            }
+        }
+        self.type_id()
+    }
+
+    fn type_id(&self) -> i32 {
+        match self {
+            Event::Error { .. } => type_id::ERROR,
+            Event::AvailableImage { .. } => type_id::AVAILABLE_IMAGE,
+            Event::PublicationReady(_) => type_id::PUBLICATION_READY,
+            Event::ExclusivePublicationReady(_) => type_id::EXCLUSIVE_PUBLICATION_READY,
+            Event::OperationSuccess { .. } => type_id::OPERATION_SUCCESS,
+            Event::UnavailableImage { .. } => type_id::UNAVAILABLE_IMAGE,
+            Event::SubscriptionReady { .. } => type_id::SUBSCRIPTION_READY,
+            Event::CounterReady { .. } => type_id::COUNTER_READY,
+            Event::UnavailableCounter { .. } => type_id::UNAVAILABLE_COUNTER,
+            Event::ClientTimeout { .. } => type_id::CLIENT_TIMEOUT,
+            Event::StaticCounter { .. } => type_id::STATIC_COUNTER,
+            Event::PublicationError(_) => type_id::PUBLICATION_ERROR,
+            Event::NextAvailableSessionId { .. } => type_id::NEXT_AVAILABLE_SESSION_ID,
         }
     }
 }
 
-fn push_id_pair(message: &mut Vec<u8>, first: i64, second: i32) {
-    push_i64(message, first);
-    push_i32(message, second);
+fn put_publication_ready(fields: &mut MessageWriter<'_>, ready: &PublicationReady<'_>) {
+    fields
+        .i64(ready.correlation_id)
+        .i64(ready.original_registration_id);
+    fields.i32(ready.session_id).i32(ready.stream_id);
+    fields
+        .i32(ready.publisher_limit_counter_id)
+        .i32(ready.channel_status_counter_id);
+    fields.text(&ready.log_file_name);
 }
 
-fn push_publication_ready(message: &mut Vec<u8>, ready: &PublicationReady<'_>) {
-    push_i64(message, ready.correlation_id);
-    push_i64(message, ready.original_registration_id);
-    push_i32(message, ready.session_id);
-    push_i32(message, ready.stream_id);
-    push_i32(message, ready.publisher_limit_counter_id);
-    push_i32(message, ready.channel_status_counter_id);
-    push_run(message, ready.log_file_name.as_bytes());
+fn put_publication_error(fields: &mut MessageWriter<'_>, error: &PublicationError<'_>) {
+    fields
+        .i64(error.registration_id)
+        .i64(error.destination_registration_id);
+    fields.i32(error.session_id).i32(error.stream_id);
+    fields.i64(error.receiver_id).i64(error.group_tag);
+    put_address(fields, error.source_address);
+    fields
+        .i32(error.error_code.value())
+        .text(&error.message)
+        .pad_to_length(PUBLICATION_ERROR_LENGTH_MIN);
 }
 
 /// Family, port in host order, and 16 bytes of address in network order, zero after an IPv4 one.
-fn push_address(message: &mut Vec<u8>, address: Option<SocketAddr>) {
+fn put_address(fields: &mut MessageWriter<'_>, address: Option<SocketAddr>) {
     let mut octets = [0; ADDRESS_LENGTH];
     let (family, port) = match address {
         None => (0, 0),
@@ -157,7 +144,5 @@ fn push_address(message: &mut Vec<u8>, address: Option<SocketAddr>) {
             }
         },
     };
-    message.extend_from_slice(&family.to_le_bytes());
-    message.extend_from_slice(&port.to_le_bytes());
-    message.extend_from_slice(&octets);
+    fields.u16(family).u16(port).bytes(&octets);
 }

@@ -96,76 +96,91 @@ impl UdpChannel {
         }
         unsupported::check_addresses(uri, role)?;
         let channel_tag = Tags::from_uri(uri)?.channel;
-        let endpoint = uri.get(keys::ENDPOINT);
-        let control = uri.get(keys::CONTROL);
-        if endpoint.is_none() && control.is_none() && !uri.contains(keys::TAGS) {
-            return Err(ChannelError::invalid(format!(
-                "URIs for UDP must specify endpoint, control, tags, or control-mode=manual/response: {uri}"
-            )));
-        }
-        if endpoint.is_none() && control.is_some() {
-            return Err(ChannelError::generic(format!(
-                "'control' parameter requires that either 'endpoint' or 'control-mode' is specified, channel={uri}"
-            )));
-        }
+        let (endpoint, control) = (uri.get(keys::ENDPOINT), uri.get(keys::CONTROL));
+        check_combination(uri)?;
         let control_address = control
             .map(|text| address(uri, keys::CONTROL, text, environment))
             .transpose()?;
         let remote = match endpoint {
-            Some(text) => address(uri, keys::ENDPOINT, text, environment)?,
+            Some(text) => endpoint_address(uri, role, text, environment)?,
             None => SocketAddr::new(interface::wildcard(false), 0),
         };
-        if remote.ip().is_multicast() {
-            let value = endpoint.unwrap_or_default();
-            let remedy = "use a unicast endpoint";
-            return Err(unsupported::refuse_param(
-                uri,
-                keys::ENDPOINT,
-                value,
-                "multicast is",
-                remedy,
-            ));
-        }
-        if role == ChannelRole::Publication && endpoint.is_some() && remote.port() == 0 {
-            return Err(ChannelError::generic(format!(
-                "endpoint has port=0 for publication: {uri}"
-            )));
-        }
         let interface_address = interface::select(uri, remote.ip(), environment)?;
-        let local = control_address.unwrap_or(interface_address);
-
-        let is_wildcard = endpoint.is_none()
-            || remote.port() == 0
-            || control_address.is_some_and(|address| address.port() == 0);
-        let suffix = match channel_tag {
-            _ if !is_wildcard => String::new(),
-            Some(tag) => format!("#{tag}"),
-            None => format!("-{unique_id}"),
-        };
-        let local_text = control.map_or_else(|| local.to_string(), str::to_owned);
-        let remote_text = endpoint.map_or_else(|| remote.to_string(), str::to_owned);
-        Ok(Self {
+        let mut channel = Self {
             uri: uri.to_string(),
-            canonical_form: format!("UDP-{local_text}-{remote_text}{suffix}"),
+            canonical_form: String::new(),
             kind: if control.is_some() {
                 UdpChannelKind::Control
             } else {
                 UdpChannelKind::Unicast
             },
-            local,
+            local: control_address.unwrap_or(interface_address),
             remote,
             endpoint: endpoint.map(str::to_owned),
             control: control.map(str::to_owned),
             channel_tag,
             socket_sndbuf_length: size_i32(uri, keys::SOCKET_SNDBUF)?.map(|length| length as usize),
             socket_rcvbuf_length: size_i32(uri, keys::SOCKET_RCVBUF)?.map(|length| length as usize),
-        })
+        };
+        channel.canonical_form = channel.form_canonical(unique_id);
+        Ok(channel)
+    }
+
+    /// Addresses given by the channel stay as written, so that two names of one host are two channels.
+    fn form_canonical(&self, unique_id: i64) -> String {
+        let local = self.control.clone().unwrap_or_else(|| self.local.to_string());
+        let remote = self.endpoint.clone().unwrap_or_else(|| self.remote.to_string());
+        let has_wildcard_port = self.remote.port() == 0 || (self.control.is_some() && self.local.port() == 0);
+        let suffix = match self.channel_tag {
+            _ if !has_wildcard_port => String::new(),
+            Some(tag) => format!("#{tag}"),
+            None => format!("-{unique_id}"),
+        };
+        format!("UDP-{local}-{remote}{suffix}")
     }
 
     /// True if neither address is given, so that only a tag says what the channel means.
     pub fn is_wildcard(&self) -> bool {
         self.endpoint.is_none() && self.control.is_none()
     }
+}
+
+/// Fails if the channel does not say where to send to or to listen on.
+fn check_combination(uri: &ChannelUri) -> Result<(), ChannelError> {
+    match (uri.contains(keys::ENDPOINT), uri.contains(keys::CONTROL)) {
+        (false, false) if !uri.contains(keys::TAGS) => Err(ChannelError::invalid(format!(
+            "URIs for UDP must specify endpoint, control, tags, or control-mode=manual/response: {uri}"
+        ))),
+        (false, true) => Err(ChannelError::generic(format!(
+            "'control' parameter requires that either 'endpoint' or 'control-mode' is specified, channel={uri}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn endpoint_address(
+    uri: &ChannelUri,
+    role: ChannelRole,
+    text: &str,
+    environment: &UdpEnvironment<'_>,
+) -> Result<SocketAddr, ChannelError> {
+    let remote = address(uri, keys::ENDPOINT, text, environment)?;
+    if remote.ip().is_multicast() {
+        let remedy = "use a unicast endpoint";
+        return Err(unsupported::refuse_param(
+            uri,
+            keys::ENDPOINT,
+            text,
+            "multicast is",
+            remedy,
+        ));
+    }
+    if role == ChannelRole::Publication && remote.port() == 0 {
+        return Err(ChannelError::generic(format!(
+            "endpoint has port=0 for publication: {uri}"
+        )));
+    }
+    Ok(remote)
 }
 
 /// Looks up the address a parameter gives, `host:port`. Also used to look a name up again later.
