@@ -145,12 +145,12 @@ def _batch_row(medium: str, channel: str) -> Row:
 
 
 def ipc_throughput_python_batch() -> Row:
-    """numpy batches over shared memory."""
+    """Numpy batches over shared memory."""
     return _batch_row("ipc", IPC)
 
 
 def udp_throughput_python_batch() -> Row:
-    """numpy batches over UDP."""
+    """Numpy batches over UDP."""
     return _batch_row("udp", UDP)
 
 

@@ -10,9 +10,10 @@ import sys
 import tempfile
 import time
 
-import headrace
 import numpy as np
 from meter import round_trips, spend
+
+import headrace
 
 STREAM_ID = 1001
 PONG_STREAM_ID = 1002

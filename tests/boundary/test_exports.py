@@ -6,11 +6,12 @@ import ast
 import inspect
 from pathlib import Path
 
+import pytest
+
 import headrace
 import headrace._core
 import headrace.client
 import headrace.driver
-import pytest
 
 pytestmark = pytest.mark.boundary
 
@@ -99,5 +100,5 @@ def test_compiled_classes_cannot_be_made_or_changed_from_python():
         "Claim",
         "Message",
     ):
-        with pytest.raises(TypeError, match="No constructor|cannot create"):
+        with pytest.raises(TypeError, match=r"No constructor|cannot create"):
             getattr(headrace, name)()

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import headrace
 import pytest
-
 from benches.processes import ROOT, background, fresh_directory
+
+import headrace
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
@@ -95,7 +95,8 @@ def test_a_publisher_killed_between_claim_and_commit_is_unblocked(driver: headra
         await_condition("the message behind the dead claim", read_all)
         assert received == [b"before", b"after"]
         unblocked = client.counters.find(type_id=0, registration_id=19)
-        assert unblocked is not None and client.counters.value(unblocked) == 1
+        assert unblocked is not None
+        assert client.counters.value(unblocked) == 1
 
 
 SUBSCRIBE_AND_STAND = """

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import headrace
 import pytest
-from headrace.testing import Conditions, Namespaces, Relay
-
 from benches.processes import background, fresh_directory
+
+import headrace
+from headrace.testing import Conditions, Namespaces, Relay
 from tests.faults.test_kills import await_condition
 from tests.interop.conftest import our_driver_process
 from tests.interop.messages import Checker, message
@@ -111,7 +111,8 @@ def test_a_cut_of_three_seconds_is_survived(driver: headrace.MediaDriver) -> Non
             time.sleep(3.0)
         receive(subscription, checker, COUNT)
         thread.join()
-        assert checker.count == COUNT and not gone
+        assert checker.count == COUNT
+        assert not gone
 
 
 def test_a_longer_cut_makes_the_image_unavailable(driver: headrace.MediaDriver) -> None:

@@ -3,10 +3,10 @@
 import threading
 from collections.abc import Iterator
 
-import headrace
 import pytest
-
 from benches.processes import fresh_directory
+
+import headrace
 from tests.interop.conftest import Peers
 from tests.interop.messages import Checker, message
 

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import headrace
 import pytest
-
 from benches.processes import fresh_directory
+
+import headrace
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(60)]
 
@@ -87,7 +87,7 @@ def test_a_port_in_use_is_refused_by_name(client: headrace.Client) -> None:
 def test_an_address_of_another_machine_is_refused_by_name(client: headrace.Client) -> None:
     """192.0.2.0/24 is reserved for documentation, so it is nobody's."""
     channel = "aeron:udp?endpoint=192.0.2.1:24652"
-    with pytest.raises(headrace.RegistrationError, match="192.0.2.1:24652"):
+    with pytest.raises(headrace.RegistrationError, match=r"192\.0\.2\.1:24652"):
         client.add_subscription(channel, 1)
 
 
@@ -121,7 +121,7 @@ def test_a_wrong_driver_setting_starts_nothing(
 
 def test_an_unknown_property_is_refused(tmp_path: Path) -> None:
     """A misspelled property would otherwise be a setting silently lost."""
-    with pytest.raises(headrace.ConfigError, match="aeron.term.bufer.length"):
+    with pytest.raises(headrace.ConfigError, match=r"aeron\.term\.bufer\.length"):
         headrace.MediaDriver(directory=tmp_path / "driver", properties={"aeron.term.bufer.length": "64k"})
 
 
@@ -135,7 +135,7 @@ def test_a_directory_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> N
 
 def test_an_active_directory_is_not_taken_over(driver: headrace.MediaDriver) -> None:
     """Two drivers on one directory would corrupt each other."""
-    with pytest.raises(headrace.HeadraceError, match="[Aa]ctive"):
+    with pytest.raises(headrace.HeadraceError, match=r"[Aa]ctive"):
         headrace.MediaDriver(directory=driver.directory)
 
 

@@ -104,9 +104,9 @@ def _finish(process: subprocess.Popen[str]) -> None:
     assert process.stdout is not None
     text = process.stdout.read()
     process.wait()
-    assert process.returncode == 0 and "DONE" in text, (
-        f"{process.args} ended with {process.returncode}:\n{text}"
-    )
+    outcome = f"{process.args} ended with {process.returncode}:\n{text}"
+    assert process.returncode == 0, outcome
+    assert "DONE" in text, outcome
 
 
 @pytest.fixture

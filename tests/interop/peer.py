@@ -8,7 +8,6 @@ import sys
 import time
 
 import headrace
-
 from tests.interop.messages import Checker, message
 
 DEADLINE_S = 120.0

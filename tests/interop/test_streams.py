@@ -4,9 +4,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from headrace.testing import Conditions, Relay
-
 from benches.processes import JavaPeer
+
+from headrace.testing import Conditions, Relay
 from tests.interop.conftest import Peers, our_driver_process
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]

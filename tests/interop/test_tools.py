@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import headrace
 import pytest
 from benches.processes import JavaPeer, background
+
+import headrace
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -102,7 +103,8 @@ def test_basic_publisher_and_rate_subscriber(java: JavaPeer, our_driver: Path) -
     with background(java.command("io.aeron.samples.RateSubscriber", properties=settings)):
         command = java.command("io.aeron.samples.BasicPublisher", properties=settings)
         text = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    assert text.count("Offering") == 3 and "Done sending." in text
+    assert text.count("Offering") == 3
+    assert "Done sending." in text
 
 
 def test_streaming_publisher_and_rate_subscriber(java: JavaPeer, our_driver: Path) -> None:
