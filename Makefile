@@ -44,7 +44,7 @@ build: $(STAMPS)/build ## Build the extension, optimised, into .venv
 
 $(STAMPS)/build: $(STAMPS)/setup $(RUST_SOURCES) pyproject.toml
 	@command -v cargo > /dev/null || { echo "error: no cargo on the PATH; install a Rust toolchain first" >&2; exit 1; }
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
 .PHONY: lock
@@ -114,6 +114,7 @@ fmt: $(STAMPS)/setup ## Format everything
 	cargo fmt --all
 	$(BIN)/ruff check --quiet --fix . || true
 	$(BIN)/ruff format --quiet .
+	$(BIN)/python scripts/tidy.py --record
 
 .PHONY: docs
 docs: build ## Write the API reference into site/
