@@ -1,5 +1,7 @@
 //! From a command's bytes to the part of the conductor that runs it.
 
+use std::sync::atomic::Ordering;
+
 use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::{ChannelUri, Media};
@@ -31,42 +33,24 @@ impl Conductor {
     }
 
     fn run(&mut self, command: Command<'_>) -> Result<(), CommandError> {
+        let (client, id) = (command.client_id(), command.correlation_id());
         match command {
             Command::AddPublication {
-                client_id,
-                correlation_id,
-                stream_id,
-                channel,
-            } => self.add_publication(client_id, correlation_id, stream_id, &channel, false),
+                stream_id, channel, ..
+            } => self.add_publication(client, id, stream_id, &channel, false),
             Command::AddExclusivePublication {
-                client_id,
-                correlation_id,
-                stream_id,
-                channel,
-            } => self.add_publication(client_id, correlation_id, stream_id, &channel, true),
+                stream_id, channel, ..
+            } => self.add_publication(client, id, stream_id, &channel, true),
             Command::RemovePublication {
-                correlation_id,
                 registration_id,
                 revoke,
                 ..
-            } => self.remove_publication(correlation_id, registration_id, revoke),
+            } => self.remove_publication(id, registration_id, revoke),
             Command::AddSubscription {
-                client_id,
-                correlation_id,
-                stream_id,
-                channel,
-            } => self.add_subscription(client_id, correlation_id, stream_id, &channel),
-            Command::RemoveSubscription {
-                correlation_id,
-                registration_id,
-                ..
-            } => self.remove_subscription(correlation_id, registration_id),
-            Command::ClientKeepalive { client_id, .. } => {
-                let now_ms = self.cx.now_ms;
-                if let Some(client) = self.clients.find(client_id) {
-                    client.heartbeat.set_release(now_ms);
-                }
-                Ok(())
+                stream_id, channel, ..
+            } => self.add_subscription(client, id, stream_id, &channel),
+            Command::RemoveSubscription { registration_id, .. } => {
+                self.remove_subscription(id, registration_id)
             }
             Command::AddDestination { registration_id, .. }
             | Command::RemoveDestination { registration_id, .. }
@@ -78,58 +62,61 @@ impl Conductor {
                 Err(self.refuse_receive_destination(registration_id))
             }
             Command::AddCounter {
-                client_id,
-                correlation_id,
-                type_id,
-                key,
-                label,
-            } => self.add_counter(client_id, correlation_id, type_id, key, &label),
-            Command::RemoveCounter {
-                correlation_id,
-                registration_id,
-                ..
-            } => self.remove_counter(correlation_id, registration_id),
+                type_id, key, label, ..
+            } => self.add_counter(client, id, type_id, key, &label),
+            Command::RemoveCounter { registration_id, .. } => self.remove_counter(id, registration_id),
             Command::AddStaticCounter {
-                client_id,
-                correlation_id,
                 registration_id,
                 type_id,
                 key,
                 label,
-            } => self.add_static_counter(client_id, correlation_id, registration_id, type_id, key, &label),
-            Command::ClientClose { client_id, .. } => {
-                if let Some(client) = self.clients.find(client_id) {
-                    client.is_closed = true;
-                    client.heartbeat.set_release(0);
-                }
-                Ok(())
-            }
-            Command::TerminateDriver { .. } => {
-                match self.cx.config.termination_validator {
-                    TerminationValidator::Allow => self.request_termination(),
-                    TerminationValidator::Deny => {
-                        let text = "a client's request to terminate the driver was denied";
-                        self.cx.errors.warn(text, self.cx.now_ms);
-                    }
-                }
-                Ok(())
-            }
+                ..
+            } => self.add_static_counter(client, id, registration_id, type_id, key, &label),
             Command::RejectImage {
-                correlation_id,
                 image_correlation_id,
                 reason,
                 ..
-            } => self.reject_image(correlation_id, image_correlation_id, &reason),
-            Command::NextAvailableSessionId {
-                correlation_id,
-                stream_id,
-                ..
-            } => {
+            } => self.reject_image(id, image_correlation_id, &reason),
+            Command::NextAvailableSessionId { stream_id, .. } => {
                 let session_id = self.next_session_id(stream_id);
-                self.cx
-                    .events
-                    .next_available_session_id(correlation_id, session_id);
+                self.cx.events.next_available_session_id(id, session_id);
                 Ok(())
+            }
+            Command::ClientKeepalive { .. } => {
+                self.on_keepalive(client);
+                Ok(())
+            }
+            Command::ClientClose { .. } => {
+                self.on_client_close(client);
+                Ok(())
+            }
+            Command::TerminateDriver { .. } => {
+                self.on_terminate();
+                Ok(())
+            }
+        }
+    }
+
+    fn on_keepalive(&mut self, client_id: i64) {
+        let now_ms = self.cx.now_ms;
+        if let Some(client) = self.clients.find(client_id) {
+            client.heartbeat.set_release(now_ms);
+        }
+    }
+
+    fn on_client_close(&mut self, client_id: i64) {
+        if let Some(client) = self.clients.find(client_id) {
+            client.is_closed = true;
+            client.heartbeat.set_release(0);
+        }
+    }
+
+    fn on_terminate(&mut self) {
+        match self.cx.config.termination_validator {
+            TerminationValidator::Allow => self.termination.store(true, Ordering::Release),
+            TerminationValidator::Deny => {
+                let text = "a client's request to terminate the driver was denied";
+                self.cx.errors.warn(text, self.cx.now_ms);
             }
         }
     }

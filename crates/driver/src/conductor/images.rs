@@ -216,34 +216,28 @@ impl Conductor {
                 (type_ids::RECEIVER_NAKS_SENT, "rcv-naks-sent", 0),
             ],
         )?;
-        let shared = Arc::new(ImageShared::new(
-            ImageIdentity {
-                correlation_id,
-                session_id: setup.session_id,
-                stream_id: setup.stream_id,
-                source,
-                is_reliable: params.is_reliable,
-                join_position,
-                initial_window_length: congestion.initial_window_length(),
-            },
-            log,
-            ImageCounters {
-                high_water_mark,
-                rebuild_position,
-                naks_sent,
-            },
-        ));
+        let counters = ImageCounters {
+            high_water_mark,
+            rebuild_position,
+            naks_sent,
+        };
+        let identity = ImageIdentity {
+            correlation_id,
+            session_id: setup.session_id,
+            stream_id: setup.stream_id,
+            source,
+            is_reliable: params.is_reliable,
+            join_position,
+            initial_window_length: congestion.initial_window_length(),
+        };
+        let shared = Arc::new(ImageShared::new(identity, log, counters));
         let spec = ImageSpec {
             shared: Arc::clone(&shared),
             endpoint,
             channel,
             log_file_name,
             source_identity: source.to_string(),
-            untethered: UntetheredTimeouts {
-                window_limit_ns: params.untethered_window_limit_timeout_ns,
-                linger_ns: params.untethered_linger_timeout_ns,
-                resting_ns: params.untethered_resting_timeout_ns,
-            },
+            untethered: untethered_timeouts(&params),
             loss_detector: LossDetector::new(self.delays(&params, &setup)),
             congestion: Box::new(congestion),
         };
@@ -367,6 +361,14 @@ impl Conductor {
             ]);
             self.cx.free_log(shared.log.clone(), spec.log_file_name);
         }
+    }
+}
+
+fn untethered_timeouts(params: &SubscriptionParams) -> UntetheredTimeouts {
+    UntetheredTimeouts {
+        window_limit_ns: params.untethered_window_limit_timeout_ns,
+        linger_ns: params.untethered_linger_timeout_ns,
+        resting_ns: params.untethered_resting_timeout_ns,
     }
 }
 

@@ -30,7 +30,7 @@ mod subscriptions;
 mod unblock;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use headrace_buffers::BufferError;
 use headrace_buffers::broadcast::Transmitter;
@@ -129,63 +129,37 @@ pub(crate) struct Conductor {
 }
 
 impl Conductor {
-    pub(crate) fn new(parts: ConductorParts) -> Self {
-        let ConductorParts {
-            config,
-            clock,
-            ring,
-            transmitter,
-            counters,
-            system,
-            errors,
-            tasks,
-            outcomes,
-            inbox,
-            sender,
-            receiver,
-            sockets,
-            system_buffers,
-            loss_report,
-            termination,
-            mut random,
-        } = parts;
-        let now_ns = clock.nano_time();
+    pub(crate) fn new(mut parts: ConductorParts) -> Self {
+        let now_ns = parts.clock.nano_time();
+        let config = Arc::clone(&parts.config);
         let mut cx = Context {
             now_ns,
             now_ms: 0,
-            counters: Counters::new(counters),
-            system,
-            events: EventProxy::new(transmitter, errors.clone()),
-            errors,
-            tasks,
-            config,
+            counters: Counters::new(parts.counters),
+            system: parts.system,
+            events: EventProxy::new(parts.transmitter, parts.errors.clone()),
+            errors: parts.errors,
+            tasks: parts.tasks,
+            config: parts.config,
         };
-        cx.set_time(clock.epoch_ms());
-        let defaults = cx.config.channel_defaults();
-        let session_ids = SessionIds::new(
-            random.i32(..),
-            cx.config.reserved_session_id_low,
-            cx.config.reserved_session_id_high,
-        );
+        cx.set_time(parts.clock.epoch_ms());
         Self {
-            next_tick_ns: now_ns + cx.config.timer_interval_ns,
-            send_ports: Ports::new(cx.config.sender_wildcard_port_range),
-            receive_ports: Ports::new(cx.config.receiver_wildcard_port_range),
-            epoch_refreshed_ns: now_ns,
-            last_command_position: ring.consumer_position(),
-            command_position_since_ns: now_ns,
             cx,
-            clock,
-            ring,
+            next_tick_ns: now_ns + config.timer_interval_ns,
+            epoch_refreshed_ns: now_ns,
+            last_command_position: parts.ring.consumer_position(),
+            command_position_since_ns: now_ns,
+            clock: parts.clock,
+            ring: parts.ring,
             is_ring_broken: false,
             message: Vec::with_capacity(4096),
-            outcomes,
-            inbox,
-            sender,
-            receiver,
-            sockets,
-            system_buffers,
-            loss_report,
+            outcomes: parts.outcomes,
+            inbox: parts.inbox,
+            sender: parts.sender,
+            receiver: parts.receiver,
+            sockets: parts.sockets,
+            system_buffers: parts.system_buffers,
+            loss_report: parts.loss_report,
             pending: None,
             pending_images: Vec::new(),
             clients: Clients::default(),
@@ -195,12 +169,18 @@ impl Conductor {
             images: Vec::new(),
             send_channels: Vec::new(),
             receive_channels: Vec::new(),
+            send_ports: Ports::new(config.sender_wildcard_port_range),
+            receive_ports: Ports::new(config.receiver_wildcard_port_range),
             last_endpoint_id: 0,
-            next_receiver_id: random.i64(..),
-            session_ids,
-            random,
-            defaults,
-            termination,
+            next_receiver_id: parts.random.i64(..),
+            session_ids: SessionIds::new(
+                parts.random.i32(..),
+                config.reserved_session_id_low,
+                config.reserved_session_id_high,
+            ),
+            random: parts.random,
+            defaults: config.channel_defaults(),
+            termination: parts.termination,
         }
     }
 
@@ -304,10 +284,6 @@ impl Conductor {
         if error.code != ErrorCode::ResourceTemporarilyUnavailable {
             self.cx.record(error);
         }
-    }
-
-    fn request_termination(&mut self) {
-        self.termination.store(true, Ordering::Release);
     }
 }
 

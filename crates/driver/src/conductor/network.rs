@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headrace_buffers::counters::{Counter, system_counter, type_ids};
+use headrace_buffers::counters::{Counter, NULL_COUNTER_ID, system_counter, type_ids};
 use headrace_buffers::log::{LogBuffers, LogSpec, LogType};
 use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::{
@@ -286,22 +286,8 @@ impl Conductor {
         log: LogBuffers,
     ) -> Result<usize, CommandError> {
         self.client(client_id)?;
-        // The channel may have begun to close while the log was made.
-        let endpoint = match self.find_send_channel(&plan.udp)? {
-            Some(endpoint) => endpoint,
-            None => self.open_send_channel(correlation_id, plan.udp.clone())?,
-        };
-        let counters = self.publication_counters(client_id, correlation_id, &plan);
-        let Some(send) = self.send_channel(endpoint) else {
-            return Err(CommandError::generic(format!(
-                "channel is gone, channel={}",
-                plan.request.channel
-            )));
-        };
-        send.publication_count += 1;
-        let channel_status_counter_id = send.endpoint.counters.status.id();
-        let canonical_form = send.endpoint.channel.canonical_form.clone();
-        let counters = match counters {
+        let endpoint = self.join_send_channel(correlation_id, &plan.udp)?;
+        let counters = match self.publication_counters(client_id, correlation_id, &plan) {
             Ok(counters) => counters,
             Err(error) => {
                 // Gives the channel up again if this was its first publication.
@@ -309,6 +295,7 @@ impl Conductor {
                 return Err(error);
             }
         };
+        let (channel_status_counter_id, canonical_form) = self.describe_send_channel(endpoint);
         let params = &plan.request.params;
         let shared = Arc::new(PublicationShared::new(
             PublicationIdentity {
@@ -354,6 +341,32 @@ impl Conductor {
             kind: PublicationKind::Network,
         });
         Ok(self.network_publications.len() - 1)
+    }
+
+    /// Opens the channel, or joins one that is open, which may have begun to close while the log was made.
+    fn join_send_channel(
+        &mut self,
+        correlation_id: i64,
+        udp: &UdpChannel,
+    ) -> Result<EndpointId, CommandError> {
+        let endpoint = match self.find_send_channel(udp)? {
+            Some(endpoint) => endpoint,
+            None => self.open_send_channel(correlation_id, udp.clone())?,
+        };
+        if let Some(send) = self.send_channel(endpoint) {
+            send.publication_count += 1;
+        }
+        Ok(endpoint)
+    }
+
+    /// Status counter and canonical form of an open channel.
+    fn describe_send_channel(&mut self, endpoint: EndpointId) -> (i32, String) {
+        self.send_channel(endpoint)
+            .map(|send| {
+                let canonical_form = send.endpoint.channel.canonical_form.clone();
+                (send.endpoint.counters.status.id(), canonical_form)
+            })
+            .unwrap_or((NULL_COUNTER_ID, String::new()))
     }
 
     fn publication_counters(

@@ -133,15 +133,7 @@ impl Harness {
                 bytes_mapped: system.get(system_counter::BYTES_CURRENTLY_MAPPED).clone(),
                 free_fails: system.get(system_counter::FREE_FAILS).clone(),
             },
-            TimedLookup {
-                lookup: Box::new(hosts.clone()),
-                tracker_max: system.get(system_counter::NAME_RESOLVER_MAX_TIME).clone(),
-                tracker_exceeded: system
-                    .get(system_counter::NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED)
-                    .clone(),
-                threshold_ns: config.name_resolver_threshold_ns,
-                clock: clock.clone(),
-            },
+            timed_lookup(&hosts, &config, &system, &clock),
             errors.clone(),
         );
         let (inbox_of_conductor, to_sender, to_receiver) = (inbox(), inbox(), inbox());
@@ -163,12 +155,7 @@ impl Harness {
             sender: Outbox::new(Arc::clone(&to_sender), failed_offers.clone()),
             receiver: Outbox::new(Arc::clone(&to_receiver), failed_offers),
             sockets: Box::new(sockets.clone()),
-            system_buffers: SystemBuffers {
-                default_send_length: 212_992,
-                default_receive_length: 212_992,
-                max_send_length: 212_992,
-                max_receive_length: 212_992,
-            },
+            system_buffers: SYSTEM_BUFFERS,
             loss_report: LossReport::new(loss_report.clone()),
             termination: Arc::clone(&termination),
             random: fastrand::Rng::with_seed(7),
@@ -501,6 +488,30 @@ impl Harness {
 
     pub(super) fn is_terminated(&self) -> bool {
         self.termination.load(Ordering::Acquire)
+    }
+}
+
+const SYSTEM_BUFFERS: SystemBuffers = SystemBuffers {
+    default_send_length: 212_992,
+    default_receive_length: 212_992,
+    max_send_length: 212_992,
+    max_receive_length: 212_992,
+};
+
+fn timed_lookup(
+    hosts: &Hosts,
+    config: &DriverConfig,
+    system: &SystemCounters,
+    clock: &Arc<ManualClock>,
+) -> TimedLookup {
+    TimedLookup {
+        lookup: Box::new(hosts.clone()),
+        tracker_max: system.get(system_counter::NAME_RESOLVER_MAX_TIME).clone(),
+        tracker_exceeded: system
+            .get(system_counter::NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED)
+            .clone(),
+        threshold_ns: config.name_resolver_threshold_ns,
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
     }
 }
 
