@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,7 +94,7 @@ def machine_facts() -> dict[str, str | int]:
 
 def show(rows: Sequence[Row], skipped: dict[str, str]) -> None:
     """Prints the table."""
-    console = Console()
+    console = Console(width=150) if not sys.stdout.isatty() else Console()
     table = Table(title="Headrace against its peers, measured in one run")
     for heading in ("row", "ours", "spread", "peer", "peer's", "spread", "ratio", "must reach"):
         table.add_column(heading, justify="left" if heading in {"row", "peer", "must reach"} else "right")
