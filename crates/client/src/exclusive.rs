@@ -48,6 +48,19 @@ impl ExclusivePublication {
         self.writer()?.offer(message)
     }
 
+    /// Sends messages in order until one is refused: how many were accepted, and the refusal when that is not all.
+    pub fn offer_many(&self, messages: &[&[u8]]) -> Result<(usize, Append), OfferError> {
+        let mut writer = self.writer()?;
+        let mut outcome = Append::Position(writer.appender.position());
+        for (accepted, message) in messages.iter().enumerate() {
+            outcome = writer.offer(message)?;
+            if !matches!(outcome, Append::Position(_)) {
+                return Ok((accepted, outcome));
+            }
+        }
+        Ok((messages.len(), outcome))
+    }
+
     /// As [`Self::offer`] for a message given in parts.
     #[inline]
     pub fn offer_parts(&self, parts: &[&[u8]]) -> Result<Append, OfferError> {

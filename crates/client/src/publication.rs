@@ -42,6 +42,16 @@ impl Publication {
             .offer_one(message, self.handle.limit.get_acquire())?)
     }
 
+    /// Sends messages in order until one is refused: how many were accepted, and the refusal when that is not all.
+    pub fn offer_many(&self, messages: &[&[u8]]) -> Result<(usize, Append), OfferError> {
+        if self.handle.is_closed() {
+            return Ok((0, Append::Closed));
+        }
+        Ok(self
+            .appender
+            .offer_many(messages, self.handle.limit.get_acquire())?)
+    }
+
     /// As [`Self::offer`] for a message given in parts.
     #[inline]
     pub fn offer_parts(&self, parts: &[&[u8]]) -> Result<Append, OfferError> {

@@ -34,6 +34,13 @@ struct Slot<'a, M> {
     position: i64,
 }
 
+/// Where the stream stood when an append was let in.
+struct Admission {
+    partition: usize,
+    offset: usize,
+    position: i64,
+}
+
 /// Why there is no slot.
 enum Stop {
     Refused(Append),
@@ -85,6 +92,63 @@ impl<M: Memory> ConcurrentAppender<M> {
         self.append(Whole(message), limit, NoReservedValue)
     }
 
+    /// Appends messages in order until one is refused. Returns how many were accepted and, when that is not all of
+    /// them, the refusal; otherwise the position after the last.
+    ///
+    /// A run of messages that need no fragments is claimed at once, so that the cost of claiming is shared. Each
+    /// is published before the next is written, as the fragments of a long message are.
+    pub fn offer_many(&self, messages: &[&[u8]], limit: i64) -> Result<(usize, Append), AppendError> {
+        let mut accepted = 0;
+        let mut outcome = Append::Position(self.position());
+        while accepted < messages.len() {
+            let (count, append) = self.append_run(&messages[accepted..], limit)?;
+            outcome = append;
+            if count == 0 {
+                break;
+            }
+            accepted += count;
+        }
+        Ok((accepted, outcome))
+    }
+
+    fn append_run(&self, messages: &[&[u8]], limit: i64) -> Result<(usize, Append), AppendError> {
+        let admission = match self.admit(messages[0].len(), limit) {
+            Ok(admission) => admission,
+            Err(stop) => return Result::from(stop).map(|refusal| (0, refusal)),
+        };
+        // A run never passes the limit by more than one message would, nor wastes the end of a term.
+        let room = usize::try_from(limit - admission.position).unwrap_or(usize::MAX);
+        let run_max = room
+            .min(self.limits.term_length - admission.offset)
+            .min(self.limits.max_message_length);
+        let mut framed = 0;
+        let mut count = 0;
+        for message in messages {
+            let span = frame_span(message.len());
+            if message.len() > self.limits.max_payload_length || framed + span > run_max {
+                break;
+            }
+            framed += span;
+            count += 1;
+        }
+        if count < 2 {
+            let append = self.append(Whole(messages[0]), limit, NoReservedValue)?;
+            return Ok((usize::from(matches!(append, Append::Position(_))), append));
+        }
+        match self.claim(admission.partition, framed) {
+            Ok(slot) => {
+                let identity = self.log.identity(slot.term_id);
+                let mut at = slot.offset;
+                for message in &messages[..count] {
+                    write_frame(slot.term, at, identity, &mut Whole(message), message.len(), &mut NoReservedValue);
+                    at += frame_span(message.len());
+                }
+                Ok((count, Append::Position(slot.position)))
+            }
+            Err(stop) => Result::from(stop).map(|refusal| (0, refusal)),
+        }
+    }
+
     /// As [`Self::offer`], asking `reserved` for the reserved value of each frame.
     #[inline]
     pub fn offer_reserved<R: ReservedValue<M>>(
@@ -102,7 +166,7 @@ impl<M: Memory> ConcurrentAppender<M> {
         self.limits.check_claim(length)?;
         let slot = match self
             .admit(length, limit)
-            .and_then(|partition| self.claim(partition, frame_span(length)))
+            .and_then(|admission| self.claim(admission.partition, frame_span(length)))
         {
             Ok(slot) => slot,
             Err(Stop::Refused(refusal)) => return Ok(ClaimResult::Refused(refusal)),
@@ -128,7 +192,7 @@ impl<M: Memory> ConcurrentAppender<M> {
     ) -> Result<Append, AppendError> {
         let length = payload.length();
         let partition = match self.admit(length, limit) {
-            Ok(partition) => partition,
+            Ok(admission) => admission.partition,
             Err(stop) => return stop.into(),
         };
         if length > self.limits.max_payload_length {
@@ -180,9 +244,9 @@ impl<M: Memory> ConcurrentAppender<M> {
         }
     }
 
-    /// The active partition, if the stream is below the limit.
+    /// The active partition and how far it is written, if the stream is below the limit.
     #[inline(always)]
-    fn admit(&self, length: usize, limit: i64) -> Result<usize, Stop> {
+    fn admit(&self, length: usize, limit: i64) -> Result<Admission, Stop> {
         let metadata = self.log.metadata();
         let geometry = self.limits.geometry;
         let term_count = metadata.active_term_count_acquire();
@@ -193,11 +257,16 @@ impl<M: Memory> ConcurrentAppender<M> {
             // Another publisher is between the two steps of a rotation.
             return Err(Stop::Refused(Append::AdminAction));
         }
-        let position = geometry.position(term_id, raw_tail::term_offset(raw, self.limits.term_length));
+        let offset = raw_tail::term_offset(raw, self.limits.term_length);
+        let position = geometry.position(term_id, offset);
         if position >= limit {
             return Err(Stop::Refused(self.limits.refusal(&self.log, position, length)));
         }
-        Ok(partition)
+        Ok(Admission {
+            partition,
+            offset,
+            position,
+        })
     }
 
     /// Claims `framed` bytes. The partition may have moved on to a later term meanwhile, so where the claim

@@ -391,3 +391,40 @@ fn a_tail_no_publisher_wrote_is_an_error_not_a_panic() {
     appender.offer_one(b"x", i64::MAX).unwrap();
     assert!(ExclusiveAppender::new(appender.log()).is_err());
 }
+
+#[test]
+fn many_messages_at_once_are_laid_out_as_one_after_another_would_be() {
+    let lengths = [5, 0, 1376, 40, 3000, 32, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 7];
+    let bodies: Vec<Vec<u8>> = (0u8..).zip(lengths).map(|(byte, length)| vec![byte; length]).collect();
+    let slices: Vec<&[u8]> = bodies.iter().map(Vec::as_slice).collect();
+    let (together, apart) = (concurrent(), concurrent());
+    let outcome = together.offer_many(&slices, i64::MAX).unwrap();
+    let last = slices
+        .iter()
+        .map(|message| apart.offer_one(message, i64::MAX).unwrap())
+        .last()
+        .unwrap();
+    assert_eq!(outcome, (slices.len(), last));
+    assert_eq!(messages(together.log(), 0), messages(apart.log(), 0));
+}
+
+#[test]
+fn many_messages_stop_at_the_limit_and_at_the_end_of_a_term_and_say_how_far_they_came() {
+    let message = [7u8; 100];
+    let slices = vec![&message[..]; 1000];
+    let appender = concurrent();
+    let span = 160;
+    assert_eq!(
+        appender.offer_many(&slices, 10 * span as i64),
+        Ok((10, Append::NotConnected))
+    );
+    let in_a_term = TERM / span;
+    assert_eq!(
+        appender.offer_many(&slices, i64::MAX),
+        Ok((in_a_term - 10, Append::AdminAction))
+    );
+    assert_eq!(messages(appender.log(), 0).len(), in_a_term);
+    let (accepted, _) = appender.offer_many(&slices, i64::MAX).unwrap();
+    assert_eq!(accepted, in_a_term);
+    assert_eq!(appender.offer_many(&[], i64::MAX).unwrap().0, 0);
+}
