@@ -90,6 +90,24 @@ def test_every_public_method_says_what_it_does():
         assert ast.get_docstring(method), f"{class_name}.{method.name}"
 
 
+def summary(docstring: str | None) -> str:
+    return " ".join((docstring or "").split("\n\n")[0].split())
+
+
+def test_help_at_run_time_says_what_the_stub_says():
+    checked = 0
+    for node in STUB.body:
+        if not isinstance(node, ast.ClassDef) or node.name in WRAPPED:
+            continue
+        compiled = getattr(headrace._core, node.name)
+        assert summary(compiled.__doc__) == summary(ast.get_docstring(node)), node.name
+        for method in documented(node):
+            found = summary(inspect.getdoc(vars(compiled)[method.name]))
+            assert found == summary(ast.get_docstring(method)), f"{node.name}.{method.name}"
+            checked += 1
+    assert checked > 100
+
+
 def test_compiled_classes_cannot_be_made_or_changed_from_python():
     for name in (
         "Publication",

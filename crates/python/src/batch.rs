@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyIterator, PyList};
 use crate::columns::Columns;
 use crate::foreign::{ColumnName, Exporter, Lent};
 
-/// Messages as columns. Immutable; the arrays made from it share its memory and keep it alive.
+/// Received messages as columns: indexing and iterating give ``bytes``, the arrays share one memory.
 #[pyclass(frozen, module = "headrace._core")]
 pub(crate) struct FragmentBatch {
     columns: Arc<Columns>,
@@ -58,46 +58,55 @@ impl FragmentBatch {
         self.to_list(py)?.try_iter()
     }
 
+    /// All payloads, one after another. Read-only, not copied.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnName::Payload, "u1")
     }
 
+    /// Where each payload begins in :attr:`payload`, and where the last ends: one more than messages.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnName::Offsets, "i4")
     }
 
+    /// Stream position after each message.
     #[getter]
     fn positions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnName::Positions, "i8")
     }
 
+    /// Publisher of each message.
     #[getter]
     fn session_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnName::SessionIds, "i4")
     }
 
+    /// Stream of each message, the same for all.
     #[getter]
     fn stream_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         helper(py)?.call_method1("stream_ids", (self.columns.len(), self.columns.stream_id))
     }
 
+    /// Reserved value of each message.
     #[getter]
     fn reserved_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnName::ReservedValues, "i8")
     }
 
+    /// Stream of all messages.
     #[getter]
     fn stream_id(&self) -> i32 {
         self.columns.stream_id
     }
 
+    /// Bytes of each payload when all are equally long; ``None`` when they differ or there are none.
     #[getter]
     fn payload_length(&self) -> Option<usize> {
         self.columns.common_length()
     }
 
+    /// The payloads as an array over the batch's memory.
     #[pyo3(signature = (dtype = None))]
     fn as_array<'py>(
         slf: &Bound<'py, Self>,
@@ -106,10 +115,12 @@ impl FragmentBatch {
         helper(slf.py())?.call_method1("as_array", (slf, dtype))
     }
 
+    /// An Arrow record batch over the batch's memory.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         helper(slf.py())?.call_method1("to_arrow", (slf,))
     }
 
+    /// All payloads, copied.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(
             py,

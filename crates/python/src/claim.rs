@@ -11,7 +11,7 @@ use crate::errors;
 use crate::foreign::{Exporter, Lent, Loan, end_loan};
 use crate::fork_guard::ForkGuard;
 
-/// One claimed frame, invisible to subscribers until it is committed.
+/// One frame in the log that this program fills in place.
 #[pyclass(frozen, module = "headrace._core")]
 pub(crate) struct Claim {
     open: ForkGuard<Mutex<Option<Open>>>,
@@ -70,6 +70,7 @@ impl Claim {
 
 #[pymethods]
 impl Claim {
+    /// The payload, writable. Not zeroed. Raises ``ValueError`` if used after the claim ended.
     #[getter]
     fn view(&self, py: Python<'_>) -> PyResult<Py<PyMemoryView>> {
         self.with_open(|open| {
@@ -84,16 +85,19 @@ impl Claim {
         })
     }
 
+    /// Stream position after this frame.
     #[getter]
     fn position(&self) -> i64 {
         self.position
     }
 
+    /// Bytes of payload.
     #[getter]
     fn length(&self) -> usize {
         self.length
     }
 
+    /// 64 bits that the frame carries besides its payload; may be set until the claim ends.
     #[getter]
     fn reserved_value(&self) -> PyResult<i64> {
         self.with_open(|open| Ok(open.claim.reserved_value()))
@@ -107,6 +111,7 @@ impl Claim {
         })
     }
 
+    /// Flags that the frame carries, for publishers that fragment by themselves.
     #[getter]
     fn flags(&self) -> PyResult<u8> {
         self.with_open(|open| Ok(open.claim.flags()))
@@ -120,6 +125,7 @@ impl Claim {
         })
     }
 
+    /// Make the frame visible to subscribers.
     fn commit(&self, py: Python<'_>) -> PyResult<i64> {
         if self.finish(py, true)? {
             Ok(self.position)
@@ -128,6 +134,7 @@ impl Claim {
         }
     }
 
+    /// Give the space back as padding, which subscribers skip. Does nothing the second time.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.finish(py, false).map(|_| ())
     }

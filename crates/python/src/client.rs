@@ -23,7 +23,7 @@ use crate::wait::Patience;
 /// and key.
 type RecordValues<'py> = (i32, i32, String, i64, i64, i64, i64, Bound<'py, PyBytes>);
 
-/// A connection to a media driver.
+/// A connection to a media driver. Wrapped by ``headrace.Client``, which documents it.
 #[pyclass(frozen, weakref, module = "headrace._core")]
 pub(crate) struct Client {
     inner: ForkGuard<KeptClient>,

@@ -7,7 +7,7 @@ use crate::errors;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 
-/// A 64-bit value that every process on the driver can see.
+/// A 64-bit value that every process on the driver can see. Made by ``Client.add_counter``.
 #[pyclass(frozen, weakref, module = "headrace._core")]
 pub(crate) struct Counter {
     inner: ForkGuard<Inner>,
@@ -42,6 +42,7 @@ fn closed() -> PyErr {
 
 #[pymethods]
 impl Counter {
+    /// The value. Setting it publishes it.
     #[getter]
     fn value(&self) -> PyResult<i64> {
         match self.inner.get()? {
@@ -61,6 +62,7 @@ impl Counter {
         }
     }
 
+    /// Add atomically and return the value before.
     #[pyo3(signature = (delta, /))]
     fn get_and_add(&self, delta: i64) -> PyResult<i64> {
         match self.inner.get()? {
@@ -69,6 +71,7 @@ impl Counter {
         }
     }
 
+    /// Index in the counters file.
     #[getter]
     fn counter_id(&self) -> PyResult<i32> {
         Ok(match self.inner.get()? {
@@ -77,6 +80,7 @@ impl Counter {
         })
     }
 
+    /// Names this counter in commands.
     #[getter]
     fn registration_id(&self) -> PyResult<i64> {
         Ok(match self.inner.get()? {
@@ -85,11 +89,13 @@ impl Counter {
         })
     }
 
+    /// True for a counter that lives as long as the driver.
     #[getter]
     fn is_static(&self) -> PyResult<bool> {
         Ok(matches!(self.inner.get()?, Inner::Static(_)))
     }
 
+    /// True once closed, by this program or with the client. Static counters never close.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(match self.inner.get()? {
@@ -98,6 +104,8 @@ impl Counter {
         })
     }
 
+    /// Give the counter back to the driver. Does not wait; closing again, or a static counter, does
+    /// nothing.
     fn close(&self, py: Python<'_>) {
         if let Some(Inner::Owned(counter)) = self.inner.get_if_own() {
             py.detach(|| counter.close());

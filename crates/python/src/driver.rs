@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::errors;
 use crate::fork_guard::ForkGuard;
 
-/// A running media driver.
+/// A running media driver. Wrapped by ``headrace.MediaDriver``, which documents it.
 #[pyclass(frozen, weakref, module = "headrace._core")]
 pub(crate) struct MediaDriver {
     inner: ForkGuard<headrace_driver::MediaDriver>,

@@ -19,10 +19,7 @@ pub(crate) struct HeaderValues {
     pub(crate) flags: u8,
 }
 
-/// The header of one message or fragment.
-///
-/// Written by the poll that created it, and only while nobody else holds a reference, so the fields are atomic
-/// for the compiler's sake alone.
+/// What is known of a message or fragment besides its bytes.
 #[pyclass(frozen, module = "headrace._core")]
 #[derive(Default)]
 pub(crate) struct Header {
@@ -52,41 +49,49 @@ impl Header {
 
 #[pymethods]
 impl Header {
+    /// Stream position after the message, in bytes since the stream began.
     #[getter]
     fn position(&self) -> i64 {
         self.position.load(Relaxed)
     }
 
+    /// 64 bits that the publisher may set, 0 if it did not.
     #[getter]
     fn reserved_value(&self) -> i64 {
         self.reserved_value.load(Relaxed)
     }
 
+    /// Which publisher.
     #[getter]
     fn session_id(&self) -> i32 {
         self.session_id.load(Relaxed)
     }
 
+    /// Which flow on the channel.
     #[getter]
     fn stream_id(&self) -> i32 {
         self.stream_id.load(Relaxed)
     }
 
+    /// Term of the message's first frame.
     #[getter]
     fn term_id(&self) -> i32 {
         self.term_id.load(Relaxed)
     }
 
+    /// Offset of the message's first frame in its term, in bytes.
     #[getter]
     fn term_offset(&self) -> i32 {
         self.term_offset.load(Relaxed)
     }
 
+    /// Bytes of header and payload; for an assembled message, 32 and all of its payload.
     #[getter]
     fn frame_length(&self) -> i32 {
         self.frame_length.load(Relaxed)
     }
 
+    /// Flags of the frame: 0x80 begins a message, 0x40 ends it; 0xC0 for a whole message.
     #[getter]
     fn flags(&self) -> i32 {
         self.flags.load(Relaxed)

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// What a loop does when a turn found no work. Subclassed in Python, one class for each strategy.
+/// What a loop does when a turn found no work. Use one of its subclasses, one object for each loop.
 #[pyclass(frozen, subclass, module = "headrace._core")]
 pub(crate) struct IdleStrategy {
     strategy: Mutex<idle::IdleStrategy>,
@@ -48,6 +48,8 @@ impl IdleStrategy {
         })
     }
 
+    /// Call after each turn with the work it did. Returns at once when that is above 0, else passes some
+    /// time.
     #[pyo3(signature = (work_count = 0, /))]
     fn idle(&self, py: Python<'_>, work_count: usize) {
         if work_count > 0 {
@@ -57,10 +59,12 @@ impl IdleStrategy {
         }
     }
 
+    /// Begin again, as after work was done.
     fn reset(&self) {
         self.lock().reset();
     }
 
+    /// Name of the strategy.
     #[getter]
     fn name(&self) -> &'static str {
         self.lock().name()

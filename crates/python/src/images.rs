@@ -7,17 +7,18 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::batch::FragmentBatch;
-use crate::columns::Columns;
+use crate::columns::{Columns, LastSize};
 use crate::delivery::{Delivery, Raised};
 use crate::errors;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 
-/// One publisher's stream.
+/// One publisher's stream, as one subscription receives it.
 #[pyclass(frozen, weakref, module = "headrace._core")]
 pub(crate) struct Image {
     inner: ForkGuard<Arc<headrace_client::Image>>,
     assembler: Mutex<FragmentAssembler>,
+    last_size: LastSize,
     _client: ForkGuard<Option<KeptClient>>,
 }
 
@@ -27,6 +28,7 @@ impl Image {
         Self {
             inner: ForkGuard::new(inner),
             assembler: Mutex::new(FragmentAssembler::new()),
+            last_size: LastSize::default(),
             _client: ForkGuard::new(client),
         }
     }
@@ -52,6 +54,7 @@ pub(crate) fn lock_assembler<'a>(
 
 #[pymethods]
 impl Image {
+    /// As :meth:`Subscription.poll`, for this publisher alone.
     #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
     fn poll(&self, handler: &Bound<'_, PyAny>, limit: usize, assemble: bool, view: bool) -> PyResult<usize> {
         let image = self.inner.get()?;
@@ -66,6 +69,7 @@ impl Image {
         Ok(count)
     }
 
+    /// As :meth:`poll`, for fragments that begin before ``limit_position``.
     #[pyo3(signature = (handler, limit_position, limit = 10, *, assemble = true, view = false))]
     fn bounded_poll(
         &self,
@@ -88,6 +92,7 @@ impl Image {
         Ok(count)
     }
 
+    /// As :meth:`Subscription.controlled_poll`, optionally up to fragments that begin before a position.
     #[pyo3(signature = (handler, limit = 10, *, limit_position = None, assemble = true, view = false))]
     fn controlled_poll(
         &self,
@@ -116,16 +121,18 @@ impl Image {
         Ok(count)
     }
 
+    /// As :meth:`Subscription.block_poll`, for this publisher alone.
     #[pyo3(signature = (handler, limit_bytes))]
     fn block_poll(&self, handler: &Bound<'_, PyAny>, limit_bytes: usize) -> PyResult<usize> {
         let image = self.inner.get()?;
         Ok(image.try_block_poll(|block| deliver_block(handler, &block), limit_bytes)?)
     }
 
+    /// As :meth:`Subscription.poll_batch`, for this publisher alone.
     #[pyo3(signature = (limit = 4096, *, assemble = true))]
     fn poll_batch(&self, py: Python<'_>, limit: usize, assemble: bool) -> PyResult<FragmentBatch> {
         let image = self.inner.get()?;
-        let mut columns = Columns::with_capacity(image.stream_id(), 0, 0);
+        let mut columns = Columns::new(image.stream_id(), self.last_size.get());
         py.detach(|| {
             let mut assembler = self.assembler()?;
             image.try_controlled_poll(
@@ -136,85 +143,102 @@ impl Image {
             )?;
             Ok::<_, PyErr>(())
         })?;
+        self.last_size.set_to(&columns);
         Ok(FragmentBatch::new(columns))
     }
 
+    /// Stream position up to which fragments were consumed.
     #[getter]
     fn position(&self) -> PyResult<i64> {
         Ok(self.inner.get()?.position())
     }
 
+    /// Stream position at which this image began.
     #[getter]
     fn join_position(&self) -> PyResult<i64> {
         Ok(self.inner.get()?.join_position())
     }
 
+    /// Which publisher.
     #[getter]
     fn session_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.session_id())
     }
 
+    /// Which flow on the channel.
     #[getter]
     fn stream_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.stream_id())
     }
 
+    /// Names this image in commands and counters.
     #[getter]
     fn correlation_id(&self) -> PyResult<i64> {
         Ok(self.inner.get()?.correlation_id())
     }
 
+    /// Where the stream comes from: an address, or ``aeron:ipc``.
     #[getter]
     fn source_identity(&self) -> PyResult<&str> {
         Ok(self.inner.get()?.source_identity())
     }
 
+    /// Id of the counter with the position.
     #[getter]
     fn subscriber_position_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.subscriber_position_id())
     }
 
+    /// True when the publisher ended and everything it sent was consumed.
     #[getter]
     fn is_end_of_stream(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_end_of_stream())
     }
 
+    /// Stream position at which the publisher ended; ``None`` while it has not.
     #[getter]
     fn end_of_stream_position(&self) -> PyResult<Option<i64>> {
         let position = self.inner.get()?.end_of_stream_position();
         Ok((position != i64::MAX).then_some(position))
     }
 
+    /// True when the publisher took back what had not been consumed.
     #[getter]
     fn is_publication_revoked(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_publication_revoked())
     }
 
+    /// Number of live network transports; 0 for IPC and once closed.
     #[getter]
     fn active_transport_count(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.active_transport_count())
     }
 
+    /// True once the publisher, the subscription or the client is gone.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_closed())
     }
 
+    /// Id of the stream's first term.
     #[getter]
     fn initial_term_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.initial_term_id())
     }
 
+    /// Bytes of one of the log's three terms.
     #[getter]
     fn term_length(&self) -> PyResult<usize> {
         Ok(self.inner.get()?.term_length())
     }
 
+    /// Bytes of the longest frame of the stream.
     #[getter]
     fn mtu_length(&self) -> PyResult<usize> {
         Ok(self.inner.get()?.mtu_length())
     }
 
+    /// Refuse this publisher, telling it the reason. Blocks without the GIL until the driver answers.
     #[pyo3(signature = (reason, /))]
     fn reject(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
         let image = self.inner.get()?;

@@ -6,6 +6,7 @@
 
 mod batch;
 mod batch_input;
+mod batch_offer;
 mod claim;
 mod client;
 mod columns;
@@ -35,6 +36,8 @@ mod _core {
     #[pymodule_export]
     use crate::batch::FragmentBatch;
     #[pymodule_export]
+    use crate::batch_offer::BatchResult;
+    #[pymodule_export]
     use crate::claim::Claim;
     #[pymodule_export]
     use crate::client::Client;
@@ -53,7 +56,7 @@ mod _core {
     #[pymodule_export]
     use crate::message::Message;
     #[pymodule_export]
-    use crate::publication::{BatchResult, ExclusivePublication, Publication};
+    use crate::publication::{ExclusivePublication, Publication};
     #[pymodule_export]
     use crate::subscription::Subscription;
     #[pymodule_export]

@@ -5,9 +5,10 @@ use pyo3::types::PyBytes;
 
 use crate::header::HeaderValues;
 
-/// Payload and header in one immutable object, as `receive` and the asyncio iterator give it.
+/// A message that was received whole. Immutable.
 #[pyclass(frozen, module = "headrace._core")]
 pub(crate) struct Message {
+    /// The bytes of the message.
     #[pyo3(get)]
     payload: Py<PyBytes>,
     header: HeaderValues,
@@ -24,21 +25,25 @@ impl Message {
 
 #[pymethods]
 impl Message {
+    /// Stream position after the message, in bytes since the stream began.
     #[getter]
     fn position(&self) -> i64 {
         self.header.position
     }
 
+    /// Which publisher.
     #[getter]
     fn session_id(&self) -> i32 {
         self.header.session_id
     }
 
+    /// Which flow on the channel.
     #[getter]
     fn stream_id(&self) -> i32 {
         self.header.stream_id
     }
 
+    /// 64 bits that the publisher may set, 0 if it did not.
     #[getter]
     fn reserved_value(&self) -> i64 {
         self.header.reserved_value

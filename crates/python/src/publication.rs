@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::batch_input::Messages;
+use crate::batch_offer::{BatchResult, Progress, check_lengths};
 use crate::claim::Claim;
 use crate::foreign::BorrowedBytes;
 use crate::fork_guard::ForkGuard;
@@ -53,7 +54,8 @@ impl Inner {
     }
 }
 
-/// A stream to one or more subscribers.
+/// A stream to any number of subscribers, shared by any number of writers. Made by
+/// ``Client.add_publication``.
 #[pyclass(frozen, subclass, weakref, module = "headrace._core")]
 pub(crate) struct Publication {
     inner: ForkGuard<Arc<Inner>>,
@@ -61,7 +63,7 @@ pub(crate) struct Publication {
     client: ForkGuard<KeptClient>,
 }
 
-/// A publication with a log of its own and a single writer.
+/// A stream with a session and log of its own, written by one thread at a time, which makes it faster.
 #[pyclass(frozen, extends = Publication, module = "headrace._core")]
 pub(crate) struct ExclusivePublication;
 
@@ -151,61 +153,9 @@ fn is_final(append: Append) -> bool {
     matches!(append, Append::Closed | Append::MaxPositionExceeded)
 }
 
-/// Why a batch stopped early, and how far it came.
-struct Progress {
-    accepted: usize,
-    position: Option<i64>,
-    stopped_by: Option<Append>,
-}
-
-impl Progress {
-    const START: Self = Self {
-        accepted: 0,
-        position: None,
-        stopped_by: None,
-    };
-
-    /// Offers what is left until something is refused. A change of term is not a refusal.
-    fn advance(&mut self, inner: &Inner, messages: &[&[u8]]) -> PyResult<()> {
-        self.stopped_by = None;
-        while let Some(message) = messages.get(self.accepted) {
-            let mut append = inner.offer(message)?;
-            if append == Append::AdminAction {
-                append = inner.offer(message)?;
-            }
-            match append {
-                Append::Position(position) => {
-                    self.position = Some(position);
-                    self.accepted += 1;
-                }
-                refused => {
-                    self.stopped_by = Some(refused);
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn check_lengths(inner: &Inner, messages: &[&[u8]]) -> PyResult<()> {
-    let max = inner.handle().max_message_length();
-    match messages
-        .iter()
-        .enumerate()
-        .find(|(_, message)| message.len() > max)
-    {
-        None => Ok(()),
-        Some((index, message)) => Err(errors::config(
-            &format!("len(messages[{index}])"),
-            &message.len().to_string(),
-            &format!("must be at most max_message_length={max}; none of the batch was sent"),
-        )),
-    }
-}
-
 #[pymethods]
 impl Publication {
+    /// Send one message if there is room now. Never blocks and keeps the GIL.
     #[pyo3(signature = (data, /))]
     fn offer(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let inner = self.inner.get()?;
@@ -216,6 +166,7 @@ impl Publication {
         results::to_python(py, append)
     }
 
+    /// Send one message, waiting for a subscriber and for room.
     #[pyo3(
         signature = (data, /, *, timeout_s = Some(5.0), idle = None),
         text_signature = "($self, data, /, *, timeout_s=5.0, idle=None)"
@@ -257,6 +208,7 @@ impl Publication {
         }
     }
 
+    /// Send one message, waiting for a subscriber and for room without blocking the event loop.
     #[pyo3(signature = (data, /, *, timeout_s = None))]
     fn offer_async<'py>(
         slf: &Bound<'py, Self>,
@@ -268,6 +220,7 @@ impl Publication {
             .call_method1("offer", (slf, data, timeout_s))
     }
 
+    /// Claim one frame to fill in place, if there is room now. Never blocks.
     #[pyo3(signature = (length, /))]
     fn try_claim<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Py<PyAny>> {
         let inner = self.inner.get()?;
@@ -277,6 +230,7 @@ impl Publication {
         }
     }
 
+    /// Claim one frame to fill in place, waiting for a subscriber and for room. See :meth:`offer_blocking`.
     #[pyo3(
         signature = (length, /, *, timeout_s = Some(5.0), idle = None),
         text_signature = "($self, length, /, *, timeout_s=5.0, idle=None)"
@@ -306,6 +260,7 @@ impl Publication {
         }
     }
 
+    /// Send many messages in one call, until one is refused. Never waits; releases the GIL meanwhile.
     #[pyo3(signature = (messages, /))]
     fn offer_batch(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<BatchResult> {
         let inner = self.inner.get()?;
@@ -325,6 +280,7 @@ impl Publication {
         })
     }
 
+    /// Send all of many messages, waiting for room. See :meth:`offer_batch` and :meth:`offer_blocking`.
     #[pyo3(
         signature = (messages, /, *, timeout_s = Some(5.0), idle = None),
         text_signature = "($self, messages, /, *, timeout_s=5.0, idle=None)"
@@ -359,6 +315,7 @@ impl Publication {
         }
     }
 
+    /// Wait for a subscriber, without the GIL. False when the time is over or the publication is closed.
     #[pyo3(
         signature = (timeout_s = Some(5.0), *, idle = None),
         text_signature = "($self, timeout_s=5.0, *, idle=None)"
@@ -375,112 +332,134 @@ impl Publication {
         Ok(patience.wait_for(py, step)?.unwrap_or(false))
     }
 
+    /// Stream position after everything written so far, in bytes.
     #[getter]
     fn position(&self) -> PyResult<Option<i64>> {
         self.handle().map(PublicationHandle::position)
     }
 
+    /// Stream position from which offers are refused until subscribers have read on.
     #[getter]
     fn position_limit(&self) -> PyResult<Option<i64>> {
         self.handle().map(PublicationHandle::position_limit)
     }
 
+    /// Bytes that can be written before the limit is reached.
     #[getter]
     fn available_window(&self) -> PyResult<Option<i64>> {
         self.handle().map(PublicationHandle::available_window)
     }
 
+    /// True while a subscriber is connected.
     #[getter]
     fn is_connected(&self) -> PyResult<bool> {
         self.handle().map(PublicationHandle::is_connected)
     }
 
+    /// True once closed, by this program or with the client.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         self.handle().map(PublicationHandle::is_closed)
     }
 
+    /// True for the publication with which the log came into being.
     #[getter]
     fn is_original(&self) -> PyResult<bool> {
         self.handle().map(PublicationHandle::is_original)
     }
 
+    /// The channel as it was given.
     #[getter]
     fn channel(&self) -> PyResult<&str> {
         self.handle().map(PublicationHandle::channel)
     }
 
+    /// Which flow on the channel.
     #[getter]
     fn stream_id(&self) -> PyResult<i32> {
         self.handle().map(PublicationHandle::stream_id)
     }
 
+    /// Which publisher this is, to subscribers.
     #[getter]
     fn session_id(&self) -> PyResult<i32> {
         self.handle().map(PublicationHandle::session_id)
     }
 
+    /// Id of the stream's first term.
     #[getter]
     fn initial_term_id(&self) -> PyResult<i32> {
         self.handle().map(PublicationHandle::initial_term_id)
     }
 
+    /// Bytes of one of the log's three terms.
     #[getter]
     fn term_length(&self) -> PyResult<usize> {
         self.handle().map(PublicationHandle::term_length)
     }
 
+    /// Position that the stream can never reach.
     #[getter]
     fn max_possible_position(&self) -> PyResult<i64> {
         self.handle().map(PublicationHandle::max_possible_position)
     }
 
+    /// Bytes of the longest message that fits one frame.
     #[getter]
     fn max_payload_length(&self) -> PyResult<usize> {
         self.handle().map(PublicationHandle::max_payload_length)
     }
 
+    /// Bytes of the longest message.
     #[getter]
     fn max_message_length(&self) -> PyResult<usize> {
         self.handle().map(PublicationHandle::max_message_length)
     }
 
+    /// Names this publication in commands and counters.
     #[getter]
     fn registration_id(&self) -> PyResult<i64> {
         self.handle().map(PublicationHandle::registration_id)
     }
 
+    /// Names the log, which publications of one channel and stream share.
     #[getter]
     fn original_registration_id(&self) -> PyResult<i64> {
         self.handle().map(PublicationHandle::original_registration_id)
     }
 
+    /// Id of the counter with the position limit.
     #[getter]
     fn position_limit_id(&self) -> PyResult<i32> {
         self.handle().map(PublicationHandle::position_limit_id)
     }
 
+    /// Id of the counter with the channel's status; -1 when there is none, as for IPC.
     #[getter]
     fn channel_status_id(&self) -> PyResult<i32> {
         self.handle().map(PublicationHandle::channel_status_id)
     }
 
+    /// State of the channel's endpoint.
     #[getter]
     fn channel_status(&self) -> PyResult<&'static str> {
         Ok(results::channel_status(self.handle()?.channel_status()))
     }
 
+    /// Addresses the endpoint's sockets are bound to, once it is active.
     #[getter]
     fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
         self.handle().map(PublicationHandle::local_socket_addresses)
     }
 
+    /// Close. What was sent is still delivered. Does not wait; closing again does nothing.
     fn close(&self, py: Python<'_>) {
         if let Some(inner) = self.inner.get_if_own() {
             py.detach(|| inner.handle().close());
         }
     }
 
+    /// Close the whole stream, also for its other writers, and discard what subscribers have not read.
     fn revoke(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.handle()?;
         py.detach(|| handle.revoke());
@@ -536,6 +515,7 @@ impl Publication {
 
 #[pymethods]
 impl ExclusivePublication {
+    /// Send whole frames that were formed for exactly this place of the stream, all visible at once.
     #[pyo3(signature = (block, /))]
     fn offer_block(slf: &Bound<'_, Self>, block: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
@@ -544,6 +524,7 @@ impl ExclusivePublication {
         results::to_python(py, append)
     }
 
+    /// Send padding, which subscribers skip, as long as a frame with ``length`` bytes of payload.
     #[pyo3(signature = (length, /))]
     fn append_padding(slf: &Bound<'_, Self>, length: usize) -> PyResult<Py<PyAny>> {
         let append = exclusive(slf, |publication| publication.append_padding(length))?;
@@ -573,36 +554,4 @@ pub(crate) fn joined<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyByt
         copy.extend_from_slice(BorrowedBytes::of(data)?.as_slice(py));
     }
     Ok(PyBytes::new(py, &copy))
-}
-
-/// What became of a batch that was offered without waiting.
-#[pyclass(frozen, get_all, module = "headrace._core")]
-pub(crate) struct BatchResult {
-    accepted: usize,
-    requested: usize,
-    position: Option<i64>,
-    stopped_by: Option<Py<PyAny>>,
-}
-
-#[pymethods]
-impl BatchResult {
-    #[getter]
-    fn is_complete(&self) -> bool {
-        self.accepted == self.requested
-    }
-
-    fn __bool__(&self) -> bool {
-        self.is_complete()
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let stopped_by = match &self.stopped_by {
-            None => "None".to_owned(),
-            Some(result) => result.bind(py).repr()?.to_string(),
-        };
-        Ok(format!(
-            "BatchResult(accepted={}, requested={}, position={:?}, stopped_by={stopped_by})",
-            self.accepted, self.requested, self.position
-        ))
-    }
 }

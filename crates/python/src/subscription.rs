@@ -8,7 +8,7 @@ use headrace_sys::native_handler::NativeHeader;
 use pyo3::prelude::*;
 
 use crate::batch::FragmentBatch;
-use crate::columns::Columns;
+use crate::columns::{Columns, LastSize};
 use crate::delivery::{Delivery, Raised, header_values};
 use crate::fork_guard::ForkGuard;
 use crate::images::{Image, deliver, deliver_block, lock_assembler};
@@ -20,11 +20,12 @@ use crate::{errors, foreign, results};
 /// Batches up to this many fragments are copied with the GIL held: less time than handing it over may cost.
 const BATCH_WITH_GIL_MAX: usize = 64;
 
-/// A stream of messages from any number of publishers.
+/// A stream of messages from any number of publishers. Made by ``Client.add_subscription``.
 #[pyclass(frozen, weakref, module = "headrace._core")]
 pub(crate) struct Subscription {
     inner: ForkGuard<Arc<headrace_client::Subscription>>,
     assembler: Mutex<FragmentAssembler>,
+    last_size: LastSize,
     // Keeps the client open for as long as anything made by it is in use.
     client: ForkGuard<KeptClient>,
 }
@@ -34,6 +35,7 @@ impl Subscription {
         Self {
             inner: ForkGuard::new(Arc::new(inner)),
             assembler: Mutex::new(FragmentAssembler::new()),
+            last_size: LastSize::default(),
             client: ForkGuard::new(client),
         }
     }
@@ -82,6 +84,7 @@ struct Taken(crate::header::HeaderValues);
 
 #[pymethods]
 impl Subscription {
+    /// Call a handler for what has arrived, taking turns between publishers. Never blocks.
     #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
     fn poll(&self, handler: &Bound<'_, PyAny>, limit: usize, assemble: bool, view: bool) -> PyResult<usize> {
         let subscription = self.inner.get()?;
@@ -95,6 +98,7 @@ impl Subscription {
             .map_err(|raised| self.explain(raised))
     }
 
+    /// As :meth:`poll`, the handler deciding after each message how to go on.
     #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
     fn controlled_poll(
         &self,
@@ -122,6 +126,7 @@ impl Subscription {
             .map_err(|raised| self.explain(raised))
     }
 
+    /// Call a handler with whole runs of frames, headers included, one run from each publisher.
     #[pyo3(signature = (handler, limit_bytes))]
     fn block_poll(&self, handler: &Bound<'_, PyAny>, limit_bytes: usize) -> PyResult<usize> {
         let subscription = self.inner.get()?;
@@ -130,10 +135,12 @@ impl Subscription {
             .map_err(|raised| self.explain(raised))
     }
 
+    /// Take what has arrived, copied out in one call. Never waits; a large limit releases the GIL
+    /// meanwhile.
     #[pyo3(signature = (limit = 4096, *, assemble = true))]
     fn poll_batch(&self, py: Python<'_>, limit: usize, assemble: bool) -> PyResult<FragmentBatch> {
         let subscription = self.inner.get()?;
-        let mut columns = Columns::with_capacity(subscription.stream_id(), 0, 0);
+        let mut columns = Columns::new(subscription.stream_id(), self.last_size.get());
         let mut fill = || -> PyResult<()> {
             let mut assembler = self.assembler()?;
             subscription
@@ -149,9 +156,11 @@ impl Subscription {
         } else {
             py.detach(fill)?;
         }
+        self.last_size.set_to(&columns);
         Ok(FragmentBatch::new(columns))
     }
 
+    /// Call a compiled handler for what has arrived, without the interpreter. Releases the GIL.
     #[pyo3(signature = (handler, context = 0, limit = 4096, *, assemble = true))]
     fn poll_native(
         &self,
@@ -194,6 +203,7 @@ impl Subscription {
         })
     }
 
+    /// Take one message if a whole one has arrived. Never blocks.
     fn poll_message(&self, py: Python<'_>) -> PyResult<Option<Message>> {
         let subscription = self.inner.get()?;
         let mut assembler = self.assembler()?;
@@ -216,6 +226,7 @@ impl Subscription {
         Ok(message)
     }
 
+    /// Wait for one message, without the GIL; Ctrl-C ends the wait.
     #[pyo3(signature = (timeout_s = None, *, idle = None))]
     fn receive(
         &self,
@@ -234,6 +245,7 @@ impl Subscription {
         Ok(taken.map(|(payload, Taken(header))| Message::new(py, &payload, header)))
     }
 
+    /// Wait for a publisher, without the GIL. False when the time is over or the subscription is closed.
     #[pyo3(
         signature = (timeout_s = Some(5.0), *, idle = None),
         text_signature = "($self, timeout_s=5.0, *, idle=None)"
@@ -255,6 +267,7 @@ impl Subscription {
         slf.py().import("headrace.aio")?.call_method1("messages", (slf,))
     }
 
+    /// The publishers of now.
     #[getter]
     fn images(&self, py: Python<'_>) -> PyResult<Vec<Py<Image>>> {
         let client = self.client.get()?;
@@ -265,11 +278,13 @@ impl Subscription {
             .collect()
     }
 
+    /// Number of publishers now.
     #[getter]
     fn image_count(&self) -> PyResult<usize> {
         Ok(self.inner.get()?.image_count())
     }
 
+    /// The stream of one publisher; ``None`` when there is none.
     #[pyo3(signature = (session_id, /))]
     fn image_by_session_id(&self, session_id: i32) -> PyResult<Option<Image>> {
         let client = self.client.get()?;
@@ -277,56 +292,68 @@ impl Subscription {
         Ok(image.map(|image| Image::new(image, Some(client.clone()))))
     }
 
+    /// True while there is a publisher.
     #[getter]
     fn is_connected(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_connected())
     }
 
+    /// True once closed, by this program or with the client.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_closed())
     }
 
+    /// The channel as it was given.
     #[getter]
     fn channel(&self) -> PyResult<&str> {
         Ok(self.inner.get()?.channel())
     }
 
+    /// Which flow on the channel.
     #[getter]
     fn stream_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.stream_id())
     }
 
+    /// Names this subscription in commands and counters.
     #[getter]
     fn registration_id(&self) -> PyResult<i64> {
         Ok(self.inner.get()?.registration_id())
     }
 
+    /// Id of the counter with the channel's status; -1 when there is none, as for IPC.
     #[getter]
     fn channel_status_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.channel_status_id())
     }
 
+    /// State of the channel's endpoint.
     #[getter]
     fn channel_status(&self) -> PyResult<&'static str> {
         Ok(results::channel_status(self.inner.get()?.channel_status()))
     }
 
+    /// Addresses the endpoint's sockets are bound to, once it is active.
     #[getter]
     fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
         Ok(self.inner.get()?.local_socket_addresses())
     }
 
+    /// The bound address, ``ip:port``, once known: with port 0 in the channel, the one the system chose.
     #[getter]
     fn resolved_endpoint(&self) -> PyResult<Option<String>> {
         Ok(self.inner.get()?.resolved_endpoint())
     }
 
+    /// The channel with port 0 replaced by the one the system chose; ``None`` until that is known.
     #[getter]
     fn resolved_channel(&self) -> PyResult<Option<String>> {
         Ok(self.inner.get()?.resolved_channel())
     }
 
+    /// Close, with all images. Waits for handlers that are running, without the GIL; closing again does
+    /// nothing.
     fn close(&self, py: Python<'_>) {
         if let Some(subscription) = self.inner.get_if_own() {
             py.detach(|| subscription.close());

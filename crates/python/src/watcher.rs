@@ -16,10 +16,8 @@ use crate::images::lock;
 use crate::publication::{Inner, Publication};
 use crate::subscription::Subscription;
 
-/// Watches subscriptions for messages and publications for room. One for each event loop.
-///
-/// The thread consumes nothing and never needs the GIL: it says which tickets are ready, and sleeps while there
-/// are none to watch.
+/// A native thread that watches subscriptions and publications for one event loop. Used by
+/// ``headrace.aio``.
 #[pyclass(frozen, weakref, module = "headrace._core")]
 pub(crate) struct Watcher {
     parts: ForkGuard<Parts>,
@@ -151,22 +149,26 @@ impl Watcher {
         })
     }
 
+    /// A descriptor that becomes readable when a ticket is ready.
     fn fileno(&self) -> PyResult<i32> {
         Ok(self.parts.get()?.wake_up.as_raw_fd())
     }
 
+    /// Watch for messages, once. Gives a ticket.
     #[pyo3(signature = (subscription, /))]
     fn watch_subscription(&self, subscription: &Bound<'_, Subscription>) -> PyResult<u64> {
         let watched = Watched::Messages(subscription.get().shared()?);
         Ok(self.parts.get()?.shared.watch(watched))
     }
 
+    /// Watch for room, once. Gives a ticket.
     #[pyo3(signature = (publication, /))]
     fn watch_publication(&self, publication: &Bound<'_, Publication>) -> PyResult<u64> {
         let watched = Watched::Room(publication.get().shared()?);
         Ok(self.parts.get()?.shared.watch(watched))
     }
 
+    /// Stop watching for a ticket.
     #[pyo3(signature = (ticket, /))]
     fn cancel(&self, ticket: u64) -> PyResult<()> {
         let watched = {
@@ -178,6 +180,7 @@ impl Watcher {
         Ok(())
     }
 
+    /// Tickets that became ready since the last call.
     fn take_ready(&self) -> PyResult<Vec<u64>> {
         let parts = self.parts.get()?;
         let mut bytes = [0; 64];
@@ -185,6 +188,7 @@ impl Watcher {
         Ok(std::mem::take(&mut lock(&parts.shared.state).ready))
     }
 
+    /// Stop the thread. Closing again does nothing.
     fn close(&self, py: Python<'_>) {
         if let Some(parts) = self.parts.get_if_own() {
             py.detach(|| parts.close());

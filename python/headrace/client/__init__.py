@@ -134,11 +134,7 @@ class Client:
         if directory is None:
             directory = driver.directory if driver is not None else config.directory
         where = os.fspath(default_directory() if directory is None else directory)
-        values = {
-            field.name: getattr(config, field.name)
-            for field in dataclasses.fields(config)
-            if field.name != "directory"
-        }
+        values = {name: value for name, value in vars(config).items() if name != "directory"}
         handlers = {
             "on_error": on_error,
             "on_close": on_close,

@@ -1,0 +1,97 @@
+//! Offering many messages in one call.
+
+use headrace_buffers::log::Append;
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::publication::Inner;
+
+/// Why a batch stopped early, and how far it came.
+pub(crate) struct Progress {
+    pub(crate) accepted: usize,
+    pub(crate) position: Option<i64>,
+    pub(crate) stopped_by: Option<Append>,
+}
+
+impl Progress {
+    pub(crate) const START: Self = Self {
+        accepted: 0,
+        position: None,
+        stopped_by: None,
+    };
+
+    /// Offers what is left until something is refused. A change of term is not a refusal.
+    pub(crate) fn advance(&mut self, inner: &Inner, messages: &[&[u8]]) -> PyResult<()> {
+        self.stopped_by = None;
+        while let Some(message) = messages.get(self.accepted) {
+            let mut append = inner.offer(message)?;
+            if append == Append::AdminAction {
+                append = inner.offer(message)?;
+            }
+            match append {
+                Append::Position(position) => {
+                    self.position = Some(position);
+                    self.accepted += 1;
+                }
+                refused => {
+                    self.stopped_by = Some(refused);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn check_lengths(inner: &Inner, messages: &[&[u8]]) -> PyResult<()> {
+    let max = inner.handle().max_message_length();
+    match messages
+        .iter()
+        .enumerate()
+        .find(|(_, message)| message.len() > max)
+    {
+        None => Ok(()),
+        Some((index, message)) => Err(errors::config(
+            &format!("len(messages[{index}])"),
+            &message.len().to_string(),
+            &format!("must be at most max_message_length={max}; none of the batch was sent"),
+        )),
+    }
+}
+
+/// What became of a batch that was offered without waiting. True when all of it was accepted.
+#[pyclass(frozen, get_all, module = "headrace._core")]
+pub(crate) struct BatchResult {
+    /// How many messages were accepted, from the first on.
+    pub(crate) accepted: usize,
+    /// How many messages the batch has.
+    pub(crate) requested: usize,
+    /// Stream position after the last accepted message; ``None`` when there was none.
+    pub(crate) position: Option<i64>,
+    /// Why the first message that was not accepted was refused; ``None`` when all were accepted.
+    pub(crate) stopped_by: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl BatchResult {
+    /// True when all messages were accepted.
+    #[getter]
+    fn is_complete(&self) -> bool {
+        self.accepted == self.requested
+    }
+
+    fn __bool__(&self) -> bool {
+        self.is_complete()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let stopped_by = match &self.stopped_by {
+            None => "None".to_owned(),
+            Some(result) => result.bind(py).repr()?.to_string(),
+        };
+        Ok(format!(
+            "BatchResult(accepted={}, requested={}, position={:?}, stopped_by={stopped_by})",
+            self.accepted, self.requested, self.position
+        ))
+    }
+}
