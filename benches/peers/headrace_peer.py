@@ -17,8 +17,9 @@ import headrace
 
 STREAM_ID = 1001
 PONG_STREAM_ID = 1002
-BATCH = 512
+POLL_LIMIT = 512
 POLLS_PER_TURN = 8
+BATCH = 8192
 
 
 def push_messages(directory: str, channel: str, length: int) -> None:
@@ -58,7 +59,7 @@ def pull_messages(directory: str, channel: str, windows: int, window_s: float) -
             nonlocal count
             count = 0
             for _ in range(POLLS_PER_TURN):
-                idle.idle(subscription.poll(handler, BATCH))
+                idle.idle(subscription.poll(handler, POLL_LIMIT))
             return count
 
         spend(windows, window_s, receive)
@@ -71,7 +72,7 @@ def pull_batches(directory: str, channel: str, windows: int, window_s: float) ->
         idle = headrace.BackoffIdleStrategy()
 
         def receive() -> int:
-            batch = subscription.poll_batch(BATCH * POLLS_PER_TURN)
+            batch = subscription.poll_batch(BATCH)
             idle.idle(len(batch))
             return len(batch)
 

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use headrace_buffers::AtomicBuffer;
-use headrace_buffers::log::append::ReservedValue;
+use headrace_buffers::log::append::{Progress, ReservedValue};
 use headrace_buffers::log::{Append, AppendError, ClaimResult, ExclusiveAppender};
 
 use crate::core::try_lock;
@@ -48,17 +48,16 @@ impl ExclusivePublication {
         self.writer()?.offer(message)
     }
 
-    /// Sends messages in order until one is refused: how many were accepted, and the refusal when that is not all.
-    pub fn offer_many(&self, messages: &[&[u8]]) -> Result<(usize, Append), OfferError> {
+    /// Sends messages in order until one is refused.
+    pub fn offer_many(&self, messages: &[&[u8]]) -> Result<Progress, OfferError> {
         let mut writer = self.writer()?;
-        let mut outcome = Append::Position(writer.appender.position());
-        for (accepted, message) in messages.iter().enumerate() {
-            outcome = writer.offer(message)?;
-            if !matches!(outcome, Append::Position(_)) {
-                return Ok((accepted, outcome));
+        let mut progress = Progress::default();
+        for message in messages {
+            if !progress.add(1, writer.offer(message)?) {
+                break;
             }
         }
-        Ok((messages.len(), outcome))
+        Ok(progress)
     }
 
     /// As [`Self::offer`] for a message given in parts.

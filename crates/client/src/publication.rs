@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use headrace_buffers::AtomicBuffer;
 use headrace_buffers::counters::Counter;
-use headrace_buffers::log::append::ReservedValue;
+use headrace_buffers::log::append::{Progress, ReservedValue};
 use headrace_buffers::log::descriptor::{max_message_length, max_payload_length};
 use headrace_buffers::log::{Append, ClaimResult, ConcurrentAppender, LogBuffers};
 use headrace_protocol::command::Command;
@@ -42,10 +42,13 @@ impl Publication {
             .offer_one(message, self.handle.limit.get_acquire())?)
     }
 
-    /// Sends messages in order until one is refused: how many were accepted, and the refusal when that is not all.
-    pub fn offer_many(&self, messages: &[&[u8]]) -> Result<(usize, Append), OfferError> {
+    /// Sends messages in order until one is refused.
+    pub fn offer_many(&self, messages: &[&[u8]]) -> Result<Progress, OfferError> {
         if self.handle.is_closed() {
-            return Ok((0, Append::Closed));
+            return Ok(Progress {
+                refused: Some(Append::Closed),
+                ..Progress::default()
+            });
         }
         Ok(self
             .appender

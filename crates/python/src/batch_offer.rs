@@ -1,45 +1,25 @@
 //! Offering many messages in one call.
 
 use headrace_buffers::log::Append;
+use headrace_buffers::log::append::Progress;
 use pyo3::prelude::*;
 
 use crate::errors;
 use crate::publication::Inner;
 
-/// Why a batch stopped early, and how far it came.
-pub(crate) struct Progress {
-    pub(crate) accepted: usize,
-    pub(crate) position: Option<i64>,
-    pub(crate) stopped_by: Option<Append>,
-}
-
-impl Progress {
-    pub(crate) const START: Self = Self {
-        accepted: 0,
-        position: None,
-        stopped_by: None,
-    };
-
-    /// Offers what is left until something is refused. A change of term is not a refusal.
-    pub(crate) fn advance(&mut self, inner: &Inner, messages: &[&[u8]]) -> PyResult<()> {
-        self.stopped_by = None;
-        while let Some(message) = messages.get(self.accepted) {
-            let mut append = inner.offer(message)?;
-            if append == Append::AdminAction {
-                append = inner.offer(message)?;
-            }
-            match append {
-                Append::Position(position) => {
-                    self.position = Some(position);
-                    self.accepted += 1;
-                }
-                refused => {
-                    self.stopped_by = Some(refused);
-                    break;
-                }
-            }
+/// Offers what `progress` has left until something is refused. A change of term is not a refusal.
+pub(crate) fn advance(progress: &mut Progress, inner: &Inner, messages: &[&[u8]]) -> PyResult<()> {
+    let mut stalls = 0;
+    loop {
+        let step = inner.offer_many(&messages[progress.accepted..])?;
+        progress.accepted += step.accepted;
+        progress.position = step.position.or(progress.position);
+        progress.refused = step.refused;
+        // The first retry finds the new term; a second in a row is left to the caller.
+        stalls = if step.accepted == 0 { stalls + 1 } else { 0 };
+        if step.refused != Some(Append::AdminAction) || stalls > 1 {
+            return Ok(());
         }
-        Ok(())
     }
 }
 

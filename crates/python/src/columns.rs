@@ -1,11 +1,11 @@
 //! Many messages as columns: one run of payload bytes, and a value per message in each other column.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::images::lock;
 
 /// What a batch holds. Filled by one thread, then shared read-only.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Columns {
     pub(crate) payload: Vec<u8>,
     /// Always one more than there are messages; starts with 0.
@@ -14,32 +14,34 @@ pub(crate) struct Columns {
     pub(crate) session_ids: Vec<i32>,
     pub(crate) reserved_values: Vec<i64>,
     pub(crate) stream_id: i32,
-    expected: BatchSize,
+    // Where the memory goes when nobody holds the batch any more.
+    spare: Weak<Spare>,
 }
 
-/// How many messages and payload bytes a batch has.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BatchSize {
-    message_count: usize,
-    payload_length: usize,
-}
-
-/// The size of the last batch that was not empty, which is what the next one will be like.
+/// Memory of a batch that is gone, for the next one. Fresh memory costs a page fault every 4 KiB, which is more
+/// than copying the messages.
 #[derive(Debug, Default)]
-pub(crate) struct LastSize(Mutex<BatchSize>);
+pub(crate) struct Spare(Mutex<Option<Columns>>);
 
-impl LastSize {
-    pub(crate) fn get(&self) -> BatchSize {
-        *lock(&self.0)
+impl Spare {
+    /// Empty columns, over the memory of an earlier batch if there is any.
+    pub(crate) fn columns(self: &Arc<Self>, stream_id: i32) -> Columns {
+        let mut columns = lock(&self.0).take().unwrap_or_default();
+        columns.offsets.push(0);
+        columns.stream_id = stream_id;
+        columns.spare = Arc::downgrade(self);
+        columns
     }
+}
 
-    pub(crate) fn set_to(&self, columns: &Columns) {
-        if columns.len() > 0 {
-            *lock(&self.0) = BatchSize {
-                message_count: columns.len(),
-                payload_length: columns.payload.len(),
-            };
-        }
+impl Drop for Columns {
+    fn drop(&mut self) {
+        let Some(spare) = self.spare.upgrade() else { return };
+        let mut emptied = std::mem::take(self);
+        emptied.spare = Weak::new();
+        emptied.clear();
+        // What was there is smaller or older; it is freed here, outside of any lock that matters.
+        let _replaced = lock(&spare.0).replace(emptied);
     }
 }
 
@@ -47,30 +49,12 @@ impl LastSize {
 pub(crate) const PAYLOAD_LENGTH_MAX: usize = 1 << 30;
 
 impl Columns {
-    /// Takes memory for the expected size when the first message comes, so that an empty batch costs nothing.
-    pub(crate) fn new(stream_id: i32, expected: BatchSize) -> Self {
-        Self {
-            payload: Vec::new(),
-            offsets: vec![0],
-            positions: Vec::new(),
-            session_ids: Vec::new(),
-            reserved_values: Vec::new(),
-            stream_id,
-            expected,
-        }
-    }
-
-    #[cold]
-    fn reserve(&mut self) {
-        let BatchSize {
-            message_count,
-            payload_length,
-        } = self.expected;
-        self.payload.reserve(payload_length);
-        self.offsets.reserve(message_count);
-        self.positions.reserve(message_count);
-        self.session_ids.reserve(message_count);
-        self.reserved_values.reserve(message_count);
+    fn clear(&mut self) {
+        self.payload.clear();
+        self.offsets.clear();
+        self.positions.clear();
+        self.session_ids.clear();
+        self.reserved_values.clear();
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -84,9 +68,6 @@ impl Columns {
 
     #[inline]
     pub(crate) fn push(&mut self, payload: &[u8], position: i64, session_id: i32, reserved_value: i64) {
-        if self.positions.is_empty() {
-            self.reserve();
-        }
         self.payload.extend_from_slice(payload);
         self.offsets.push(self.payload.len() as i32);
         self.positions.push(position);

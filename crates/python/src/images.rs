@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::batch::FragmentBatch;
-use crate::columns::{Columns, LastSize};
+use crate::columns::{Columns, Spare};
 use crate::delivery::{Delivery, Raised};
 use crate::errors;
 use crate::fork_guard::ForkGuard;
@@ -18,7 +18,7 @@ use crate::kept_client::KeptClient;
 pub(crate) struct Image {
     inner: ForkGuard<Arc<headrace_client::Image>>,
     assembler: Mutex<FragmentAssembler>,
-    last_size: LastSize,
+    spare: Arc<Spare>,
     _client: ForkGuard<Option<KeptClient>>,
 }
 
@@ -28,7 +28,7 @@ impl Image {
         Self {
             inner: ForkGuard::new(inner),
             assembler: Mutex::new(FragmentAssembler::new()),
-            last_size: LastSize::default(),
+            spare: Arc::default(),
             _client: ForkGuard::new(client),
         }
     }
@@ -132,7 +132,7 @@ impl Image {
     #[pyo3(signature = (limit = 4096, *, assemble = true))]
     fn poll_batch(&self, py: Python<'_>, limit: usize, assemble: bool) -> PyResult<FragmentBatch> {
         let image = self.inner.get()?;
-        let mut columns = Columns::new(image.stream_id(), self.last_size.get());
+        let mut columns = self.spare.columns(image.stream_id());
         py.detach(|| {
             let mut assembler = self.assembler()?;
             image.try_controlled_poll(
@@ -143,7 +143,6 @@ impl Image {
             )?;
             Ok::<_, PyErr>(())
         })?;
-        self.last_size.set_to(&columns);
         Ok(FragmentBatch::new(columns))
     }
 

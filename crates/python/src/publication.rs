@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use headrace_buffers::log::append::Progress;
 use headrace_buffers::log::{Append, ClaimResult};
 use headrace_client::{OfferError, PublicationHandle};
 use pyo3::exceptions::PyTypeError;
@@ -9,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::batch_input::Messages;
-use crate::batch_offer::{BatchResult, Progress, check_lengths};
+use crate::batch_offer::{BatchResult, advance, check_lengths};
 use crate::claim::Claim;
 use crate::foreign::BorrowedBytes;
 use crate::fork_guard::ForkGuard;
@@ -29,6 +30,13 @@ impl Inner {
         match self {
             Self::Concurrent(publication) => publication.offer(message).map_err(errors::offer),
             Self::Exclusive(publication) => publication.offer(message).map_err(errors::offer),
+        }
+    }
+
+    pub(crate) fn offer_many(&self, messages: &[&[u8]]) -> PyResult<Progress> {
+        match self {
+            Self::Concurrent(publication) => publication.offer_many(messages).map_err(errors::offer),
+            Self::Exclusive(publication) => publication.offer_many(messages).map_err(errors::offer),
         }
     }
 
@@ -267,14 +275,14 @@ impl Publication {
         let messages = Messages::extract(messages)?;
         let slices = messages.slices()?;
         check_lengths(inner, &slices)?;
-        let mut progress = Progress::START;
-        py.detach(|| progress.advance(inner, &slices))?;
+        let mut progress = Progress::default();
+        py.detach(|| advance(&mut progress, inner, &slices))?;
         Ok(BatchResult {
             accepted: progress.accepted,
             requested: slices.len(),
             position: progress.position,
             stopped_by: progress
-                .stopped_by
+                .refused
                 .map(|refused| results::to_python(py, refused))
                 .transpose()?,
         })
@@ -297,16 +305,16 @@ impl Publication {
         let messages = Messages::extract(messages)?;
         let slices = messages.slices()?;
         check_lengths(inner, &slices)?;
-        let mut progress = Progress::START;
-        let done = patience.wait_for(py, || match progress.advance(inner, &slices) {
-            Ok(()) => match progress.stopped_by {
+        let mut progress = Progress::default();
+        let done = patience.wait_for(py, || match advance(&mut progress, inner, &slices) {
+            Ok(()) => match progress.refused {
                 None => Some(Ok(())),
                 Some(refused) => is_final(refused).then_some(Ok(())),
             },
             Err(error) => Some(Err(error)),
         })?;
         done.transpose()?;
-        match progress.stopped_by {
+        match progress.refused {
             None => Ok(progress
                 .position
                 .or_else(|| inner.handle().position())

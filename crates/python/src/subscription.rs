@@ -8,7 +8,7 @@ use headrace_sys::native_handler::NativeHeader;
 use pyo3::prelude::*;
 
 use crate::batch::FragmentBatch;
-use crate::columns::{Columns, LastSize};
+use crate::columns::Spare;
 use crate::delivery::{Delivery, Raised, header_values};
 use crate::fork_guard::ForkGuard;
 use crate::images::{Image, deliver, deliver_block, lock_assembler};
@@ -25,7 +25,7 @@ const BATCH_WITH_GIL_MAX: usize = 64;
 pub(crate) struct Subscription {
     inner: ForkGuard<Arc<headrace_client::Subscription>>,
     assembler: Mutex<FragmentAssembler>,
-    last_size: LastSize,
+    spare: Arc<Spare>,
     // Keeps the client open for as long as anything made by it is in use.
     client: ForkGuard<KeptClient>,
 }
@@ -35,7 +35,7 @@ impl Subscription {
         Self {
             inner: ForkGuard::new(Arc::new(inner)),
             assembler: Mutex::new(FragmentAssembler::new()),
-            last_size: LastSize::default(),
+            spare: Arc::default(),
             client: ForkGuard::new(client),
         }
     }
@@ -140,7 +140,7 @@ impl Subscription {
     #[pyo3(signature = (limit = 4096, *, assemble = true))]
     fn poll_batch(&self, py: Python<'_>, limit: usize, assemble: bool) -> PyResult<FragmentBatch> {
         let subscription = self.inner.get()?;
-        let mut columns = Columns::new(subscription.stream_id(), self.last_size.get());
+        let mut columns = self.spare.columns(subscription.stream_id());
         let mut fill = || -> PyResult<()> {
             let mut assembler = self.assembler()?;
             subscription
@@ -156,7 +156,6 @@ impl Subscription {
         } else {
             py.detach(fill)?;
         }
-        self.last_size.set_to(&columns);
         Ok(FragmentBatch::new(columns))
     }
 

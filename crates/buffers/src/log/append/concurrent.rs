@@ -9,7 +9,7 @@ use crate::{AtomicBuffer, Memory};
 use super::claim::{Claim, ClaimResult};
 use super::payload::{Gathered, Payload, Whole};
 use super::{
-    Append, AppendError, Limits, NoReservedValue, ReservedValue, UNFRAGMENTED_DATA, frame_span,
+    Append, AppendError, Limits, NoReservedValue, Progress, ReservedValue, UNFRAGMENTED_DATA, frame_span,
     write_fragments, write_frame,
 };
 use crate::log::buffers::LogBuffers;
@@ -92,29 +92,26 @@ impl<M: Memory> ConcurrentAppender<M> {
         self.append(Whole(message), limit, NoReservedValue)
     }
 
-    /// Appends messages in order until one is refused. Returns how many were accepted and, when that is not all of
-    /// them, the refusal; otherwise the position after the last.
+    /// Appends messages in order until one is refused.
     ///
     /// A run of messages that need no fragments is claimed at once, so that the cost of claiming is shared. Each
     /// is published before the next is written, as the fragments of a long message are.
-    pub fn offer_many(&self, messages: &[&[u8]], limit: i64) -> Result<(usize, Append), AppendError> {
-        let mut accepted = 0;
-        let mut outcome = Append::Position(self.position());
-        while accepted < messages.len() {
-            let (count, append) = self.append_run(&messages[accepted..], limit)?;
-            outcome = append;
-            if count == 0 {
+    pub fn offer_many(&self, messages: &[&[u8]], limit: i64) -> Result<Progress, AppendError> {
+        let mut progress = Progress::default();
+        while progress.accepted < messages.len() {
+            let (count, outcome) = self.append_run(&messages[progress.accepted..], limit)?;
+            if !progress.add(count, outcome) {
                 break;
             }
-            accepted += count;
         }
-        Ok((accepted, outcome))
+        Ok(progress)
     }
 
+    /// Appends at least the first message, and with it those that fit into the same claim.
     fn append_run(&self, messages: &[&[u8]], limit: i64) -> Result<(usize, Append), AppendError> {
         let admission = match self.admit(messages[0].len(), limit) {
             Ok(admission) => admission,
-            Err(stop) => return Result::from(stop).map(|refusal| (0, refusal)),
+            Err(stop) => return Result::from(stop).map(|refusal| (1, refusal)),
         };
         // A run never passes the limit by more than one message would, nor wastes the end of a term.
         let room = usize::try_from(limit - admission.position).unwrap_or(usize::MAX);
@@ -132,8 +129,7 @@ impl<M: Memory> ConcurrentAppender<M> {
             count += 1;
         }
         if count < 2 {
-            let append = self.append(Whole(messages[0]), limit, NoReservedValue)?;
-            return Ok((usize::from(matches!(append, Append::Position(_))), append));
+            return Ok((1, self.append(Whole(messages[0]), limit, NoReservedValue)?));
         }
         match self.claim(admission.partition, framed) {
             Ok(slot) => {
@@ -145,7 +141,7 @@ impl<M: Memory> ConcurrentAppender<M> {
                 }
                 Ok((count, Append::Position(slot.position)))
             }
-            Err(stop) => Result::from(stop).map(|refusal| (0, refusal)),
+            Err(stop) => Result::from(stop).map(|refusal| (count, refusal)),
         }
     }
 

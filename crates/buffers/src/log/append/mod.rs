@@ -39,6 +39,31 @@ pub enum Append {
     MaxPositionExceeded,
 }
 
+/// What became of several messages offered in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Messages accepted, from the first on.
+    pub accepted: usize,
+    /// Stream position after the last message accepted, if any was.
+    pub position: Option<i64>,
+    /// What the next message met; nothing when all were accepted.
+    pub refused: Option<Append>,
+}
+
+impl Progress {
+    /// Adds the outcome of offering `count` more messages; true when they were accepted.
+    #[inline]
+    pub fn add(&mut self, count: usize, outcome: Append) -> bool {
+        if let Append::Position(position) = outcome {
+            self.accepted += count;
+            self.position = Some(position);
+            return true;
+        }
+        self.refused = Some(outcome);
+        false
+    }
+}
+
 /// An append that can never succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {

@@ -404,7 +404,8 @@ fn many_messages_at_once_are_laid_out_as_one_after_another_would_be() {
         .map(|message| apart.offer_one(message, i64::MAX).unwrap())
         .last()
         .unwrap();
-    assert_eq!(outcome, (slices.len(), last));
+    assert_eq!(outcome.accepted, slices.len());
+    assert_eq!((outcome.position.map(Append::Position), outcome.refused), (Some(last), None));
     assert_eq!(messages(together.log(), 0), messages(apart.log(), 0));
 }
 
@@ -414,17 +415,13 @@ fn many_messages_stop_at_the_limit_and_at_the_end_of_a_term_and_say_how_far_they
     let slices = vec![&message[..]; 1000];
     let appender = concurrent();
     let span = 160;
-    assert_eq!(
-        appender.offer_many(&slices, 10 * span as i64),
-        Ok((10, Append::NotConnected))
-    );
+    let limited = appender.offer_many(&slices, 10 * span as i64).unwrap();
+    assert_eq!((limited.accepted, limited.position), (10, Some(10 * span as i64)));
+    assert_eq!(limited.refused, Some(Append::NotConnected));
     let in_a_term = TERM / span;
-    assert_eq!(
-        appender.offer_many(&slices, i64::MAX),
-        Ok((in_a_term - 10, Append::AdminAction))
-    );
+    let tripped = appender.offer_many(&slices, i64::MAX).unwrap();
+    assert_eq!((tripped.accepted, tripped.refused), (in_a_term - 10, Some(Append::AdminAction)));
     assert_eq!(messages(appender.log(), 0).len(), in_a_term);
-    let (accepted, _) = appender.offer_many(&slices, i64::MAX).unwrap();
-    assert_eq!(accepted, in_a_term);
-    assert_eq!(appender.offer_many(&[], i64::MAX).unwrap().0, 0);
+    assert_eq!(appender.offer_many(&slices, i64::MAX).unwrap().accepted, in_a_term);
+    assert_eq!(appender.offer_many(&[], i64::MAX), Ok(Progress::default()));
 }
