@@ -136,7 +136,14 @@ impl<M: Memory> ConcurrentAppender<M> {
                 let identity = self.log.identity(slot.term_id);
                 let mut at = slot.offset;
                 for message in &messages[..count] {
-                    write_frame(slot.term, at, identity, &mut Whole(message), message.len(), &mut NoReservedValue);
+                    write_frame(
+                        slot.term,
+                        at,
+                        identity,
+                        &mut Whole(message),
+                        message.len(),
+                        &mut NoReservedValue,
+                    );
                     at += frame_span(message.len());
                 }
                 Ok((count, Append::Position(slot.position)))

@@ -394,8 +394,13 @@ fn a_tail_no_publisher_wrote_is_an_error_not_a_panic() {
 
 #[test]
 fn many_messages_at_once_are_laid_out_as_one_after_another_would_be() {
-    let lengths = [5, 0, 1376, 40, 3000, 32, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 7];
-    let bodies: Vec<Vec<u8>> = (0u8..).zip(lengths).map(|(byte, length)| vec![byte; length]).collect();
+    let lengths = [
+        5, 0, 1376, 40, 3000, 32, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 7,
+    ];
+    let bodies: Vec<Vec<u8>> = (0u8..)
+        .zip(lengths)
+        .map(|(byte, length)| vec![byte; length])
+        .collect();
     let slices: Vec<&[u8]> = bodies.iter().map(Vec::as_slice).collect();
     let (together, apart) = (concurrent(), concurrent());
     let outcome = together.offer_many(&slices, i64::MAX).unwrap();
@@ -405,7 +410,10 @@ fn many_messages_at_once_are_laid_out_as_one_after_another_would_be() {
         .last()
         .unwrap();
     assert_eq!(outcome.accepted, slices.len());
-    assert_eq!((outcome.position.map(Append::Position), outcome.refused), (Some(last), None));
+    assert_eq!(
+        (outcome.position.map(Append::Position), outcome.refused),
+        (Some(last), None)
+    );
     assert_eq!(messages(together.log(), 0), messages(apart.log(), 0));
 }
 
@@ -420,8 +428,14 @@ fn many_messages_stop_at_the_limit_and_at_the_end_of_a_term_and_say_how_far_they
     assert_eq!(limited.refused, Some(Append::NotConnected));
     let in_a_term = TERM / span;
     let tripped = appender.offer_many(&slices, i64::MAX).unwrap();
-    assert_eq!((tripped.accepted, tripped.refused), (in_a_term - 10, Some(Append::AdminAction)));
+    assert_eq!(
+        (tripped.accepted, tripped.refused),
+        (in_a_term - 10, Some(Append::AdminAction))
+    );
     assert_eq!(messages(appender.log(), 0).len(), in_a_term);
-    assert_eq!(appender.offer_many(&slices, i64::MAX).unwrap().accepted, in_a_term);
+    assert_eq!(
+        appender.offer_many(&slices, i64::MAX).unwrap().accepted,
+        in_a_term
+    );
     assert_eq!(appender.offer_many(&[], i64::MAX), Ok(Progress::default()));
 }
