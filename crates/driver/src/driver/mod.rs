@@ -155,7 +155,7 @@ impl MediaDriver {
         &self.config
     }
 
-    /// Runs the agents from the caller's thread; only in [`ThreadingMode::Invoker`].
+    /// Runs the agents from the caller's thread; only in [`crate::ThreadingMode::Invoker`].
     pub fn invoker(&self) -> Option<Invoker> {
         self.invoker.clone()
     }
