@@ -1,0 +1,264 @@
+"""The types of a schema, resolved when first named, so that they may stand in any order."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import replace
+
+from headrace.sbe._model import (
+    PRIMITIVES,
+    Composite,
+    EnumType,
+    Member,
+    Primitive,
+    Scalar,
+    SetType,
+    Type,
+)
+from headrace.sbe._xml import Element
+
+__all__ = ["BLOCK_LENGTH_MAX", "VERSION_MAX", "Types"]
+
+VERSION_MAX = (1 << 31) - 1
+BLOCK_LENGTH_MAX = (1 << 31) - 1
+ARRAY_LENGTH_MAX = 1 << 20
+_TAGS = ("type", "composite", "enum", "set")
+_ENUM_ENCODINGS = ("char", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_SET_ENCODINGS = ("uint8", "uint16", "uint32", "uint64")
+
+
+class Types:
+    """Resolves names to types and elements to members."""
+
+    def __init__(self, root: Element, version: int) -> None:
+        self._version = version
+        self._elements: dict[str, Element] = {}
+        self._resolved: dict[str, Type] = {}
+        # What is being resolved, outermost first: meeting one of these again is a cycle.
+        self._open: list[str] = []
+        for group in root:
+            if group.tag == "types":
+                for element in group:
+                    self._declare(element)
+        for name in self._elements:
+            self.named(name, self._elements[name])
+
+    def _declare(self, element: Element) -> None:
+        if element.tag not in _TAGS:
+            raise element.error(f"types holds {', '.join(_TAGS)}")
+        name = element.name()
+        if name in self._elements:
+            raise element.error("another type has the same name")
+        self._elements[name] = element
+
+    def resolved(self) -> dict[str, Type]:
+        """Every named type."""
+        return dict(self._resolved)
+
+    def named(self, name: str, user: Element) -> Type:
+        """The type of that name; `user` is blamed when there is none."""
+        if name in self._resolved:
+            return self._resolved[name]
+        element = self._elements.get(name)
+        if element is None:
+            if name in PRIMITIVES:
+                return _plain(PRIMITIVES[name])
+            raise user.error(f"there is no type '{name}'")
+        if name in self._open:
+            raise user.error(f"the types {' > '.join([*self._open, name])} contain each other")
+        self._open.append(name)
+        kind = self._read(element)
+        self._open.pop()
+        self._resolved[name] = kind
+        return kind
+
+    def limits(self, composite: str, member: str) -> tuple[float, float] | None:
+        """Least and greatest value that a member of a composite says it may have."""
+        for element in self._elements[composite]:
+            if element.get("name") == member:
+                if element.tag == "ref":
+                    element = self._elements[element.get("type")]
+                low, high = element.get("minValue"), element.get("maxValue")
+                primitive = PRIMITIVES[element.get("primitiveType")]
+                return (
+                    _number(low, primitive, element) if low else primitive.minimum,
+                    _number(high, primitive, element) if high else primitive.maximum,
+                )
+        return None
+
+    def _read(self, element: Element) -> Type:
+        match element.tag:
+            case "composite":
+                return self._composite(element)
+            case "enum":
+                return self._enum(element)
+            case "set":
+                return self._set(element)
+            case _:
+                return self._scalar(element)
+
+    # --- simple types ------------------------------------------------------------------------------------------
+
+    def _primitive(self, element: Element, attribute: str) -> Primitive:
+        name = element.required(attribute)
+        if name not in PRIMITIVES:
+            raise element.error(f"{attribute}='{name}' must be one of {', '.join(PRIMITIVES)}")
+        return PRIMITIVES[name]
+
+    def _scalar(self, element: Element) -> Scalar:
+        primitive = self._primitive(element, "primitiveType")
+        is_constant = element.get("presence") == "constant"
+        default = len(element.text) if is_constant and primitive.name == "char" else 1
+        length = element.integer("length", default, 0, ARRAY_LENGTH_MAX)
+        null = element.get("nullValue")
+        encoding = element.get("characterEncoding") or ("US-ASCII" if primitive.name == "char" else "")
+        if encoding:
+            try:
+                encoding = codecs.lookup(encoding).name
+            except LookupError:
+                raise element.error(f"characterEncoding='{encoding}' is not known") from None
+        _presence(element, "required")
+        for limit in ("minValue", "maxValue"):
+            if element.get(limit):
+                _number(element.get(limit), primitive, element)
+        return Scalar(
+            name=element.name(),
+            primitive=primitive,
+            length=length,
+            null=_number(null, primitive, element) if null else primitive.null,
+            encoding=encoding,
+        )
+
+    def _encoding_type(self, element: Element, allowed: tuple[str, ...]) -> tuple[Primitive, int | float]:
+        name = element.required("encodingType")
+        kind = self.named(name, element)
+        if not isinstance(kind, Scalar) or kind.length != 1 or kind.primitive.name not in allowed:
+            raise element.error(
+                f"encodingType='{name}' must be one of {', '.join(allowed)}, or a type made of one"
+            )
+        return kind.primitive, kind.null
+
+    def _enum(self, element: Element) -> EnumType:
+        primitive, null = self._encoding_type(element, _ENUM_ENCODINGS)
+        if element.get("nullValue"):
+            null = _number(element.get("nullValue"), primitive, element)
+        values: dict[str, int] = {}
+        for child in element:
+            if child.tag != "validValue":
+                raise child.error("an enum holds validValue elements")
+            value = int(_number(child.text, primitive, child))
+            if child.name() in values:
+                raise child.error("another value has the same name")
+            if value in values.values():
+                raise child.error(f"another name has the same value '{child.text}'")
+            child.integer("sinceVersion", 0, 0, self._version)
+            values[child.name()] = value
+        if not values:
+            raise element.error("an enum needs at least one validValue")
+        return EnumType(element.name(), primitive, null, tuple(values.items()))
+
+    def _set(self, element: Element) -> SetType:
+        primitive, _ = self._encoding_type(element, _SET_ENCODINGS)
+        choices: dict[str, int] = {}
+        for child in element:
+            if child.tag != "choice":
+                raise child.error("a set holds choice elements")
+            try:
+                bit = int(child.text)
+            except ValueError:
+                raise child.error(f"'{child.text}' must be the number of a bit") from None
+            if not 0 <= bit < primitive.size * 8:
+                raise child.error(f"bit {bit} must be 0 to {primitive.size * 8 - 1} of a {primitive.name}")
+            if child.name() in choices:
+                raise child.error("another choice has the same name")
+            if bit in choices.values():
+                raise child.error(f"another choice has bit {bit}")
+            choices[child.name()] = bit
+        return SetType(element.name(), primitive, tuple(choices.items()))
+
+    # --- composites and members --------------------------------------------------------------------------------
+
+    def _composite(self, element: Element) -> Composite:
+        members: list[Member] = []
+        for child in element:
+            if child.tag not in (*_TAGS, "ref"):
+                raise child.error(f"a composite holds {', '.join(_TAGS)} and ref")
+            if any(member.name == child.name() for member in members):
+                raise child.error("another member has the same name")
+            position = members[-1].end if members else 0
+            since = child.integer("sinceVersion", 0, 0, self._version)
+            if child.tag == "ref":
+                members.append(self.member(child, child.required("type"), position, since))
+            else:
+                members.append(self._placed(child, self._read(child), child, position, since))
+        return Composite(element.name(), tuple(members), members[-1].end if members else 0)
+
+    def member(self, element: Element, type_name: str, position: int, since: int) -> Member:
+        """A field or a `ref`: a use of a named type."""
+        kind = self.named(type_name, element)
+        return self._placed(element, kind, self._elements.get(type_name), position, since)
+
+    def _placed(
+        self, element: Element, kind: Type, declared: Element | None, position: int, since: int
+    ) -> Member:
+        """A member of `kind` at the first free `position`, or at the offset it asks for."""
+        inherited = declared.get("presence") if declared is not None and isinstance(kind, Scalar) else ""
+        presence = _presence(element, inherited or "required")
+        offset = element.integer("offset", position, 0, BLOCK_LENGTH_MAX)
+        if offset < position:
+            raise element.error(f"offset={offset} lies before the end of the element before it, {position}")
+        member = Member(element.name(), kind, offset, since, optional=presence == "optional")
+        if presence != "constant":
+            return member
+        return replace(
+            member, offset=position, is_constant=True, constant=self._constant(element, kind, declared)
+        )
+
+    def _constant(self, element: Element, kind: Type, declared: Element | None) -> int | float | str:
+        reference = element.get("valueRef") or (declared.get("valueRef") if declared is not None else "")
+        if reference:
+            return self._value_reference(element, reference, kind)
+        holder = element if element.text else declared
+        if not isinstance(kind, Scalar) or holder is None or not holder.text:
+            raise element.error("a constant needs a valueRef, or a type that holds its value")
+        if kind.primitive.name == "char":
+            return holder.text
+        return _number(holder.text, kind.primitive, element)
+
+    def _value_reference(self, element: Element, reference: str, kind: Type) -> int:
+        enum_name, _, value_name = reference.partition(".")
+        enum = (
+            kind if isinstance(kind, EnumType) and kind.name == enum_name else self.named(enum_name, element)
+        )
+        values = dict(enum.values) if isinstance(enum, EnumType) else {}
+        if value_name not in values:
+            raise element.error(
+                f"valueRef='{reference}' must be the name of an enum, a dot, and one of its values"
+            )
+        return values[value_name]
+
+
+def _plain(primitive: Primitive) -> Scalar:
+    encoding = "ascii" if primitive.name == "char" else ""
+    return Scalar(primitive.name, primitive, 1, primitive.null, encoding)
+
+
+def _presence(element: Element, default: str) -> str:
+    return element.choice("presence", default, ("required", "optional", "constant"))
+
+
+def _number(text: str, primitive: Primitive, element: Element) -> int | float:
+    """A value as the schema writes it; a character as its code."""
+    try:
+        if primitive.is_float:
+            return float(text)
+        value = ord(text) if primitive.name == "char" and len(text) == 1 else int(text)
+    except ValueError:
+        raise element.error(f"'{text}' is no {primitive.name}") from None
+    bits = primitive.size * 8
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1)
+    if primitive.is_unsigned or primitive.name == "char":
+        low, high = 0, (1 << bits) - 1
+    if not low <= value <= high:
+        raise element.error(f"{value} must be {low} to {high}")
+    return value
