@@ -13,9 +13,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from headrace._config import ClientConfig, DriverConfig, default_directory
 from headrace._exceptions import (
     ActiveDriverError,
+    ArchiveError,
+    ArchiveTimeoutError,
     ClientError,
     ClosedError,
     ConfigError,
@@ -55,9 +59,17 @@ from headrace.client import (
 )
 from headrace.driver import MediaDriver
 
+if TYPE_CHECKING:
+    from headrace.archive import Archive, ArchiveServer, ArchivingMediaDriver
+
 __all__ = [
     "Action",
     "ActiveDriverError",
+    "Archive",
+    "ArchiveError",
+    "ArchiveServer",
+    "ArchiveTimeoutError",
+    "ArchivingMediaDriver",
     "BackoffIdleStrategy",
     "BatchResult",
     "BusySpinIdleStrategy",
@@ -97,3 +109,14 @@ __all__ = [
     "connect",
     "default_directory",
 ]
+
+# Loaded when they are first used: most programs do without an archive.
+_ARCHIVE = frozenset(("Archive", "ArchiveServer", "ArchivingMediaDriver"))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ARCHIVE:
+        from headrace import archive
+
+        return getattr(archive, name)
+    raise AttributeError(f"module 'headrace' has no attribute {name!r}")

@@ -10,10 +10,12 @@ HeadraceError
 │   ├── ClosedError                         the object, or the client that owns it, is closed
 │   ├── ReentrantError                      called from a handler that may not call it, or polled twice at once
 │   └── ForkError                           the object was made before os.fork() and is used in the child
-└── PublicationError                        only from blocking helpers; has .result
-    ├── PublicationTimeoutError (also TimeoutError)
-    ├── PublicationClosedError
-    └── MaxPositionExceededError
+├── PublicationError                        only from blocking helpers; has .result
+│   ├── PublicationTimeoutError (also TimeoutError)
+│   ├── PublicationClosedError
+│   └── MaxPositionExceededError
+└── ArchiveError                            an archive refused; has .code, .code_name and .recording_id
+    └── ArchiveTimeoutError (also TimeoutError)
 
 ``offer()`` and ``try_claim()`` raise none of the last group: what became of an offer is a value there
 (:class:`headrace.OfferResult`).
@@ -23,6 +25,8 @@ from __future__ import annotations
 
 __all__ = [
     "ActiveDriverError",
+    "ArchiveError",
+    "ArchiveTimeoutError",
     "ClientError",
     "ClosedError",
     "ConfigError",
@@ -127,3 +131,33 @@ class PublicationClosedError(PublicationError):
 
 class MaxPositionExceededError(PublicationError):
     """The stream is used up: no position is left in 2**31 terms. Add a publication with a new session id."""
+
+
+class ArchiveError(HeadraceError):
+    """An archive refused a request, or cannot be reached.
+
+    Attributes:
+        code: The protocol's number for the kind of refusal, a :class:`headrace.archive.ErrorCode`; -1 when the
+            archive did not say anything.
+        code_name: The same as a name, for example ``UNKNOWN_RECORDING``.
+        recording_id: The recording that the request was about, where there was one.
+        correlation_id: Identifies the request.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        code: int = -1,
+        code_name: str = "",
+        recording_id: int | None = None,
+        correlation_id: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.code_name = code_name
+        self.recording_id = recording_id
+        self.correlation_id = correlation_id
+
+
+class ArchiveTimeoutError(ArchiveError, TimeoutError):
+    """The archive did not answer in time."""

@@ -1,0 +1,106 @@
+"""A media driver and an archive on it, started and stopped together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from headrace.archive._config import ArchiveConfig
+from headrace.archive.client import Archive
+from headrace.archive.server import ArchiveServer
+from headrace.driver import MediaDriver
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from headrace._config import DriverConfig
+    from headrace.client import Client
+
+__all__ = ["ArchivingMediaDriver"]
+
+
+class ArchivingMediaDriver:
+    """A media driver with an archive, in this process. A context manager that closes both.
+
+    Args:
+        driver_config: Settings of the driver.
+        archive_config: Settings of the archive; keywords override it.
+        driver_properties: Settings of the driver by property names.
+        archive_properties: Settings of the archive by property names.
+        **archive_settings: See :class:`headrace.archive.ArchiveConfig`. Without a ``control_channel`` the archive
+            serves clients on this machine alone.
+
+    Raises:
+        ConfigError: A setting is wrong.
+        ActiveDriverError: Another driver runs on the directory.
+        ArchiveFileError: Another archive runs on the directory, or a file is damaged.
+    """
+
+    def __init__(
+        self,
+        driver_config: DriverConfig | None = None,
+        archive_config: ArchiveConfig | None = None,
+        *,
+        driver_properties: Mapping[str, str] | None = None,
+        archive_properties: Mapping[str, str] | None = None,
+        **archive_settings: Any,
+    ) -> None:
+        self.driver = MediaDriver(driver_config, properties=driver_properties)
+        self._serve(archive_config, archive_properties, archive_settings)
+
+    def _serve(
+        self,
+        config: ArchiveConfig | None,
+        properties: Mapping[str, str] | None,
+        settings: dict[str, Any],
+    ) -> None:
+        try:
+            self.archive = ArchiveServer(config, properties=properties, driver=self.driver, **settings)
+        except BaseException:
+            self.driver.close()
+            raise
+
+    @classmethod
+    def embedded(cls, **archive_settings: Any) -> Self:
+        """With a driver of this process alone, on a directory of its own that is deleted at the end.
+
+        The archive's files stay.
+        """
+        self = cls.__new__(cls)
+        self.driver = MediaDriver.embedded(threading_mode="SHARED")
+        if not archive_settings.get("control_channel"):
+            archive_settings.setdefault("control_channel_enabled", False)
+        self._serve(None, None, archive_settings)
+        return self
+
+    def connect(self) -> Client:
+        """A client of the driver."""
+        return self.driver.connect()
+
+    def connect_archive(self, client: Client | None = None, **settings: Any) -> Archive:
+        """A session with the archive: :meth:`headrace.Archive.connect`."""
+        if client is None:
+            settings.setdefault("driver", self.driver)
+        return Archive.connect(client, **settings)
+
+    @property
+    def directory(self) -> str:
+        """The driver's directory."""
+        return self.driver.directory
+
+    def close(self) -> None:
+        """Stop the archive, then the driver. Closing again does nothing."""
+        self.archive.close()
+        self.driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,335 @@
+"""The catalog: one file with a description of every recording, in the published format.
+
+    0        header, 32 bytes: i32 version | i32 length | i64 next recording id | i32 alignment
+    32       entry: i32 length | i32 state | i32 checksum | zeros to 32 | description | zeros to the alignment
+    ...      further entries in the order of their ids; a length of 0 ends the catalog, zeros to the end of the file
+
+``length`` counts the description and the zeros after it. An entry becomes valid when its state is written, which is
+last. Other processes may read the file while this one writes: positions are single 8-byte writes at multiples of 8.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.archive.descriptor import DescriptorError, RecordingDescriptor
+from headrace.archive.errors import CatalogError
+from headrace.archive.positions import NULL_VALUE, align
+
+if TYPE_CHECKING:
+    from headrace.archive.checksum import Checksum
+    from headrace.archive.storage import Storage, StorageFile
+
+__all__ = ["CATALOG_NAME", "STATE_NAMES", "Catalog", "CatalogEntry"]
+
+CATALOG_NAME = "archive.catalog"
+VERSION = 3 << 16 | 1 << 8
+HEADER_LENGTH = 32
+ENTRY_HEADER_LENGTH = 32
+ALIGNMENT = 64
+STATE_INVALID, STATE_VALID, STATE_DELETED = range(3)
+STATE_NAMES = ("INVALID", "VALID", "DELETED")
+CAPACITY_MAX = (1 << 31) - 1
+
+_HEADER = struct.Struct("<iiqi12x")
+_ENTRY_HEADER = struct.Struct("<iii20x")
+_STATE = struct.Struct("<i")
+_LONG = struct.Struct("<q")
+_NEXT_ID_OFFSET = 8
+_STATE_OFFSET = 4
+_SCAN_LENGTH = 1 << 20
+_FULL_SYNC = 2
+
+
+@dataclass(slots=True)
+class CatalogEntry:
+    """One entry as it is in the file."""
+
+    offset: int
+    length: int
+    state: int
+    checksum: int
+    descriptor: RecordingDescriptor
+
+    @property
+    def recording_id(self) -> int:
+        """Which recording."""
+        return self.descriptor.recording_id
+
+    @property
+    def is_valid(self) -> bool:
+        """True for a recording that queries see."""
+        return self.state == STATE_VALID
+
+    @property
+    def state_name(self) -> str:
+        """The state in a word."""
+        return STATE_NAMES[self.state] if 0 <= self.state < len(STATE_NAMES) else f"UNKNOWN({self.state})"
+
+
+class Catalog:
+    """The recordings of an archive. Used by one thread.
+
+    Args:
+        storage: The archive's directory.
+        capacity: Bytes of a new catalog, and least bytes of an old one.
+        sync_level: How each change is forced to the medium.
+        checksum: What to put into entries.
+        read_only: For looking only.
+
+    Raises:
+        CatalogError: The file is no catalog, is damaged, or is missing where it must not be.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        capacity: int = 1 << 20,
+        sync_level: int = 0,
+        checksum: Checksum | None = None,
+        read_only: bool = False,
+    ) -> None:
+        self._storage = storage
+        self._sync_level = sync_level
+        self._checksum = checksum
+        self._read_only = read_only
+        self._path = storage.describe(CATALOG_NAME)
+        self._entries: list[CatalogEntry] = []
+        self._ids: list[int] = []
+        self._file = self._open(capacity)
+        try:
+            self._load()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _open(self, capacity: int) -> StorageFile:
+        if self._storage.length(CATALOG_NAME) is None:
+            if self._read_only:
+                raise CatalogError(f"there is no catalog: {self._path}")
+            file = self._storage.create(CATALOG_NAME, capacity)
+            file.write(0, _HEADER.pack(VERSION, HEADER_LENGTH, 0, ALIGNMENT))
+            file.sync(_FULL_SYNC)
+            self._storage.sync()
+            return file
+        file = self._storage.open(CATALOG_NAME, read_only=self._read_only)
+        if not self._read_only and file.length() < capacity:
+            file.set_length(capacity)
+        return file
+
+    def _load(self) -> None:
+        header = self._file.read(0, HEADER_LENGTH)
+        if len(header) < HEADER_LENGTH:
+            raise CatalogError(f"{self._path}: length={len(header)} is below the 32 bytes of its header")
+        self.version, length, next_id, self.alignment = _HEADER.unpack(header)
+        if self.version >> 16 != VERSION >> 16:
+            found = f"{self.version >> 16}.{self.version >> 8 & 255}.{self.version & 255}"
+            raise CatalogError(f"{self._path}: version={found} where 3.x is understood")
+        if length != HEADER_LENGTH or self.alignment < ALIGNMENT or self.alignment & (self.alignment - 1):
+            raise CatalogError(f"{self._path}: header has length={length} alignment={self.alignment}")
+        self.capacity = self._file.length()
+        end = HEADER_LENGTH
+        while (entry := self._read_entry(end)) is not None:
+            if self._ids and entry.recording_id <= self._ids[-1]:
+                self._refuse(end, f"recording_id={entry.recording_id} follows recording_id={self._ids[-1]}")
+            self._entries.append(entry)
+            self._ids.append(entry.recording_id)
+            end += entry.length
+        self._end = end
+        self._check_end(next_id)
+
+    def _read_entry(self, offset: int) -> CatalogEntry | None:
+        header = self._file.read(offset, ENTRY_HEADER_LENGTH)
+        if len(header) < ENTRY_HEADER_LENGTH:
+            return None
+        length, state, checksum = _ENTRY_HEADER.unpack(header)
+        if length <= 0:
+            return None
+        frame_length = align(length + ENTRY_HEADER_LENGTH, self.alignment)
+        if offset + length + ENTRY_HEADER_LENGTH > self.capacity:
+            self._refuse(offset, f"length={length} leads out of the file")
+        try:
+            descriptor = RecordingDescriptor.decode(self._file.read(offset + ENTRY_HEADER_LENGTH, length))
+            if state == STATE_VALID:
+                descriptor.check()
+        except DescriptorError as wrong:
+            self._refuse(offset, str(wrong))
+        if not 0 <= state < len(STATE_NAMES):
+            self._refuse(offset, f"state={state} is none of {', '.join(STATE_NAMES)}")
+        return CatalogEntry(offset, frame_length, state, checksum, descriptor)
+
+    def _refuse(self, offset: int, reason: str) -> None:
+        advice = "restore it, or take the archive's segment files away from it before it is used again"
+        raise CatalogError(f"{self._path}: damaged entry at offset={offset}: {reason}; {advice}")
+
+    def _check_end(self, next_id: int) -> None:
+        after_last = self._ids[-1] + 1 if self._ids else 0
+        if next_id < after_last and not (next_id == 0 or self._read_only):
+            raise CatalogError(
+                f"{self._path}: next_recording_id={next_id} is not above the last, {after_last - 1}"
+            )
+        # An entry whose length was lost would hide all that follow it. Only an append cut short looks the same, and
+        # then the id was not used yet.
+        if next_id > after_last and self._has_bytes_from(self._end):
+            self._refuse(self._end, f"its length is 0 but next_recording_id={next_id} and more bytes follow")
+        self.next_recording_id = max(next_id, after_last)
+        if not self._read_only and self._has_bytes_from(self._end):
+            self._file.set_length(self._end)
+            self._file.set_length(self.capacity)
+
+    def _has_bytes_from(self, offset: int) -> bool:
+        while data := self._file.read(offset, _SCAN_LENGTH):
+            if data.count(0) != len(data):
+                return True
+            offset += len(data)
+        return False
+
+    def __iter__(self) -> Iterator[CatalogEntry]:
+        return (entry for entry in self._entries if entry.is_valid)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def entries(self) -> list[CatalogEntry]:
+        """Every entry in any state."""
+        return list(self._entries)
+
+    def find_entry(self, recording_id: int) -> CatalogEntry | None:
+        """The entry of a recording in any state."""
+        index = bisect_left(self._ids, recording_id)
+        if index < len(self._ids) and self._ids[index] == recording_id:
+            return self._entries[index]
+        return None
+
+    def find(self, recording_id: int) -> RecordingDescriptor | None:
+        """The description of a recording; ``None`` when it is unknown, deleted or invalid."""
+        entry = self.find_entry(recording_id)
+        return entry.descriptor if entry is not None and entry.is_valid else None
+
+    def valid_from(self, recording_id: int) -> Iterator[CatalogEntry]:
+        """Valid entries from an id on, in the order of ids."""
+        start = bisect_left(self._ids, recording_id)
+        return (entry for entry in self._entries[start:] if entry.is_valid)
+
+    def encoded(self, recording_id: int) -> bytes:
+        """Description and padding as they are in the file, from the recording id on: what the protocol sends."""
+        entry = self.find_entry(recording_id)
+        assert entry is not None, "only asked for recordings that were found"
+        return entry.descriptor.encode()[16:]
+
+    def add(self, descriptor: RecordingDescriptor) -> int:
+        """Append a recording, whose id is chosen here.
+
+        Raises:
+            CatalogError: The catalog has reached its greatest size.
+        """
+        recording_id = self.next_recording_id
+        descriptor = descriptor.replace(recording_id=recording_id)
+        data = descriptor.encode()
+        frame_length = align(ENTRY_HEADER_LENGTH + len(data), self.alignment)
+        self._reserve(self._end + frame_length)
+        padded = data.ljust(frame_length - ENTRY_HEADER_LENGTH, b"\0")
+        self._file.write(self._end + ENTRY_HEADER_LENGTH, padded)
+        checksum = self._checksum(padded) if self._checksum else 0
+        self._file.write(self._end, _ENTRY_HEADER.pack(len(padded), STATE_VALID, checksum))
+        self.next_recording_id += 1
+        self._file.write(_NEXT_ID_OFFSET, _LONG.pack(self.next_recording_id))
+        self._file.sync(self._sync_level)
+        self._entries.append(CatalogEntry(self._end, frame_length, STATE_VALID, checksum, descriptor))
+        self._ids.append(recording_id)
+        self._end += frame_length
+        return recording_id
+
+    def _reserve(self, end: int) -> None:
+        if end <= self.capacity:
+            return
+        capacity = self.capacity
+        while capacity < end:
+            if capacity == CAPACITY_MAX:
+                raise CatalogError(f"{self._path}: catalog is full: length={self._end} capacity={capacity}")
+            capacity = min(capacity + (capacity >> 1), CAPACITY_MAX)
+        self._file.set_length(capacity)
+        self.capacity = capacity
+
+    def update(self, recording_id: int, **changes: object) -> RecordingDescriptor:
+        """Change numbers of a description. Channels are changed with :meth:`replace_channel`."""
+        entry = self._entry(recording_id)
+        entry.descriptor = entry.descriptor.replace(**changes)
+        self._write(entry)
+        return entry.descriptor
+
+    def replace_channel(self, recording_id: int, original: str, stripped: str) -> None:
+        """Give a recording another channel; entries after it move if it has become longer."""
+        entry = self._entry(recording_id)
+        descriptor = entry.descriptor.replace(original_channel=original, stripped_channel=stripped)
+        needed = align(ENTRY_HEADER_LENGTH + len(descriptor.encode()), self.alignment)
+        if needed > entry.length:
+            self._make_room(entry, needed - entry.length)
+        entry.descriptor = descriptor
+        self._write(entry)
+
+    def _make_room(self, entry: CatalogEntry, extra: int) -> None:
+        start = entry.offset + entry.length
+        self._reserve(self._end + extra)
+        moved = self._file.read(start, self._end - start)
+        self._file.write(start + extra, moved)
+        for follower in self._entries[self._entries.index(entry) + 1 :]:
+            follower.offset += extra
+        entry.length += extra
+        self._end += extra
+
+    def set_state(self, recording_id: int, state: int) -> None:
+        """Make a recording valid, invalid or deleted."""
+        entry = self._entry(recording_id)
+        self._file.write(entry.offset + _STATE_OFFSET, _STATE.pack(state))
+        self._file.sync(self._sync_level)
+        entry.state = state
+
+    def stopped(self, recording_id: int, position: int, now_ms: int) -> None:
+        """Note where and when a recording ended."""
+        self.update(recording_id, stop_position=position, stop_timestamp=now_ms)
+
+    def extended(
+        self, recording_id: int, control_session_id: int, correlation_id: int, session_id: int
+    ) -> None:
+        """Note that a recording goes on, with another publisher."""
+        self.update(
+            recording_id,
+            control_session_id=control_session_id,
+            correlation_id=correlation_id,
+            session_id=session_id,
+            stop_position=NULL_VALUE,
+            stop_timestamp=NULL_VALUE,
+        )
+
+    def checksum_of(self, entry: CatalogEntry, checksum: Checksum) -> int:
+        """The checksum that an entry should have."""
+        return checksum(self._padded(entry))
+
+    def _entry(self, recording_id: int) -> CatalogEntry:
+        entry = self.find_entry(recording_id)
+        if entry is None:
+            raise CatalogError(f"{self._path}: unknown recording_id={recording_id}")
+        return entry
+
+    @staticmethod
+    def _padded(entry: CatalogEntry) -> bytes:
+        return entry.descriptor.encode().ljust(entry.length - ENTRY_HEADER_LENGTH, b"\0")
+
+    def _write(self, entry: CatalogEntry) -> None:
+        padded = self._padded(entry)
+        entry.checksum = self._checksum(padded) if self._checksum else 0
+        self._file.write(entry.offset + ENTRY_HEADER_LENGTH, padded)
+        self._file.write(entry.offset, _ENTRY_HEADER.pack(len(padded), entry.state, entry.checksum))
+        self._file.sync(self._sync_level)
+
+    def close(self) -> None:
+        """Force everything to the medium and close the file."""
+        if not self._read_only:
+            self._file.sync(_FULL_SYNC)
+        self._file.close()

@@ -1,0 +1,156 @@
+"""The way in: request streams, the sessions on them, and which request belongs to which."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import ConfigError, HeadraceError
+from headrace.archive.channels import ChannelUri, format_size
+from headrace.archive.context import Context
+from headrace.archive.control_session import ControlSession, SessionState
+from headrace.archive.counters import add_control_session
+from headrace.archive.errors import ErrorCode
+from headrace.archive.messages import PROTOCOL_VERSION, Message, MessageError, decode
+
+if TYPE_CHECKING:
+    from headrace.archive.requests import Requests
+    from headrace.client import Header, Image, Subscription
+
+__all__ = ["Control"]
+
+_FRAGMENTS_A_TURN = 10
+_NO_ERROR = frozenset(("", "response publication is not connected", "request image is not available"))
+
+
+class Control:
+    """Control sessions of one archive."""
+
+    def __init__(self, context: Context, requests: Requests, seed: random.Random) -> None:
+        self._context = context
+        self._requests = requests
+        self._next_session_id = seed.randrange(1 << 31)
+        self._sessions: dict[int, ControlSession] = {}
+        self._subscriptions: list[Subscription] = []
+        config = context.config
+        channels = [(config.local_control_channel, config.local_control_stream_id)]
+        if config.control_channel_enabled and config.control_channel:
+            sparse = "true" if config.control_term_buffer_sparse else "false"
+            channel = ChannelUri(config.control_channel).with_parameters(sparse=sparse)
+            channels.append((channel, config.control_stream_id))
+        for channel, stream_id in channels:
+            self._subscriptions.append(context.client.add_subscription(channel, stream_id))
+
+    @property
+    def subscriptions(self) -> list[Subscription]:
+        """Local first, then that of the network."""
+        return self._subscriptions
+
+    def do_work(self) -> int:
+        """One turn: new requests, then each session."""
+        work_count = 0
+        for subscription in self._subscriptions:
+            work_count += subscription.poll(
+                lambda payload, header, source=subscription: self._on_message(source, payload, header),
+                _FRAGMENTS_A_TURN,
+            )
+        for session_id, session in list(self._sessions.items()):
+            if session.image.is_closed:
+                session.abort("request image is not available")
+            work_count += session.do_work()
+            if session.is_done:
+                del self._sessions[session_id]
+                self._close(session)
+        return work_count
+
+    def _on_message(self, source: Subscription, payload: bytes, header: Header) -> None:
+        image = source.image_by_session_id(header.session_id)
+        if image is None:
+            return
+        try:
+            request = decode(payload)
+        except MessageError as wrong:
+            self._context.on_error(f"request from session_id={header.session_id}: {wrong}")
+            return
+        if request is None:
+            return
+        if request.name == "AuthConnectRequest":
+            self._connect(image, request)
+        elif "controlSessionId" in request.fields:
+            self._on_request(image, request)
+
+    def _on_request(self, image: Image, request: Message) -> None:
+        session = self._sessions.get(request.controlSessionId)
+        if session is None or session.image != image:
+            text = f"{request.name} for unknown or foreign control session"
+            self._context.on_error(text)
+            return
+        if request.name == "CloseSessionRequest":
+            session.abort("")
+            return
+        session.activate()
+        if session.state is SessionState.ACTIVE and "correlationId" in request.fields:
+            self._requests.handle(session, request)
+
+    def _connect(self, image: Image, request: Message) -> None:
+        context, config = self._context, self._context.config
+        try:
+            uri = ChannelUri(request.responseChannel)
+            channel = uri.stripped(
+                term_length=uri.get("term-length") or format_size(config.control_term_buffer_length),
+                mtu=uri.get("mtu") or config.control_mtu_length,
+                sparse=uri.get("sparse") or ("true" if config.control_term_buffer_sparse else "false"),
+            )
+            publication = context.client.add_exclusive_publication(channel, request.responseStreamId)
+        except (ConfigError, HeadraceError) as refusal:
+            context.on_error(f"cannot answer a client on {request.responseChannel}: {refusal}")
+            return
+        session_id = self._next_session_id
+        self._next_session_id += 1
+        counter = add_control_session(
+            context.client,
+            context.archive_id,
+            session_id,
+            request.clientInfo,
+            image.source_identity,
+            image.session_id,
+        )
+        self._sessions[session_id] = ControlSession(
+            session_id,
+            request.correlationId,
+            image,
+            publication,
+            counter,
+            context.clock,
+            config.connect_timeout_ns,
+            config.session_liveness_check_interval_ns,
+            self._refusal(session_id, request),
+        )
+        context.counters.control_sessions.get_and_add(1)
+
+    @staticmethod
+    def _refusal(session_id: int, request: Message) -> tuple[int, str] | None:
+        if request.version >> 16 != PROTOCOL_VERSION >> 16:
+            text = f"invalid client version {request.version >> 16}.{request.version >> 8 & 255}, archive is 1.12"
+            return session_id, text
+        if request.encodedCredentials:
+            text = "authentication is not built in this archive: connect without credentials"
+            return int(ErrorCode.AUTHENTICATION_REJECTED), text
+        return None
+
+    def _close(self, session: ControlSession) -> None:
+        session.close()
+        self._context.counters.control_sessions.get_and_add(-1)
+        if session.end_reason not in _NO_ERROR:
+            self._context.on_error(f"control session {session.session_id} ended: {session.end_reason}")
+            if not session.image.is_closed:
+                try:
+                    session.image.reject(session.end_reason)
+                except HeadraceError as refusal:
+                    self._context.on_error(f"request image could not be rejected: {refusal}")
+
+    def close(self) -> None:
+        """End all sessions."""
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()

@@ -1,0 +1,162 @@
+"""Segment files that are to go: one a turn, so that a long list never holds up recordings."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.archive.catalog import STATE_DELETED
+from headrace.archive.context import Context, RecordingSignal
+from headrace.archive.errors import ErrorCode, RequestError
+from headrace.archive.frames import read_frame
+from headrace.archive.positions import FRAME_ALIGNMENT, HEADER_LENGTH, NULL_VALUE, segment_name
+
+if TYPE_CHECKING:
+    from headrace.archive.control_session import ControlSession
+    from headrace.archive.descriptor import RecordingDescriptor
+
+__all__ = ["Deletions"]
+
+
+@dataclass(slots=True, eq=False)
+class _Deletion:
+    session: ControlSession
+    correlation_id: int
+    recording_id: int
+    names: deque[str]
+
+
+class Deletions:
+    """Truncates and purges recordings, and deletes the files that this leaves over.
+
+    Args:
+        context: What the archive shares.
+        has_replays: Whether a recording is being replayed.
+        abort_replays: Ends the replays of a recording; true when there are none any more.
+    """
+
+    def __init__(
+        self, context: Context, has_replays: Callable[[int], bool], abort_replays: Callable[[int], bool]
+    ) -> None:
+        self._context = context
+        self._has_replays = has_replays
+        self._abort_replays = abort_replays
+        self._deletions: list[_Deletion] = []
+
+    def is_busy(self, recording_id: int) -> bool:
+        """True while files of a recording wait to be deleted."""
+        return any(one.recording_id == recording_id for one in self._deletions)
+
+    def truncate(self, session: ControlSession, correlation_id: int, recording_id: int, position: int) -> int:
+        """Cut a stopped recording at a position; gives how many files are to be deleted."""
+        descriptor = self._stopped(recording_id)
+        if (
+            not descriptor.start_position <= position <= descriptor.stop_position
+            or position % FRAME_ALIGNMENT
+        ):
+            text = (
+                f"invalid position {position}: start={descriptor.start_position} stop={descriptor.stop_position} "
+                f"alignment={FRAME_ALIGNMENT}"
+            )
+            raise RequestError(ErrorCode.INVALID_POSITION, text)
+        self._check_free(recording_id)
+        geometry, storage = descriptor.geometry, self._context.storage
+        base, offset = geometry.segment_base(position), geometry.segment_offset(position)
+        is_cut = position not in (descriptor.start_position, descriptor.stop_position) and offset > 0
+        if is_cut:
+            self._check_frame(descriptor, position)
+        self._abort_replays(recording_id)
+        self._context.catalog.update(recording_id, stop_position=position)
+        if position == descriptor.start_position:
+            names = self._all_files(recording_id)
+        else:
+            bases = geometry.segment_bases(base, descriptor.stop_position)
+            names = [segment_name(recording_id, one) for one in bases if one > base or offset == 0]
+            names = [name for name in names if storage.length(name) is not None]
+        if is_cut:
+            file = storage.open(segment_name(recording_id, base))
+            try:
+                file.set_length(offset)
+                file.set_length(geometry.segment_length)
+                file.sync(self._context.config.file_sync_level)
+            finally:
+                file.close()
+        self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names)))
+        return len(names)
+
+    def purge(self, session: ControlSession, correlation_id: int, recording_id: int) -> int:
+        """Delete a stopped recording; gives how many files are to be deleted."""
+        self._stopped(recording_id)
+        self._check_free(recording_id)
+        if self._has_replays(recording_id):
+            raise RequestError(
+                ErrorCode.ACTIVE_RECORDING, f"cannot purge recording with replays: {recording_id}"
+            )
+        self._context.catalog.set_state(recording_id, STATE_DELETED)
+        names = self._all_files(recording_id)
+        self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names)))
+        return len(names)
+
+    def _stopped(self, recording_id: int) -> RecordingDescriptor:
+        descriptor = self._context.catalog.find(recording_id)
+        if descriptor is None:
+            raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
+        if descriptor.is_active:
+            raise RequestError(ErrorCode.ACTIVE_RECORDING, f"recording is active: {recording_id}")
+        return descriptor
+
+    def _check_free(self, recording_id: int) -> None:
+        if self.is_busy(recording_id):
+            text = f"another delete operation in progress for recording id: {recording_id}"
+            raise RequestError(ErrorCode.GENERIC, text)
+
+    def _check_frame(self, descriptor: RecordingDescriptor, position: int) -> None:
+        geometry = descriptor.geometry
+        name = segment_name(descriptor.recording_id, geometry.segment_base(position))
+        file = self._context.storage.open(name, read_only=True)
+        try:
+            header = file.read(geometry.segment_offset(position), HEADER_LENGTH)
+        finally:
+            file.close()
+        frame = read_frame(header) if len(header) == HEADER_LENGTH else None
+        found = (frame.term_id, frame.term_offset, frame.stream_id) if frame else None
+        wanted = geometry.term_id(position), geometry.term_offset(position), descriptor.stream_id
+        if found != wanted:
+            text = f"position {position} is not at the beginning of a frame of recording {descriptor.recording_id}"
+            raise RequestError(ErrorCode.INVALID_POSITION, text)
+
+    def _all_files(self, recording_id: int) -> list[str]:
+        prefix = f"{recording_id}-"
+        names = self._context.storage.names()
+        return [name for name in names if name.startswith(prefix) and name.endswith((".rec", ".rec.del"))]
+
+    def do_work(self) -> int:
+        """One turn: at most one file of each deletion."""
+        work_count = 0
+        for deletion in list(self._deletions):
+            if not self._abort_replays(deletion.recording_id):
+                continue
+            work_count += 1
+            if deletion.names:
+                self._delete(deletion)
+            else:
+                self._deletions.remove(deletion)
+                deletion.session.send_signal(
+                    deletion.correlation_id,
+                    deletion.recording_id,
+                    NULL_VALUE,
+                    NULL_VALUE,
+                    RecordingSignal.DELETE,
+                )
+        return work_count
+
+    def _delete(self, deletion: _Deletion) -> None:
+        name = deletion.names.popleft()
+        try:
+            self._context.storage.delete(name)
+        except OSError as failure:
+            text = f"cannot delete {name}: {failure}"
+            self._context.on_error(text)
+            deletion.session.send_error(deletion.correlation_id, ErrorCode.GENERIC, text)

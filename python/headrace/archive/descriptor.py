@@ -1,0 +1,125 @@
+"""A recording's description, as the catalog stores it and the control protocol sends it.
+
+0  i64 control session id     32  i64 stop timestamp, ms    60  i32 segment file length   80  u32 + stripped channel
+8  i64 correlation id         40  i64 start position        64  i32 term buffer length    ..  u32 + original channel
+16 i64 recording id           48  i64 stop position         68  i32 MTU                   ..  u32 + source identity
+24 i64 start timestamp, ms    56  i32 initial term id       72  i32 session, 76 i32 stream
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from dataclasses import dataclass
+
+from headrace.archive.positions import FRAME_ALIGNMENT, NULL_VALUE, Geometry
+
+__all__ = ["DescriptorError", "RecordingDescriptor"]
+
+_BLOCK = struct.Struct("<qqqqqqqiiiiii")
+_LENGTH = struct.Struct("<I")
+_STRING_COUNT = 3
+_TERM_LENGTH_MIN = 64 * 1024
+_TERM_LENGTH_MAX = 1024 * 1024 * 1024
+BLOCK_LENGTH = _BLOCK.size
+assert BLOCK_LENGTH == 80, "the specification's block"
+
+
+class DescriptorError(ValueError):
+    """The bytes are no description of a recording; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingDescriptor:
+    """What the archive knows of a recording.
+
+    ``stop_position`` and ``stop_timestamp`` are -1 while it is being recorded. Timestamps are milliseconds since 1970.
+    """
+
+    control_session_id: int
+    correlation_id: int
+    recording_id: int
+    start_timestamp: int
+    stop_timestamp: int
+    start_position: int
+    stop_position: int
+    initial_term_id: int
+    segment_file_length: int
+    term_buffer_length: int
+    mtu_length: int
+    session_id: int
+    stream_id: int
+    stripped_channel: str
+    original_channel: str
+    source_identity: str
+
+    @property
+    def is_active(self) -> bool:
+        """True while it is being recorded."""
+        return self.stop_position == NULL_VALUE
+
+    @property
+    def geometry(self) -> Geometry:
+        """Where its bytes lie."""
+        return Geometry(
+            self.start_position, self.initial_term_id, self.term_buffer_length, self.segment_file_length
+        )
+
+    def encode(self) -> bytes:
+        """The bytes that stand for it, without padding."""
+        values = tuple(getattr(self, name) for name in FIELD_NAMES)
+        parts = [_BLOCK.pack(*values[:-_STRING_COUNT])]
+        for text in values[-_STRING_COUNT:]:
+            data = text.encode("ascii", "replace")
+            parts += _LENGTH.pack(len(data)), data
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, data: bytes | memoryview) -> RecordingDescriptor:
+        """The description that some bytes stand for; what follows it is ignored.
+
+        Raises:
+            DescriptorError: They are too short, or a length in them leads out of them.
+        """
+        if len(data) < BLOCK_LENGTH:
+            raise DescriptorError(f"length={len(data)} is below the {BLOCK_LENGTH} bytes of a description")
+        values = _BLOCK.unpack_from(data)
+        offset, texts = BLOCK_LENGTH, []
+        for _ in range(_STRING_COUNT):
+            if offset + _LENGTH.size > len(data):
+                raise DescriptorError(f"a string is missing at offset={offset}")
+            (length,) = _LENGTH.unpack_from(data, offset)
+            offset += _LENGTH.size
+            if length > len(data) - offset:
+                raise DescriptorError(f"a string of length={length} at offset={offset} ends outside")
+            texts.append(bytes(data[offset : offset + length]).decode("ascii", "replace"))
+            offset += length
+        return cls(*values, *texts)
+
+    def check(self) -> None:
+        """Look for values that no recording can have.
+
+        Raises:
+            DescriptorError: There is one; the text names it.
+        """
+        for name in ("term_buffer_length", "segment_file_length"):
+            value = getattr(self, name)
+            if not _TERM_LENGTH_MIN <= value <= _TERM_LENGTH_MAX or value & (value - 1):
+                raise DescriptorError(f"{name}={value} is not a power of two from 64 KiB to 1 GiB")
+        if self.segment_file_length < self.term_buffer_length:
+            raise DescriptorError(f"segment_file_length={self.segment_file_length} is below one term")
+        if self.start_position < 0 or self.start_position % FRAME_ALIGNMENT:
+            raise DescriptorError(f"start_position={self.start_position} is not a multiple of 32 from 0 up")
+        stop = self.stop_position
+        if stop != NULL_VALUE and (stop < self.start_position or stop % FRAME_ALIGNMENT):
+            rule = f"is not a multiple of 32 from start_position={self.start_position} up"
+            raise DescriptorError(f"stop_position={stop} {rule}")
+        if not 0 < self.mtu_length <= self.term_buffer_length:
+            raise DescriptorError(f"mtu_length={self.mtu_length} is not from 1 to one term")
+
+    def replace(self, **changes: object) -> RecordingDescriptor:
+        """The same with other values."""
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+FIELD_NAMES = tuple(field.name for field in dataclasses.fields(RecordingDescriptor))

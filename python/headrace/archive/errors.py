@@ -1,0 +1,55 @@
+"""What can go wrong in an archive's files and requests, and the numbers the protocol has for it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from headrace._exceptions import ArchiveError, HeadraceError
+
+__all__ = ["ArchiveError", "ArchiveFileError", "CatalogError", "ErrorCode", "MarkFileError", "RequestError"]
+
+
+class ErrorCode(IntEnum):
+    """Why an archive refused a request: :attr:`headrace.ArchiveError.code`."""
+
+    GENERIC = 0
+    ACTIVE_LISTING = 1
+    ACTIVE_RECORDING = 2
+    ACTIVE_SUBSCRIPTION = 3
+    UNKNOWN_SUBSCRIPTION = 4
+    UNKNOWN_RECORDING = 5
+    UNKNOWN_REPLAY = 6
+    MAX_REPLAYS = 7
+    MAX_RECORDINGS = 8
+    INVALID_EXTENSION = 9
+    AUTHENTICATION_REJECTED = 10
+    STORAGE_SPACE = 11
+    UNKNOWN_REPLICATION = 12
+    UNAUTHORISED_ACTION = 13
+    REPLICATION_CONNECTION_FAILURE = 14
+    EMPTY_RECORDING = 15
+    INVALID_POSITION = 16
+
+
+class ArchiveFileError(HeadraceError):
+    """A file of an archive is damaged, missing, or used by somebody else."""
+
+
+class CatalogError(ArchiveFileError):
+    """The catalog cannot be used; the text names the place and the reason."""
+
+
+class MarkFileError(ArchiveFileError):
+    """The mark file cannot be used, or another archive is running on the directory."""
+
+
+class SegmentError(ArchiveFileError):
+    """A segment file is missing, too short or damaged."""
+
+
+class RequestError(Exception):
+    """A request is refused; the control session turns it into the protocol's answer."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code

@@ -1,0 +1,222 @@
+"""The mark file: says that an archive is running on a directory, and holds its errors.
+
+    0     message header: u16 block length 128 | u16 template 200 | u16 schema 100 | u16 version 2
+    8     i32 version, 0 until ready       40  i32 control stream        52  i32 header length 8192
+    16    i64 activity timestamp, ms       44  i32 local control stream  56  i32 error buffer length
+    24    i64 start timestamp, ms          48  i32 events stream         64  i64 archive id
+    32    i64 process id                   136 u32 + text, four times: control channel, local control channel,
+                                               events channel, driver directory
+    8192  error buffer
+
+The activity timestamp is renewed every second and -1 after a stop in order, so a directory whose timestamp is younger
+than ten seconds belongs to somebody.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.archive.errors import MarkFileError
+from headrace.archive.positions import NULL_VALUE, align
+
+if TYPE_CHECKING:
+    from headrace.archive.storage import Storage, StorageFile
+
+__all__ = ["LINK_NAME", "MARK_NAME", "MarkFields", "MarkFile", "read_mark_fields"]
+
+MARK_NAME = "archive-mark.dat"
+LINK_NAME = "archive-mark.lnk"
+HEADER_LENGTH = 8192
+LIVENESS_TIMEOUT_MS = 10_000
+VERSION = 3 << 16 | 1 << 8
+_MESSAGE_HEADER = struct.pack("<HHHH", 128, 200, 100, 2)
+_VERSION = struct.Struct("<i")
+_ACTIVITY = struct.Struct("<q")
+_VERSION_OFFSET, _ACTIVITY_OFFSET = 8, 16
+_FIELDS = struct.Struct("<i4xqqqiiiii4xq")
+_STRING_LENGTH = struct.Struct("<I")
+_STRINGS_OFFSET = 136
+_ACTIVATING = (1 << 63) - 1
+_PAGE_LENGTH = 4096
+_FULL_SYNC = 2
+
+
+@dataclass(frozen=True, slots=True)
+class MarkFields:
+    """What a mark file says."""
+
+    version: int
+    activity_timestamp: int
+    start_timestamp: int
+    pid: int
+    control_stream_id: int
+    local_control_stream_id: int
+    events_stream_id: int
+    header_length: int
+    error_buffer_length: int
+    archive_id: int
+    control_channel: str
+    local_control_channel: str
+    events_channel: str
+    aeron_directory: str
+
+    def encode(self) -> bytes:
+        """Header of the file."""
+        numbers = _FIELDS.pack(
+            self.version,
+            self.activity_timestamp,
+            self.start_timestamp,
+            self.pid,
+            self.control_stream_id,
+            self.local_control_stream_id,
+            self.events_stream_id,
+            self.header_length,
+            self.error_buffer_length,
+            self.archive_id,
+        )
+        parts = [(_MESSAGE_HEADER + numbers).ljust(_STRINGS_OFFSET, b"\0")]
+        channels = self.control_channel, self.local_control_channel, self.events_channel, self.aeron_directory
+        for text in channels:
+            data = text.encode("ascii", "replace")
+            parts += _STRING_LENGTH.pack(len(data)), data
+        header = b"".join(parts)
+        if len(header) > HEADER_LENGTH:
+            raise MarkFileError(f"the channels make a header of length={len(header)}, above {HEADER_LENGTH}")
+        return header
+
+
+def _decode(data: bytes) -> MarkFields:
+    numbers = _FIELDS.unpack_from(data, _VERSION_OFFSET)
+    offset, texts = _STRINGS_OFFSET, []
+    for _ in range(4):
+        length = _STRING_LENGTH.unpack_from(data, offset)[0] if offset + 4 <= len(data) else 0
+        offset += _STRING_LENGTH.size
+        if length > len(data) - offset:
+            raise MarkFileError(f"a string of length={length} at offset={offset} ends outside the header")
+        texts.append(data[offset : offset + length].decode("ascii", "replace"))
+        offset += length
+    return MarkFields(*numbers, *texts)
+
+
+def read_mark_fields(storage: Storage) -> MarkFields:
+    """What the mark file of a directory says.
+
+    Raises:
+        MarkFileError: There is none, or it is damaged.
+    """
+    path = storage.describe(MARK_NAME)
+    try:
+        file = storage.open(MARK_NAME, read_only=True)
+    except FileNotFoundError:
+        raise MarkFileError(f"there is no mark file: {path}") from None
+    try:
+        data = file.read(0, HEADER_LENGTH)
+    finally:
+        file.close()
+    if len(data) < _STRINGS_OFFSET or data[2:6] != _MESSAGE_HEADER[2:6]:
+        raise MarkFileError(f"not the mark file of an archive: {path}")
+    return _decode(data)
+
+
+class MarkFile:
+    """The mark file of a running archive: taken with the constructor, shown with :meth:`ready`, given up with
+    :meth:`close`.
+
+    Raises:
+        MarkFileError: Another archive is running on the directory, or the file is not ours to use.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        error_buffer_length: int,
+        now_ms: int,
+        liveness_timeout_ms: int = LIVENESS_TIMEOUT_MS,
+    ) -> None:
+        self._path = storage.describe(MARK_NAME)
+        self._error_buffer_length = error_buffer_length
+        self._storage = storage
+        length = align(HEADER_LENGTH + error_buffer_length, _PAGE_LENGTH)
+        self.old_errors = b""
+        self._file = self._open(length)
+        try:
+            self._take(now_ms, liveness_timeout_ms, length)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _open(self, length: int) -> StorageFile:
+        try:
+            return self._storage.create(MARK_NAME, length)
+        except FileExistsError:
+            return self._storage.open(MARK_NAME)
+
+    def _take(self, now_ms: int, liveness_timeout_ms: int, length: int) -> None:
+        if not self._file.try_lock():
+            raise MarkFileError(f"another archive is running on the directory: {self._path} is locked")
+        header = self._file.read(0, HEADER_LENGTH)
+        if header[2:6] == _MESSAGE_HEADER[2:6]:
+            self._check_old(header, now_ms, liveness_timeout_ms)
+        self._file.write(_ACTIVITY_OFFSET, _ACTIVITY.pack(_ACTIVATING))
+        self._file.set_length(length)
+        self._file.write(HEADER_LENGTH, bytes(length - HEADER_LENGTH))
+
+    def _check_old(self, header: bytes, now_ms: int, liveness_timeout_ms: int) -> None:
+        fields = _decode(header)
+        major = fields.version >> 16
+        if fields.version and major != VERSION >> 16:
+            raise MarkFileError(f"{self._path}: major version={major} where 3 is understood")
+        age_ms = now_ms - fields.activity_timestamp
+        if fields.activity_timestamp != NULL_VALUE and age_ms < liveness_timeout_ms:
+            text = (
+                f"another archive is running on the directory: {self._path} was active {max(age_ms, 0)} ms ago, "
+                f"pid={fields.pid}; one that was killed is taken for dead after {liveness_timeout_ms} ms"
+            )
+            raise MarkFileError(text)
+        if fields.header_length == HEADER_LENGTH:
+            self.old_errors = self._file.read(HEADER_LENGTH, fields.error_buffer_length)
+
+    def ready(self, fields: MarkFields, now_ms: int) -> None:
+        """Write the header and say that the archive runs."""
+        self._file.write(0, fields.encode())
+        self.update(now_ms)
+        self._file.write(_VERSION_OFFSET, _VERSION.pack(VERSION))
+        self._file.sync(_FULL_SYNC)
+
+    def update(self, now_ms: int) -> None:
+        """Say that the archive still runs."""
+        self._file.write(_ACTIVITY_OFFSET, _ACTIVITY.pack(now_ms))
+
+    def write_errors(self, offset: int, data: bytes) -> None:
+        """Write into the error buffer."""
+        self._file.write(HEADER_LENGTH + offset, data)
+
+    @property
+    def error_buffer_length(self) -> int:
+        """Bytes of the error buffer."""
+        return self._error_buffer_length
+
+    def close(self) -> None:
+        """Say that the archive stopped in order. Closing again does nothing."""
+        file, self._file = self._file, _CLOSED
+        if file is _CLOSED:
+            return
+        file.write(_ACTIVITY_OFFSET, _ACTIVITY.pack(NULL_VALUE))
+        file.write(_VERSION_OFFSET, _VERSION.pack(VERSION))
+        file.sync(_FULL_SYNC)
+        file.close()
+
+
+class _ClosedFile:
+    """Takes the place of the file once it is closed, so that a late update does no harm."""
+
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+_CLOSED: StorageFile = _ClosedFile()  # type: ignore[assignment]

@@ -1,0 +1,120 @@
+"""A replay to this program."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import ArchiveError, ArchiveTimeoutError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from headrace.archive.client import Archive
+    from headrace.client import Image, Message, Subscription
+
+__all__ = ["Replay"]
+
+_WAIT_S = 0.05
+
+
+class Replay:
+    """The messages of a recording, in order, each whole: an iterator and a context manager.
+
+    Ends when everything asked for was delivered; for an active recording with no length, when it stops. A replay that
+    ends before that raises. Faster ways to read are those of :attr:`subscription`.
+    """
+
+    def __init__(
+        self,
+        archive: Archive,
+        recording_id: int,
+        replay_id: int,
+        correlation_id: int,
+        subscription: Subscription,
+        expected: int | None,
+        timeout_s: float,
+    ) -> None:
+        self._archive = archive
+        self._correlation_id = correlation_id
+        self._expected = expected
+        self._deadline = time.monotonic() + timeout_s
+        self._timeout_s = timeout_s
+        self._image: Image | None = None
+        self._is_closed = False
+        self.recording_id = recording_id
+        self.replay_id = replay_id
+        self.subscription = subscription
+
+    def __iter__(self) -> Iterator[Message]:
+        return self
+
+    def __next__(self) -> Message:
+        """The next message.
+
+        Raises:
+            ArchiveError: The archive ended the replay early, with the reason it gave.
+            ArchiveTimeoutError: The replay did not begin.
+        """
+        subscription = self.subscription
+        while True:
+            message = subscription.poll_message()
+            if message is not None:
+                return message
+            if self._is_over():
+                raise StopIteration
+            message = subscription.receive(timeout_s=_WAIT_S)
+            if message is not None:
+                return message
+
+    def _is_over(self) -> bool:
+        if self._is_closed:
+            return True
+        if self._image is None:
+            images = self.subscription.images
+            if images:
+                self._image = images[0]
+            elif time.monotonic() > self._deadline:
+                error = self._archive.late_error(self._correlation_id)
+                raise error or ArchiveTimeoutError(
+                    f"the replay did not begin within {self._timeout_s} s", recording_id=self.recording_id
+                )
+            return False
+        image = self._image
+        if not (image.is_closed or image.is_end_of_stream):
+            return False
+        error = self._archive.late_error(self._correlation_id)
+        if error is not None:
+            raise error
+        if image.is_publication_revoked:
+            text = f"the archive ended the replay early, at position={image.position}"
+            raise ArchiveError(text, recording_id=self.recording_id)
+        return True
+
+    @property
+    def position(self) -> int | None:
+        """Position up to which messages were delivered; ``None`` before the first."""
+        return self._image.position if self._image is not None else None
+
+    def close(self) -> None:
+        """Stop the replay, if it has not ended. Closing again does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        is_over = self._image is not None and (self._image.is_closed or self._image.is_end_of_stream)
+        self.subscription.close()
+        if not is_over and self._archive.is_connected:
+            self._archive.stop_replay(self.replay_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

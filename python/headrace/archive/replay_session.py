@@ -1,0 +1,276 @@
+"""Replays one recording onto a publication whose positions are those of the recording.
+
+INIT --first frame checked--> CONNECTING --subscriber came--> REPLAYING --end reached--> DONE
+     \\______________________________\\__________________________\\-- error, abort ------> DONE (revoked)
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Protocol
+
+from headrace.archive.errors import ErrorCode
+from headrace.archive.frames import first_wrong_checksum, read_frame, walk
+from headrace.archive.positions import FRAME_ALIGNMENT, HEADER_LENGTH, align, segment_name
+
+if TYPE_CHECKING:
+    from headrace.archive.checksum import Checksum
+    from headrace.archive.clock import Clock
+    from headrace.archive.control_session import ControlSession
+    from headrace.archive.counters import ArchiveCounters
+    from headrace.archive.descriptor import RecordingDescriptor
+    from headrace.archive.storage import Storage, StorageFile
+    from headrace.client import ExclusivePublication
+
+__all__ = ["Limit", "ReplaySession"]
+
+
+class Limit(Protocol):
+    """How far a replay may go now."""
+
+    def position(self) -> tuple[int, bool]:
+        """The position, and whether it may still move."""
+
+
+class ReplayState(Enum):
+    """See the module's diagram."""
+
+    INIT = auto()
+    CONNECTING = auto()
+    REPLAYING = auto()
+    DONE = auto()
+
+
+class ReplaySession:
+    """One replay under way.
+
+    Args:
+        session: Who asked for it.
+        correlation_id: Of the request.
+        replay_id: What the client knows the replay by.
+        descriptor: The recording.
+        publication: Where to, already at the first position.
+        position: Where it starts.
+        stop: How far there is something to replay now.
+        replay_limit: Where it ends; what the frame at this position belongs to is still sent.
+        limit: What may move ``stop``; ``None`` for a recording that has stopped.
+        storage: The archive's files.
+        clock: Time.
+        timeout_ns: How long to wait for the first file, and for a subscriber.
+        io_length: Most bytes read at once.
+        checksum: To check what is read.
+        counters: Told of reads.
+    """
+
+    def __init__(
+        self,
+        session: ControlSession,
+        correlation_id: int,
+        replay_id: int,
+        descriptor: RecordingDescriptor,
+        publication: ExclusivePublication,
+        position: int,
+        stop: int,
+        replay_limit: int,
+        limit: Limit | None,
+        storage: Storage,
+        clock: Clock,
+        timeout_ns: int,
+        io_length: int,
+        checksum: Checksum | None,
+        counters: ArchiveCounters | None,
+    ) -> None:
+        self.session = session
+        self.correlation_id = correlation_id
+        self.replay_id = replay_id
+        self.recording_id = descriptor.recording_id
+        self.error: tuple[ErrorCode, str] | None = None
+        self.state = ReplayState.INIT
+        self._descriptor = descriptor
+        self._geometry = descriptor.geometry
+        self._publication = publication
+        self._position = position
+        self._stop = stop
+        self._replay_limit = replay_limit
+        self._limit = limit
+        self._storage = storage
+        self._clock = clock
+        self._deadline_ns = clock.now_ns() + timeout_ns
+        self._buffer = memoryview(bytearray(min(io_length, descriptor.term_buffer_length)))
+        self._checksum = checksum
+        self._counters = counters
+        self._file: StorageFile | None = None
+        self._base = -1
+        self._padding = 0
+        self._is_whole = False
+
+    @property
+    def is_done(self) -> bool:
+        """True when the replay has ended and can be closed."""
+        return self.state is ReplayState.DONE
+
+    @property
+    def position(self) -> int:
+        """Up to where it was sent."""
+        return self._position
+
+    def abort(self) -> None:
+        """End without sending the rest."""
+        self.state = ReplayState.DONE
+
+    def do_work(self) -> int:
+        """One turn: at most one block."""
+        try:
+            if self.state is ReplayState.REPLAYING:
+                return self._replay()
+            if self.state is ReplayState.INIT:
+                return self._init()
+            if self.state is ReplayState.CONNECTING:
+                return self._connect()
+        except OSError as failure:
+            self._fail(ErrorCode.GENERIC, f"cannot read recording {self.recording_id}: {failure}")
+        return 0
+
+    def _fail(self, code: ErrorCode, text: str) -> int:
+        self.error = code, text
+        self.state = ReplayState.DONE
+        return 1
+
+    def _finish(self) -> int:
+        self._is_whole = True
+        self.state = ReplayState.DONE
+        return 1
+
+    def _init(self) -> int:
+        if self._position < self._replay_limit and not self._open_file():
+            # A recording that has just begun makes its first file a moment later.
+            if self._clock.now_ns() < self._deadline_ns:
+                return 0
+            return self._fail(ErrorCode.GENERIC, f"no segment file: {self._file_path()}")
+        if self._descriptor.start_position < self._position != self._stop and not self._is_at_frame():
+            text = f"position={self._position} is not at the beginning of a frame, {self._file_path()}"
+            return self._fail(ErrorCode.INVALID_POSITION, text)
+        self.session.send_ok(self.correlation_id, self.replay_id)
+        self.state = ReplayState.CONNECTING
+        return 1
+
+    def _is_at_frame(self) -> bool:
+        assert self._file is not None, "opened before it is read"
+        header = self._file.read(self._position - self._base, HEADER_LENGTH)
+        if len(header) < HEADER_LENGTH:
+            return False
+        frame, geometry = read_frame(header), self._geometry
+        found = frame.term_offset, frame.term_id, frame.stream_id
+        position = self._position
+        return found == (
+            geometry.term_offset(position),
+            geometry.term_id(position),
+            self._descriptor.stream_id,
+        )
+
+    def _connect(self) -> int:
+        if self._publication.is_connected:
+            self.state = ReplayState.REPLAYING
+            return 1
+        if self._clock.now_ns() >= self._deadline_ns:
+            return self._fail(ErrorCode.GENERIC, f"no subscriber came for the replay of {self.recording_id}")
+        return 0
+
+    def _replay(self) -> int:
+        if not self._publication.is_connected:
+            self.state = ReplayState.DONE
+            return 1
+        if self._position >= self._replay_limit:
+            return self._finish()
+        if self._position >= self._stop and not self._advance_stop():
+            return 0 if self.state is ReplayState.REPLAYING else 1
+        if self._padding:
+            return self._send_padding()
+        if (self._publication.available_window or 0) <= 0:
+            return 0
+        if self._position - self._base >= self._geometry.segment_length and not self._open_file():
+            return self._fail(ErrorCode.GENERIC, f"missing segment file: {self._file_path()}")
+        return self._send_block()
+
+    def _advance_stop(self) -> bool:
+        """Look how far a live recording has come; false when there is nothing to send now, or ever."""
+        if self._limit is None:
+            self._finish()
+            return False
+        position, may_move = self._limit.position()
+        self._stop = max(self._stop, position)
+        if not may_move:
+            self._replay_limit = min(self._replay_limit, self._stop)
+        if self._position >= self._replay_limit:
+            self._finish()
+            return False
+        return self._position < self._stop
+
+    def _open_file(self) -> bool:
+        base = self._geometry.segment_base(self._position)
+        try:
+            file = self._storage.open(segment_name(self.recording_id, base), read_only=True)
+        except FileNotFoundError:
+            return False
+        self._close_file()
+        self._file, self._base = file, base
+        return True
+
+    def _file_path(self) -> str:
+        base = self._geometry.segment_base(self._position)
+        return self._storage.describe(segment_name(self.recording_id, base))
+
+    def _send_block(self) -> int:
+        file, position = self._file, self._position
+        assert file is not None, "opened before it is read"
+        term_rest = self._geometry.term_length - position % self._geometry.term_length
+        wanted = min(self._stop - position, len(self._buffer), term_rest)
+        before_ns = self._clock.now_ns()
+        length = file.read_into(position - self._base, self._buffer[:wanted])
+        if self._counters is not None:
+            self._counters.read(length, self._clock.now_ns() - before_ns)
+        block = self._buffer[:length]
+        limit = min(self._replay_limit - position, length)
+        if self._checksum is not None:
+            wrong = first_wrong_checksum(block, limit, self._checksum)
+            if wrong is not None:
+                text = f"checksum mismatch at position={position + wrong}, {self._file_path()}"
+                return self._fail(ErrorCode.GENERIC, text)
+        found = walk(block, limit, self._publication.session_id, self._publication.stream_id)
+        if found.broken and found.length == 0:
+            return self._fail(
+                ErrorCode.GENERIC, f"unexpected end at position={position}, {self._file_path()}"
+            )
+        if found.length == 0 and not found.padding:
+            return self._fail(
+                ErrorCode.GENERIC,
+                f"a frame at position={position} is longer than what is stored of it, {self._file_path()}",
+            )
+        if found.length:
+            if not self._publication.offer_block(block[: found.length]):
+                return 0
+            self._position += found.length
+        if found.padding and self._position < self._replay_limit:
+            self._padding = found.padding
+            return found.length + self._send_padding()
+        return found.length
+
+    def _send_padding(self) -> int:
+        if not self._publication.append_padding(self._padding - HEADER_LENGTH):
+            return 0
+        self._position += align(self._padding, FRAME_ALIGNMENT)
+        self._padding = 0
+        return 1
+
+    def _close_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def close(self) -> None:
+        """End the stream in order when all of it was sent, else take it away from the subscriber."""
+        self.state = ReplayState.DONE
+        self._close_file()
+        if not self._is_whole:
+            self._publication.revoke()
+        self._publication.close()

@@ -1,0 +1,236 @@
+"""All replays of an archive: checks requests for them, and steps their sessions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import ConfigError, HeadraceError
+from headrace.archive.channels import ChannelUri, parse_duration_ns
+from headrace.archive.context import Context
+from headrace.archive.errors import ErrorCode, RequestError
+from headrace.archive.positions import FRAME_ALIGNMENT, NULL_VALUE
+from headrace.archive.replay_session import Limit, ReplaySession
+
+if TYPE_CHECKING:
+    from headrace.archive.control_session import ControlSession
+    from headrace.archive.descriptor import RecordingDescriptor
+    from headrace.archive.messages import Message
+    from headrace.archive.recording_session import RecordingSession
+    from headrace.archive.recordings import Recordings
+    from headrace.client import Client, ExclusivePublication
+
+__all__ = ["Replays"]
+
+POSITION_MAX = (1 << 63) - 1
+UNTIL_NOW = -2
+
+
+class _RecordingLimit:
+    """As far as a session has recorded."""
+
+    def __init__(self, session: RecordingSession) -> None:
+        self._session = session
+
+    def position(self) -> tuple[int, bool]:
+        return self._session.position, not self._session.is_stopped
+
+
+class _CounterLimit:
+    """As far as somebody's counter says; the recording's own end stays what it is."""
+
+    def __init__(self, client: Client, counter_id: int) -> None:
+        self._counters = client.counters
+        self._counter_id = counter_id
+        self._registration_id = self._counters[counter_id].registration_id
+        self._last = self._counters.value(counter_id)
+
+    def position(self) -> tuple[int, bool]:
+        try:
+            is_same = self._counters[self._counter_id].registration_id == self._registration_id
+            if is_same:
+                self._last = self._counters.value(self._counter_id)
+        except KeyError:
+            is_same = False
+        return self._last, is_same
+
+
+class Replays:
+    """Starts and stops replays, and steps their sessions."""
+
+    def __init__(self, context: Context, recordings: Recordings) -> None:
+        self._context = context
+        self._recordings = recordings
+        self._sessions: dict[int, ReplaySession] = {}
+        self._next_number = 1
+
+    def start(self, session: ControlSession, request: Message, limit_counter_id: int | None) -> None:
+        """Begin a replay; it is acknowledged when its first frame was found.
+
+        Raises:
+            RequestError: See the specification's list of checks.
+        """
+        context = self._context
+        most = context.config.max_concurrent_replays
+        if len(self._sessions) >= most:
+            raise RequestError(ErrorCode.MAX_REPLAYS, f"max concurrent replays reached {most}")
+        descriptor = context.catalog.find(request.recordingId)
+        if descriptor is None:
+            raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {request.recordingId}")
+        limit = self._limit(descriptor.recording_id, limit_counter_id)
+        position = self._position(descriptor, request.position)
+        self._check_io_length(descriptor, request.fileIoMaxLength)
+        stop = descriptor.stop_position if limit is None else limit.position()[0]
+        if limit is not None and not descriptor.is_active:
+            stop = min(stop, descriptor.stop_position)
+        replay_length = self._length(descriptor, request.length, position, stop, limit)
+        publication = self._publication(descriptor, position, request)
+        replay_id = self._next_number << 32 | publication.session_id & 0xFFFF_FFFF
+        self._next_number += 1
+        io_length = context.config.file_io_max_length
+        if request.fileIoMaxLength > 0:
+            io_length = min(io_length, request.fileIoMaxLength)
+        self._sessions[replay_id] = ReplaySession(
+            session,
+            request.correlationId,
+            replay_id,
+            descriptor,
+            publication,
+            position,
+            stop,
+            position + replay_length,
+            limit,
+            context.storage,
+            context.clock,
+            context.config.connect_timeout_ns,
+            io_length,
+            context.replay_checksum,
+            context.counters,
+        )
+        context.counters.replay_sessions.get_and_add(1)
+
+    def _limit(self, recording_id: int, counter_id: int | None) -> Limit | None:
+        if counter_id is not None:
+            try:
+                return _CounterLimit(self._context.client, counter_id)
+            except KeyError:
+                text = f"bounding counter is not allocated: {counter_id}"
+                raise RequestError(ErrorCode.GENERIC, text) from None
+        active = self._recordings.active(recording_id)
+        return _RecordingLimit(active) if active is not None else None
+
+    @staticmethod
+    def _position(descriptor: RecordingDescriptor, position: int) -> int:
+        if position == NULL_VALUE:
+            return descriptor.start_position
+        if position % FRAME_ALIGNMENT:
+            text = f"requested replay start position={position} is not a multiple of {FRAME_ALIGNMENT}"
+            raise RequestError(ErrorCode.GENERIC, text)
+        recording = f"for recording {descriptor.recording_id}"
+        if position < descriptor.start_position:
+            text = f"requested replay start position={position} is below start={descriptor.start_position} {recording}"
+            raise RequestError(ErrorCode.INVALID_POSITION, text)
+        if not descriptor.is_active and position >= descriptor.stop_position:
+            text = f"requested replay start position={position} is not below stop={descriptor.stop_position} "
+            raise RequestError(ErrorCode.INVALID_POSITION, text + recording)
+        return position
+
+    def _check_io_length(self, descriptor: RecordingDescriptor, length: int) -> None:
+        for name, value in (
+            ("fileIoMaxLength", length),
+            ("file.io.max.length", self._context.config.file_io_max_length),
+        ):
+            if 0 < value < descriptor.mtu_length:
+                text = f"{name}={value} is below mtuLength={descriptor.mtu_length}"
+                raise RequestError(ErrorCode.GENERIC, text)
+
+    @staticmethod
+    def _length(
+        descriptor: RecordingDescriptor, length: int, position: int, stop: int, limit: Limit | None
+    ) -> int:
+        if limit is not None and position > stop:
+            text = f"requested replay start position={position} is above limit={stop}"
+            raise RequestError(ErrorCode.INVALID_POSITION, text)
+        longest = stop - position if limit is None else POSITION_MAX - position
+        if limit is not None and not descriptor.is_active:
+            longest = descriptor.stop_position - position
+        if length == NULL_VALUE:
+            return longest
+        if length == UNTIL_NOW:
+            if stop == position:
+                text = f"cannot replay empty recording {descriptor.recording_id}: position={position}"
+                raise RequestError(ErrorCode.EMPTY_RECORDING, text)
+            return stop - position
+        if length < 0:
+            raise RequestError(ErrorCode.GENERIC, f"replay length={length} is below 0")
+        return min(length, longest)
+
+    def _publication(
+        self, descriptor: RecordingDescriptor, position: int, request: Message
+    ) -> ExclusivePublication:
+        geometry = descriptor.geometry
+        try:
+            uri = ChannelUri(request.replayChannel)
+            if uri.is_response:
+                text = "replay through a response channel is not built: name an endpoint for the replay"
+                raise RequestError(ErrorCode.GENERIC, text)
+            linger = uri.get("linger")
+            linger_ns = (
+                parse_duration_ns(linger, "linger")
+                if linger
+                else self._context.config.replay_linger_timeout_ns
+            )
+            channel = uri.stripped(
+                mtu=descriptor.mtu_length,
+                term_length=descriptor.term_buffer_length,
+                init_term_id=descriptor.initial_term_id,
+                term_id=geometry.term_id(position),
+                term_offset=geometry.term_offset(position),
+                linger=linger_ns,
+                sparse=uri.get("sparse"),
+                eos=uri.get("eos"),
+            )
+            return self._context.client.add_exclusive_publication(channel, request.replayStreamId)
+        except (ConfigError, HeadraceError) as refusal:
+            text = f"cannot replay to {request.replayChannel}: {refusal}"
+            raise RequestError(ErrorCode.GENERIC, text) from None
+
+    def stop(self, replay_id: int) -> None:
+        """End one replay, if it is there."""
+        found = self._sessions.get(replay_id)
+        if found is not None:
+            found.abort()
+
+    def stop_all(self, recording_id: int) -> bool:
+        """End all replays of a recording, or all with -1; true when there are none left."""
+        found = [one for one in self._sessions.values() if recording_id in (NULL_VALUE, one.recording_id)]
+        for one in found:
+            one.abort()
+        return not found
+
+    def has_replays(self, recording_id: int) -> bool:
+        """True while a recording is being replayed."""
+        return any(one.recording_id == recording_id for one in self._sessions.values())
+
+    def do_work(self) -> int:
+        """One turn: a block for each session, and the end of those that are done."""
+        work_count = 0
+        for replay_id, one in list(self._sessions.items()):
+            work_count += one.do_work()
+            if one.is_done:
+                del self._sessions[replay_id]
+                self._finish(one)
+        return work_count
+
+    def _finish(self, one: ReplaySession) -> None:
+        one.close()
+        self._context.counters.replay_sessions.get_and_add(-1)
+        if one.error is not None:
+            code, text = one.error
+            self._context.on_error(text)
+            one.session.send_error(one.correlation_id, code, text)
+
+    def close(self) -> None:
+        """End all replays, for an archive that ends."""
+        for one in self._sessions.values():
+            one.close()
+        self._sessions.clear()

@@ -1,0 +1,331 @@
+"""The archive itself: opened on a directory, stepped by one thread, closed in order."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from headrace.archive._config import ArchiveConfig
+from headrace.archive.catalog import CATALOG_NAME, Catalog
+from headrace.archive.channels import format_duration
+from headrace.archive.checksum import checksum_named
+from headrace.archive.clock import Clock, SystemClock
+from headrace.archive.context import Context
+from headrace.archive.control import Control
+from headrace.archive.counters import ArchiveCounters
+from headrace.archive.deletions import Deletions
+from headrace.archive.error_log import ErrorLog
+from headrace.archive.events import RecordingEvents
+from headrace.archive.mark_file import HEADER_LENGTH, LINK_NAME, MarkFields, MarkFile
+from headrace.archive.positions import NULL_VALUE
+from headrace.archive.recordings import Recordings
+from headrace.archive.recovery import recover
+from headrace.archive.replays import Replays
+from headrace.archive.requests import Requests
+from headrace.archive.storage import DirectoryStorage, Storage
+from headrace.client import Client, IdleStrategy
+from headrace.tools.error_log import read_error_log
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from headrace.driver import MediaDriver
+
+__all__ = ["ArchiveServer"]
+
+_MARK_INTERVAL_NS = 1_000_000_000
+_RUNNING: weakref.WeakSet[ArchiveServer] = weakref.WeakSet()
+
+
+class ArchiveServer:
+    """An archive running on a driver, in this process.
+
+    Records streams into files, answers clients (:class:`headrace.Archive`) and replays to them. Runs in a thread of
+    its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`.
+
+    A context manager that closes the archive.
+
+    Args:
+        config: All settings as one object; keywords override it.
+        properties: Settings by the specification's property names, such as ``{"aeron.archive.dir": "/data"}``.
+        driver: The driver, if it runs in this process.
+        is_invoked: No thread; the program calls :meth:`do_work`, at least every few seconds.
+        clock: Time, for tests.
+        storage: The archive's files, for tests; by default those of ``archive_directory``.
+        seed: Randomness, for tests.
+        on_error: Told of each fault as text, besides the error log in the mark file.
+        **settings: See :class:`headrace.archive.ArchiveConfig`.
+
+    Raises:
+        ConfigError: A setting is wrong.
+        ArchiveFileError: Another archive runs on the directory, or a file is damaged.
+        DriverTimeoutError: There is no driver.
+    """
+
+    def __init__(
+        self,
+        config: ArchiveConfig | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+        driver: MediaDriver | None = None,
+        is_invoked: bool = False,
+        clock: Clock | None = None,
+        storage: Storage | None = None,
+        seed: random.Random | None = None,
+        on_error: Callable[[str], object] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.config = config = ArchiveConfig.of(config, properties, **settings)
+        self._clock = clock or SystemClock()
+        self._on_error = on_error
+        self._storage = storage or DirectoryStorage(config.archive_directory)
+        self._is_closed = False
+        self._failure: BaseException | None = None
+        now_ms = self._clock.now_ms()
+        start_ms = now_ms
+        self._mark_file = MarkFile(
+            _mark_storage(config, self._storage),
+            config.error_buffer_length,
+            now_ms,
+            config.mark_file_liveness_timeout_ms,
+        )
+        self._errors = ErrorLog(self._mark_file.write_errors, config.error_buffer_length)
+        self._counters: ArchiveCounters | None = None
+        self._client: Client | None = None
+        self._catalog: Catalog | None = None
+        try:
+            self._open(driver, seed or random.SystemRandom(), start_ms)
+        except BaseException:
+            self._release()
+            raise
+        self._next_mark_ns = self._clock.now_ns()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        if not is_invoked:
+            self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
+            self._thread.start()
+        _RUNNING.add(self)
+
+    def _open(self, driver: MediaDriver | None, seed: random.Random, start_ms: int) -> None:
+        config = self.config
+        self._save_old_errors(start_ms)
+        if config.directory_delete_on_start:
+            for name in self._storage.names():
+                if name == CATALOG_NAME or name.endswith((".rec", ".rec.del")):
+                    self._storage.delete(name)
+        self._catalog = catalog = Catalog(
+            self._storage,
+            capacity=config.catalog_capacity,
+            sync_level=config.catalog_file_sync_level,
+            checksum=checksum_named(config.record_checksum),
+        )
+        recover(
+            catalog,
+            self._storage,
+            checksum_named(config.record_checksum),
+            start_ms,
+            lambda text: self._note(text),
+        )
+        directory = config.aeron_directory
+        self._client = client = Client.connect(
+            directory,
+            driver=driver,
+            use_invoker=True,
+            client_name="archive",
+            on_error=lambda error: self._note(str(error)),
+        )
+        self.archive_id = (
+            config.archive_id if config.archive_id != NULL_VALUE else client.next_correlation_id()
+        )
+        threshold = format_duration(config.conductor_cycle_threshold_ns)
+        self._counters = ArchiveCounters(client, self.archive_id, version("headrace"), threshold)
+        context = Context(
+            config,
+            client,
+            self._storage,
+            catalog,
+            self._clock,
+            self.archive_id,
+            self._counters,
+            self._note,
+        )
+        events = None
+        if config.recording_events_enabled and config.recording_events_channel:
+            channel = config.recording_events_channel
+            events = client.add_exclusive_publication(channel, config.recording_events_stream_id)
+        self._deletions = Deletions(
+            context,
+            lambda recording_id: self._replays.has_replays(recording_id),
+            lambda recording_id: self._replays.stop_all(recording_id),
+        )
+        self._recordings = Recordings(context, RecordingEvents(events), self._deletions)
+        self._replays = Replays(context, self._recordings)
+        requests = Requests(context, self._recordings, self._replays, self._deletions)
+        self._control = Control(context, requests, seed)
+        self._mark_file.ready(self._mark_fields(start_ms), start_ms)
+
+    def _save_old_errors(self, now_ms: int) -> None:
+        """Keep what the archive before this one noted; its mark file is about to be written over."""
+        lines = [
+            f"{entry.observation_count} observations from {entry.first_observation_ms} to "
+            f"{entry.last_observation_ms}: {entry.text}\n"
+            for entry in read_error_log(self._mark_file.old_errors)
+        ]
+        if lines:
+            day = time.strftime("%Y-%m-%d-%H-%M-%S", time.gmtime(now_ms / 1000))
+            data = "".join(lines).encode()
+            file = self._storage.create(
+                f"archive-{day}-{now_ms % 1000:03}+0000-error.log", len(data), may_exist=True
+            )
+            file.write(0, data)
+            file.close()
+
+    def _mark_fields(self, start_ms: int) -> MarkFields:
+        config = self.config
+        assert self._client is not None, "the client comes before the mark file is ready"
+        return MarkFields(
+            version=0,
+            activity_timestamp=start_ms,
+            start_timestamp=start_ms,
+            pid=os.getpid(),
+            control_stream_id=config.control_stream_id,
+            local_control_stream_id=config.local_control_stream_id,
+            events_stream_id=config.recording_events_stream_id,
+            header_length=HEADER_LENGTH,
+            error_buffer_length=config.error_buffer_length,
+            archive_id=self.archive_id,
+            control_channel=(config.control_channel or "") if config.control_channel_enabled else "",
+            local_control_channel=config.local_control_channel,
+            events_channel=config.recording_events_channel or "",
+            aeron_directory=self._client.directory,
+        )
+
+    def _note(self, text: str) -> None:
+        """Note a fault where tools and the program see it."""
+        self._errors.record(text, self._clock.now_ms())
+        if self._counters is not None:
+            self._counters.errors.value = self._errors.count
+        if self._on_error is not None:
+            self._on_error(text)
+
+    def do_work(self) -> int:
+        """One turn of everything; gives how much there was to do. Only with ``is_invoked=True``."""
+        assert self._client is not None and self._counters is not None, "open until closed"
+        now_ns = self._clock.now_ns()
+        work_count = self._client.invoke()
+        work_count += self._control.do_work()
+        work_count += self._recordings.do_work()
+        work_count += self._replays.do_work()
+        work_count += self._deletions.do_work()
+        if now_ns >= self._next_mark_ns:
+            self._next_mark_ns = now_ns + _MARK_INTERVAL_NS
+            self._mark_file.update(self._clock.now_ms())
+        self._note_cycle(self._clock.now_ns() - now_ns)
+        return work_count
+
+    def _note_cycle(self, duration_ns: int) -> None:
+        counters = self._counters
+        assert counters is not None, "open until closed"
+        if duration_ns > counters.max_cycle_time.value:
+            counters.max_cycle_time.value = duration_ns
+        if duration_ns > self.config.conductor_cycle_threshold_ns:
+            counters.cycle_time_exceeded.get_and_add(1)
+
+    def _run(self) -> None:
+        idle = IdleStrategy(self.config.idle_strategy)
+        try:
+            while not self._stop.is_set():
+                idle.idle(self.do_work())
+        except BaseException as failure:
+            self._failure = failure
+            self._note(f"the archive stopped: {failure!r}")
+
+    @property
+    def directory(self) -> str:
+        """Where the files are."""
+        return self._storage.describe()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the archive stopped by itself, if it did."""
+        return self._failure
+
+    @property
+    def is_closed(self) -> bool:
+        """True once closed."""
+        return self._is_closed
+
+    @property
+    def error_count(self) -> int:
+        """Faults so far."""
+        return self._errors.count
+
+    def close(self) -> None:
+        """Stop recordings where they are, end replays and sessions, and give up the directory.
+
+        Waits for the archive's thread. Closing again does nothing.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        try:
+            self._recordings.close()
+            self._replays.close()
+            self._control.close()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        self._is_closed = True
+        try:
+            if self._catalog is not None:
+                self._catalog.close()
+            if self._client is not None:
+                self._client.close()
+        finally:
+            self._mark_file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"ArchiveServer({self.directory!r}{', closed' if self._is_closed else ''})"
+
+
+@atexit.register
+def _close_all() -> None:
+    """An archive whose program ends without closing it would have to be recovered."""
+    for server in list(_RUNNING):
+        server.close()
+
+
+def _mark_storage(config: ArchiveConfig, storage: Storage) -> Storage:
+    """Where the mark file is; a link in the archive's directory tells tools when that is elsewhere."""
+    elsewhere = config.mark_file_directory
+    if elsewhere is None or os.path.realpath(elsewhere) == os.path.realpath(config.archive_directory):
+        storage.delete(LINK_NAME)
+        return storage
+    path = os.path.realpath(elsewhere).encode("ascii", "replace")
+    file = storage.create(LINK_NAME, len(path), may_exist=True)
+    file.write(0, path)
+    file.close()
+    return DirectoryStorage(elsewhere)

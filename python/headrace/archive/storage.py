@@ -1,0 +1,199 @@
+"""Where an archive keeps its files: a directory, or memory for tests.
+
+The archive reaches the disk through this alone, so that a test can run it on a disk that fills up or loses what was
+not synced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+__all__ = ["DirectoryStorage", "Storage", "StorageFile"]
+
+SYNC_NONE = 0
+SYNC_DATA = 1
+
+
+class StorageFile(Protocol):
+    """One open file. Every call may raise ``OSError``."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """At most ``length`` bytes from an offset; fewer at the end of the file."""
+
+    def read_into(self, offset: int, buffer: memoryview) -> int:
+        """Fill a buffer from an offset; gives the number of bytes read."""
+
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        """Write all of the data at an offset."""
+
+    def set_length(self, length: int) -> None:
+        """Cut the file, or extend it with zeros."""
+
+    def length(self) -> int:
+        """Bytes in the file."""
+
+    def sync(self, level: int) -> None:
+        """Force what was written to the medium: 0 not at all, 1 the data, 2 the data and what describes it."""
+
+    def is_written(self, offset: int, length: int) -> bool | None:
+        """Whether all bytes of a range were written, and are not a hole; ``None`` when that cannot be told."""
+
+    def try_lock(self) -> bool:
+        """Take the file for this process until it is closed; false when another process has it."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+class Storage(Protocol):
+    """A flat directory of files."""
+
+    def names(self) -> list[str]:
+        """Names of all files."""
+
+    def open(self, name: str, *, read_only: bool = False) -> StorageFile:
+        """Open a file that exists; ``FileNotFoundError`` when it does not."""
+
+    def create(self, name: str, length: int, *, may_exist: bool = False) -> StorageFile:
+        """Make a file of that many zeros; ``FileExistsError`` when it exists and may not."""
+
+    def length(self, name: str) -> int | None:
+        """Bytes in a file; ``None`` when there is no such file."""
+
+    def delete(self, name: str) -> None:
+        """Delete a file; it need not exist."""
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give a file another name, replacing the one that has it."""
+
+    def sync(self) -> None:
+        """Force the names to the medium."""
+
+    def usable_bytes(self) -> int:
+        """Bytes that can still be written."""
+
+    def describe(self, name: str = "") -> str:
+        """A path for messages to people."""
+
+
+class _File:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def read(self, offset: int, length: int) -> bytes:
+        return os.pread(self._descriptor, length, offset)
+
+    def read_into(self, offset: int, buffer: memoryview) -> int:
+        return os.preadv(self._descriptor, [buffer], offset)
+
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        written = os.pwrite(self._descriptor, data, offset)
+        if written == len(data):
+            return
+        rest = memoryview(data)
+        while written < len(rest):
+            written += os.pwrite(self._descriptor, rest[written:], offset + written)
+
+    def set_length(self, length: int) -> None:
+        os.ftruncate(self._descriptor, length)
+
+    def length(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def sync(self, level: int) -> None:
+        if level == SYNC_DATA:
+            os.fdatasync(self._descriptor)
+        elif level > SYNC_DATA:
+            os.fsync(self._descriptor)
+
+    def is_written(self, offset: int, length: int) -> bool | None:
+        try:
+            hole = os.lseek(self._descriptor, offset, os.SEEK_HOLE)
+            # A file system without holes says that the only one is at the end. Then nothing can be told.
+            knows_holes = os.lseek(self._descriptor, 0, os.SEEK_HOLE) < self.length()
+        except OSError:
+            return None
+        return hole >= offset + length if knows_holes else None
+
+    def try_lock(self) -> bool:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+
+class DirectoryStorage:
+    """Files of a directory, which is made if it is not there."""
+
+    def __init__(self, directory: str | os.PathLike[str], *, create: bool = True) -> None:
+        self.directory = Path(directory)
+        if create:
+            self.directory.mkdir(parents=True, exist_ok=True)
+
+    def names(self) -> list[str]:
+        """See :class:`Storage`."""
+        return sorted(entry.name for entry in self._entries())
+
+    def _entries(self) -> Iterator[os.DirEntry[str]]:
+        with os.scandir(self.directory) as entries:
+            yield from (entry for entry in entries if entry.is_file())
+
+    def open(self, name: str, *, read_only: bool = False) -> StorageFile:
+        """See :class:`Storage`."""
+        flags = os.O_RDONLY if read_only else os.O_RDWR
+        return _File(os.open(self.directory / name, flags | os.O_CLOEXEC))
+
+    def create(self, name: str, length: int, *, may_exist: bool = False) -> StorageFile:
+        """See :class:`Storage`."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | (0 if may_exist else os.O_EXCL)
+        file = _File(os.open(self.directory / name, flags, 0o644))
+        try:
+            file.set_length(length)
+        except OSError:
+            file.close()
+            raise
+        return file
+
+    def length(self, name: str) -> int | None:
+        """See :class:`Storage`."""
+        try:
+            return (self.directory / name).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def delete(self, name: str) -> None:
+        """See :class:`Storage`."""
+        with contextlib.suppress(FileNotFoundError):
+            (self.directory / name).unlink()
+
+    def rename(self, name: str, new_name: str) -> None:
+        """See :class:`Storage`."""
+        (self.directory / name).replace(self.directory / new_name)
+
+    def sync(self) -> None:
+        """See :class:`Storage`."""
+        descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def usable_bytes(self) -> int:
+        """See :class:`Storage`."""
+        space = os.statvfs(self.directory)
+        return space.f_bavail * space.f_frsize
+
+    def describe(self, name: str = "") -> str:
+        """See :class:`Storage`."""
+        return str(self.directory / name) if name else str(self.directory)

@@ -1,0 +1,12 @@
+"""Is the disk full?"""
+
+from __future__ import annotations
+
+import errno
+
+__all__ = ["is_out_of_space"]
+
+
+def is_out_of_space(failure: BaseException) -> bool:
+    """True for errors that say that there is no room, whether of the disk or of a quota."""
+    return isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT)
