@@ -164,9 +164,9 @@ impl Image {
         let shared = &self.spec.shared;
         let high_water_mark = shared.high_water_mark.get_acquire();
         let before = shared.rebuild_position.get();
-        // Readers are other processes: what they claim to have read is capped by what arrived.
+        // Readers are other processes: what they claim to have read is held to what could have been.
         let (min, max) = (min.min(high_water_mark), max.min(high_water_mark));
-        let start = before.max(max);
+        let start = before.max(max).max(shared.join_position);
         let (rebuilt, gap) = self.scan(start, high_water_mark);
         let after = before.max(rebuilt);
         if after != before {

@@ -51,6 +51,7 @@ pub(crate) struct NetworkPublication {
     spec: NetworkPublicationSpec,
     state: NetworkState,
     handle_count: usize,
+    start_position: i64,
     clean_position: i64,
     last_activity_ns: i64,
     blocked: BlockedCheck,
@@ -73,6 +74,7 @@ impl NetworkPublication {
         Self {
             state: NetworkState::Active,
             handle_count: 0,
+            start_position,
             clean_position: start_position,
             last_activity_ns: now_ns,
             blocked: BlockedCheck::new(start_position, now_ns),
@@ -165,8 +167,10 @@ impl NetworkPublication {
         self.spec.shared.log.metadata().is_publication_revoked_acquire()
     }
 
+    /// Held to where the stream started: the counter lies in memory that every process can write.
     fn sender_position(&self) -> i64 {
-        self.spec.shared.sender_position.get_acquire()
+        let position = self.spec.shared.sender_position.get_acquire();
+        position.max(self.start_position)
     }
 
     /// Publishes the producer's position and moves its limit; returns the work done.

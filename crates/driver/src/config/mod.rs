@@ -5,6 +5,7 @@
 //! believes a setting works that does not.
 
 mod error;
+mod fetch;
 mod settings;
 mod sources;
 mod table;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{ConfigError, DriverConfig, table};
+use super::{ConfigError, DriverConfig, fetch, table};
 
 /// Values gathered from several places, the last one given winning.
 #[derive(Clone, Debug, Default)]
@@ -72,8 +72,11 @@ impl Sources {
         }
     }
 
-    /// Adds the definitions of a properties file, named by its path or as `file://path`.
+    /// Adds the definitions of a properties file: a path, `file://path` or `http://host/path`.
     pub fn load(&mut self, location: &str) -> Result<(), String> {
+        if location.starts_with("http://") {
+            return self.define_all(&fetch::get(location)?);
+        }
         let path = location.strip_prefix("file://").unwrap_or(location);
         let text = std::fs::read_to_string(Path::new(path)).map_err(|error| error.to_string())?;
         self.define_all(&text)

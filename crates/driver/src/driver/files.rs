@@ -24,12 +24,13 @@ pub(super) fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<Cnc
         page_size: config.file_page_size as i32,
     };
     if config.perform_storage_checks {
-        // The file is sparse: without room, writing to it later would end the process.
+        // The files are sparse: without room, writing to them later would end the process.
         let length = (lengths.to_driver
             + lengths.to_clients
             + lengths.counters_metadata()
             + lengths.counters_values
-            + lengths.error_log) as u64;
+            + lengths.error_log
+            + config.loss_report_buffer_length) as u64;
         let usable = disk::usable_space(&config.directory).map_err(|source| DriverError::Io {
             action: "tell the usable storage of aeron.dir",
             source,
