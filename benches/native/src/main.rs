@@ -3,6 +3,7 @@
 //! Each prints plain numbers for `benches/run.py`: `count nanoseconds` per window, or one duration a line.
 
 mod echo;
+mod rtt;
 mod throughput;
 
 use std::process::ExitCode;
@@ -18,15 +19,11 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        [
-            "throughput",
-            dir,
-            channel,
-            min_length,
-            max_length,
-            windows,
-            window_ms,
-        ] => throughput::run(dir, channel, [*min_length, *max_length], [*windows, *window_ms]),
+        ["throughput", dir, channel, min_length, max_length, windows, window_ms] => {
+            throughput::run(dir, channel, [*min_length, *max_length], [*windows, *window_ms])
+        }
+        ["ping", dir, ping, pong, samples] => rtt::ping(dir, ping, pong, samples),
+        ["pong", dir, ping, pong] => rtt::pong(dir, ping, pong),
         ["echo-ping", remote, samples] => echo::ping(remote, samples),
         ["echo-pong", local] => echo::pong(local),
         _ => Err(USAGE.into()),

@@ -1,9 +1,10 @@
 //! Round trips with one busy thread a side: the client's thread invokes the client conductor and the driver.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Instant;
 
-use headrace_client::{Client, ClientConfig, Offer, Publication, Subscription};
+use headrace_client::{Client, ClientConfig, Offer, Publication, Subscription, SubscriptionHandlers};
 use headrace_driver::config::{DriverConfig, ThreadingMode};
 use headrace_driver::{Invoker, MediaDriver};
 
@@ -33,7 +34,9 @@ impl Side {
         let client = Client::connect(ClientConfig {
             directory: dir.into(),
             use_invoker: true,
-            driver_invoker: Some(Box::new(move || driving.invoke())),
+            driver_invoker: Some(Arc::new(move || {
+                driving.invoke();
+            })),
             ..ClientConfig::default()
         })?;
         Ok(Self { client, invoker, _driver: driver })
@@ -63,7 +66,7 @@ impl Side {
 pub(crate) fn ping(dir: &str, ping: &str, pong: &str, samples: &str) -> Result<(), Box<dyn Error>> {
     let samples: usize = samples.parse()?;
     let side = Side::start(dir)?;
-    let subscription = side.client.add_subscription(pong, PONG_STREAM_ID)?;
+    let subscription = side.client.add_subscription(pong, PONG_STREAM_ID, SubscriptionHandlers::default())?;
     let publication = side.client.add_publication(ping, PING_STREAM_ID)?;
     while !(publication.is_connected() && subscription.is_connected()) {
         side.work()?;
@@ -84,7 +87,7 @@ pub(crate) fn ping(dir: &str, ping: &str, pong: &str, samples: &str) -> Result<(
 
 pub(crate) fn pong(dir: &str, ping: &str, pong: &str) -> Result<(), Box<dyn Error>> {
     let side = Side::start(dir)?;
-    let subscription = side.client.add_subscription(ping, PING_STREAM_ID)?;
+    let subscription = side.client.add_subscription(ping, PING_STREAM_ID, SubscriptionHandlers::default())?;
     let publication = side.client.add_publication(pong, PONG_STREAM_ID)?;
     println!("READY");
     let mut message = [0u8; LENGTH];
