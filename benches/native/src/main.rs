@@ -19,9 +19,15 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        ["throughput", dir, channel, min_length, max_length, windows, window_ms] => {
-            throughput::run(dir, channel, [*min_length, *max_length], [*windows, *window_ms])
-        }
+        [
+            "throughput",
+            dir,
+            channel,
+            min_length,
+            max_length,
+            windows,
+            window_ms,
+        ] => throughput::run(dir, channel, [*min_length, *max_length], [*windows, *window_ms]),
         ["ping", dir, ping, pong, samples] => rtt::ping(dir, ping, pong, samples),
         ["pong", dir, ping, pong] => rtt::pong(dir, ping, pong),
         ["echo-ping", remote, samples] => echo::ping(remote, samples),

@@ -39,7 +39,11 @@ impl Side {
             })),
             ..ClientConfig::default()
         })?;
-        Ok(Self { client, invoker, _driver: driver })
+        Ok(Self {
+            client,
+            invoker,
+            _driver: driver,
+        })
     }
 
     fn work(&self) -> Result<(), Box<dyn Error>> {
@@ -66,7 +70,9 @@ impl Side {
 pub(crate) fn ping(dir: &str, ping: &str, pong: &str, samples: &str) -> Result<(), Box<dyn Error>> {
     let samples: usize = samples.parse()?;
     let side = Side::start(dir)?;
-    let subscription = side.client.add_subscription(pong, PONG_STREAM_ID, SubscriptionHandlers::default())?;
+    let subscription = side
+        .client
+        .add_subscription(pong, PONG_STREAM_ID, SubscriptionHandlers::default())?;
     let publication = side.client.add_publication(ping, PING_STREAM_ID)?;
     while !(publication.is_connected() && subscription.is_connected()) {
         side.work()?;
@@ -87,7 +93,9 @@ pub(crate) fn ping(dir: &str, ping: &str, pong: &str, samples: &str) -> Result<(
 
 pub(crate) fn pong(dir: &str, ping: &str, pong: &str) -> Result<(), Box<dyn Error>> {
     let side = Side::start(dir)?;
-    let subscription = side.client.add_subscription(ping, PING_STREAM_ID, SubscriptionHandlers::default())?;
+    let subscription = side
+        .client
+        .add_subscription(ping, PING_STREAM_ID, SubscriptionHandlers::default())?;
     let publication = side.client.add_publication(pong, PONG_STREAM_ID)?;
     println!("READY");
     let mut message = [0u8; LENGTH];
