@@ -473,6 +473,21 @@ impl Harness {
         labels
     }
 
+    pub(super) fn subscriber_positions(&self) -> Vec<i32> {
+        let mut ids = Vec::new();
+        self.counters.for_each(|record| {
+            if record.type_id == type_ids::SUBSCRIBER_POSITION {
+                ids.push(record.id);
+            }
+        });
+        ids
+    }
+
+    pub(super) fn publication_path(&self, registration_id: i64) -> PathBuf {
+        let directory = self.directory.path().join("driver").join(directory::PUBLICATIONS);
+        directory.join(format!("{registration_id}.logbuffer"))
+    }
+
     pub(super) fn log_files(&self) -> usize {
         self.files(directory::PUBLICATIONS)
     }

@@ -7,5 +7,6 @@ mod ipc_life;
 mod ipc_links;
 mod network_channels;
 mod network_publications;
+mod random;
 mod refusals;
 mod world;

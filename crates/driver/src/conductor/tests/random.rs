@@ -1,0 +1,377 @@
+//! Whatever clients send, in whatever order, the conductor neither stops nor keeps anything of the dead.
+//!
+//! A seed drives clients, senders and receivers. A failure names the seed; `HEADRACE_SEED=<n>` replays it alone.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use headrace_buffers::counters::system_counter;
+use headrace_buffers::log::ConcurrentAppender;
+use headrace_protocol::command::Command;
+use headrace_protocol::frame::Setup;
+
+use super::harness::{Harness, SECOND};
+use crate::proxy::{ConductorCommand, EndpointId, ReceiverCommand, SenderCommand};
+use crate::shared::{ImageShared, ImageState, PublicationShared};
+
+const CHANNELS: &[&str] = &[
+    "aeron:ipc?term-length=64k",
+    "aeron:ipc?term-length=64k|session-id=5",
+    "aeron:ipc?tether=false|rejoin=false|term-length=64k",
+    "aeron:ipc?session-id=tag:3",
+    "aeron:udp?endpoint=localhost:1001|term-length=64k|tags=2,3",
+    "aeron:udp?endpoint=localhost:1002|term-length=64k",
+    "aeron:udp?endpoint=localhost:1002|tether=false|rejoin=false|term-length=64k",
+    "aeron:udp?endpoint=localhost:1002|session-id=5|term-length=64k",
+    "aeron:udp?endpoint=localhost:0|term-length=64k",
+    "aeron:udp?tags=2|term-length=64k",
+    "aeron:udp?endpoint=nowhere:1|term-length=64k",
+    "aeron:udp?control-mode=manual",
+    "aeron-spy:aeron:udp?endpoint=localhost:1002",
+    "nonsense",
+];
+
+struct Chaos {
+    driver: Harness,
+    random: fastrand::Rng,
+    clients: Vec<i64>,
+    registrations: Vec<i64>,
+    endpoints: Vec<EndpointId>,
+    images: Vec<Arc<ImageShared>>,
+    publications: Vec<Arc<PublicationShared>>,
+}
+
+impl Chaos {
+    fn new(seed: u64) -> Self {
+        Self {
+            driver: Harness::with(|config| config.image_liveness_timeout_ns = 3 * SECOND),
+            random: fastrand::Rng::with_seed(seed),
+            clients: vec![1_000_001, 1_000_002],
+            registrations: Vec::new(),
+            endpoints: Vec::new(),
+            images: Vec::new(),
+            publications: Vec::new(),
+        }
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        (!of.is_empty()).then(|| of[self.random.usize(..of.len())])
+    }
+
+    fn client(&mut self) -> i64 {
+        let index = self.random.usize(..self.clients.len());
+        self.clients[index]
+    }
+
+    /// An id that means something, most of the time.
+    fn registration(&mut self) -> i64 {
+        if self.registrations.is_empty() || self.random.u8(..) < 20 {
+            return self.random.i64(-5..200);
+        }
+        self.registrations[self.random.usize(..self.registrations.len())]
+    }
+
+    fn step(&mut self) {
+        match self.random.u8(..100) {
+            0..=24 => self.add_stream(),
+            25..=39 => self.remove(),
+            40..=47 => self.odd_command(),
+            48..=52 => self.garbage(),
+            53..=62 => self.publish(),
+            63..=72 => self.read(),
+            73..=80 => self.network(),
+            81..=88 => self.driver.clock.advance_ns(self.random.i64(0..SECOND)),
+            _ => self.driver.settle(),
+        }
+        self.agents();
+    }
+
+    fn add_stream(&mut self) {
+        let (client_id, correlation_id) = (self.client(), self.driver.next_id());
+        let stream_id = self.random.i32(10..12);
+        let channel = CHANNELS[self.random.usize(..CHANNELS.len())].into();
+        self.registrations.push(correlation_id);
+        self.driver.command(&match self.random.u8(..3) {
+            0 => Command::AddPublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            },
+            1 => Command::AddExclusivePublication {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            },
+            _ => Command::AddSubscription {
+                client_id,
+                correlation_id,
+                stream_id,
+                channel,
+            },
+        });
+    }
+
+    fn remove(&mut self) {
+        let (client_id, correlation_id) = (self.client(), self.driver.next_id());
+        let registration_id = self.registration();
+        self.driver.command(&match self.random.u8(..4) {
+            0 => Command::RemoveCounter {
+                client_id,
+                correlation_id,
+                registration_id,
+            },
+            1 => Command::RemoveSubscription {
+                client_id,
+                correlation_id,
+                registration_id,
+            },
+            kind => Command::RemovePublication {
+                client_id,
+                correlation_id,
+                registration_id,
+                revoke: kind == 2,
+            },
+        });
+    }
+
+    fn odd_command(&mut self) {
+        let (client_id, correlation_id) = (self.client(), self.driver.next_id());
+        let registration_id = self.registration();
+        let image_correlation_id = self
+            .images
+            .last()
+            .map_or(registration_id, |image| image.correlation_id);
+        self.driver.command(&match self.random.u8(..6) {
+            0 => Command::RejectImage {
+                client_id,
+                correlation_id,
+                image_correlation_id,
+                position: 0,
+                reason: "no".into(),
+            },
+            1 => Command::ClientClose {
+                client_id,
+                correlation_id: -1,
+            },
+            2 => Command::AddDestination {
+                client_id,
+                correlation_id,
+                registration_id,
+                channel: "aeron:udp?endpoint=localhost:9".into(),
+            },
+            3 => Command::RejectImage {
+                client_id,
+                correlation_id,
+                image_correlation_id: registration_id,
+                position: 0,
+                reason: "no".into(),
+            },
+            4 => Command::NextAvailableSessionId {
+                client_id,
+                correlation_id,
+                stream_id: 10,
+            },
+            _ => Command::AddCounter {
+                client_id,
+                correlation_id,
+                type_id: 1_000,
+                key: &[1],
+                label: "counter".into(),
+            },
+        });
+        self.registrations.push(correlation_id);
+    }
+
+    fn garbage(&mut self) {
+        let mut message = vec![0; self.random.usize(..64)];
+        self.random.fill(&mut message);
+        self.driver.raw_command(self.random.i32(1..0x20), &message);
+    }
+
+    /// A publisher appends, and sometimes dies on the way.
+    fn publish(&mut self) {
+        let Some(log) = self.pick_log() else {
+            return;
+        };
+        let appender = ConcurrentAppender::new(&log);
+        for _ in 0..self.random.usize(..40) {
+            let _ = appender.offer(&[&[7; 480]], i64::MAX);
+        }
+        if self.random.u8(..3) == 0 {
+            // Sent up to where the claim begins, the stream can only go on once the hole is filled.
+            self.send_all();
+            if let Ok(claim) = appender.try_claim(96, i64::MAX) {
+                std::mem::forget(claim);
+            }
+        }
+    }
+
+    fn send_all(&self) {
+        for publication in &self.publications {
+            let produced = publication.log.producer_position();
+            publication.sender_position.set_release(produced);
+        }
+    }
+
+    fn pick_log(&mut self) -> Option<headrace_buffers::log::LogBuffers> {
+        let publication_id = self.registration();
+        let path = self.driver.publication_path(publication_id);
+        headrace_buffers::log::LogBuffers::map(&path).ok()
+    }
+
+    /// Readers, or whoever writes to their counters, store any position.
+    fn read(&mut self) {
+        let ids = self.driver.subscriber_positions();
+        if let Some(id) = self.pick(&ids) {
+            let counter = self.driver.counter(id);
+            let value = counter.get();
+            counter.set_release(match self.random.u8(..10) {
+                0 => self.random.i64(..),
+                1 => -1,
+                _ => value.saturating_add(32 * self.random.i64(0..1_000)),
+            });
+        }
+    }
+
+    fn network(&mut self) {
+        let endpoints = self.endpoints.clone();
+        let Some(endpoint) = self.pick(&endpoints) else {
+            return;
+        };
+        if self.random.bool() {
+            let setup = Setup {
+                flags: 0,
+                term_offset: 32 * self.random.i32(0..2_048),
+                session_id: self.random.i32(4..7),
+                stream_id: self.random.i32(10..12),
+                initial_term_id: 7,
+                active_term_id: 7 + self.random.i32(-1..3),
+                term_length: 65_536,
+                mtu: 1408,
+                ttl: 0,
+            };
+            self.driver.tell(ConductorCommand::CreateImage {
+                endpoint,
+                setup,
+                source: ([10, 0, 0, 1], 9).into(),
+            });
+        } else {
+            self.driver.tell(ConductorCommand::ReResolve { endpoint });
+        }
+    }
+
+    /// Sender and receiver: do what they are told, and let streams move.
+    fn agents(&mut self) {
+        for command in self.driver.sender_commands() {
+            match command {
+                SenderCommand::AddPublication { publication, .. } => self.publications.push(publication),
+                SenderCommand::RemovePublication { registration_id, .. } => {
+                    self.publications
+                        .retain(|publication| publication.registration_id != registration_id);
+                    self.driver
+                        .tell(ConductorCommand::PublicationReleased { registration_id });
+                }
+                SenderCommand::RemoveEndpoint(id) => {
+                    self.driver.tell(ConductorCommand::SendEndpointReleased(id));
+                }
+                SenderCommand::AddEndpoint(endpoint) => self.endpoints.push(endpoint.id()),
+                SenderCommand::Reconnect { .. } => {}
+            }
+        }
+        for command in self.driver.receiver_commands() {
+            match command {
+                ReceiverCommand::AddEndpoint(endpoint) => self.endpoints.push(endpoint.id()),
+                ReceiverCommand::AddImage { image, .. } => {
+                    image.advance_to(ImageState::Active);
+                    self.images.push(image);
+                }
+                ReceiverCommand::RemoveImage { correlation_id, .. } => {
+                    self.images.retain(|image| image.correlation_id != correlation_id);
+                    self.driver
+                        .tell(ConductorCommand::ImageReleased { correlation_id });
+                }
+                ReceiverCommand::RemoveEndpoint(id) => {
+                    self.endpoints.retain(|endpoint| *endpoint != id);
+                    self.driver.tell(ConductorCommand::ReceiveEndpointReleased(id));
+                }
+                // Any image may have lost its last reader; those that have not are silent for a while.
+                ReceiverCommand::RemoveSubscription { .. } => {
+                    for image in &self.images {
+                        image.advance_to(ImageState::Draining);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for image in &self.images {
+            let step = 32 * self.random.i64(0..50);
+            image
+                .high_water_mark
+                .set_release(image.high_water_mark.get().saturating_add(step));
+        }
+        for publication in &self.publications {
+            publication.set_has_receivers(self.random.bool());
+        }
+        if self.random.u8(..8) == 0 {
+            self.send_all();
+        }
+    }
+
+    /// Everybody dies; time passes; sender and receiver let go.
+    fn end(mut self) -> Harness {
+        for _ in 0..60 {
+            self.driver.pass(SECOND);
+            for image in &self.images {
+                image.advance_to(ImageState::Draining);
+                let arrived = image.rebuild_position.get();
+                for id in self.driver.subscriber_positions() {
+                    self.driver.counter(id).set_release(arrived);
+                }
+            }
+            self.agents();
+        }
+        self.driver
+    }
+}
+
+#[test]
+fn nothing_of_the_dead_is_kept() {
+    let seeds = match std::env::var("HEADRACE_SEED") {
+        Ok(seed) => vec![seed.parse().unwrap()],
+        Err(_) => (0..12).collect(),
+    };
+    let mut heard = BTreeSet::new();
+    let runs_all = seeds.len() > 1;
+    for seed in seeds {
+        let mut chaos = Chaos::new(seed);
+        for _ in 0..400 {
+            chaos.step();
+        }
+        let driver = chaos.end();
+        let left = driver.live_counters();
+        assert!(left.is_empty(), "HEADRACE_SEED={seed} left {left:?}");
+        let files = (driver.log_files(), driver.image_files());
+        assert_eq!(files, (0, 0), "HEADRACE_SEED={seed}");
+        heard.extend(driver.names());
+        heard.extend(
+            (driver.system(system_counter::UNBLOCKED_PUBLICATIONS) > 0).then(|| "unblocked".to_owned()),
+        );
+    }
+    // A run in which nothing happens proves nothing.
+    for kind in [
+        "AvailableImage",
+        "ClientTimeout",
+        "CounterReady",
+        "Error",
+        "ExclusivePublicationReady",
+        "PublicationError",
+        "PublicationReady",
+        "SubscriptionReady",
+        "UnavailableImage",
+        "unblocked",
+    ] {
+        assert!(!runs_all || heard.contains(kind), "no {kind} in {heard:?}");
+    }
+}
