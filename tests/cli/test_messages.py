@@ -149,6 +149,22 @@ def test_ping_meets_pong(driver: Path) -> None:
     assert b"99.99" in shown
 
 
+def test_ping_and_pong_bring_their_own_drivers() -> None:
+    streams = [
+        "-c",
+        "aeron:udp?endpoint=127.0.0.1:20735",
+        "--pong-channel",
+        "aeron:udp?endpoint=127.0.0.1:20736",
+    ]
+    with running("pong", "--embedded", *streams) as pong:
+        status, out, err = run("ping", "--embedded", *streams, "-n", 200, "-w", 10, "--json")
+        pong.send_signal(signal.SIGTERM)
+        pong.communicate(timeout=TIMEOUT_S)
+    assert (status, err) == (0, b"")
+    assert json.loads(out)["count"] == 200
+    assert pong.returncode == 0
+
+
 def test_throughput_counts_what_another_process_sends(driver: Path) -> None:
     status, out, _ = run("throughput", "--dir", driver, "--seconds", 1, "--json", "--batch", "-s", 7)
     assert status == 0

@@ -39,25 +39,15 @@ def _throughput(directory: Path, channel: str, *, is_batched: bool) -> Row:
     return {"value": rate, "unit": "msg/s", "configuration": configuration}
 
 
-def _round_trip(directory: Path, ping: str, pong: str) -> Row:
-    import headrace
-
-    streams = (ping, 1002), (pong, 1003)
-    with (
-        measure.pong_worker(directory, *streams, "yield"),
-        headrace.Client.connect(directory=directory) as client,
-    ):
-        durations_ns = measure.round_trips(
-            client,
-            ping=streams[0],
-            pong=streams[1],
-            messages=_ROUND_TRIPS,
-            warmup=500,
-            length=_LENGTH,
-            idle="yield",
-        )
-    p50 = histogram_of(durations_ns).get_value_at_percentile(50.0)
-    configuration = f"{_LENGTH} bytes there and back, p50 of {_ROUND_TRIPS}, two Python processes that yield"
+def _round_trip(directory: Path, ping: str, pong: str, *, is_embedded: bool) -> Row:
+    with measure.round_trips_to_worker(
+        directory, (ping, 1002), (pong, 1003), is_embedded=is_embedded
+    ) as round_trips:
+        p50 = histogram_of(round_trips(_ROUND_TRIPS)).get_value_at_percentile(50.0)
+    how = "each with its driver on its own thread" if is_embedded else "that yield"
+    configuration = (
+        f"{measure.ROUND_TRIP_LENGTH} bytes there and back, p50 of {_ROUND_TRIPS}, two Python processes {how}"
+    )
     return {"value": p50, "unit": "ns", "configuration": configuration}
 
 
@@ -75,8 +65,8 @@ ROWS: dict[str, Callable[[Path], Row]] = {
     "ipc-throughput-batch": lambda directory: _throughput(directory, IPC, is_batched=True),
     "udp-throughput": lambda directory: _throughput(directory, UDP, is_batched=False),
     "udp-throughput-batch": lambda directory: _throughput(directory, UDP, is_batched=True),
-    "ipc-round-trip": lambda directory: _round_trip(directory, IPC, IPC),
-    "udp-round-trip": lambda directory: _round_trip(directory, UDP, UDP_BACK),
+    "ipc-round-trip": lambda directory: _round_trip(directory, IPC, IPC, is_embedded=False),
+    "udp-round-trip": lambda directory: _round_trip(directory, UDP, UDP_BACK, is_embedded=True),
     "driver-start": _driver_start,
 }
 

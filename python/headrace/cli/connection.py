@@ -1,7 +1,9 @@
-"""Connecting to a driver, for commands: no long wait for one that is not there."""
+"""Connecting to a driver, for commands: no long wait for one that is not there, or a driver brought along."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,31 @@ if TYPE_CHECKING:
     from headrace import Client
 
 _START_TIMEOUT_S = 1.0
+
+# What a loop does at the end of each turn, given how much it found to do.
+Turn = Callable[[int], object]
+
+
+@contextlib.contextmanager
+def client_and_turn(
+    directory: Path, command: str, *, is_embedded: bool, idle: str
+) -> Iterator[tuple[Client, Turn]]:
+    """A client, and what its loop does at the end of each turn: idle, or run the driver that came along.
+
+    A driver that runs on the loop's own thread spares the hand-over to another one, which is most of a round trip
+    over UDP on a machine with few cores.
+    """
+    import headrace
+
+    if not is_embedded:
+        with connect(directory, command) as client:
+            yield client, headrace.IdleStrategy(idle).idle
+        return
+    with (
+        headrace.MediaDriver.embedded(threading_mode="INVOKER") as driver,
+        headrace.Client.connect(driver=driver, client_name=f"headrace {command}") as client,
+    ):
+        yield client, lambda work_count: driver.invoke()
 
 
 def connect(directory: Path, command: str) -> Client:

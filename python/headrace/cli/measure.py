@@ -12,15 +12,18 @@ import subprocess
 import sys
 import time
 from array import array
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.cli.connection import client_and_turn
+
 if TYPE_CHECKING:
     from headrace import Client, Header
+    from headrace.cli.connection import Turn
 
-WorkerContext = contextlib.AbstractContextManager[subprocess.Popen[Any]]
+ROUND_TRIP_LENGTH = 64
 
 _STOP_TIMEOUT_S = 5.0
 _CONNECT_TIMEOUT_S = 10.0
@@ -56,10 +59,33 @@ def driver_in(directory: Path | None) -> Iterator[Path]:
         yield Path(driver.directory)
 
 
-def pong_worker(directory: Path, ping: tuple[str, int], pong: tuple[str, int], idle: str) -> WorkerContext:
-    """`headrace pong` in another process, until the block ends."""
+@contextlib.contextmanager
+def round_trips_to_worker(
+    directory: Path, ping: tuple[str, int], pong: tuple[str, int], *, is_embedded: bool
+) -> Iterator[Callable[[int], array[int]]]:
+    """Measures so many round trips to `headrace pong` in another process, which lasts until the block ends.
+
+    With `is_embedded` each side runs a driver on its own thread: over UDP, that is one busy thread a side.
+    """
     streams = ["--channel", ping[0], "--stream", ping[1], "--pong-channel", pong[0], "--pong-stream", pong[1]]
-    return worker("headrace", "pong", "--dir", directory, *streams, "--idle", idle)
+    place = ["--embedded"] if is_embedded else ["--dir", directory]
+
+    def measure(messages: int) -> array[int]:
+        return round_trips(
+            client,
+            turn,
+            ping=ping,
+            pong=pong,
+            messages=messages,
+            warmup=messages // 10,
+            length=ROUND_TRIP_LENGTH,
+        )
+
+    with (
+        worker("headrace", "pong", *place, *streams),
+        client_and_turn(directory, "ping", is_embedded=is_embedded, idle="yield") as (client, turn),
+    ):
+        yield measure
 
 
 @contextlib.contextmanager
@@ -126,24 +152,20 @@ def _wait_for_first(receive: Any, received: list[int], publisher: subprocess.Pop
 
 def round_trips(
     client: Client,
+    turn: Turn,
     *,
     ping: tuple[str, int],
     pong: tuple[str, int],
     messages: int,
     warmup: int,
     length: int,
-    idle: str,
 ) -> array[int]:
     """Round trip times in nanoseconds, one message in flight at a time; the first `warmup` are left out.
 
     Raises:
-        PublicationTimeoutError: nobody answers pings on these streams.
-        HeadraceError: a reply did not come.
+        HeadraceError: nobody answers pings on these streams, or a reply did not come.
     """
-    import headrace
-
     durations_ns = array("q")
-    waiter = headrace.IdleStrategy(idle)
     clock = time.perf_counter_ns
     padding = bytes(max(0, length - _TIMESTAMP_LENGTH))
 
@@ -151,31 +173,26 @@ def round_trips(
         durations_ns.append(clock() - int.from_bytes(payload[:_TIMESTAMP_LENGTH], "little"))
 
     with client.add_subscription(*pong) as replies, client.add_publication(*ping) as publication:
-        publication.wait_until_connected(_CONNECT_TIMEOUT_S)
-        replies.wait_until_connected(_CONNECT_TIMEOUT_S)
+        nobody = f"nobody answers on {ping[0]} stream {ping[1]}; is `headrace pong` running, with the same channels?"
+        _await(lambda: publication.is_connected and replies.is_connected, turn, _CONNECT_TIMEOUT_S, nobody)
+        silent = "a reply did not come; is `headrace pong` still running?"
         for _ in range(warmup + messages):
             message = clock().to_bytes(_TIMESTAMP_LENGTH, "little") + padding
             while publication.offer(message) <= 0:
-                waiter.idle(0)
-            _await_reply(replies, on_reply, waiter)
+                turn(0)
+            if not replies.poll(on_reply, 1):
+                _await(lambda: replies.poll(on_reply, 1), turn, _REPLY_TIMEOUT_S, silent)
     return durations_ns[warmup:]
 
 
-def _await_reply(replies: Any, on_reply: Any, waiter: Any) -> None:
+def _await(condition: Callable[[], object], turn: Turn, timeout_s: float, problem: str) -> None:
     import headrace
 
-    deadline = None
-    while True:
-        fragments = replies.poll(on_reply, 1)
-        if fragments:
-            return
-        waiter.idle(0)
-        if deadline is None:
-            deadline = time.monotonic() + _REPLY_TIMEOUT_S
-        elif time.monotonic() > deadline:
-            raise headrace.HeadraceError(
-                f"no reply within {_REPLY_TIMEOUT_S:g} s; is `headrace pong` still running?"
-            )
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        turn(0)
+        if time.monotonic() > deadline:
+            raise headrace.HeadraceError(problem)
 
 
 def driver_start_ns() -> int:

@@ -95,6 +95,12 @@ def idle_option(command: Command) -> Command:
     return click.option("--idle", type=choices, default="yield", show_default=True, help=text)(command)
 
 
+def embedded_option(command: Command) -> Command:
+    """`--embedded`: a driver on the command's own thread."""
+    text = "Run a driver on this command's own thread, which spins: the least latency over UDP on few cores."
+    return click.option("--embedded", "is_embedded", is_flag=True, help=text)(command)
+
+
 def watch_options(command: Command) -> Command:
     """`--interval` and `--once`: how often a live table is drawn."""
     once = click.option(

@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from headrace.cli import measure, options
-from headrace.cli.connection import connect
+from headrace.cli.connection import client_and_turn
 from headrace.cli.histogram import histogram_json, histogram_of, histogram_table
 from headrace.cli.output import print_json
 
@@ -47,6 +47,7 @@ from headrace.cli.output import print_json
     "--length", "-L", type=click.IntRange(min=8), default=32, show_default=True, help="Bytes a message."
 )
 @options.idle_option
+@options.embedded_option
 @options.json_option
 def command(
     directory: Path,
@@ -58,6 +59,7 @@ def command(
     warmup: int,
     length: int,
     idle: str,
+    is_embedded: bool,
     as_json: bool,
 ) -> None:
     """Measure round trips to a `headrace pong`, one message in flight at a time, and show their percentiles.
@@ -66,17 +68,18 @@ def command(
     Examples:
       headrace ping                                                  # with `headrace pong` running
       headrace ping -c aeron:ipc --pong-channel aeron:ipc --idle spin
+      headrace ping --embedded                # with `headrace pong --embedded`: no driver beside
       headrace ping --json | jq .p99_ns
     """
-    with connect(directory, "ping") as client:
+    with client_and_turn(directory, "ping", is_embedded=is_embedded, idle=idle) as (client, turn):
         durations_ns = measure.round_trips(
             client,
+            turn,
             ping=(channel, stream_id),
             pong=(pong_channel, pong_stream),
             messages=messages,
             warmup=warmup,
             length=length,
-            idle=idle,
         )
     histogram = histogram_of(durations_ns)
     if as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import options
-from headrace.cli.connection import connect
+from headrace.cli.connection import client_and_turn
 from headrace.cli.lifecycle import until_stopped
 
 if TYPE_CHECKING:
@@ -30,8 +30,15 @@ if TYPE_CHECKING:
     help="Stream of the answers.",
 )
 @options.idle_option
+@options.embedded_option
 def command(
-    directory: Path, channel: str, stream_id: int, pong_channel: str, pong_stream: int, idle: str
+    directory: Path,
+    channel: str,
+    stream_id: int,
+    pong_channel: str,
+    pong_stream: int,
+    idle: str,
+    is_embedded: bool,
 ) -> None:
     """Send every message of the ping stream back on the pong stream, until Ctrl-C.
 
@@ -41,23 +48,22 @@ def command(
     Examples:
       headrace pong
       headrace pong -c aeron:ipc --pong-channel aeron:ipc --idle spin
+      headrace pong --embedded                    # needs no driver; for `headrace ping --embedded`
     """
-    import headrace
-
     with (
         until_stopped() as stop,
-        connect(directory, "pong") as client,
+        client_and_turn(directory, "pong", is_embedded=is_embedded, idle=idle) as (client, turn),
         client.add_subscription(channel, stream_id) as pings,
         client.add_publication(pong_channel, pong_stream) as answers,
     ):
-        offer, waiter = answers.offer, headrace.IdleStrategy(idle)
+        offer = answers.offer
 
         def answer(payload: bytes, header: Header) -> None:
             while offer(payload) <= 0 and answers.is_connected and not stop.is_set:
-                waiter.idle(0)
+                turn(0)
 
         click.echo(
             f"answering {channel} stream {stream_id} on {pong_channel} stream {pong_stream}; Ctrl-C ends it"
         )
         while not stop.is_set:
-            waiter.idle(pings.poll(answer, 16))
+            turn(pings.poll(answer, 16))

@@ -106,7 +106,7 @@ def _table(deliveries: list[run.Delivery]) -> Table:
             format_bytes(delivery.byte_count),
             f"{delivery.seconds:.1f}",
             format_rate(delivery.messages / delivery.seconds),
-            "each once, in order, checksums right",
+            "once, in order, whole",
             style="bold",
         )
     return table
