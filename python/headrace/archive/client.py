@@ -358,8 +358,9 @@ class Archive:
         location: SourceLocation = SourceLocation.LOCAL,
         auto_stop: bool = False,
     ) -> int:
-        """Go on with a stopped recording; the publisher must start at its stop position, see
-        :func:`extension_channel`.
+        """Go on with a stopped recording.
+
+        The publisher must start at its stop position, see :func:`extension_channel`.
         """
         return self._call(
             "ExtendRecordingRequest2",

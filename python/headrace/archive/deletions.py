@@ -34,11 +34,11 @@ class Deletions:
     Args:
         context: What the archive shares.
         has_replays: Whether a recording is being replayed.
-        abort_replays: Ends the replays of a recording; true when there are none any more.
+        abort_replays: Ends the replays of a recording, before the next turn of this.
     """
 
     def __init__(
-        self, context: Context, has_replays: Callable[[int], bool], abort_replays: Callable[[int], bool]
+        self, context: Context, has_replays: Callable[[int], bool], abort_replays: Callable[[int], object]
     ) -> None:
         self._context = context
         self._has_replays = has_replays
@@ -136,8 +136,6 @@ class Deletions:
         """One turn: at most one file of each deletion."""
         work_count = 0
         for deletion in list(self._deletions):
-            if not self._abort_replays(deletion.recording_id):
-                continue
             work_count += 1
             if deletion.names:
                 self._delete(deletion)

@@ -121,8 +121,9 @@ def read_mark_fields(storage: Storage) -> MarkFields:
 
 
 class MarkFile:
-    """The mark file of a running archive: taken with the constructor, shown with :meth:`ready`, given up with
-    :meth:`close`.
+    """The mark file of a running archive.
+
+    Taken with the constructor, shown with :meth:`ready`, given up with :meth:`close`.
 
     Raises:
         MarkFileError: Another archive is running on the directory, or the file is not ours to use.

@@ -1,7 +1,8 @@
 """Replays one recording onto a publication whose positions are those of the recording.
 
-INIT --first frame checked--> CONNECTING --subscriber came--> REPLAYING --end reached--> DONE
-     \\______________________________\\__________________________\\-- error, abort ------> DONE (revoked)
+    INIT --first frame checked--> CONNECTING --subscriber came--> REPLAYING --end reached--> DONE
+
+From every state an abort or an error leads to DONE too; then the publication is revoked.
 """
 
 from __future__ import annotations

@@ -200,12 +200,11 @@ class Replays:
         if found is not None:
             found.abort()
 
-    def stop_all(self, recording_id: int) -> bool:
-        """End all replays of a recording, or all with -1; true when there are none left."""
-        found = [one for one in self._sessions.values() if recording_id in (NULL_VALUE, one.recording_id)]
-        for one in found:
-            one.abort()
-        return not found
+    def stop_all(self, recording_id: int) -> None:
+        """End all replays of a recording, or all with -1."""
+        for one in self._sessions.values():
+            if recording_id in (NULL_VALUE, one.recording_id):
+                one.abort()
 
     def has_replays(self, recording_id: int) -> bool:
         """True while a recording is being replayed."""

@@ -218,7 +218,7 @@ class ArchiveServer:
 
     def do_work(self) -> int:
         """One turn of everything; gives how much there was to do. Only with ``is_invoked=True``."""
-        assert self._client is not None and self._counters is not None, "open until closed"
+        assert self._client is not None, "open until closed"
         now_ns = self._clock.now_ns()
         work_count = self._client.invoke()
         work_count += self._control.do_work()

@@ -22,6 +22,7 @@ COMMANDS = {
     "errors": ("errors", "Show the errors a driver recorded."),
     "loss": ("loss", "Show which streams lost data."),
     "streams": ("streams", "Show each stream's publisher, sender, receiver and readers, live."),
+    "archive": ("archive", "Run an archive; list, check, replay and cut recordings."),
     "bench": ("bench", "Measure this machine: throughput, round trips, start-up."),
 }
 

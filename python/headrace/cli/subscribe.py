@@ -18,11 +18,11 @@ from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
 
 if TYPE_CHECKING:
-    from headrace import Header
+    from headrace import Header, Message
 
-Write = Callable[[bytes, "Header"], None]
+Write = Callable[[bytes, "Header | Message"], None]
 _FRAGMENTS_A_POLL = 256
-_FORMATS = ["text", "hex", "raw", "none"]
+FORMATS = ["text", "hex", "raw", "none"]
 
 
 @click.command()
@@ -34,7 +34,7 @@ _FORMATS = ["text", "hex", "raw", "none"]
     "--format",
     "-f",
     "format_",
-    type=click.Choice(_FORMATS),
+    type=click.Choice(FORMATS),
     default="text",
     show_default=True,
     help="text: a line each; hex: a line each; raw: bytes with nothing between; none: only count.",
@@ -71,7 +71,7 @@ def command(
     import headrace
 
     line = RateLine("received", is_shown=format_ == "none" and not as_json)
-    write = _write_json if as_json else _WRITERS[format_]
+    write = write_json if as_json else WRITERS[format_]
 
     def handler(payload: bytes, header: Header) -> None:
         # `poll` was allowed to bring more than --count asks for only if it is not asked for.
@@ -107,23 +107,24 @@ def command(
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _write_text(payload: bytes, header: Header) -> None:
+def _write_text(payload: bytes, header: Header | Message) -> None:
     sys.stdout.write(payload.decode("utf-8", errors="replace") + "\n")
 
 
-def _write_hex(payload: bytes, header: Header) -> None:
+def _write_hex(payload: bytes, header: Header | Message) -> None:
     sys.stdout.write(payload.hex() + "\n")
 
 
-def _write_raw(payload: bytes, header: Header) -> None:
+def _write_raw(payload: bytes, header: Header | Message) -> None:
     sys.stdout.buffer.write(payload)
 
 
-def _write_nothing(payload: bytes, header: Header) -> None:
+def _write_nothing(payload: bytes, header: Header | Message) -> None:
     pass
 
 
-def _write_json(payload: bytes, header: Header) -> None:
+def write_json(payload: bytes, header: Header | Message) -> None:
+    """A message as an object."""
     message: dict[str, object] = {
         "stream_id": header.stream_id,
         "session_id": header.session_id,
@@ -137,7 +138,7 @@ def _write_json(payload: bytes, header: Header) -> None:
     print_json(message)
 
 
-_WRITERS: dict[str, Write] = {
+WRITERS: dict[str, Write] = {
     "text": _write_text,
     "hex": _write_hex,
     "raw": _write_raw,

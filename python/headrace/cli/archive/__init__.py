@@ -1,0 +1,118 @@
+"""`headrace archive`: run an archive, look at its files, ask a running one."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headrace.cli import options
+from headrace.cli.archive.reach import archive_directory_option
+from headrace.cli.driver import PropertyType
+from headrace.cli.lifecycle import until_stopped
+
+COMMANDS = {
+    "list": ("files", "List the recordings in an archive's directory."),
+    "describe": ("files", "Show all that is known of recordings and of the archive."),
+    "dump": ("files", "Print the frames of a recording."),
+    "verify": ("files", "Check recordings against their frames."),
+    "replay": ("sessions", "Print the messages of a recording, as a running archive replays them."),
+    "record": ("sessions", "Have a running archive record a stream until Ctrl-C."),
+    "truncate": ("sessions", "Have a running archive cut a recording at a position."),
+}
+_CHECK_INTERVAL_S = 0.2
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"headrace.cli.archive.{COMMANDS[name][0]}")
+        command: click.Command = getattr(module, f"{name}_command")
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup, invoke_without_command=True)
+@archive_directory_option
+@options.directory_option
+@click.option(
+    "--control-channel",
+    "-c",
+    help="Where clients on other drivers send requests: aeron:udp?endpoint=host:port.",
+)
+@click.option("--with-driver", is_flag=True, help="Also run a media driver, in the same process.")
+@click.option(
+    "--set", "-D", "settings", type=PropertyType(), multiple=True, help="Any setting by its property name."
+)
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing while all is well.")
+@click.pass_context
+def command(
+    context: click.Context,
+    archive_directory: Path,
+    directory: Path,
+    control_channel: str | None,
+    with_driver: bool,
+    settings: tuple[tuple[str, str], ...],
+    quiet: bool,
+) -> None:
+    """Run an archive until Ctrl-C or SIGTERM; both end it in order and with status 0.
+
+    Without --control-channel it serves clients on its own driver alone. Settings come from options here, then from
+    the environment (AERON_ARCHIVE_...), then from defaults.
+
+    \b
+    Examples:
+      headrace archive --with-driver -a /data/recordings
+      headrace archive -c aeron:udp?endpoint=10.0.0.7:8010 -D aeron.archive.file.sync.level=1
+      headrace archive list -a /data/recordings
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from headrace.archive import ArchiveServer, ArchivingMediaDriver
+
+    properties = dict(settings)
+    values: dict[str, Any] = {"archive_directory": archive_directory, "control_channel": control_channel}
+    if control_channel is None and "aeron.archive.control.channel" not in properties:
+        values["control_channel_enabled"] = False
+    driver_properties = {
+        name: text for name, text in properties.items() if not name.startswith("aeron.archive.")
+    }
+    archive_properties = {
+        name: text for name, text in properties.items() if name.startswith("aeron.archive.")
+    }
+
+    def warn(text: str) -> None:
+        click.echo(f"archive: {text}", err=True)
+
+    with until_stopped() as stop:
+        if with_driver:
+            both = ArchivingMediaDriver(
+                driver_properties={"aeron.dir": str(directory), **driver_properties},
+                archive_properties=archive_properties,
+                on_error=warn,
+                **values,
+            )
+            running: ArchiveServer | ArchivingMediaDriver = both
+            server = both.archive
+        else:
+            running = server = ArchiveServer(
+                properties=properties, aeron_directory=directory, on_error=warn, **values
+            )
+        with running:
+            if not quiet:
+                click.echo(f"archive in {server.directory}, driver in {directory}; Ctrl-C ends it")
+            while server.failure is None and not stop.wait(_CHECK_INTERVAL_S):
+                pass
+        if server.failure is not None:
+            raise server.failure
+        if not quiet:
+            click.echo("archive stopped")

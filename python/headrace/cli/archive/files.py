@@ -1,0 +1,161 @@
+"""Commands that read an archive's files, whether or not it runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from headrace.cli import options
+from headrace.cli.archive.reach import archive_directory_option, files
+from headrace.cli.lifecycle import FAILED
+from headrace.cli.output import print_json
+from headrace.tools.views.recordings import recording_details, recording_json, recordings_table
+
+_BYTES_A_LINE = 16
+
+
+@click.command("list")
+@archive_directory_option
+@click.option("--all", "show_all", is_flag=True, help="Also invalid and deleted recordings.")
+@options.json_option
+def list_command(archive_directory: Path, show_all: bool, as_json: bool) -> None:
+    """List recordings: where they begin and end, of what.
+
+    \b
+    Examples:
+      headrace archive list -a /data/recordings
+      headrace archive list --json | jq 'select(.stream_id == 10)'
+    """
+    with files(archive_directory) as (_, catalog):
+        entries = catalog.entries() if show_all else list(catalog)
+        found = [(entry.descriptor, entry.state_name) for entry in entries]
+    if as_json:
+        for one, state in found:
+            print_json(recording_json(one, state))
+        return
+    console = Console()
+    console = console if console.is_terminal else Console(width=240)
+    console.print(recordings_table(Text(f"recordings  {archive_directory}", style="bold"), found))
+
+
+@click.command("describe")
+@click.argument("recording_id", type=int, required=False)
+@archive_directory_option
+@options.json_option
+def describe_command(recording_id: int | None, archive_directory: Path, as_json: bool) -> None:
+    """Show everything the catalog says of one recording, or of all, and what the mark file says of the archive."""
+    from headrace.archive.errors import CatalogError
+    from headrace.archive.mark_file import read_mark_fields
+
+    console = Console()
+    with files(archive_directory) as (storage, catalog):
+        entries = catalog.entries()
+        if recording_id is not None:
+            entries = [entry for entry in entries if entry.recording_id == recording_id]
+            if not entries:
+                raise CatalogError(f"unknown recording_id={recording_id} in {archive_directory}")
+        elif not as_json:
+            mark = dataclasses.asdict(read_mark_fields(storage))
+            console.print(Text(f"archive  {archive_directory}", style="bold"))
+            console.print(Text("\n".join(f"{name}: {value}" for name, value in mark.items())))
+        for entry in entries:
+            if as_json:
+                print_json(recording_json(entry.descriptor, entry.state_name))
+            else:
+                console.print()
+                console.print(recording_details(entry.descriptor, entry.state_name))
+
+
+@click.command("dump")
+@click.argument("recording_id", type=int)
+@archive_directory_option
+@click.option("--from", "start", type=int, help="First position.  [default: where the recording begins]")
+@click.option("--limit", "-n", type=click.IntRange(min=1), help="At most so many frames.")
+@options.json_option
+def dump_command(
+    recording_id: int, archive_directory: Path, start: int | None, limit: int | None, as_json: bool
+) -> None:
+    """Print the frames of a recording: header, and payload in hexadecimal."""
+    from headrace.archive.errors import CatalogError
+    from headrace.archive.recovery import recovered_stop_position
+    from headrace.archive.verify import frames_of
+
+    with files(archive_directory) as (storage, catalog):
+        descriptor = catalog.find(recording_id)
+        if descriptor is None:
+            raise CatalogError(f"unknown recording_id={recording_id} in {archive_directory}")
+        stop = descriptor.stop_position
+        if descriptor.is_active:
+            stop = recovered_stop_position(storage, descriptor, None, lambda text: None, may_cut=False)
+        first = descriptor.start_position if start is None else start
+        for number, (position, frame, body) in enumerate(frames_of(storage, descriptor, first, stop)):
+            if limit is not None and number >= limit:
+                break
+            payload = b"" if frame.is_padding else body[: frame.length - 32]
+            values = {"position": position, **dataclasses.asdict(frame)}
+            if as_json:
+                print_json(values | {"payload": payload.hex()})
+                continue
+            click.echo(" ".join(f"{name}={value}" for name, value in values.items()))
+            for offset in range(0, len(payload), _BYTES_A_LINE):
+                line = payload[offset : offset + _BYTES_A_LINE]
+                text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in line)
+                click.echo(f"  {offset:06x}  {line.hex(' '):<47}  {text}")
+
+
+@click.command("verify")
+@click.argument("recording_id", type=int, required=False)
+@archive_directory_option
+@click.option(
+    "--thorough", "-t", is_flag=True, help="All segment files, not only the last of each recording."
+)
+@click.option("--checksum", help="Also check checksums of this name: CRC-32 or CRC-32C.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Cut torn frames off, write the stop positions found, mark damaged recordings invalid. No archive may run.",
+)
+@options.json_option
+def verify_command(
+    recording_id: int | None,
+    archive_directory: Path,
+    thorough: bool,
+    checksum: str | None,
+    repair: bool,
+    as_json: bool,
+) -> None:
+    """Check that the frames of recordings are what the catalog says. Status 1 if one is not.
+
+    \b
+    Examples:
+      headrace archive verify -a /data/recordings
+      headrace archive verify 7 --thorough --checksum CRC-32
+    """
+    from headrace.archive.checksum import checksum_named
+    from headrace.archive.verify import verify
+
+    is_ok = True
+    with files(archive_directory, read_only=not repair) as (storage, catalog):
+        for finding in verify(
+            catalog,
+            storage,
+            recording_id=recording_id,
+            is_thorough=thorough,
+            checksum=checksum_named(checksum),
+            is_repaired=repair,
+            now_ms=time.time_ns() // 1_000_000,
+        ):
+            is_ok &= finding.is_ok
+            if as_json:
+                print_json(dataclasses.asdict(finding))
+            else:
+                click.echo(
+                    f"recording {finding.recording_id}: {'' if finding.is_ok else 'ERROR: '}{finding.text}"
+                )
+    if not is_ok:
+        raise click.exceptions.Exit(FAILED)

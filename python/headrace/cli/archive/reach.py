@@ -1,0 +1,82 @@
+"""How the archive's commands reach an archive: its files, or a session with a running one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from headrace.cli import options
+from headrace.cli.connection import connect
+
+if TYPE_CHECKING:
+    from headrace.archive import Archive, Catalog, DirectoryStorage
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def archive_directory_option(command: Command) -> Command:
+    """`--archive-dir`: which recordings."""
+    return click.option(
+        "--archive-dir",
+        "-a",
+        "archive_directory",
+        type=options.DirectoryType(),
+        default=lambda: os.environ.get("AERON_ARCHIVE_DIR", "aeron-archive"),
+        help="The archive's directory.  [default: $AERON_ARCHIVE_DIR, else aeron-archive]",
+    )(command)
+
+
+def session_options(command: Command) -> Command:
+    """How to reach a running archive."""
+    control = click.option(
+        "--control-channel",
+        default="aeron:ipc",
+        show_default=True,
+        help="Where the archive takes requests: aeron:ipc on the same driver.",
+    )
+    response = click.option(
+        "--response-channel",
+        default=None,
+        help="Where it answers.  [default: aeron:ipc; with a UDP control channel one that this machine chooses]",
+    )
+    return options.directory_option(control(response(command)))
+
+
+@contextmanager
+def session(
+    directory: Path, name: str, control_channel: str, response_channel: str | None
+) -> Iterator[Archive]:
+    """A session with a running archive."""
+    from headrace.archive import Archive
+
+    if response_channel is None:
+        is_local = control_channel.startswith("aeron:ipc")
+        response_channel = "aeron:ipc" if is_local else "aeron:udp?endpoint=localhost:0"
+    with (
+        connect(directory, f"archive {name}") as client,
+        Archive.connect(
+            client,
+            control_channel=control_channel,
+            response_channel=response_channel,
+            client_name=f"headrace archive {name}",
+        ) as archive,
+    ):
+        yield archive
+
+
+@contextmanager
+def files(directory: Path, *, read_only: bool = True) -> Iterator[tuple[DirectoryStorage, Catalog]]:
+    """The files of an archive, running or not."""
+    from headrace.archive import Catalog, DirectoryStorage
+
+    storage = DirectoryStorage(directory, create=False)
+    catalog = Catalog(storage, read_only=read_only)
+    try:
+        yield storage, catalog
+    finally:
+        catalog.close()

@@ -1,0 +1,149 @@
+"""Commands that ask a running archive."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from headrace.cli import options
+from headrace.cli.archive.reach import session, session_options
+from headrace.cli.lifecycle import until_stopped
+from headrace.cli.output import print_json
+from headrace.cli.progress import RateLine
+from headrace.cli.subscribe import FORMATS, WRITERS, write_json
+from headrace.tools.units import format_bytes
+
+_LOOK_INTERVAL_S = 0.25
+_STOP_TIMEOUT_S = 10.0
+
+
+@click.command("replay")
+@click.argument("recording_id", type=int)
+@session_options
+@click.option("--from", "position", type=int, help="First position.  [default: where the recording begins]")
+@click.option("--length", "-L", type=click.IntRange(min=0), help="Bytes of stream.  [default: all]")
+@click.option("--channel", "-c", default="aeron:ipc", show_default=True, help="How the messages get here.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="End after so many messages.")
+@click.option(
+    "--format",
+    "-f",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="text: a line each; hex: a line each; raw: bytes with nothing between; none: only count.",
+)
+@options.json_option
+def replay_command(
+    recording_id: int,
+    directory: Path,
+    control_channel: str,
+    response_channel: str | None,
+    position: int | None,
+    length: int | None,
+    channel: str,
+    count: int | None,
+    format_: str,
+    as_json: bool,
+) -> None:
+    """Print the messages of a recording. One that is active is followed until it stops, or Ctrl-C.
+
+    \b
+    Examples:
+      headrace archive replay 0
+      headrace archive replay 3 --from 65536 --length 4096 --json
+    """
+    write = write_json if as_json else WRITERS[format_]
+    line = RateLine("replayed", is_shown=format_ == "none" and not as_json)
+    with (
+        until_stopped() as stop,
+        session(directory, "replay", control_channel, response_channel) as archive,
+        archive.replay(recording_id, position=position, length=length, channel=channel) as replay,
+        line,
+    ):
+        for message in replay:
+            write(message.payload, message)
+            line.add(1, len(message.payload))
+            line.refresh()
+            if stop.is_set or line.count == count:
+                break
+    if format_ == "none" and not as_json:
+        click.echo(line.summary())
+
+
+@click.command("record")
+@session_options
+@options.channel_option()
+@options.stream_option()
+@click.option("--remote", is_flag=True, help="The publishers are on another driver than the archive.")
+@options.json_option
+def record_command(
+    directory: Path,
+    control_channel: str,
+    response_channel: str | None,
+    channel: str,
+    stream_id: int,
+    remote: bool,
+    as_json: bool,
+) -> None:
+    """Record every publisher of a stream until Ctrl-C.
+
+    \b
+    Examples:
+      headrace archive record -c aeron:ipc -s 10
+      headrace archive record -c aeron:udp?endpoint=localhost:20121 --remote
+    """
+    from headrace.archive import RecordingSignal, SourceLocation
+
+    location = SourceLocation.REMOTE if remote else SourceLocation.LOCAL
+    active: set[int] = set()
+    with until_stopped() as stop, session(directory, "record", control_channel, response_channel) as archive:
+        subscription_id = archive.start_recording(channel, stream_id, location=location)
+        if not as_json:
+            click.echo(f"recording {channel} stream {stream_id}; Ctrl-C ends it", err=True)
+        deadline: float | None = None
+        while deadline is None or (active and time.monotonic() < deadline):
+            for one in archive.signals():
+                if one.signal == RecordingSignal.START:
+                    active.add(one.recording_id)
+                elif one.signal == RecordingSignal.STOP:
+                    active.discard(one.recording_id)
+                _show(one.signal.name, one.recording_id, one.position, as_json)
+            if deadline is None and stop.wait(_LOOK_INTERVAL_S):
+                archive.stop_recording_subscription(subscription_id)
+                deadline = time.monotonic() + _STOP_TIMEOUT_S
+
+
+def _show(signal: str, recording_id: int, position: int, as_json: bool) -> None:
+    if as_json:
+        print_json({"signal": signal, "recording_id": recording_id, "position": position})
+    else:
+        click.echo(
+            f"{signal.lower()} recording {recording_id} at position {position}, {format_bytes(position)}"
+        )
+
+
+@click.command("truncate")
+@click.argument("recording_id", type=int)
+@click.argument("position", type=int)
+@session_options
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+def truncate_command(
+    recording_id: int,
+    position: int,
+    directory: Path,
+    control_channel: str,
+    response_channel: str | None,
+    yes: bool,
+) -> None:
+    """Cut a stopped recording at a position. What is behind it is gone for good."""
+    with session(directory, "truncate", control_channel, response_channel) as archive:
+        stop = archive.stop_position(recording_id)
+        if not yes:
+            click.confirm(
+                f"cut recording {recording_id} from position {stop} back to {position}?", abort=True
+            )
+        count = archive.truncate_recording(recording_id, position)
+    click.echo(f"recording {recording_id} now ends at position {position}; {count} files deleted")

@@ -1,0 +1,171 @@
+"""The reference's unmodified archive client and tool on our archive, and our client on the reference's archive."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory
+
+import headrace
+from headrace.archive import Archive, Catalog, DirectoryStorage, RecordingSignal
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+
+LIVE = "aeron:ipc?term-length=64k"
+OUR_CONTROL = "aeron:udp?endpoint=127.0.0.1:24810"
+THEIR_CONTROL = "aeron:udp?endpoint=127.0.0.1:24820"
+ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0"
+MESSAGES = [b"message %d " % index * (1 + index % 400) for index in range(1000)]
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
+    """The reference's newest published artifacts; skips where Maven cannot bring them."""
+    source = ROOT / "tests" / "interop" / "java" / "ArchivePeer.java"
+    try:
+        return JavaPeer(tmp_path_factory.mktemp("java-archive"), source)
+    except PeerUnavailable as reason:
+        pytest.skip(f"interoperability: {reason}")
+
+
+def run_java(java: JavaPeer, main: str, *args: object) -> str:
+    """Runs a Java program to its end and gives what it printed."""
+    finished = subprocess.run(
+        java.command(main, *args), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
+
+
+@pytest.mark.parametrize(
+    ("request_channel", "response_channel", "replay_channel"),
+    [
+        ("aeron:ipc", "aeron:ipc", "aeron:ipc"),
+        (OUR_CONTROL, ANY_PORT, "aeron:udp?endpoint=127.0.0.1:24812"),
+    ],
+    ids=["ipc", "udp"],
+)
+def test_java_client_and_tool_on_our_archive(
+    java: JavaPeer, tmp_path: Path, request_channel: str, response_channel: str, replay_channel: str
+) -> None:
+    """The client records, replays live and finished, lists, extends, truncates; then the tool verifies our files."""
+    directory = tmp_path / "archive"
+    with headrace.ArchivingMediaDriver.embedded(
+        archive_directory=directory, control_channel=OUR_CONTROL, segment_file_length=128 * 1024
+    ) as archiving:
+        args = archiving.directory, request_channel, response_channel, LIVE, replay_channel, 500
+        assert "DONE" in run_java(java, "ArchivePeer", *args)
+    described = run_java(java, "io.aeron.archive.ArchiveTool", directory, "describe")
+    assert "recordingId=0" in described
+    assert "stopPosition=793536" in described
+    assert "(recordingId=0) OK" in run_java(java, "io.aeron.archive.ArchiveTool", directory, "verify", "-a")
+
+
+@pytest.fixture
+def java_archive(java: JavaPeer, tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """Driver directory and archive directory of a running, unmodified Java archive."""
+    directory, archive_directory = fresh_directory("interop-archive"), tmp_path / "java-archive"
+    properties = {
+        "aeron.dir": str(directory),
+        "aeron.threading.mode": "SHARED",
+        "aeron.dir.delete.on.shutdown": "true",
+        "aeron.archive.threading.mode": "SHARED",
+        "aeron.archive.dir": str(archive_directory),
+        "aeron.archive.control.channel": THEIR_CONTROL,
+        "aeron.archive.replication.channel": ANY_PORT,
+        "aeron.archive.segment.file.length": "128k",
+    }
+    command = java.command("io.aeron.archive.ArchivingMediaDriver", properties=properties)
+    with background(command, ready=archive_directory / "archive-mark.dat"):
+        yield directory, archive_directory
+
+
+@pytest.mark.parametrize("transport", ["ipc", "udp"])
+def test_our_client_on_the_java_archive(java_archive: tuple[Path, Path], transport: str) -> None:
+    """Records, lists, replays, gets errors by their codes, truncates; then our archive serves their files."""
+    directory, archive_directory = java_archive
+    settings, replay_channel = {}, "aeron:ipc"
+    if transport == "udp":
+        settings = {"control_channel": THEIR_CONTROL, "response_channel": ANY_PORT}
+        replay_channel = "aeron:udp?endpoint=127.0.0.1:24821"
+    with (
+        headrace.Client.connect(directory=directory) as client,
+        Archive.connect(client, **settings) as archive,  # type: ignore[arg-type]
+    ):
+        with archive.add_recorded_publication(LIVE, 1001) as publication:
+            for message in MESSAGES:
+                publication.offer_blocking(message)
+            position = publication.position
+        started = archive.await_signal(RecordingSignal.START)
+        stopped = archive.await_signal(RecordingSignal.STOP)
+        assert stopped.position == position
+        recording_id = started.recording_id
+        recording = archive.find_recording(recording_id)
+        assert recording is not None
+        assert recording.stop_position == position
+        assert [one.recording_id for one in archive.list_recordings(recording_id)] == [recording_id]
+        with archive.replay(recording_id, channel=replay_channel) as replay:
+            assert [message.payload for message in replay] == MESSAGES
+        with pytest.raises(headrace.ArchiveError) as refusal:
+            archive.start_position(4711)
+        assert refusal.value.code_name == "UNKNOWN_RECORDING"
+        with pytest.raises(headrace.ArchiveError) as refusal:
+            archive.truncate_recording(recording_id, 33)
+        assert refusal.value.code_name == "INVALID_POSITION"
+        half = position // 2 // 65536 * 65536
+        assert archive.truncate_recording(recording_id, half) > 0
+        archive.await_signal(RecordingSignal.DELETE)
+        assert archive.stop_position(recording_id) == half
+        with archive.replay(recording_id, channel=replay_channel) as replay:
+            before = [message.payload for message in replay]
+        assert before == MESSAGES[: len(before)]
+        assert before
+    catalog = Catalog(DirectoryStorage(archive_directory), read_only=True)
+    assert [entry.descriptor.stop_position for entry in catalog] == [half]
+    catalog.close()
+
+
+def test_our_archive_serves_the_files_of_the_java_archive(java: JavaPeer, tmp_path: Path) -> None:
+    """A directory written by the reference is opened, replayed and extended here, and the reference's tool agrees."""
+    directory, archive_directory = fresh_directory("interop-files"), tmp_path / "files"
+    properties = {
+        "aeron.dir": str(directory),
+        "aeron.threading.mode": "SHARED",
+        "aeron.dir.delete.on.shutdown": "true",
+        "aeron.archive.threading.mode": "SHARED",
+        "aeron.archive.dir": str(archive_directory),
+        "aeron.archive.control.channel": THEIR_CONTROL,
+        "aeron.archive.replication.channel": ANY_PORT,
+        "aeron.archive.segment.file.length": "128k",
+        "aeron.archive.record.checksum": "CRC-32",
+    }
+    command = java.command("io.aeron.archive.ArchivingMediaDriver", properties=properties)
+    with (
+        background(command, ready=archive_directory / "archive-mark.dat"),
+        headrace.Client.connect(directory=directory) as client,
+        Archive.connect(client) as archive,
+    ):
+        with archive.add_recorded_publication(LIVE, 1001) as publication:
+            for message in MESSAGES:
+                publication.offer_blocking(message)
+        archive.await_signal(RecordingSignal.STOP)
+    with (
+        headrace.ArchivingMediaDriver.embedded(
+            archive_directory=archive_directory, record_checksum="CRC-32", replay_checksum="CRC-32"
+        ) as archiving,
+        archiving.connect_archive() as archive,
+    ):
+        (recording,) = archive.list_recordings()
+        with archive.replay(recording.recording_id) as replay:
+            assert [message.payload for message in replay] == MESSAGES
+        with archive.add_recorded_publication(LIVE, 1002) as publication:
+            for message in MESSAGES:
+                publication.offer_blocking(message)
+        archive.await_signal(RecordingSignal.STOP)
+    tool = "io.aeron.archive.ArchiveTool"
+    verified = run_java(
+        java, tool, archive_directory, "verify", "-a", "-checksum", "org.agrona.checksum.Crc32"
+    )
+    assert "(recordingId=0) OK" in verified
+    assert "(recordingId=1) OK" in verified
