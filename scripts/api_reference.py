@@ -22,6 +22,7 @@ CORE = "headrace._core"
 MODULES = (
     "headrace",
     "headrace.aio",
+    "headrace.archive",
     "headrace.client.native",
     "headrace.tools",
     "headrace.testing",
@@ -34,6 +35,9 @@ def documented_modules() -> dict[str, doc.Module]:
     Raises:
         LookupError: the stub was not found, or nothing of it is public.
     """
+    for name in headrace.__all__:
+        # What loads when it is first asked for is asked for here; pdoc looks only at what is there.
+        setattr(headrace, name, getattr(headrace, name))
     modules = {name: doc.Module(importlib.import_module(name)) for name in MODULES}
     stub_file = doc_pyi.find_stub_file(CORE)
     if stub_file is None:

@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from benches.processes import fresh_directory
 
 from tests.cli.fake_cnc import FakeCnc
 
@@ -55,15 +55,10 @@ def run(*arguments: object, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
     return done.returncode, done.stdout, done.stderr
 
 
-def fresh_directory() -> Path:
-    base = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")
-    return base / f"headrace-test-cli-{uuid.uuid4()}"
-
-
 @pytest.fixture(scope="module")
 def driver() -> Iterator[Path]:
     """A driver in a process of its own, for all tests of this file."""
-    directory = fresh_directory()
+    directory = fresh_directory("cli")
     with running("driver", "--dir", directory, "-m", "SHARED", "--delete-on-shutdown") as process:
         assert process.stdout is not None
         assert str(directory).encode() in process.stdout.readline()
@@ -179,7 +174,7 @@ def test_streams_of_a_live_driver_are_shown(driver: Path) -> None:
         running("subscribe", "--dir", driver, *UDP, "-s", 8),
         running("publish", "-", "--rate", 100, "--dir", driver, *UDP, "-s", 8, stdin=b"x\n" * 10_000),
     ):
-        await_counter(driver, "--type", "rcv-pos", "--stream", 8)
+        await_counter(driver, "--type", "sub-pos", "--stream", 8)
         (stream,) = json.loads(run("streams", "--dir", driver, "--once", "--json", "-s", 8)[1])["streams"]
     assert stream["channel"] == UDP[1]
     assert None not in (stream["publisher_position"], stream["sender_position"], stream["receiver_position"])
@@ -216,7 +211,7 @@ def test_mistakes_say_what_would_be_right(
     directory = (
         []
         if arguments[0] == "bench"
-        else ["--dir", driver if arguments[0] == "publish" else fresh_directory()]
+        else ["--dir", driver if arguments[0] == "publish" else fresh_directory("cli-refused")]
     )
     got, out, err = run(*arguments, *directory)
     assert (got, out) == (status, b"")

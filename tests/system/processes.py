@@ -6,37 +6,21 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
-import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benches.processes import ROOT, background, fresh_directory
+
 TIMEOUT_S = 50.0
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def fresh_directory(name: str) -> Path:
-    """A directory name in shared memory that nobody uses."""
-    base = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")
-    return base / f"headrace-test-{name}-{uuid.uuid4()}"
 
 
 @contextlib.contextmanager
 def driver_process(name: str) -> Iterator[Path]:
     """The directory of a driver that runs until the block ends."""
     directory = fresh_directory(name)
-    options = ["--dir", str(directory), "-m", "SHARED", "--delete-on-shutdown", "--quiet"]
-    process = subprocess.Popen([sys.executable, "-m", "headrace", "driver", *options])
-    try:
-        deadline = time.monotonic() + TIMEOUT_S
-        while not (directory / "cnc.dat").exists():
-            assert process.poll() is None, "the driver ended"
-            assert time.monotonic() < deadline, "the driver did not start"
-            time.sleep(0.01)
+    options = ["--dir", directory, "-m", "SHARED", "--delete-on-shutdown", "--quiet"]
+    with background([sys.executable, "-m", "headrace", "driver", *options], ready=directory / "cnc.dat"):
         yield directory
-    finally:
-        process.terminate()
-        process.wait(TIMEOUT_S)
 
 
 def finish(process: subprocess.Popen[str]) -> str:

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from benches.processes import ROOT
 
 from headrace.cli.app import COMMANDS
-from tests.system.processes import ROOT, TIMEOUT_S
+from tests.system.processes import TIMEOUT_S
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")])
 RUNNABLE = [("README.md", 0), ("docs/user/tutorial.md", 0)]

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from benches.processes import ROOT
 
-from tests.system.processes import ROOT, driver_process, finish, start
+from tests.system.processes import driver_process, finish, start
 
 pytestmark = pytest.mark.system
 

@@ -55,7 +55,7 @@ def directory_option(command: Command) -> Command:
         "directory",
         type=DirectoryType(),
         default=default_directory,
-        help=f"The driver's directory.  [default: $AERON_DIR, else {_shown_default()}]",
+        help="The driver's directory.  [default: $AERON_DIR, else /dev/shm/aeron-USER]",
     )(command)
 
 
@@ -123,7 +123,3 @@ def exit_code_option(command: Command) -> Command:
     return click.option("--exit-code", is_flag=True, help="End with status 4 if there is anything to show.")(
         command
     )
-
-
-def _shown_default() -> str:
-    return "/dev/shm/aeron-USER"
