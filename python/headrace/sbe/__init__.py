@@ -15,7 +15,8 @@ from __future__ import annotations
 from headrace.sbe._codec import Header, MessageCodec
 from headrace.sbe._errors import DecodeError, EncodeError, SchemaError, UnknownTemplateError
 from headrace.sbe._schema import Schema
-from headrace.sbe._values import BitSet
+from headrace.sbe._select import Selection
+from headrace.sbe._values import BitSet, Record
 
 __all__ = [
     "BitSet",
@@ -23,7 +24,9 @@ __all__ = [
     "EncodeError",
     "Header",
     "MessageCodec",
+    "Record",
     "Schema",
     "SchemaError",
+    "Selection",
     "UnknownTemplateError",
 ]

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy.typing as npt
+
+from headrace.sbe._batch import as_batch
+from headrace.sbe._block import Table
 from headrace.sbe._codegen import DECODE_FAULTS, BodyDecoder, Compiler, field_picker
 from headrace.sbe._errors import DecodeError, EncodeError, UnknownTemplateError
 from headrace.sbe._explain import explain
-from headrace.sbe._model import Composite, Message, Scalar, SchemaModel
+from headrace.sbe._model import Body, Group, Message, Scalar, SchemaModel
+from headrace.sbe._select import Selection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Header", "HeaderCodec", "MessageCodec", "readable"]
 
@@ -22,6 +31,9 @@ class Header(NamedTuple):
     template_id: int
     schema_id: int
     version: int
+
+
+_HEADER_NAMES = ("blockLength", "templateId", "schemaId", "version")
 
 
 def readable(data: Any) -> Any:
@@ -39,12 +51,11 @@ class HeaderCodec:
         self._model = model
         self._composite = model.header
         self.length = model.header.size
-        self._read = field_picker(
-            model.order, model.header, "blockLength", "templateId", "schemaId", "version"
+        self._read = field_picker(model.order, model.header, *_HEADER_NAMES)
+        # Whether it holds nothing but what every message of a template has in common.
+        self.is_plain = model.header.size == sum(
+            member.size for member in model.header.members if member.name in _HEADER_NAMES
         )
-        self.is_standard = model.order == "<" and [
-            (member.name, member.offset, member.size) for member in model.header.members
-        ] == [("blockLength", 0, 2), ("templateId", 2, 2), ("schemaId", 4, 2), ("version", 6, 2)]
 
     def read(self, data: Any, offset: int) -> Header:
         """The header at `offset`, of this schema or another."""
@@ -71,11 +82,6 @@ class HeaderCodec:
                 code = f"{self._model.order}{kind.primitive.code}"
                 struct.pack_into(code, made, member.offset, values[member.name])
         return bytes(made)
-
-    @property
-    def composite(self) -> Composite:
-        """The header's type."""
-        return self._composite
 
 
 class MessageCodec:
@@ -119,9 +125,8 @@ class MessageCodec:
         self.encode = compiler.encoder(body, self.header_bytes, message.name)
         self.encode.__qualname__ = f"{message.name}.encode"
         self.decode: Any = self._decode_any
-        if body.is_flat and header.length == sum(
-            member.size for member in header.composite.members if member.name in _HEADER_NAMES
-        ):
+        self.has_plain_header = header.is_plain
+        if body.is_flat and header.is_plain:
             self.decode = compiler.flat_decoder(body, self.type, self.header_bytes, self._decode_any)
 
     def __repr__(self) -> str:
@@ -156,7 +161,7 @@ class MessageCodec:
         data = readable(data)
         header = self._header.read(data, offset)
         self._check(header, offset)
-        return self._decode(data, offset + self._header.length, header.block_length, header.version)
+        return self.decode_at(data, offset + self._header.length, header.block_length, header.version)
 
     def decode_body(
         self, data: Any, offset: int = 0, *, block_length: int | None = None, version: int | None = None
@@ -180,7 +185,7 @@ class MessageCodec:
         version = self.schema.version if version is None else version
         if not 0 <= offset <= len(data):
             raise DecodeError(self.name, "", offset, f"outside the {len(data)} bytes given")
-        return self._decode(data, offset, block_length, version)
+        return self.decode_at(data, offset, block_length, version)
 
     def _decode_any(self, data: Any, offset: int = 0) -> Any:
         return self.decode_from(data, offset)[0]
@@ -193,7 +198,8 @@ class MessageCodec:
             reason = f"template id {header.template_id}, not {self.template_id}"
             raise UnknownTemplateError(self.name, "", offset, reason)
 
-    def _decode(self, data: Any, start: int, block_length: int, version: int) -> tuple[Any, int]:
+    def decode_at(self, data: Any, start: int, block_length: int, version: int) -> tuple[Any, int]:
+        """Decode the block at `start` of bytes or a view of bytes, and what follows it."""
         level = bisect_right(self._thresholds, version)
         decode = self._bodies.get(level) or self._make_body(level)
         try:
@@ -208,5 +214,64 @@ class MessageCodec:
         self._bodies[level] = made
         return made
 
+    # --- many messages -----------------------------------------------------------------------------------------
 
-_HEADER_NAMES = ("blockLength", "templateId", "schemaId", "version")
+    @cached_property
+    def table(self) -> Table:
+        """How the fixed block lies in memory, for columns."""
+        return self._table(self.model.body)
+
+    def group_table(self, group: Group) -> Table:
+        """How an entry of a group lies in memory."""
+        return self._table(group.body)
+
+    def _table(self, body: Body) -> Table:
+        return Table(body, self._thresholds, self._compiler.naming, self.schema.order)
+
+    def select(self, messages: Any, offsets: Any = None) -> Selection:
+        """Pick this template's messages out of many, which may be of several templates and versions.
+
+        Args:
+            messages: A ``FragmentBatch``, a list of bytes, a two-dimensional ``uint8`` array, an Arrow array of
+                binary, or, with `offsets`, one bytes-like object.
+            offsets: Where each message begins, and where the last ends: one more than there are messages.
+
+        Raises:
+            DecodeError: A message of this template is truncated or corrupt; its ``index`` says which.
+            TypeError: `messages` is none of these.
+            ValueError: `offsets` run backwards or outside the bytes.
+        """
+        return Selection(self, as_batch(messages, offsets))
+
+    def columns(
+        self, messages: Any, offsets: Any = None, *, names: Iterable[str] | None = None
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Decode many messages into numpy columns of their fixed block: ``select(...).columns(names)``."""
+        return self.select(messages, offsets).columns(names)
+
+    def to_arrow(
+        self,
+        messages: Any,
+        offsets: Any = None,
+        *,
+        enums: str = "dictionary",
+        names: Iterable[str] | None = None,
+    ) -> pa.RecordBatch:
+        """Decode many messages into an Arrow record batch: ``select(...).to_arrow(...)``."""
+        return self.select(messages, offsets).to_arrow(enums=enums, names=names)
+
+    def arrow_schema(self, *, enums: str = "dictionary", names: Iterable[str] | None = None) -> pa.Schema:
+        """The Arrow schema of :meth:`to_arrow`.
+
+        A composite is a struct, a group a list of structs, text a string, an array of ``uint8`` a fixed-size binary,
+        a set its bits as an integer; constants are left out. An optional field that is not set, and one that the
+        writer's version of the schema lacked, is null.
+
+        Args:
+            enums: ``"dictionary"``: names, as a dictionary column; ``"name"``: names as strings; ``"value"``: what
+                is on the wire.
+            names: Which columns, all by default.
+        """
+        from headrace.sbe._arrow import ArrowBuilder
+
+        return ArrowBuilder(self, enums, names).schema()

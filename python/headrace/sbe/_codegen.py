@@ -90,29 +90,31 @@ class Compiler:
     def __init__(self, order: str, naming: Naming) -> None:
         self.order = order
         self.naming = naming
-        self.enums: dict[str, type[enum.Enum]] = {}
-        self.sets: dict[str, type[BitSet]] = {}
-        self.composites: dict[str, type[Any]] = {}
+        # By type and not by name: a composite may declare a type of its own under any name.
+        self.enums: dict[EnumType, type[enum.Enum]] = {}
+        self.sets: dict[SetType, type[BitSet]] = {}
+        self.composites: dict[Composite, type[Any]] = {}
+        self.entries: dict[str, type[Any]] = {}
 
     # --- classes -----------------------------------------------------------------------------------------------
 
     def enum_class(self, kind: EnumType) -> type[enum.Enum]:
         """The enum of a type."""
-        if kind.name not in self.enums:
-            self.enums[kind.name] = _values.enum_class(kind)
-        return self.enums[kind.name]
+        if kind not in self.enums:
+            self.enums[kind] = _values.enum_class(kind)
+        return self.enums[kind]
 
     def set_class(self, kind: SetType) -> type[BitSet]:
         """The class of a set."""
-        if kind.name not in self.sets:
-            self.sets[kind.name] = _values.set_class(kind)
-        return self.sets[kind.name]
+        if kind not in self.sets:
+            self.sets[kind] = _values.set_class(kind)
+        return self.sets[kind]
 
     def composite_class(self, kind: Composite) -> type[Any]:
         """The record of a composite."""
-        if kind.name not in self.composites:
-            self.composites[kind.name] = self.record_class(kind.name, kind.members, ())
-        return self.composites[kind.name]
+        if kind not in self.composites:
+            self.composites[kind] = self.record_class(kind.name, kind.members, ())
+        return self.composites[kind]
 
     def record_class(self, name: str, members: Iterable[Member], tail: Iterable[Group | Data]) -> type[Any]:
         """A record of what takes bytes, constants as attributes of its class."""
@@ -206,12 +208,12 @@ def decode(data, offset=0):
     def entry_class(self, made: type[Any], group: Group) -> type[Any]:
         """The record of a group's entries, kept beside the class of what holds the group."""
         key = f"{made.__qualname__}.{group.name}"
-        if key not in self.composites:
+        if key not in self.entries:
             body = group.body
             entry = self.record_class(group.name, body.fields, (*body.groups, *body.data))
             entry.__qualname__ = key
-            self.composites[key] = entry
-        return self.composites[key]
+            self.entries[key] = entry
+        return self.entries[key]
 
     def _group_decoder(self, group: Group, made: type[Any], version: int) -> Callable[..., Any]:
         dimension = field_picker(self.order, group.header, group.block_length.name, group.count.name)

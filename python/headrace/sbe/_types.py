@@ -196,6 +196,8 @@ class Types:
     def member(self, element: Element, type_name: str, position: int, since: int) -> Member:
         """A field or a `ref`: a use of a named type."""
         kind = self.named(type_name, element)
+        if isinstance(kind, Scalar) and not kind.length:
+            raise element.error(f"type '{type_name}' has length='0', which only varData may have")
         return self._placed(element, kind, self._elements.get(type_name), position, since)
 
     def _placed(

@@ -244,9 +244,9 @@ def character_encoder(kind: Scalar) -> Any:
     return encode
 
 
-def constant_value(member: Member, enums: Mapping[str, type[enum.Enum]]) -> Any:
+def constant_value(member: Member, enums: Mapping[EnumType, type[enum.Enum]]) -> Any:
     """A constant as Python shows it: a member of its enum, a number, or text."""
     if isinstance(member.type, EnumType):
         values = [value for _, value in member.type.values]
-        return list(enums[member.type.name])[values.index(int(member.constant or 0))]
+        return list(enums[member.type])[values.index(int(member.constant or 0))]
     return member.constant
