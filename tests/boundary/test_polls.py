@@ -276,6 +276,30 @@ def test_images_are_polled_by_themselves(media_client):
     assert take(subscription, 1) == [b"first"]
 
 
+def test_every_handle_of_an_image_knows_the_message_that_is_half_there(stream):
+    publication, subscription = stream
+    publication.offer(b"a" * 3000)
+    seen = []
+    for _ in range(3):
+        assert subscription.images[0].poll(lambda payload, header: seen.append(payload), 1) == 1
+    assert seen == [b"a" * 3000]
+
+
+def test_a_message_cut_off_by_its_publishers_end_is_forgotten(media_client):
+    channel = "aeron:ipc?term-length=64k"
+    subscription = media_client.add_subscription(channel, 4203)
+    for _ in range(3):
+        with media_client.add_exclusive_publication(channel, 4203) as publication:
+            assert publication.wait_until_connected(10)
+            publication.offer_blocking(b"a" * 3000)
+            await_true(lambda: subscription.poll(lambda payload, header: None, 1))
+            publication.revoke()
+        await_true(lambda: subscription.image_count == 0)
+    with media_client.add_exclusive_publication(channel, 4203) as publication:
+        publication.offer_blocking(b"b" * 3000)
+        assert take(subscription, 1) == [b"b" * 3000]
+
+
 def test_bounded_polls_stop_at_a_position(stream):
     publication, subscription = stream
     for number in range(4):

@@ -99,6 +99,11 @@ impl FragmentAssembler {
         self.sessions.remove(&session_id).is_some()
     }
 
+    /// Frees the buffers of all sessions but those that `keep` names.
+    pub fn retain_sessions(&mut self, mut keep: impl FnMut(i32) -> bool) {
+        self.sessions.retain(|session_id, _| keep(*session_id));
+    }
+
     /// Frees all buffers.
     pub fn clear(&mut self) {
         self.sessions.clear();

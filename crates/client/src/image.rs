@@ -5,7 +5,7 @@
 //! the driver zeroes nothing that lies ahead of the stored position.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use headrace_buffers::AtomicBuffer;
 use headrace_buffers::counters::Counter;
@@ -13,7 +13,8 @@ pub use headrace_buffers::log::read::Block;
 use headrace_buffers::log::{Action, Header, LogBuffers, TermGeometry, frame, read};
 use headrace_protocol::command::{Command, REJECTION_REASON_LENGTH_MAX};
 
-use crate::core::Core;
+use crate::assembler::FragmentAssembler;
+use crate::core::{Core, try_lock};
 use crate::error::{ClientError, PollError};
 use crate::requests::Kind;
 
@@ -31,6 +32,7 @@ pub struct Image {
     // True while a thread is inside a poll.
     polling: AtomicBool,
     last_state: OnceLock<LastState>,
+    assembler: Mutex<FragmentAssembler>,
     log: LogBuffers,
     core: Weak<Core>,
     correlation_id: i64,
@@ -97,6 +99,7 @@ impl Image {
             closed: AtomicBool::new(false),
             polling: AtomicBool::new(false),
             last_state: OnceLock::new(),
+            assembler: Mutex::new(FragmentAssembler::new()),
             log: parts.log,
             core: parts.core,
             correlation_id: parts.correlation_id,
@@ -343,6 +346,12 @@ impl Image {
             None => self.geometry.term_length(),
             Some(limit) => read::bounded_limit_offset(self.geometry, position, limit),
         }
+    }
+
+    /// Takes the right to put messages together until the guard is dropped, for polls of this image alone. It
+    /// belongs to the image, so that all who hold the image know the message that is half there.
+    pub fn assembler(&self) -> Result<MutexGuard<'_, FragmentAssembler>, PollError> {
+        try_lock(&self.assembler).ok_or(PollError::Busy { what: "image" })
     }
 
     /// True when a poll would move on, if only past padding.

@@ -155,7 +155,13 @@ impl Subscription {
                 shared: &self.shared,
                 state,
             })
-            .ok_or(PollError::Busy { what })
+            .ok_or_else(|| {
+                if self.is_closed() {
+                    PollError::Closed
+                } else {
+                    PollError::Busy { what }
+                }
+            })
     }
 
     /// Delivers up to `fragment_limit` fragments, taking turns between images. Returns how many.
@@ -350,13 +356,13 @@ impl Subscription {
     ///
     /// Called from inside a handler of this client, the handlers run after that one has returned.
     pub fn close(&self) {
+        let closed = self.start_close();
         // Lets go of the logs too, unless a poll is going on: the next one then does.
+        // After the flag is set: a poll that finds the state taken can then tell why.
         if let Some(mut state) = try_lock(&self.poll_state) {
             state.images = Arc::from([]);
         }
-        if self.start_close()
-            && let Some(core) = self.core.upgrade()
-        {
+        if closed && let Some(core) = self.core.upgrade() {
             core.run_callbacks_now();
         }
     }

@@ -17,7 +17,6 @@ use crate::kept_client::KeptClient;
 #[pyclass(frozen, weakref, module = "headrace._core")]
 pub(crate) struct Image {
     inner: ForkGuard<Arc<headrace_client::Image>>,
-    assembler: Mutex<FragmentAssembler>,
     spare: Arc<Spare>,
     _client: ForkGuard<Option<KeptClient>>,
 }
@@ -27,28 +26,9 @@ impl Image {
     pub(crate) fn new(inner: Arc<headrace_client::Image>, client: Option<KeptClient>) -> Self {
         Self {
             inner: ForkGuard::new(inner),
-            assembler: Mutex::new(FragmentAssembler::new()),
             spare: Arc::default(),
             _client: ForkGuard::new(client),
         }
-    }
-
-    fn assembler(&self) -> PyResult<MutexGuard<'_, FragmentAssembler>> {
-        lock_assembler(&self.assembler, "image")
-    }
-}
-
-/// The assembler of an object that is polled by one thread at a time.
-pub(crate) fn lock_assembler<'a>(
-    assembler: &'a Mutex<FragmentAssembler>,
-    what: &str,
-) -> PyResult<MutexGuard<'a, FragmentAssembler>> {
-    match assembler.try_lock() {
-        Ok(guard) => Ok(guard),
-        Err(std::sync::TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-        Err(std::sync::TryLockError::WouldBlock) => Err(errors::reentrant(&format!(
-            "{what} is being polled by another thread, or from inside its own handler"
-        ))),
     }
 }
 
@@ -59,7 +39,7 @@ impl Image {
     fn poll(&self, handler: &Bound<'_, PyAny>, limit: usize, assemble: bool, view: bool) -> PyResult<usize> {
         let image = self.inner.get()?;
         let mut delivery = Delivery::new(handler, view);
-        let mut assembler = self.assembler()?;
+        let mut assembler = image.assembler().map_err(errors::poll)?;
         let count = image.try_poll(
             |payload, header| -> Result<(), Raised> {
                 deliver(&mut delivery, &mut assembler, assemble, payload, header)
@@ -81,7 +61,7 @@ impl Image {
     ) -> PyResult<usize> {
         let image = self.inner.get()?;
         let mut delivery = Delivery::new(handler, view);
-        let mut assembler = self.assembler()?;
+        let mut assembler = image.assembler().map_err(errors::poll)?;
         let count = image.try_bounded_poll(
             limit_position,
             |payload, header| -> Result<(), Raised> {
@@ -104,7 +84,7 @@ impl Image {
     ) -> PyResult<usize> {
         let image = self.inner.get()?;
         let mut delivery = Delivery::new(handler, view);
-        let mut assembler = self.assembler()?;
+        let mut assembler = image.assembler().map_err(errors::poll)?;
         let handle = |payload: &[u8], header: &headrace_buffers::log::Header<'_>| {
             if assemble {
                 assembler.on_controlled_fragment(payload, header, |payload, header| {
@@ -134,7 +114,7 @@ impl Image {
         let image = self.inner.get()?;
         let mut columns = self.spare.columns(image.stream_id());
         py.detach(|| {
-            let mut assembler = self.assembler()?;
+            let mut assembler = image.assembler().map_err(errors::poll)?;
             image.try_controlled_poll(
                 |payload, header| -> Result<_, Raised> {
                     Ok(columns.collect(&mut assembler, assemble, payload, header))

@@ -1,9 +1,9 @@
 //! Subscriptions and everything that polls them.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use headrace_buffers::log::{Action, Header as LogHeader};
-use headrace_client::FragmentAssembler;
+use headrace_client::{FragmentAssembler, PollError};
 use headrace_sys::native_handler::NativeHeader;
 use pyo3::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::batch::FragmentBatch;
 use crate::columns::Spare;
 use crate::delivery::{Delivery, Raised, header_values};
 use crate::fork_guard::ForkGuard;
-use crate::images::{Image, deliver, deliver_block, lock_assembler};
+use crate::images::{Image, deliver, deliver_block};
 use crate::kept_client::KeptClient;
 use crate::message::Message;
 use crate::wait::Patience;
@@ -44,8 +44,24 @@ impl Subscription {
         self.inner.get().map(Arc::clone)
     }
 
-    fn assembler(&self) -> PyResult<MutexGuard<'_, FragmentAssembler>> {
-        lock_assembler(&self.assembler, "subscription")
+    /// The assembler of polls of all images, without what is left of messages whose publishers went.
+    fn assembler(
+        &self,
+        subscription: &headrace_client::Subscription,
+    ) -> PyResult<MutexGuard<'_, FragmentAssembler>> {
+        let mut assembler = match self.assembler.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                return Err(errors::poll(PollError::Busy { what: "subscription" }));
+            }
+        };
+        if assembler.session_count() > 0 && assembler.session_count() > subscription.image_count() {
+            let images = subscription.images();
+            assembler
+                .retain_sessions(|session_id| images.iter().any(|image| image.session_id() == session_id));
+        }
+        Ok(assembler)
     }
 
     /// A poll on a subscription that was closed because its client ended says why that was.
@@ -58,7 +74,7 @@ impl Subscription {
     }
 
     fn one(&self, subscription: &headrace_client::Subscription) -> PyResult<Option<(Vec<u8>, Taken)>> {
-        let mut assembler = self.assembler()?;
+        let mut assembler = self.assembler(subscription)?;
         let mut taken = None;
         subscription
             .try_controlled_poll(
@@ -89,7 +105,7 @@ impl Subscription {
     fn poll(&self, handler: &Bound<'_, PyAny>, limit: usize, assemble: bool, view: bool) -> PyResult<usize> {
         let subscription = self.inner.get()?;
         let mut delivery = Delivery::new(handler, view);
-        let mut assembler = self.assembler()?;
+        let mut assembler = self.assembler(subscription)?;
         subscription
             .try_poll(
                 |payload, header| deliver(&mut delivery, &mut assembler, assemble, payload, header),
@@ -109,7 +125,7 @@ impl Subscription {
     ) -> PyResult<usize> {
         let subscription = self.inner.get()?;
         let mut delivery = Delivery::new(handler, view);
-        let mut assembler = self.assembler()?;
+        let mut assembler = self.assembler(subscription)?;
         subscription
             .try_controlled_poll(
                 |payload, header| {
@@ -142,7 +158,7 @@ impl Subscription {
         let subscription = self.inner.get()?;
         let mut columns = self.spare.columns(subscription.stream_id());
         let mut fill = || -> PyResult<()> {
-            let mut assembler = self.assembler()?;
+            let mut assembler = self.assembler(subscription)?;
             subscription
                 .try_controlled_poll(
                     |payload, header| Ok(columns.collect(&mut assembler, assemble, payload, header)),
@@ -185,7 +201,7 @@ impl Subscription {
             handler.call(payload, &header);
         };
         py.detach(|| {
-            let mut assembler = self.assembler()?;
+            let mut assembler = self.assembler(subscription)?;
             subscription
                 .try_poll(
                     |payload, header| -> Result<(), Raised> {
@@ -205,7 +221,7 @@ impl Subscription {
     /// Take one message if a whole one has arrived. Never blocks.
     fn poll_message(&self, py: Python<'_>) -> PyResult<Option<Message>> {
         let subscription = self.inner.get()?;
-        let mut assembler = self.assembler()?;
+        let mut assembler = self.assembler(subscription)?;
         let mut message = None;
         subscription
             .try_controlled_poll(

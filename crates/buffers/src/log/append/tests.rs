@@ -406,8 +406,9 @@ fn many_messages_at_once_are_laid_out_as_one_after_another_would_be() {
     let outcome = together.offer_many(&slices, i64::MAX).unwrap();
     let last = slices
         .iter()
-        .map(|message| apart.offer_one(message, i64::MAX).unwrap())
-        .last()
+        .fold(None, |_, message| {
+            Some(apart.offer_one(message, i64::MAX).unwrap())
+        })
         .unwrap();
     assert_eq!(outcome.accepted, slices.len());
     assert_eq!(
