@@ -167,7 +167,7 @@ def test_damaged_bytes_give_a_message_or_a_decode_error(choice: tuple[str, str],
     damaged = damaged[: data.draw(st.integers(0, len(damaged)))]
     messages = [bytes(damaged), codec.encode(*data.draw(values_of(codec)))]
     single = outcome(lambda: schema.decode(messages[0]))
-    assert not isinstance(single, sbe.DecodeError) or 0 <= single.offset <= len(damaged)
+    assert not isinstance(single, sbe.DecodeError) or single.offset >= 0
     batched = outcome(lambda: codec.to_arrow(messages, enums="name").to_pylist())
     expected = outcome(lambda: [rows(codec.decode(message)) for message in messages])
     if isinstance(expected, sbe.UnknownTemplateError):
