@@ -1,0 +1,431 @@
+"""The whole archive: recording, replaying, asking, cutting, through our client."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import headrace
+from headrace.archive import (
+    Archive,
+    ArchiveConfig,
+    Catalog,
+    DirectoryStorage,
+    ErrorCode,
+    RecordingSignal,
+    SourceLocation,
+    extension_channel,
+)
+from headrace.archive.messages import decode
+
+CHANNEL = "aeron:ipc?term-length=64k"
+STREAM_ID = 1001
+# Some are longer than the MTU, so that they are recorded as several frames.
+MESSAGES = [b"message %d " % index * (1 + index % 300) for index in range(1200)]
+SEGMENT = 128 * 1024
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def archiving(tmp_path: Path) -> Iterator[headrace.ArchivingMediaDriver]:
+    """An archive with small segments, and a driver of its own."""
+    with headrace.ArchivingMediaDriver.embedded(
+        archive_directory=tmp_path / "archive",
+        segment_file_length=SEGMENT,
+        recording_events_enabled=True,
+        recording_events_channel="aeron:ipc",
+    ) as archiving:
+        yield archiving
+
+
+@pytest.fixture
+def archive(archiving: headrace.ArchivingMediaDriver) -> Iterator[Archive]:
+    """A session with it."""
+    with archiving.connect_archive() as archive:
+        yield archive
+
+
+def record(archive: Archive, messages: list[bytes] = MESSAGES, stream_id: int = STREAM_ID) -> tuple[int, int]:
+    """Records messages from the first to the last; gives the recording's id and where it ended."""
+    with archive.add_recorded_publication(CHANNEL, stream_id) as publication:
+        for message in messages:
+            publication.offer_blocking(message)
+        position = publication.position
+    assert position is not None
+    stopped = archive.await_signal(RecordingSignal.STOP)
+    assert stopped.position == position
+    archive.await_signal(RecordingSignal.START)
+    return stopped.recording_id, position
+
+
+def replayed(archive: Archive, recording_id: int, **settings: int) -> list[bytes]:
+    """All messages of a replay."""
+    with archive.replay(recording_id, **settings) as replay:
+        return [message.payload for message in replay]
+
+
+def test_what_was_recorded_is_replayed(archiving: headrace.ArchivingMediaDriver, archive: Archive) -> None:
+    """Over many terms and segments, whole; and the files are what the catalog says."""
+    recording_id, end = record(archive)
+    recording = archive.find_recording(recording_id)
+    assert recording is not None
+    assert (recording.start_position, recording.stop_position) == (0, end)
+    assert end > 3 * SEGMENT
+    assert replayed(archive, recording_id) == MESSAGES
+    files = {path.name for path in Path(archiving.archive.directory).glob("*.rec")}
+    assert files == {f"{recording_id}-{base}.rec" for base in range(0, end + 1, SEGMENT)}
+
+
+def test_a_replay_begins_and_ends_where_it_is_asked_to(archive: Archive) -> None:
+    """At positions that messages reported; a length within a frame is rounded up to its end."""
+    recording_id, end = record(archive)
+    with archive.replay(recording_id) as replay:
+        positions = [message.position for message in replay]
+    first, last = 400, 900
+    start, stop = positions[first - 1], positions[last - 1]
+    assert replayed(archive, recording_id, position=start) == MESSAGES[first:]
+    assert replayed(archive, recording_id, position=start, length=stop - start) == MESSAGES[first:last]
+    assert replayed(archive, recording_id, position=start, length=stop - start - 1) == MESSAGES[first:last]
+    assert replayed(archive, recording_id, position=positions[-2], length=end) == MESSAGES[-1:]
+
+
+def test_a_replay_follows_a_live_recording_until_it_stops(archive: Archive) -> None:
+    """Several at once, begun before, in the middle and from there on."""
+    publication = archive.add_recorded_publication(CHANNEL, STREAM_ID)
+    recording_id = archive.await_signal(RecordingSignal.START).recording_id
+    for message in MESSAGES[:500]:
+        publication.offer_blocking(message)
+    middle = publication.position
+    replays = [
+        archive.replay(recording_id, stream_id=2001),
+        archive.replay(recording_id, stream_id=2002),
+    ]
+    found: list[list[bytes]] = [[], []]
+
+    def take(index: int) -> None:
+        found[index] = [message.payload for message in replays[index]]
+
+    threads = [threading.Thread(target=take, args=(index,)) for index in range(2)]
+    for thread in threads:
+        thread.start()
+    for message in MESSAGES[500:]:
+        publication.offer_blocking(message)
+    late = archive.replay(recording_id, position=middle, stream_id=2003)
+    publication.close()
+    assert [message.payload for message in late] == MESSAGES[500:]
+    for thread in threads:
+        thread.join()
+    assert found == [MESSAGES, MESSAGES]
+    for replay in (*replays, late):
+        replay.close()
+
+
+def test_a_replay_stays_behind_a_counter(archiving: headrace.ArchivingMediaDriver, archive: Archive) -> None:
+    """And goes on as the counter moves."""
+    recording_id, end = record(archive)
+    with archive.replay(recording_id) as replay:
+        positions = [message.position for message in replay]
+    with archive.client.add_counter(1500, b"", "limit") as counter:
+        counter.value = positions[99]
+        with archive.replay(recording_id, limit_counter_id=counter.counter_id) as replay:
+            assert [next(replay).payload for _ in range(100)] == MESSAGES[:100]
+            assert replay.subscription.receive(timeout_s=0.2) is None
+            counter.value = end
+            assert [message.payload for message in replay] == MESSAGES[100:]
+
+
+def test_a_recording_goes_on_where_it_stopped(archive: Archive) -> None:
+    """With another publisher that starts there; one that starts elsewhere is refused."""
+    recording_id, end = record(archive, MESSAGES[:700])
+    recording = archive.find_recording(recording_id)
+    assert recording is not None
+    archive.extend_recording(recording_id, CHANNEL, STREAM_ID)
+    with archive.client.add_exclusive_publication(CHANNEL, STREAM_ID):
+        archive_error = None
+        while archive_error is None:
+            archive.poll()
+            archive_error = next(iter(archive._late_errors.values()), None)
+        assert archive_error.code == ErrorCode.INVALID_EXTENSION
+    archive.stop_recording(CHANNEL, STREAM_ID)
+    archive.extend_recording(recording_id, CHANNEL, STREAM_ID, auto_stop=True)
+    channel = extension_channel(CHANNEL, recording)
+    with archive.client.add_exclusive_publication(channel, STREAM_ID) as publication:
+        assert publication.position == end
+        assert archive.await_signal(RecordingSignal.EXTEND).position == end
+        for message in MESSAGES[700:]:
+            publication.offer_blocking(message)
+    archive.await_signal(RecordingSignal.STOP)
+    assert replayed(archive, recording_id) == MESSAGES
+
+
+def test_recordings_are_listed_found_and_asked_for(archive: Archive) -> None:
+    """By id, by stream, by publisher."""
+    ids = [record(archive, MESSAGES[:50], stream_id)[0] for stream_id in (1001, 1002, 1001)]
+    assert [one.recording_id for one in archive.list_recordings()] == ids
+    assert [one.recording_id for one in archive.list_recordings(ids[1], 1)] == ids[1:2]
+    assert [one.recording_id for one in archive.list_recordings(stream_id=1001)] == [ids[0], ids[2]]
+    assert archive.list_recordings(channel="nowhere", stream_id=1001) == []
+    assert archive.find_recording(99) is None
+    recording = archive.find_recording(ids[2])
+    assert recording is not None
+    found = archive.find_last_matching_recording("aeron:ipc", 1001, recording.session_id)
+    assert found == ids[2]
+    assert archive.find_last_matching_recording("aeron:ipc", 1001, 4711) is None
+    assert archive.start_position(ids[0]) == 0
+    assert archive.stop_position(ids[0]) == archive.max_recorded_position(ids[0])
+    assert archive.recording_position(ids[0]) is None
+    archive.update_channel(ids[0], "aeron:ipc?alias=renamed")
+    renamed = archive.find_recording(ids[0])
+    assert renamed is not None
+    assert renamed.original_channel == "aeron:ipc?alias=renamed"
+
+
+def test_active_recordings_are_seen_and_stopped(archive: Archive) -> None:
+    """By channel, by subscription, by recording."""
+    stops = {
+        "channel": lambda subscription_id, recording_id: archive.stop_recording(CHANNEL, STREAM_ID),
+        "subscription": lambda subscription_id, recording_id: archive.stop_recording_subscription(
+            subscription_id
+        ),
+        "recording": lambda subscription_id, recording_id: archive.stop_recording_by_id(recording_id),
+    }
+    for stop in stops.values():
+        subscription_id = archive.start_recording(CHANNEL, STREAM_ID)
+        with archive.client.add_publication(CHANNEL, STREAM_ID) as publication:
+            publication.offer_blocking(b"recorded")
+            recording_id = archive.await_signal(RecordingSignal.START).recording_id
+            while archive.recording_position(recording_id) != publication.position:
+                pass
+            assert archive.stop_position(recording_id) is None
+            assert archive.list_recording_subscriptions() == [(subscription_id, STREAM_ID, "aeron:ipc")]
+            counters = [record for record in archive.client.counters if record.type_id == 100]
+            assert [record.value for record in counters] == [publication.position]
+            stop(subscription_id, recording_id)
+            assert archive.await_signal(RecordingSignal.STOP).position == publication.position
+        assert archive.list_recording_subscriptions() == []
+        assert replayed(archive, recording_id) == [b"recorded"]
+
+
+def test_a_cut_recording_ends_at_the_cut(archiving: headrace.ArchivingMediaDriver, archive: Archive) -> None:
+    """Within a segment, and at its beginning; the files behind are deleted. A purged one is unknown."""
+    recording_id, end = record(archive)
+    with archive.replay(recording_id) as replay:
+        positions = [message.position for message in replay]
+    cut = positions[500]
+    assert archive.truncate_recording(recording_id, cut) == end // SEGMENT - cut // SEGMENT
+    archive.await_signal(RecordingSignal.DELETE)
+    assert archive.stop_position(recording_id) == cut
+    assert replayed(archive, recording_id) == MESSAGES[:501]
+    assert archive.truncate_recording(recording_id, 0) == cut // SEGMENT + 1
+    archive.await_signal(RecordingSignal.DELETE)
+    assert not list(Path(archiving.archive.directory).glob("*.rec"))
+    archive.purge_recording(recording_id)
+    archive.await_signal(RecordingSignal.DELETE)
+    assert archive.list_recordings() == []
+
+
+REFUSALS = {
+    "unknown recording": (lambda archive, id_, end: archive.start_position(99), ErrorCode.UNKNOWN_RECORDING),
+    "replay of an unknown recording": (
+        lambda archive, id_, end: archive.replay(99),
+        ErrorCode.UNKNOWN_RECORDING,
+    ),
+    "position after the end": (
+        lambda archive, id_, end: archive.replay(id_, position=end + 32),
+        ErrorCode.INVALID_POSITION,
+    ),
+    "position within a frame": (
+        lambda archive, id_, end: archive.replay(id_, position=32),
+        ErrorCode.INVALID_POSITION,
+    ),
+    "position off the grid": (lambda archive, id_, end: archive.replay(id_, position=33), ErrorCode.GENERIC),
+    "negative length": (lambda archive, id_, end: archive.replay(id_, length=-7), ErrorCode.GENERIC),
+    "unknown counter": (
+        lambda archive, id_, end: archive.replay(id_, limit_counter_id=900),
+        ErrorCode.GENERIC,
+    ),
+    "malformed channel": (lambda archive, id_, end: archive.start_recording("udp://x", 1), ErrorCode.GENERIC),
+    "nothing to stop": (
+        lambda archive, id_, end: archive.stop_recording(CHANNEL, 99),
+        ErrorCode.UNKNOWN_SUBSCRIPTION,
+    ),
+    "cut behind the end": (
+        lambda archive, id_, end: archive.truncate_recording(id_, end + 32),
+        ErrorCode.INVALID_POSITION,
+    ),
+    "cut within a frame": (
+        lambda archive, id_, end: archive.truncate_recording(id_, 32),
+        ErrorCode.INVALID_POSITION,
+    ),
+    "extension with another stream": (
+        lambda archive, id_, end: archive.extend_recording(id_, CHANNEL, 99),
+        ErrorCode.UNKNOWN_RECORDING,
+    ),
+}
+
+
+def test_what_cannot_be_done_is_refused_with_the_protocols_code(archive: Archive) -> None:
+    """And the session goes on."""
+    recording_id, end = record(archive, MESSAGES[:50])
+    for case, (request, code) in REFUSALS.items():
+        with pytest.raises(headrace.ArchiveError) as refusal:
+            request(archive, recording_id, end)
+        assert (refusal.value.code, refusal.value.code_name) == (code, code.name), case
+    archive.start_recording(CHANNEL, STREAM_ID)
+    with pytest.raises(headrace.ArchiveError) as refusal:
+        archive.start_recording(CHANNEL, STREAM_ID)
+    assert refusal.value.code == ErrorCode.ACTIVE_SUBSCRIPTION
+    assert replayed(archive, recording_id) == MESSAGES[:50]
+
+
+def test_what_is_not_built_is_refused_in_words(
+    archiving: headrace.ArchivingMediaDriver, archive: Archive
+) -> None:
+    """Replication, segment operations and authentication."""
+    fields = {"srcRecordingId": 0, "dstRecordingId": 1, "recordingId": 0, "newStartPosition": 0}
+    for name, word in (
+        ("MigrateSegmentsRequest", "migrating"),
+        ("PurgeSegmentsRequest", "purging"),
+        ("AttachSegmentsRequest", "attaching"),
+    ):
+        with pytest.raises(headrace.ArchiveError, match=f"{word} segments is not built"):
+            archive._call(name, **fields)
+    with pytest.raises(headrace.ArchiveError, match="authentication is not built") as refusal:
+        archiving.connect_archive(credentials=b"secret")
+    assert refusal.value.code == ErrorCode.AUTHENTICATION_REJECTED
+
+
+def test_limits_are_kept(tmp_path: Path) -> None:
+    """Recordings, replays and space for them."""
+    settings = {"max_concurrent_recordings": 1, "max_concurrent_replays": 1}
+    with (
+        headrace.ArchivingMediaDriver.embedded(archive_directory=tmp_path / "a", **settings) as archiving,
+        archiving.connect_archive() as archive,
+    ):
+        recording_id, _ = record(archive)
+        archive.start_recording(CHANNEL, STREAM_ID)
+        with pytest.raises(headrace.ArchiveError) as refusal:
+            archive.start_recording(CHANNEL, 5)
+        assert refusal.value.code == ErrorCode.MAX_RECORDINGS
+        with archive.replay(recording_id):
+            with pytest.raises(headrace.ArchiveError) as refusal:
+                archive.replay(recording_id)
+            assert refusal.value.code == ErrorCode.MAX_REPLAYS
+    with (
+        headrace.ArchivingMediaDriver.embedded(
+            archive_directory=tmp_path / "b", low_storage_space_threshold=1 << 60
+        ) as archiving,
+        archiving.connect_archive() as archive,
+    ):
+        with pytest.raises(headrace.ArchiveError) as refusal:
+            archive.start_recording(CHANNEL, STREAM_ID)
+        assert refusal.value.code == ErrorCode.STORAGE_SPACE
+
+
+def test_recordings_of_a_remote_udp_stream(archive: Archive) -> None:
+    """By an ordinary subscription of the archive's."""
+    channel = "aeron:udp?endpoint=127.0.0.1:24831|term-length=64k"
+    archive.start_recording(channel, STREAM_ID, location=SourceLocation.REMOTE, auto_stop=True)
+    with archive.client.add_publication(channel, STREAM_ID) as publication:
+        for message in MESSAGES:
+            publication.offer_blocking(message)
+    recording_id = archive.await_signal(RecordingSignal.STOP, timeout_s=30).recording_id
+    assert replayed(archive, recording_id) == MESSAGES
+
+
+def test_recording_events_tell_how_a_recording_goes(archive: Archive) -> None:
+    """Started, progress, stopped."""
+    with archive.client.add_subscription("aeron:ipc", 30) as events:
+        assert events.wait_until_connected()
+        recording_id, end = record(archive, MESSAGES[:100])
+        names = []
+        while not names or names[-1] != "RecordingStopped":
+            event = decode(events.receive(timeout_s=5).payload)  # type: ignore[union-attr]
+            assert event is not None
+            assert event.recordingId == recording_id
+            names.append(event.name)
+        assert event.stopPosition == end
+    assert names[0] == "RecordingStarted"
+    assert "RecordingProgress" in names
+
+
+def test_stopping_the_archive_stops_recordings_where_they_are(tmp_path: Path) -> None:
+    """So that nothing has to be recovered, and another archive may take the directory at once."""
+    directory = tmp_path / "archive"
+    with headrace.ArchivingMediaDriver.embedded(archive_directory=directory) as archiving:
+        archive = archiving.connect_archive()
+        publication = archive.add_recorded_publication(CHANNEL, STREAM_ID)
+        for message in MESSAGES[:100]:
+            publication.offer_blocking(message)
+        end = publication.position
+        while archive.max_recorded_position(0) != end:
+            pass
+    catalog = Catalog(DirectoryStorage(directory), read_only=True)
+    assert [entry.descriptor.stop_position for entry in catalog] == [end]
+    catalog.close()
+    with (
+        headrace.ArchivingMediaDriver.embedded(archive_directory=directory) as archiving,
+        archiving.connect_archive() as archive,
+    ):
+        assert archiving.archive.error_count == 0
+        assert replayed(archive, 0) == MESSAGES[:100]
+
+
+def test_a_replay_serves_asyncio(archive: Archive) -> None:
+    """Its subscription is an asynchronous iterator like any other."""
+    recording_id, _ = record(archive, MESSAGES[:100])
+
+    async def take() -> list[bytes]:
+        found = []
+        with archive.replay(recording_id) as replay:
+            async for message in replay.subscription:
+                found.append(message.payload)
+                if len(found) == 100:
+                    break
+        return found
+
+    assert asyncio.run(take()) == MESSAGES[:100]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, ["control_channel", "required"]),
+        ({"control_channel": "aeron:ipc"}, ["control_channel", "aeron:udp"]),
+        ({"segment_file_length": 100_000}, ["segment_file_length", "100000", "power of two"]),
+        ({"file_sync_level": 1}, ["catalog_file_sync_level", "at least file_sync_level=1"]),
+        ({"record_checksum": "MD5"}, ["record_checksum", "MD5", "CRC-32"]),
+        ({"properties": {"aeron.archive.segment.file.length": "3k"}}, ["segment_file_length", "3072"]),
+        ({"properties": {"aeron.archive.segmnt.file.length": "64k"}}, ["aeron.archive.segmnt.file.length"]),
+        ({"properties": {"aeron.archive.authenticator.supplier": "x"}}, ["authentication is not built"]),
+        ({"colour": "blue"}, ["colour"]),
+    ],
+)
+def test_a_wrong_setting_is_refused_before_anything_starts(
+    settings: dict[str, object], words: list[str]
+) -> None:
+    """Naming the setting, the value and the rule."""
+    if settings and "control_channel" not in settings:
+        settings = {"control_channel_enabled": False, **settings}
+    with pytest.raises(headrace.ConfigError) as refusal:
+        ArchiveConfig.of(environment={}, **settings)  # type: ignore[arg-type]
+    for word in words:
+        assert word in str(refusal.value)
+
+
+def test_settings_come_from_properties_and_the_environment() -> None:
+    """Keywords win over properties, properties over the environment."""
+    config = ArchiveConfig.of(
+        properties={"aeron.archive.file.io.max.length": "2m", "aeron.archive.connect.timeout": "3s"},
+        environment={
+            "AERON_ARCHIVE_CONTROL_CHANNEL": "aeron:udp?endpoint=localhost:8010",
+            "AERON_ARCHIVE_FILE_IO_MAX_LENGTH": "4m",
+            "AERON_ARCHIVE_ID": "7",
+        },
+        connect_timeout_ns=5,
+    )
+    assert config.control_channel == "aeron:udp?endpoint=localhost:8010"
+    assert (config.file_io_max_length, config.connect_timeout_ns, config.archive_id) == (2 << 20, 5, 7)

@@ -1,0 +1,378 @@
+"""Catalog, mark file, segments and recovery, in memory and byte for byte."""
+
+import struct
+import zlib
+
+import pytest
+
+from headrace.archive.catalog import CATALOG_NAME, Catalog
+from headrace.archive.checksum import checksum_named, crc_32, crc_32c
+from headrace.archive.error_log import ErrorLog
+from headrace.archive.errors import CatalogError, MarkFileError, SegmentError
+from headrace.archive.frames import first_wrong_checksum, read_frame, walk
+from headrace.archive.mark_file import MARK_NAME, MarkFields, MarkFile, read_mark_fields
+from headrace.archive.recovery import recover, recovered_stop_position
+from headrace.archive.segment_writer import SegmentWriter
+from headrace.archive.verify import verify
+from headrace.tools.error_log import read_error_log
+from tests.archive.memory import ManualClock, MemoryStorage
+from tests.archive.streams import SESSION_ID, TERM_LENGTH, descriptor, frame, frames
+
+EMPTY = descriptor(stripped_channel="", original_channel="", source_identity="")
+
+
+def put(storage: MemoryStorage, offset: int, data: bytes) -> None:
+    """Damages the catalog."""
+    storage.files[CATALOG_NAME][offset : offset + len(data)] = data
+
+
+# --- catalog ---------------------------------------------------------------------------------------------
+
+
+def test_a_new_catalog_has_the_published_header() -> None:
+    """32 bytes: version 3.1.0, length, next id, alignment 64."""
+    storage = MemoryStorage()
+    Catalog(storage, capacity=4096).close()
+    assert bytes(storage.files[CATALOG_NAME][:32]) == struct.pack("<iiqi12x", 196864, 32, 0, 64)
+    assert len(storage.files[CATALOG_NAME]) == 4096
+
+
+def test_an_entry_has_the_published_layout() -> None:
+    """The specification's example: three empty strings make a frame of 128 bytes with length 96."""
+    storage = MemoryStorage()
+    catalog = Catalog(storage)
+    assert catalog.add(EMPTY) == 0
+    entry = bytes(storage.files[CATALOG_NAME][32:160])
+    assert struct.unpack_from("<iii", entry) == (96, 1, 0)
+    values = struct.unpack_from("<qqqqqqqiiiiii", entry, 32)
+    assert values[2:7] == (0, EMPTY.start_timestamp, -1, 0, -1)
+    assert values[7:] == (EMPTY.initial_term_id, 2 * TERM_LENGTH, TERM_LENGTH, 1408, SESSION_ID, 1001)
+    assert entry[112:] == bytes(16)
+    assert struct.unpack_from("<q", storage.files[CATALOG_NAME], 8) == (1,)
+
+
+def test_recordings_survive_a_reopening_in_the_order_of_their_ids() -> None:
+    """With their numbers changed, one deleted, and one description grown over its neighbours."""
+    storage = MemoryStorage()
+    catalog = Catalog(storage, capacity=32)
+    for number in range(5):
+        assert catalog.add(descriptor(stream_id=number)) == number
+    catalog.stopped(1, 4096, 17)
+    catalog.set_state(2, 2)
+    catalog.replace_channel(0, "aeron:ipc?alias=" + "x" * 500, "aeron:ipc")
+    catalog.extended(3, 5, 6, 99)
+    catalog.close()
+    again = Catalog(storage)
+    assert [entry.recording_id for entry in again] == [0, 1, 3, 4]
+    assert again.next_recording_id == 5
+    assert again.find(1) == descriptor(recording_id=1, stream_id=1, stop_position=4096, stop_timestamp=17)
+    assert again.find(2) is None
+    assert again.find(0).original_channel.endswith("xxx")  # type: ignore[union-attr]
+    assert again.find(3).session_id == 99  # type: ignore[union-attr]
+    assert again.find(4) == descriptor(recording_id=4, stream_id=4)
+    assert [entry.recording_id for entry in again.valid_from(2)] == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("offset", "data", "words"),
+    [
+        (0, struct.pack("<i", 2 << 16), "version=2.0.0"),
+        (32, struct.pack("<i", 1 << 30), "leads out of the file"),
+        (32, struct.pack("<i", 0), "length is 0 but next_recording_id"),
+        (36, struct.pack("<i", 9), "state=9"),
+        (224 + 48, struct.pack("<q", 0), "recording_id=0 follows recording_id=0"),
+        (128, struct.pack("<i", 12345), "term_buffer_length|segment_file_length"),
+        (112, struct.pack("<q", -64), "stop_position=-64"),
+        (144, struct.pack("<I", 0xFFFF_FFFF), "ends outside"),
+        (8, struct.pack("<q", 1), "next_recording_id=1"),
+    ],
+)
+def test_a_damaged_catalog_is_refused_by_name(offset: int, data: bytes, words: str) -> None:
+    """Never opened with recordings missing."""
+    storage = MemoryStorage()
+    catalog = Catalog(storage, capacity=4096)
+    catalog.add(descriptor())
+    catalog.add(descriptor())
+    catalog.close()
+    assert catalog.entries()[1].offset == 224
+    put(storage, offset, data)
+    with pytest.raises(CatalogError, match=words) as refusal:
+        Catalog(storage)
+    assert CATALOG_NAME in str(refusal.value)
+
+
+def test_an_append_cut_short_is_as_if_it_had_not_been() -> None:
+    """The description was written, its length was not: nobody was told of the recording."""
+    storage = MemoryStorage()
+    catalog = Catalog(storage, capacity=4096)
+    catalog.add(descriptor())
+    catalog.add(descriptor(stream_id=5))
+    end = catalog.entries()[1].offset
+    put(storage, end, struct.pack("<iii", 0, 0, 0))
+    put(storage, 8, struct.pack("<q", 1))
+    again = Catalog(storage)
+    assert len(again) == 1
+    assert again.add(descriptor(stream_id=6)) == 1
+    assert Catalog(storage).find(1).stream_id == 6  # type: ignore[union-attr]
+
+
+def test_entries_carry_checksums_when_asked_to() -> None:
+    """Over the description and the zeros after it."""
+    storage = MemoryStorage()
+    Catalog(storage, checksum=crc_32).add(EMPTY)
+    stored = struct.unpack_from("<i", storage.files[CATALOG_NAME], 40)[0]
+    assert stored & 0xFFFF_FFFF == zlib.crc32(storage.files[CATALOG_NAME][64:160])
+
+
+def test_the_checksums_are_the_published_ones() -> None:
+    """Check values of both polynomials."""
+    assert crc_32(b"123456789") & 0xFFFF_FFFF == 0xCBF4_3926
+    assert crc_32c(b"123456789") & 0xFFFF_FFFF == 0xE306_9283
+    assert checksum_named("org.agrona.checksum.Crc32c") is crc_32c
+
+
+# --- segments --------------------------------------------------------------------------------------------
+
+
+def test_segments_begin_at_the_term_of_the_start_position() -> None:
+    """The specification's example."""
+    geometry = descriptor(start_position=65632).geometry
+    assert [geometry.segment_base(position) for position in (65632, 196607, 196608)] == [65536, 65536, 196608]
+    assert geometry.segment_offset(65632) == 96
+    assert geometry.term_id(2 * TERM_LENGTH) == -(1 << 31), "term ids wrap"
+
+
+def write(storage: MemoryStorage, position: int, *blocks: tuple[bytes, int], **settings: object) -> int:
+    """Records blocks of bytes and the stream they fill."""
+    writer = SegmentWriter(storage, 0, descriptor(start_position=position).geometry, position, **settings)  # type: ignore[arg-type]
+    writer.open()
+    for block, length in blocks:
+        writer.write(block, length)
+    writer.close()
+    return writer.position
+
+
+def test_a_full_segment_is_followed_by_the_next_at_once() -> None:
+    """Files of full length, named by position; padding is stored as its header alone."""
+    storage = MemoryStorage()
+    first = frames(64, 10, 96)
+    rest = TERM_LENGTH - 64 - len(first)
+    padding = frame(64 + len(first), b"", kind=0, length=rest)
+    second = frames(TERM_LENGTH, TERM_LENGTH // 128, 96)
+    assert write(storage, 64, (first, len(first)), (padding, rest), (second, TERM_LENGTH)) == 2 * TERM_LENGTH
+    assert storage.names() == ["0-0.rec", f"0-{2 * TERM_LENGTH}.rec"]
+    data = storage.files["0-0.rec"]
+    assert len(data) == 2 * TERM_LENGTH
+    assert data[:64] == bytes(64)
+    assert data[64 : 64 + len(first)] == first
+    assert not any(data[64 + len(first) + 32 : TERM_LENGTH])
+    assert storage.files[f"0-{2 * TERM_LENGTH}.rec"] == bytes(2 * TERM_LENGTH)
+
+
+def test_a_next_segment_that_is_there_already_stops_the_recording() -> None:
+    """It is somebody's, and would be overwritten."""
+    storage = MemoryStorage()
+    storage.create(f"0-{2 * TERM_LENGTH}.rec", 5)
+    block = frames(0, TERM_LENGTH // 128, 96)
+    with pytest.raises(SegmentError, match="already exists"):
+        write(storage, 0, (block, TERM_LENGTH), (block, TERM_LENGTH))
+
+
+def test_each_sync_level_forces_what_it_says() -> None:
+    """Level 0 nothing; 1 the data; 2 the data and what describes it; both the directory for a new file."""
+    block = frames(0, 4, 96)
+    for level, syncs in ((0, []), (1, ["directory", "0-0.rec:1"]), (2, ["directory", "0-0.rec:2"])):
+        storage = MemoryStorage()
+        write(storage, 0, (block, len(block)), sync_level=level)
+        assert storage.syncs == syncs
+
+
+def test_checksums_replace_session_ids_on_disk_and_are_found_wrong() -> None:
+    """And a flipped byte is found at the frame it is in."""
+    storage = MemoryStorage()
+    block = frames(0, 4, 100)
+    write(storage, 0, (block, len(block)), checksum=crc_32)
+    data = bytearray(storage.files["0-0.rec"][: len(block)])
+    assert read_frame(data).session_id == crc_32(block[32:160])
+    assert first_wrong_checksum(data, len(data), crc_32) is None
+    data[160 + 40] ^= 1
+    assert first_wrong_checksum(data, len(data), crc_32) == 160
+
+
+# --- walking ---------------------------------------------------------------------------------------------
+
+
+def expected_walk(data: bytes, limit: int) -> bytes:
+    """The same, frame by frame."""
+    result, offset = bytearray(data), 0
+    while offset < min(limit, len(data)):
+        length = struct.unpack_from("<i", data, offset)[0]
+        struct.pack_into("<ii", result, offset + 12, 5, 6)
+        offset += -(-length // 32) * 32
+    return bytes(result[:offset])
+
+
+@pytest.mark.parametrize(
+    "lengths", [[32] * 50, [32] * 20 + [100] + [32] * 20, list(range(1, 200, 7)), [7, 32] * 40]
+)
+def test_a_walk_gives_every_frame_the_session_of_the_replay(lengths: list[int]) -> None:
+    """Whether the frames are equally long, which is done by the column, or not."""
+    data = b""
+    for length in lengths:
+        data += frame(len(data), b"x" * length)
+    for limit in (len(data), len(data) // 2, 1):
+        block = bytearray(data)
+        found = walk(block, limit, 5, 6)
+        assert bytes(block[: found.length]) == expected_walk(data, limit)
+        assert (found.padding, found.broken) == (0, False)
+
+
+def test_a_walk_ends_at_padding_at_a_hole_and_at_half_a_frame() -> None:
+    """And says which it was."""
+    data = frames(0, 20, 32)
+    padding = frame(len(data), b"", kind=0, length=640)
+    found = walk(bytearray(data + padding + bytes(64)), 1 << 20, 5, 6)
+    assert (found.length, found.padding) == (len(data), 640)
+    found = walk(bytearray(data + bytes(320)), 1 << 20, 5, 6)
+    assert (found.length, found.padding, found.broken) == (len(data), 0, True)
+    found = walk(bytearray(data[:-32]), 1 << 20, 5, 6)
+    assert (found.length, found.padding, found.broken) == (len(data) - 64, 0, False)
+
+
+# --- recovery --------------------------------------------------------------------------------------------
+
+
+def recovered(storage: MemoryStorage, **changes: object) -> tuple[int, list[str]]:
+    """The stop position found, and what was noted."""
+    notes: list[str] = []
+    return recovered_stop_position(storage, descriptor(**changes), None, notes.append), notes
+
+
+def test_recovery_finds_the_end_of_the_last_frame() -> None:
+    """In the last of several files; without a file, the start."""
+    storage = MemoryStorage()
+    assert recovered(storage, start_position=128) == (128, [])
+    blocks = [(frames(base, TERM_LENGTH // 128, 96), TERM_LENGTH) for base in (0, TERM_LENGTH)]
+    write(storage, 0, *blocks)
+    assert recovered(storage) == (2 * TERM_LENGTH, [])
+    more = frames(2 * TERM_LENGTH, 3, 60)
+    storage.files[f"0-{2 * TERM_LENGTH}.rec"][: len(more)] = more
+    assert recovered(storage) == (2 * TERM_LENGTH + len(more), [])
+
+
+def test_a_last_frame_across_pages_is_trusted_only_with_evidence() -> None:
+    """A word in each page, or its checksum; without, this storage cannot tell and recovery refuses by name."""
+    storage = MemoryStorage()
+    first = frames(0, 31, 96)
+    whole = frame(len(first), b"\1" * 6000)
+    write(storage, 0, (first + whole, len(first + whole)))
+    assert recovered(storage) == (len(first + whole), [])
+    zeros = frame(len(first), bytes(6000))
+    storage.files["0-0.rec"][len(first) : len(first + zeros)] = zeros
+    with pytest.raises(SegmentError, match=r"0-0\.rec.*verify"):
+        recovered(storage)
+
+
+def test_padding_across_pages_is_trusted() -> None:
+    """Its body is never written."""
+    storage = MemoryStorage()
+    first = frames(0, 31, 96)
+    padding = frame(len(first), b"", kind=0, length=TERM_LENGTH - len(first))
+    write(storage, 0, (first, len(first)), (padding, TERM_LENGTH - len(first)))
+    assert recovered(storage) == (TERM_LENGTH, [])
+
+
+def test_recovery_stops_every_active_recording_in_the_catalog() -> None:
+    """And leaves the others."""
+    storage, notes = MemoryStorage(), []
+    catalog = Catalog(storage)
+    catalog.add(descriptor())
+    catalog.add(descriptor(stop_position=64))
+    block = frames(0, 3, 96)
+    write(storage, 0, (block, len(block)))
+    recover(catalog, storage, None, 42, notes.append)
+    assert catalog.find(0).stop_position == len(block)  # type: ignore[union-attr]
+    assert catalog.find(0).stop_timestamp == 42  # type: ignore[union-attr]
+    assert catalog.find(1).stop_position == 64  # type: ignore[union-attr]
+    assert len(notes) == 1
+
+
+def test_verify_tells_what_is_wrong_and_marks_it_when_asked_to() -> None:
+    """A frame of another stream, a stop position beyond the frames."""
+    storage = MemoryStorage()
+    catalog = Catalog(storage)
+    block = frames(0, 30, 96)
+    catalog.add(descriptor(stop_position=len(block)))
+    write(storage, 0, (block, len(block)))
+    assert [finding.is_ok for finding in verify(catalog, storage)] == [True]
+    struct.pack_into("<i", storage.files["0-0.rec"], 128 + 16, 9)
+    (finding,) = verify(catalog, storage, is_repaired=True)
+    assert "position=128" in finding.text
+    assert not finding.is_ok
+    assert catalog.find(0) is None
+    struct.pack_into("<i", storage.files["0-0.rec"], 128 + 16, 1001)
+    assert [one.is_ok for one in verify(catalog, storage, is_repaired=True)] == [True]
+    assert catalog.find(0) is not None
+    catalog.update(0, stop_position=len(block) + 32)
+    (finding,) = verify(catalog, storage)
+    assert f"frames end at position={len(block)}" in finding.text
+
+
+# --- mark file -------------------------------------------------------------------------------------------
+
+FIELDS = MarkFields(
+    version=0,
+    activity_timestamp=5,
+    start_timestamp=5,
+    pid=4711,
+    control_stream_id=10,
+    local_control_stream_id=11,
+    events_stream_id=30,
+    header_length=8192,
+    error_buffer_length=1 << 20,
+    archive_id=-3,
+    control_channel="aeron:udp?endpoint=localhost:8010",
+    local_control_channel="aeron:ipc",
+    events_channel="",
+    aeron_directory="/dev/shm/aeron-me",
+)
+
+
+def test_the_mark_file_keeps_others_out_until_it_is_closed_or_old() -> None:
+    """Ten seconds after the last sign of life of one that was killed; at once after a stop in order."""
+    storage, clock = MemoryStorage(), ManualClock()
+    mark = MarkFile(storage, 1 << 20, clock.now_ms())
+    mark.ready(FIELDS, clock.now_ms())
+    assert bytes(storage.files[MARK_NAME][:8]) == struct.pack("<HHHH", 128, 200, 100, 2)
+    fields = read_mark_fields(storage)
+    assert (fields.version, fields.pid, fields.archive_id) == (196864, 4711, -3)
+    assert fields.aeron_directory == "/dev/shm/aeron-me"
+    with pytest.raises(MarkFileError, match="is locked"):
+        MarkFile(storage, 1 << 20, clock.now_ms())
+    storage.locked.clear()  # killed
+    clock.advance_ms(9_999)
+    with pytest.raises(MarkFileError, match="pid=4711"):
+        MarkFile(storage, 1 << 20, clock.now_ms())
+    clock.advance_ms(1)
+    mark = MarkFile(storage, 1 << 20, clock.now_ms())
+    mark.ready(FIELDS, clock.now_ms())
+    mark.close()
+    assert read_mark_fields(storage).activity_timestamp == -1
+    MarkFile(storage, 1 << 20, clock.now_ms()).close()
+
+
+def test_errors_are_counted_once_each_where_tools_read_them() -> None:
+    """Even when the buffer is full."""
+    buffer = bytearray(256)
+
+    def put_bytes(offset: int, data: bytes) -> None:
+        buffer[offset : offset + len(data)] = data
+
+    log = ErrorLog(put_bytes, len(buffer))
+    for now_ms, text in ((1, "one"), (2, "two"), (3, "one"), (4, "x" * 300)):
+        log.record(text, now_ms)
+    found = [
+        (entry.text, entry.observation_count, entry.last_observation_ms) for entry in read_error_log(buffer)
+    ]
+    assert found == [("one", 2, 3), ("two", 1, 2)]
+    assert (log.count, log.lost) == (4, 1)
