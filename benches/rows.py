@@ -18,6 +18,7 @@ from benches.processes import (
     python_peer,
 )
 from benches.report import Measurement, Row
+from benches.sbe_rows import sbe_columnar, sbe_single
 
 WINDOWS = 6
 WINDOW_MS = 1000
@@ -296,5 +297,7 @@ ROWS: dict[str, Callable[[], Row]] = {
         udp_rtt_native,
         grpc_rtt_python,
         driver_start,
+        sbe_single,
+        sbe_columnar,
     )
 }
