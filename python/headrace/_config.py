@@ -89,6 +89,7 @@ class DriverSettings(TypedDict, total=False):
     reliable_stream: bool | None
     tether_subscriptions: bool | None
     rejoin_stream: bool | None
+    spies_simulate_connection: bool | None
     publication_reserved_session_id_low: int | None
     publication_reserved_session_id_high: int | None
     stream_session_limit: int | None
@@ -170,6 +171,7 @@ class DriverConfig:
     reliable_stream: bool | None = _setting("aeron.reliable.stream")
     tether_subscriptions: bool | None = _setting("aeron.tether.subscriptions")
     rejoin_stream: bool | None = _setting("aeron.rejoin.stream")
+    spies_simulate_connection: bool | None = _setting("aeron.spies.simulate.connection")
     publication_reserved_session_id_low: int | None = _setting("aeron.publication.reserved.session.id.low")
     publication_reserved_session_id_high: int | None = _setting("aeron.publication.reserved.session.id.high")
     stream_session_limit: int | None = _setting("aeron.driver.stream.session.limit")

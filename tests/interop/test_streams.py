@@ -75,6 +75,31 @@ def test_streams_between_the_two_drivers(java: JavaPeer, peers: Peers, publisher
         assert (relay.forward.dropped > 0) == (loss > 0), relay.forward
 
 
+SPIED = UDP + "|ssc=true"
+
+
+@pytest.mark.parametrize("spy", ["java", "python"])
+@pytest.mark.parametrize("publisher", ["java", "python"])
+def test_spies_on_our_driver(our_driver: Path, peers: Peers, spy: str, publisher: str) -> None:
+    """(e) a spy alone keeps the stream going, and sees all of it, fragmented and rotated."""
+    peers.run(
+        peers.command(spy, "subscribe", our_driver, f"aeron-spy:{SPIED}", 7, 3000),
+        peers.command(publisher, "publish", our_driver, SPIED, 7, 3000, *FRAGMENTED, 31),
+    )
+
+
+def test_a_java_spy_beside_a_subscriber_of_another_driver(java: JavaPeer, peers: Peers) -> None:
+    """(f) what our driver sends to the Java driver, a Java spy on ours sees as well."""
+    with ExitStack() as stack:
+        ours = stack.enter_context(our_driver_process("interop-f-ours"))
+        theirs = stack.enter_context(java.driver("interop-f-java", "SHARED"))
+        peers.run(
+            peers.command("java", "subscribe", theirs, UDP, 7, 3000),
+            peers.command("java", "subscribe", ours, f"aeron-spy:{UDP}", 7, 3000),
+            peers.command("python", "publish", ours, UDP, 7, 3000, *SMALL, 32),
+        )
+
+
 @pytest.mark.parametrize("driver", ["ours", "java"])
 def test_both_languages_share_one_publication(
     request: pytest.FixtureRequest, peers: Peers, driver: str

@@ -222,7 +222,6 @@ fn what_is_not_built_is_refused_by_name() {
         "fc=max",
         "fc=tagged,g:1",
         "ttl=8",
-        "ssc=true",
         "ats=true",
         "channel-snd-ts-offset=0",
         "channel-snd-ts-offset=reserved",
@@ -259,11 +258,67 @@ fn what_is_not_built_is_refused_by_name() {
         check(param, ipc_publication(param).expect_err(param));
     }
     let spy = uri("aeron-spy:aeron:udp?endpoint=localhost:40123");
-    let error = SubscriptionParams::from_uri(&spy, &ChannelDefaults::default()).expect_err("a spy");
-    assert_eq!(error.code, ErrorCode::NotSupported);
     let error = PublicationParams::from_uri(&spy, &ChannelDefaults::default()).expect_err("a spy");
     assert_eq!(error.code, ErrorCode::InvalidChannel);
     assert!(error.message.contains("spies are invalid"));
+}
+
+#[test]
+fn spies_have_the_parameters_of_ipc_subscriptions_and_leave_the_rest_to_the_channel_they_watch() {
+    let spy = uri(
+        "aeron-spy:aeron:udp?endpoint=localhost:40123|control=localhost:40124|session-id=9|tether=false\
+         |rejoin=false|ttl=8|gtag=7|cc=cubic|fc=min|media-rcv-ts-offset=0|ssc=true|ats=true",
+    );
+    let params = SubscriptionParams::from_uri(&spy, &ChannelDefaults::default()).expect("a spy");
+    assert_eq!(params.session_id, Some(9));
+    assert!(!params.is_tethered && !params.is_rejoin);
+    let spy = uri("aeron-spy:aeron:udp?control-mode=manual");
+    let error =
+        SubscriptionParams::from_uri(&spy, &ChannelDefaults::default()).expect_err("no such publication");
+    assert_eq!(error.code, ErrorCode::NotSupported);
+}
+
+#[test]
+fn spies_simulate_a_connection_if_the_channel_or_else_the_setting_says_so() {
+    let said_by_setting = ChannelDefaults {
+        spies_simulate_connection: true,
+        ..ChannelDefaults::default()
+    };
+    for (params, defaults, expected) in [
+        ("ssc=true", ChannelDefaults::default(), true),
+        ("alias=a", ChannelDefaults::default(), false),
+        ("alias=a", said_by_setting.clone(), true),
+        ("ssc=false", said_by_setting.clone(), false),
+    ] {
+        let udp = uri(&format!("aeron:udp?endpoint=localhost:40123|{params}"));
+        let found = PublicationParams::from_uri(&udp, &defaults).expect(params);
+        assert_eq!(found.spies_simulate_connection, expected, "{params}");
+    }
+    let ipc = PublicationParams::from_uri(&uri("aeron:ipc?ssc=true"), &said_by_setting).expect("ignored");
+    assert!(!ipc.spies_simulate_connection);
+    let error = publication("ssc=yes").expect_err("not a boolean");
+    assert!(error.message.contains("ssc=yes"), "{}", error.message);
+}
+
+#[test]
+fn publications_that_treat_spies_differently_do_not_share() {
+    let existing = ExistingPublication {
+        spies_simulate_connection: true,
+        ..existing()
+    };
+    let error = publication("alias=a")
+        .expect("alike but for spies")
+        .check_matches(&existing, "aeron:udp")
+        .expect_err("not given, and different");
+    assert!(
+        error.message.contains("different spiesSimulateConnection"),
+        "{}",
+        error.message
+    );
+    publication("ssc=true")
+        .expect("alike")
+        .check_matches(&existing, "aeron:udp")
+        .expect("they share");
 }
 
 fn existing() -> ExistingPublication {
@@ -276,6 +331,7 @@ fn existing() -> ExistingPublication {
             term_id: 4,
             term_offset: 64,
         },
+        spies_simulate_connection: false,
     }
 }
 

@@ -228,12 +228,6 @@ fn combinations_that_mean_nothing() {
             NotSupported,
             "'control-mode=manual'",
         );
-        refused(
-            role,
-            "aeron-spy:aeron:udp?endpoint=localhost:40123",
-            NotSupported,
-            "spies are not built yet",
-        );
     }
     refused(
         Publication,

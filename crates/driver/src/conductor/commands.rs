@@ -204,6 +204,7 @@ impl Conductor {
         for subscription in removed {
             match subscription.kind {
                 SubscriptionKind::Ipc => self.unlink_ipc_subscription(subscription.registration_id),
+                SubscriptionKind::Spy(_) => self.unlink_spy(subscription.registration_id),
                 SubscriptionKind::Network { endpoint, .. } => {
                     self.unlink_images(subscription.registration_id);
                     self.remove_interest(endpoint, subscription.stream_id, subscription.session_id);
@@ -256,6 +257,11 @@ impl Conductor {
             return Err(CommandError::generic(format!(
                 "Invalidation reason must be {REJECTION_REASON_LENGTH_MAX} bytes or less, length={}",
                 reason.len()
+            )));
+        }
+        if self.is_spied(image_correlation_id) {
+            return Err(CommandError::generic(format!(
+                "spies may not reject images, correlationId={image_correlation_id}"
             )));
         }
         if !self.reject_ipc_image(image_correlation_id, reason)

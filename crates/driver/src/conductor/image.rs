@@ -296,10 +296,10 @@ impl Image {
         };
         let window = i64::from(self.next_status.window_length);
         let limit = max - window + window / 4;
-        let rebuild_position = self.rebuild_position();
+        let join_position = self.join_position();
         tick.untethered = self
             .links
-            .check_untethered(now_ns, limit, rebuild_position, self.spec.untethered);
+            .check_untethered(now_ns, limit, join_position, self.spec.untethered);
     }
 }
 

@@ -120,6 +120,7 @@ impl IpcPublication {
             mtu_length: self.spec.log.mtu(),
             term_length: self.spec.log.term_length(),
             start: self.spec.start,
+            spies_simulate_connection: false,
         }
     }
 
@@ -294,9 +295,10 @@ impl IpcPublication {
         }
         let window = self.spec.window_length;
         let limit = self.consumer_position - window + window / 4;
-        tick.untethered =
-            self.links
-                .check_untethered(now_ns, limit, self.consumer_position, self.spec.untethered);
+        let join_position = self.join_position();
+        tick.untethered = self
+            .links
+            .check_untethered(now_ns, limit, join_position, self.spec.untethered);
         let is_connected = self.links.is_counted();
         self.spec.log.metadata().put_is_connected_release(is_connected);
         if !self.spec.is_exclusive {

@@ -1,7 +1,7 @@
 //! Who reads a stream, and how far each reader is.
 //!
-//! A link ties one subscription to one stream (an IPC publication, an image, later a spied publication) through
-//! a position counter. An untethered link may be dropped so that the others progress:
+//! A link ties one subscription to one stream (an IPC publication, an image, a spied publication) through a
+//! position counter. An untethered link may be dropped so that the others progress:
 //!
 //! | state | leaves when |
 //! |---|---|
@@ -146,22 +146,17 @@ impl Links {
     }
 
     /// Steps the untethered links. `limit` is how far a reader must be to not hold the stream back;
-    /// `stream_position` is where a rested one joins again unless a reader is further behind.
+    /// `join_position` is where a rested one joins again.
     pub(crate) fn check_untethered(
         &mut self,
         now_ns: i64,
         limit: i64,
-        stream_position: i64,
+        join_position: i64,
         timeouts: UntetheredTimeouts,
     ) -> Vec<UntetheredAction> {
         let mut actions = Vec::new();
         let mut index = 0;
         while index < self.links.len() {
-            let join_position = if self.links[index].state == LinkState::Resting {
-                self.join_position(stream_position)
-            } else {
-                0
-            };
             let link = &mut self.links[index];
             if !link.is_tethered {
                 match link.state {

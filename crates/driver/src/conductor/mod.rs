@@ -26,6 +26,7 @@ mod ports;
 mod publications;
 mod session_ids;
 mod sockets;
+mod spies;
 mod subscriptions;
 mod unblock;
 

@@ -15,9 +15,11 @@ use headrace_protocol::frame::ErrorFrame;
 use super::Conductor;
 use super::clients::{PublicationHandle, PublicationKind};
 use super::counters::StreamKey;
+use super::links::UntetheredTimeouts;
 use super::network_publication::{NetworkPublication, NetworkPublicationSpec, NetworkState};
 use super::pending::{Pending, Step};
 use super::publications::{NO_TAG, log_start, publication_log_path, shown_path};
+use super::subscriptions::SpiedChannel;
 use crate::errors::CommandError;
 use crate::proxy::{EndpointId, SenderCommand};
 use crate::resource_agent::{CreateLog, FindAddresses, ResourceTask};
@@ -192,7 +194,7 @@ impl Conductor {
         let in_use = |candidate| {
             publications.iter().any(|publication| {
                 publication.holds_session_id(candidate, stream_id)
-                    && publication.spec().canonical_form == canonical_form
+                    && publication.spec().channel.canonical_form == canonical_form
             })
         };
         match request.params.session_id {
@@ -253,6 +255,7 @@ impl Conductor {
             untethered_linger_timeout_ns: params.untethered_linger_timeout_ns,
             untethered_resting_timeout_ns: params.untethered_resting_timeout_ns,
             signal_eos: params.signals_end_of_stream,
+            spies_simulate_connection: params.spies_simulate_connection,
             ..LogSpec::default()
         }
     }
@@ -275,6 +278,7 @@ impl Conductor {
         self.cx
             .events
             .publication_ready(correlation_id, publication.describe());
+        self.link_spies(index);
         Ok(())
     }
 
@@ -295,7 +299,7 @@ impl Conductor {
                 return Err(error);
             }
         };
-        let (channel_status_counter_id, canonical_form) = self.describe_send_channel(endpoint);
+        let (channel_status_counter_id, channel) = self.describe_send_channel(endpoint);
         let params = &plan.request.params;
         let shared = Arc::new(PublicationShared::new(
             PublicationIdentity {
@@ -305,6 +309,7 @@ impl Conductor {
                 mtu_length: params.mtu_length,
                 has_group_semantics: false,
                 signals_end_of_stream: params.signals_end_of_stream,
+                spies_simulate_connection: params.spies_simulate_connection,
             },
             log,
             counters.shared,
@@ -322,13 +327,18 @@ impl Conductor {
             shared,
             endpoint,
             channel_status_counter_id,
-            canonical_form,
+            channel,
             is_exclusive: plan.request.is_exclusive,
             tags: params.tags,
             start: plan.start,
             log_file_name: plan.log_file_name,
             window_length: params.publication_window_length as i64,
             linger_timeout_ns: params.linger_timeout_ns,
+            untethered: UntetheredTimeouts {
+                window_limit_ns: params.untethered_window_limit_timeout_ns,
+                linger_ns: params.untethered_linger_timeout_ns,
+                resting_ns: params.untethered_resting_timeout_ns,
+            },
             publisher_limit: counters.publisher_limit,
             publisher_position: counters.publisher_position,
         };
@@ -359,14 +369,20 @@ impl Conductor {
         Ok(endpoint)
     }
 
-    /// Status counter and canonical form of an open channel.
-    fn describe_send_channel(&mut self, endpoint: EndpointId) -> (i32, String) {
-        self.send_channel(endpoint)
-            .map(|send| {
-                let canonical_form = send.endpoint.channel.canonical_form.clone();
-                (send.endpoint.counters.status.id(), canonical_form)
-            })
-            .unwrap_or((NULL_COUNTER_ID, String::new()))
+    /// Status counter of an open channel, and what spies know it by.
+    fn describe_send_channel(&mut self, endpoint: EndpointId) -> (i32, SpiedChannel) {
+        let Some(send) = self.send_channel(endpoint) else {
+            let unknown = SpiedChannel {
+                channel_tag: None,
+                canonical_form: String::new(),
+            };
+            return (NULL_COUNTER_ID, unknown);
+        };
+        let channel = SpiedChannel {
+            channel_tag: send.endpoint.channel.channel_tag,
+            canonical_form: send.endpoint.channel.canonical_form.clone(),
+        };
+        (send.endpoint.counters.status.id(), channel)
     }
 
     fn publication_counters(
@@ -436,6 +452,11 @@ impl Conductor {
             let publication = &mut self.network_publications[index];
             let tick = publication.on_tick(self.cx.now_ns, self.cx.config.publication_unblock_timeout_ns);
             let (endpoint, registration_id) = (publication.spec().endpoint, publication.registration_id());
+            self.cx
+                .announce_untethered(&tick.untethered, publication.describe_stream());
+            if tick.has_ended {
+                self.cx.announce_end(registration_id, &publication.links);
+            }
             if tick.unblocked {
                 self.cx
                     .system
@@ -466,8 +487,9 @@ impl Conductor {
             })
             .collect();
         for publication in released {
-            let spec = publication.into_spec();
+            let (spec, links) = publication.into_parts();
             let shared = &spec.shared;
+            self.cx.counters.free_all(links.iter().map(|link| &link.position));
             self.cx.counters.free_all([
                 &spec.publisher_limit,
                 &spec.publisher_position,

@@ -3,19 +3,26 @@
 //! | state | leaves when |
 //! |---|---|
 //! | Active | revoked: limit and end of stream fixed, Linger. Last handle gone: the same, Draining |
-//! | Draining | everything is sent, or nobody receives: Linger |
+//! | Draining | everything is sent, or nobody receives, and no spy is behind the producer: Linger |
 //! | Linger | no handles, and the receiver confirmed the end or the linger time-out passed: sender told, Done |
 //! | Done | the sender let go: counters freed, log unmapped and deleted |
 //!
-//! While active, every duty cycle raises the publisher's limit to the sender's position plus a window. What was
-//! sent stays in the log for a whole term, for repairs, before it is zeroed.
+//! Entering Linger, the stream is over for its spies.
+//!
+//! While active, every duty cycle raises the publisher's limit to the position of the sender, or of the slowest
+//! spy if that is behind, plus a window. What was sent stays in the log for a whole term, for repairs, before it
+//! is zeroed.
 
 use std::sync::Arc;
 
 use headrace_buffers::counters::Counter;
+use headrace_buffers::log::frame::FRAME_ALIGNMENT;
 use headrace_protocol::channel::{ExistingPublication, InitialPosition, Tags};
 
-use super::events::PublicationDescription;
+use super::events::{PublicationDescription, StreamDescription};
+use super::ipc_publication::IPC_SOURCE_IDENTITY;
+use super::links::{Link, Links, UntetheredAction, UntetheredTimeouts};
+use super::subscriptions::SpiedChannel;
 use super::unblock::{BlockedCheck, unblock};
 use crate::proxy::EndpointId;
 use crate::shared::PublicationShared;
@@ -34,14 +41,15 @@ pub(crate) struct NetworkPublicationSpec {
     pub(crate) shared: Arc<PublicationShared>,
     pub(crate) endpoint: EndpointId,
     pub(crate) channel_status_counter_id: i32,
-    /// Session ids are unique among publications with the same form and stream.
-    pub(crate) canonical_form: String,
+    /// Session ids are unique among publications with the same canonical form and stream.
+    pub(crate) channel: SpiedChannel,
     pub(crate) is_exclusive: bool,
     pub(crate) tags: Tags,
     pub(crate) start: InitialPosition,
     pub(crate) log_file_name: String,
     pub(crate) window_length: i64,
     pub(crate) linger_timeout_ns: i64,
+    pub(crate) untethered: UntetheredTimeouts,
     pub(crate) publisher_limit: Counter,
     pub(crate) publisher_position: Counter,
 }
@@ -49,6 +57,8 @@ pub(crate) struct NetworkPublicationSpec {
 /// The conductor's record of one network publication.
 pub(crate) struct NetworkPublication {
     spec: NetworkPublicationSpec,
+    /// The spies.
+    pub(crate) links: Links,
     state: NetworkState,
     handle_count: usize,
     start_position: i64,
@@ -58,8 +68,13 @@ pub(crate) struct NetworkPublication {
 }
 
 /// What a tick asks the conductor to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(crate) struct NetworkTick {
+    /// Untethered spies that changed.
+    pub(crate) untethered: Vec<UntetheredAction>,
+    /// The stream is over for its spies: tell them. Their positions stay until it is done, since a spy that has
+    /// not heard yet still stores to them.
+    pub(crate) has_ended: bool,
     /// A hole left by a dead publisher was filled.
     pub(crate) unblocked: bool,
     /// The publication was revoked.
@@ -72,6 +87,7 @@ impl NetworkPublication {
     pub(crate) fn new(spec: NetworkPublicationSpec, now_ns: i64) -> Self {
         let start_position = spec.start.position(spec.shared.log.term_length());
         Self {
+            links: Links::default(),
             state: NetworkState::Active,
             handle_count: 0,
             start_position,
@@ -86,8 +102,10 @@ impl NetworkPublication {
         &self.spec
     }
 
-    pub(crate) fn into_spec(self) -> NetworkPublicationSpec {
-        self.spec
+    /// What is left to free once it is done.
+    pub(crate) fn into_parts(mut self) -> (NetworkPublicationSpec, Vec<Link>) {
+        let links = self.links.take_all();
+        (self.spec, links)
     }
 
     pub(crate) fn state(&self) -> NetworkState {
@@ -121,6 +139,7 @@ impl NetworkPublication {
             mtu_length: self.spec.shared.mtu_length,
             term_length: self.spec.shared.log.term_length(),
             start: self.spec.start,
+            spies_simulate_connection: self.spec.shared.spies_simulate_connection,
         }
     }
 
@@ -134,6 +153,66 @@ impl NetworkPublication {
             log_file_name: &self.spec.log_file_name,
             is_exclusive: self.spec.is_exclusive,
         }
+    }
+
+    /// The stream as a spy's image.
+    pub(crate) fn describe_stream(&self) -> StreamDescription<'_> {
+        StreamDescription {
+            image_correlation_id: self.registration_id(),
+            session_id: self.spec.shared.session_id,
+            stream_id: self.spec.shared.stream_id,
+            log_file_name: &self.spec.log_file_name,
+            source_identity: IPC_SOURCE_IDENTITY,
+        }
+    }
+
+    /// True when a spy may link now.
+    pub(crate) fn accepts_links(&self) -> bool {
+        match self.state {
+            NetworkState::Active => !self.is_revoked(),
+            NetworkState::Draining => {
+                self.links.is_counted() && self.spec.shared.log.producer_position() > self.sender_position()
+            }
+            NetworkState::Linger | NetworkState::Done => false,
+        }
+    }
+
+    /// Where a spy joins.
+    pub(crate) fn join_position(&self) -> i64 {
+        self.sender_position()
+            .min(self.spec.shared.log.producer_position())
+    }
+
+    /// To be called after a spy was linked.
+    pub(crate) fn on_linked(&mut self) {
+        self.update_has_spies();
+    }
+
+    /// Takes out a spy's link, keeping what it had consumed.
+    pub(crate) fn unlink(&mut self, subscription_id: i64) -> Option<Link> {
+        self.track_spies();
+        let link = self.links.remove(subscription_id)?;
+        if matches!(self.state, NetworkState::Active | NetworkState::Draining) {
+            self.update_has_spies();
+        }
+        Some(link)
+    }
+
+    fn update_has_spies(&self) {
+        let shared = &self.spec.shared;
+        shared.set_has_spies(self.links.is_counted());
+        let is_connected = self.state == NetworkState::Active && shared.is_connected();
+        shared.log.metadata().put_is_connected_release(is_connected);
+    }
+
+    /// Lets the sender know how far the fastest spy is. Returns how far the slowest one is.
+    fn track_spies(&self) -> Option<i64> {
+        let (min, max) = self.links.min_max()?;
+        // Spies are other processes: what they claim to have read is held to what was written, frame by frame.
+        let written = self.spec.shared.log.producer_position();
+        let max = max.min(written) & !(FRAME_ALIGNMENT as i64 - 1);
+        self.spec.shared.advance_spy_position(max);
+        Some(min)
     }
 
     pub(crate) fn add_handle(&mut self) {
@@ -176,14 +255,19 @@ impl NetworkPublication {
     /// Publishes the producer's position and moves its limit; returns the work done.
     #[inline]
     pub(crate) fn update_limit(&mut self) -> usize {
-        if self.state != NetworkState::Active {
+        if !matches!(self.state, NetworkState::Active | NetworkState::Draining) {
+            return 0;
+        }
+        let slowest_spy = self.track_spies();
+        if self.state == NetworkState::Draining {
             return 0;
         }
         let producer_position = self.spec.shared.log.producer_position();
         self.spec.publisher_position.set_release(producer_position);
-        let consumed = self.sender_position().min(producer_position);
+        let sent = self.sender_position().min(producer_position);
         let current = self.spec.publisher_limit.get();
-        if self.spec.shared.has_receivers() {
+        if self.spec.shared.is_connected() {
+            let consumed = slowest_spy.map_or(sent, |position| position.min(sent));
             let limit = consumed + self.spec.window_length;
             if limit <= current {
                 return 0;
@@ -193,10 +277,11 @@ impl NetworkPublication {
                 self.spec.publisher_limit.set_release(limit);
             }
             1
-        } else if current > consumed {
+        } else if current > sent {
+            // Spies are at most a window behind: what is zeroed here they have all read.
             self.spec.shared.log.metadata().put_is_connected_release(false);
-            self.spec.publisher_limit.set_release(consumed);
-            self.clean_behind(consumed);
+            self.spec.publisher_limit.set_release(sent);
+            self.clean_behind(sent);
             1
         } else {
             0
@@ -225,15 +310,16 @@ impl NetworkPublication {
                 self.fix_end_of_stream();
                 self.spec.shared.log.metadata().put_is_connected_release(false);
                 self.spec.shared.set_end_of_stream();
-                self.enter_linger(now_ns);
+                self.enter_linger(now_ns, &mut tick);
                 tick.revoked = true;
             }
             NetworkState::Active => {
-                let shared = &self.spec.shared;
-                shared
-                    .log
-                    .metadata()
-                    .put_is_connected_release(shared.has_receivers());
+                let (join_position, window) = (self.join_position(), self.spec.window_length);
+                let limit = join_position - window + window / 4;
+                tick.untethered =
+                    self.links
+                        .check_untethered(now_ns, limit, join_position, self.spec.untethered);
+                self.update_has_spies();
                 if !self.spec.is_exclusive {
                     let position = self.sender_position();
                     let log = &self.spec.shared.log;
@@ -268,12 +354,19 @@ impl NetworkPublication {
             }
         }
         self.spec.shared.set_end_of_stream();
-        self.enter_linger(now_ns);
+        if !self.links.is_any_behind(producer_position) {
+            self.enter_linger(now_ns, tick);
+        } else if let Some((_, max)) = self.links.min_max() {
+            // Nobody is left to bring the sender to a hole that the spies wait at.
+            tick.unblocked = unblock(&self.spec.shared.log, max.min(producer_position));
+        }
     }
 
-    fn enter_linger(&mut self, now_ns: i64) {
+    fn enter_linger(&mut self, now_ns: i64, tick: &mut NetworkTick) {
         self.last_activity_ns = now_ns;
         self.state = NetworkState::Linger;
+        self.spec.shared.set_has_spies(false);
+        tick.has_ended = true;
     }
 
     fn fix_end_of_stream(&mut self) -> i64 {

@@ -1,4 +1,4 @@
-//! Subscriptions to streams that come over the network.
+//! Subscriptions to streams that come over the network, or that this driver sends over it.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::resource_agent::{FindAddresses, ResourceTask};
 
 /// A subscription whose addresses are being looked up.
 pub(crate) struct SubscriptionRequest {
-    stream_id: i32,
-    channel: Arc<str>,
-    params: SubscriptionParams,
+    pub(super) stream_id: i32,
+    pub(super) channel: Arc<str>,
+    pub(super) params: SubscriptionParams,
 }
 
 impl Conductor {
@@ -27,22 +27,28 @@ impl Conductor {
         uri: ChannelUri,
         channel: &str,
     ) -> Result<(), CommandError> {
-        let params = SubscriptionParams::from_uri(&uri, &self.defaults)?;
+        let request = Box::new(SubscriptionRequest {
+            stream_id,
+            channel: channel.into(),
+            params: SubscriptionParams::from_uri(&uri, &self.defaults)?,
+        });
+        // A spy reads what a publication on its channel sends.
+        let (role, step) = if uri.is_spy() {
+            (ChannelRole::Publication, Step::SpyAddresses(request))
+        } else {
+            (ChannelRole::Subscription, Step::SubscriptionAddresses(request))
+        };
         self.cx
             .tasks
             .send(ResourceTask::FindAddresses(Box::new(FindAddresses {
                 correlation_id,
                 uri,
-                role: ChannelRole::Subscription,
+                role,
             })));
         self.pending = Some(Pending {
             client_id,
             correlation_id,
-            step: Step::SubscriptionAddresses(Box::new(SubscriptionRequest {
-                stream_id,
-                channel: channel.into(),
-                params,
-            })),
+            step,
         });
         Ok(())
     }

@@ -27,6 +27,8 @@ pub(crate) enum Step {
     NetworkLog(Box<NetworkPlan>),
     /// The addresses of a network subscription's channel.
     SubscriptionAddresses(Box<SubscriptionRequest>),
+    /// The addresses of the channel that a spy watches.
+    SpyAddresses(Box<SubscriptionRequest>),
 }
 
 impl Conductor {
@@ -67,7 +69,7 @@ impl Conductor {
         let done = result.and_then(|log| match pending.step {
             Step::IpcLog(plan) => self.finish_ipc_publication(client_id, correlation_id, *plan, log),
             Step::NetworkLog(plan) => self.finish_network_publication(client_id, correlation_id, *plan, log),
-            Step::PublicationAddresses(_) | Step::SubscriptionAddresses(_) => Ok(()),
+            Step::PublicationAddresses(_) | Step::SubscriptionAddresses(_) | Step::SpyAddresses(_) => Ok(()),
         });
         if let Err(error) = done {
             self.refuse(correlation_id, &error);
@@ -86,6 +88,7 @@ impl Conductor {
             Step::SubscriptionAddresses(request) => {
                 self.on_subscription_addresses(client_id, correlation_id, *request, udp)
             }
+            Step::SpyAddresses(request) => self.on_spy_addresses(client_id, correlation_id, *request, udp),
             Step::IpcLog(_) | Step::NetworkLog(_) => Ok(()),
         });
         if let Err(error) = done {

@@ -14,11 +14,20 @@ use crate::proxy::EndpointId;
 pub(crate) enum SubscriptionKind {
     /// IPC publications of this driver.
     Ipc,
+    /// Network publications of this driver.
+    Spy(SpiedChannel),
     /// Images that arrive through a receive channel.
     Network {
         endpoint: EndpointId,
         params: Box<SubscriptionParams>,
     },
+}
+
+/// How a spy knows the publications it watches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SpiedChannel {
+    pub(crate) channel_tag: Option<i64>,
+    pub(crate) canonical_form: String,
 }
 
 /// One subscription of one client.
@@ -41,10 +50,23 @@ impl Subscription {
         self.stream_id == stream_id && self.session_id.is_none_or(|wanted| wanted == session_id)
     }
 
+    /// True for a spy that watches the stream: on a channel of its tag, whatever the session, or on its channel.
+    pub(crate) fn spies_on(&self, channel: &SpiedChannel, stream_id: i32, session_id: i32) -> bool {
+        let SubscriptionKind::Spy(own) = &self.kind else {
+            return false;
+        };
+        let is_tagged = own.channel_tag.is_some() && own.channel_tag == channel.channel_tag;
+        if is_tagged {
+            self.stream_id == stream_id
+        } else {
+            own.canonical_form == channel.canonical_form && self.matches_stream(stream_id, session_id)
+        }
+    }
+
     /// The receive channel, with the parameters that its images take over.
     pub(crate) fn network(&self) -> Option<(EndpointId, &SubscriptionParams)> {
         match &self.kind {
-            SubscriptionKind::Ipc => None,
+            SubscriptionKind::Ipc | SubscriptionKind::Spy(_) => None,
             SubscriptionKind::Network { endpoint, params } => Some((*endpoint, params)),
         }
     }

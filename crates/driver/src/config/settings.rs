@@ -359,11 +359,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     built!("aeron.reliable.stream", reliable_stream, Bool),
     built!("aeron.tether.subscriptions", tether_subscriptions, Bool),
     built!("aeron.rejoin.stream", rejoin_stream, Bool),
-    unbuilt(
-        "aeron.spies.simulate.connection",
-        &["false", "off", "0"],
-        "spying on publications",
-    ),
+    built!("aeron.spies.simulate.connection", spies_simulate_connection, Bool),
     built!(
         "aeron.receiver.group.consideration",
         receiver_group_consideration,

@@ -88,10 +88,7 @@ fn features_not_built_are_refused_by_name_and_their_defaults_accepted() {
         error.to_string().contains("not supported in this release"),
         "{error}"
     );
-    let error = config_of(&[("aeron.spies.simulate.connection", "true")]).unwrap_err();
-    assert!(error.to_string().contains("spying"), "{error}");
     config_of(&[
-        ("AERON_SPIES_SIMULATE_CONNECTION", "false"),
         ("AERON_FLOW_CONTROL_GROUP_TAG", "-1"),
         ("AERON_FLOW_CONTROL_GROUP_MIN_SIZE", "0"),
         (

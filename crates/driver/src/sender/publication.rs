@@ -1,4 +1,6 @@
 //! The sender's half of a network publication: what goes out, and what receivers say to it.
+//!
+//! Where spies simulate a connection and no receiver is alive, nothing is sent: the position follows the spies.
 
 use std::sync::Arc;
 
@@ -64,14 +66,7 @@ impl SenderPublication {
         let mut bytes = self.send_data(now_ns, out);
         if bytes == 0 {
             bytes = self.send_heartbeat(now_ns, out);
-            let shared = &self.shared;
-            let limit = shared.sender_limit.get();
-            let new_limit = self
-                .flow_control
-                .on_idle(now_ns, limit, shared.sender_position.get());
-            if new_limit != limit {
-                shared.sender_limit.set_release(new_limit);
-            }
+            self.settle_limit(now_ns);
             self.receivers.expire(now_ns, connection_timeout_ns);
             self.update_connected();
         }
@@ -159,6 +154,30 @@ impl SenderPublication {
         if std::mem::take(&mut self.counts_next_limit) {
             self.shared.back_pressure_events.increment_release();
             out.counters.flow_control_limits.increment_release();
+        }
+    }
+
+    /// Lets flow control move the limit of an idle stream. A stream that nobody but spies reads moves with the
+    /// fastest of them instead: there is nobody to send to.
+    fn settle_limit(&mut self, now_ns: i64) {
+        let shared = &self.shared;
+        let (mut position, limit) = (shared.sender_position.get(), shared.sender_limit.get());
+        let mut from_limit = limit;
+        if shared.spies_simulate_connection && !self.receivers.is_live() {
+            let spy_position = shared.spy_position();
+            if spy_position > position {
+                position = spy_position;
+                shared.sender_position.set_release(position);
+            }
+            from_limit = if shared.has_spies() {
+                position
+            } else {
+                limit.max(position)
+            };
+        }
+        let new_limit = self.flow_control.on_idle(now_ns, from_limit, position);
+        if new_limit != limit {
+            shared.sender_limit.set_release(new_limit);
         }
     }
 
@@ -267,7 +286,8 @@ impl SenderPublication {
         let has_receivers = self.receivers.is_live() && self.flow_control.has_required_receivers();
         if has_receivers != self.shared.has_receivers() {
             self.shared.set_has_receivers(has_receivers);
-            self.shared.log.metadata().put_is_connected_release(has_receivers);
+            let is_connected = self.shared.is_connected();
+            self.shared.log.metadata().put_is_connected_release(is_connected);
         }
     }
 }

@@ -8,8 +8,8 @@ use headrace_buffers::log::LogBuffers;
 /// Shared by the conductor's and the sender's half of one network publication.
 ///
 /// The log's metadata carries three more shared words: `is_connected` (stored by the sender when a status
-/// message or a time-out changes it, and by the conductor on its timer; both derive it from
-/// [`Self::has_receivers`]), the end-of-stream position and the revoked flag (conductor).
+/// message or a time-out changes it, and by the conductor on its timer and when spies come or go; both derive it
+/// from [`Self::is_connected`]), the end-of-stream position and the revoked flag (conductor).
 #[derive(Debug)]
 pub struct PublicationShared {
     /// Correlation id of the command that created the log.
@@ -34,7 +34,11 @@ pub struct PublicationShared {
     pub back_pressure_events: Counter,
     /// NAKs received for this stream. Writer: sender.
     pub naks_received: Counter,
+    /// Spies alone make the publication connected.
+    pub spies_simulate_connection: bool,
     has_receivers: AtomicBool,
+    has_spies: AtomicBool,
+    spy_position: AtomicI64,
     is_end_of_stream: AtomicBool,
     end_of_stream_confirmed: AtomicBool,
     last_status_message_ns: AtomicI64,
@@ -55,6 +59,8 @@ pub struct PublicationIdentity {
     pub has_group_semantics: bool,
     /// See [`PublicationShared::signals_end_of_stream`].
     pub signals_end_of_stream: bool,
+    /// See [`PublicationShared::spies_simulate_connection`].
+    pub spies_simulate_connection: bool,
 }
 
 /// The counters both halves use.
@@ -86,6 +92,9 @@ impl PublicationShared {
             mtu_length: identity.mtu_length,
             has_group_semantics: identity.has_group_semantics,
             signals_end_of_stream: identity.signals_end_of_stream,
+            spies_simulate_connection: identity.spies_simulate_connection,
+            has_spies: AtomicBool::new(false),
+            spy_position: AtomicI64::new(counters.sender_position.get()),
             sender_position: counters.sender_position,
             sender_limit: counters.sender_limit,
             back_pressure_events: counters.back_pressure_events,
@@ -105,6 +114,33 @@ impl PublicationShared {
     /// Writer: sender.
     pub fn set_has_receivers(&self, value: bool) {
         self.has_receivers.store(value, Ordering::Release);
+    }
+
+    /// A publisher may write: somebody receives, or watches where that is enough.
+    pub fn is_connected(&self) -> bool {
+        self.has_receivers() || (self.spies_simulate_connection && self.has_spies())
+    }
+
+    /// At least one spy holds the stream back.
+    pub fn has_spies(&self) -> bool {
+        self.has_spies.load(Ordering::Acquire)
+    }
+
+    /// Writer: conductor.
+    pub fn set_has_spies(&self, value: bool) {
+        self.has_spies.store(value, Ordering::Release);
+    }
+
+    /// How far the fastest spy has ever been; where the stream starts without one.
+    pub fn spy_position(&self) -> i64 {
+        self.spy_position.load(Ordering::Acquire)
+    }
+
+    /// Raises [`Self::spy_position`], which must be between two frames that are written. Writer: conductor.
+    pub fn advance_spy_position(&self, position: i64) {
+        if position > self.spy_position.load(Ordering::Relaxed) {
+            self.spy_position.store(position, Ordering::Release);
+        }
     }
 
     /// No more bytes will be appended, and all that were have been sent.

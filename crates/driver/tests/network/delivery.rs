@@ -78,7 +78,7 @@ proptest! {
         lengths in prop::collection::vec(prop_oneof![0usize..64, 0usize..2000, 0usize..8193], 1..160),
         seed: u64,
     ) {
-        let stream = Stream { mtu, initial_term_id, reliable: true };
+        let stream = Stream { mtu, initial_term_id, ..Stream::default() };
         deliver(stream, Faults { loss, duplication, delay, short_send }, &lengths, seed);
     }
 }

@@ -5,4 +5,5 @@ mod hostile;
 mod receiving;
 mod sending;
 mod simulated;
+mod spies;
 mod world;

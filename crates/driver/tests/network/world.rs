@@ -65,6 +65,7 @@ pub(crate) struct Stream {
     pub(crate) mtu: usize,
     pub(crate) initial_term_id: i32,
     pub(crate) reliable: bool,
+    pub(crate) spies_simulate_connection: bool,
 }
 
 impl Default for Stream {
@@ -73,6 +74,7 @@ impl Default for Stream {
             mtu: 1408,
             initial_term_id: i32::MAX,
             reliable: true,
+            spies_simulate_connection: false,
         }
     }
 }
@@ -409,6 +411,7 @@ fn publication(stream: Stream, counters: &mut CountersManager<AtomicBuffer>) -> 
             mtu_length: stream.mtu,
             has_group_semantics: false,
             signals_end_of_stream: true,
+            spies_simulate_connection: stream.spies_simulate_connection,
         },
         log,
         PublicationCounters {

@@ -66,9 +66,6 @@ fn check_common(uri: &ChannelUri) -> Result<(), ChannelError> {
 
 /// Refuses what would lead to addresses that cannot be used yet.
 pub(super) fn check_addresses(uri: &ChannelUri, role: ChannelRole) -> Result<(), ChannelError> {
-    if uri.is_spy() {
-        return Err(refuse_spy(uri));
-    }
     check_common(uri)?;
     match (role, uri.get(keys::CONTROL)) {
         (ChannelRole::Subscription, Some(control)) => {
@@ -83,15 +80,6 @@ pub(super) fn check_addresses(uri: &ChannelUri, role: ChannelRole) -> Result<(),
         }
         _ => Ok(()),
     }
-}
-
-fn refuse_spy(uri: &ChannelUri) -> ChannelError {
-    refuse(
-        "channel prefix 'aeron-spy:'",
-        "spies are",
-        "subscribe to the channel itself",
-        uri,
-    )
 }
 
 fn check_network(uri: &ChannelUri, timestamps: &[&str], refusals: &[Refusal]) -> Result<(), ChannelError> {
@@ -180,26 +168,14 @@ pub(super) fn check_publication(uri: &ChannelUri) -> Result<(), ChannelError> {
             &[keys::CHANNEL_SEND_TIMESTAMP_OFFSET],
             OF_NETWORK_PUBLICATIONS,
         )?;
-        if super::params::boolean(uri, keys::SPIES_SIMULATE_CONNECTION)? == Some(true) {
-            let remedy = "remove it or set ssc=false";
-            return Err(refuse_param(
-                uri,
-                keys::SPIES_SIMULATE_CONNECTION,
-                "true",
-                "spies are",
-                remedy,
-            ));
-        }
     }
     Ok(())
 }
 
 pub(super) fn check_subscription(uri: &ChannelUri) -> Result<(), ChannelError> {
-    if uri.is_spy() {
-        return Err(refuse_spy(uri));
-    }
     check_common(uri)?;
-    if uri.media() == super::Media::Udp {
+    // A spy's channel is that of the publications it watches: it has no sockets, so what is said of them is theirs.
+    if uri.media() == super::Media::Udp && !uri.is_spy() {
         let timestamps = [
             keys::MEDIA_RECEIVE_TIMESTAMP_OFFSET,
             keys::CHANNEL_RECEIVE_TIMESTAMP_OFFSET,

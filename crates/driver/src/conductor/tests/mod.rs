@@ -9,4 +9,5 @@ mod network_channels;
 mod network_publications;
 mod random;
 mod refusals;
+mod spies;
 mod world;

@@ -87,9 +87,14 @@ fn subscriptions_that_cannot_be_are_refused_and_leave_nothing() {
             "multicast",
         ),
         (
-            "aeron-spy:aeron:udp?endpoint=localhost:24325",
+            "aeron-spy:aeron:udp?endpoint=nowhere:24325",
+            ErrorCode::UnknownHost,
+            "endpoint=nowhere:24325",
+        ),
+        (
+            "aeron-spy:aeron:udp?control-mode=manual",
             ErrorCode::NotSupported,
-            "spy",
+            "control-mode=manual",
         ),
         (
             "aeron:udp?endpoint=localhost:24325|rcv-wnd=256k",

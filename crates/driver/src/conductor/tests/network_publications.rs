@@ -18,11 +18,15 @@ use super::harness::{CLIENT, Harness, SECOND};
 use crate::proxy::{ConductorCommand, EndpointId, SenderCommand};
 use crate::shared::PublicationShared;
 
-const UDP: &str = "aeron:udp?endpoint=localhost:24325|term-length=64k";
+pub(super) const UDP: &str = "aeron:udp?endpoint=localhost:24325|term-length=64k";
+
+fn publish(driver: &mut Harness) -> (i64, EndpointId, Arc<PublicationShared>) {
+    publish_on(driver, UDP)
+}
 
 /// Adds a publication and takes it over as the sender would.
-fn publish(driver: &mut Harness) -> (i64, EndpointId, Arc<PublicationShared>) {
-    let registration_id = driver.add_publication(UDP, 10);
+pub(super) fn publish_on(driver: &mut Harness, channel: &str) -> (i64, EndpointId, Arc<PublicationShared>) {
+    let registration_id = driver.add_publication(channel, 10);
     let taken = driver
         .sender_commands()
         .into_iter()
@@ -39,7 +43,7 @@ fn publish(driver: &mut Harness) -> (i64, EndpointId, Arc<PublicationShared>) {
 }
 
 /// Appends messages of 128 bytes with their headers; a term's end takes one more try.
-fn fill(log: &headrace_buffers::log::LogBuffers, count: usize) {
+pub(super) fn fill(log: &headrace_buffers::log::LogBuffers, count: usize) {
     let appender = ConcurrentAppender::new(log);
     let mut appended = 0;
     while appended < count {
@@ -52,7 +56,7 @@ fn fill(log: &headrace_buffers::log::LogBuffers, count: usize) {
 }
 
 /// The sender commands that end things, in order.
-fn endings(driver: &Harness) -> Vec<String> {
+pub(super) fn endings(driver: &Harness) -> Vec<String> {
     driver
         .sender_commands()
         .iter()

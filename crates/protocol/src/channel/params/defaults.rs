@@ -59,6 +59,8 @@ pub struct ChannelDefaults {
     pub untethered_linger_timeout_ns: Option<i64>,
     /// `aeron.untethered.resting.timeout`
     pub untethered_resting_timeout_ns: i64,
+    /// `aeron.spies.simulate.connection`
+    pub spies_simulate_connection: bool,
     /// `aeron.reliable.stream`
     pub is_reliable: bool,
     /// `aeron.tether.subscriptions`
@@ -91,6 +93,7 @@ impl Default for ChannelDefaults {
             untethered_window_limit_timeout_ns: 5 * SECOND_NS,
             untethered_linger_timeout_ns: None,
             untethered_resting_timeout_ns: 10 * SECOND_NS,
+            spies_simulate_connection: false,
             is_reliable: true,
             is_tethered: true,
             is_rejoin: true,

@@ -57,6 +57,8 @@ pub struct PublicationParams {
     pub untethered_linger_timeout_ns: i64,
     /// How long it then rests before it joins again.
     pub untethered_resting_timeout_ns: i64,
+    /// Spies alone make the publication connected. Always false for IPC, which has none.
+    pub spies_simulate_connection: bool,
     /// Where a peer may answer; carried for clients, without meaning to a driver.
     pub response_endpoint: Option<String>,
     /// Name for people and tools.
@@ -99,6 +101,7 @@ impl PublicationParams {
             untethered_linger_timeout_ns: untethered_linger(uri, defaults, window_limit)?,
             untethered_resting_timeout_ns: duration_ns(uri, keys::UNTETHERED_RESTING_TIMEOUT)?
                 .unwrap_or(defaults.untethered_resting_timeout_ns),
+            spies_simulate_connection: spies_simulate_connection(uri, defaults)?,
             response_endpoint: uri.get(keys::RESPONSE_ENDPOINT).map(str::to_owned),
             alias: uri.get(keys::ALIAS).map(str::to_owned),
         };
@@ -203,6 +206,15 @@ fn session_id(uri: &ChannelUri) -> Result<Option<SessionIdParam>, ChannelError> 
             Err(_) => Err(super::unparsable(uri, keys::SESSION_ID, &format!("tag:{tag}"))),
         },
         None => Ok(number(uri, keys::SESSION_ID)?.map(SessionIdParam::Number)),
+    }
+}
+
+fn spies_simulate_connection(uri: &ChannelUri, defaults: &ChannelDefaults) -> Result<bool, ChannelError> {
+    match uri.media() {
+        Media::Udp => {
+            Ok(boolean(uri, keys::SPIES_SIMULATE_CONNECTION)?.unwrap_or(defaults.spies_simulate_connection))
+        }
+        Media::Ipc => Ok(false),
     }
 }
 

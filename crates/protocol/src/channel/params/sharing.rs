@@ -15,13 +15,16 @@ pub struct ExistingPublication {
     pub term_length: usize,
     /// Where the publication started.
     pub start: InitialPosition,
+    /// Spies alone make it connected.
+    pub spies_simulate_connection: bool,
 }
 
 impl PublicationParams {
     /// Fails if the channel gives a value that the existing publication does not have.
     ///
-    /// Only what the channel gives is compared; the first publication's values stay for everything else. A
-    /// session id given by tag was replaced by [`PublicationParams::adopt_tagged`] before.
+    /// Only what the channel gives is compared; the first publication's values stay for everything else. But
+    /// whether spies make it connected must be the same even if not given. A session id given by tag was
+    /// replaced by [`PublicationParams::adopt_tagged`] before.
     pub fn check_matches(&self, existing: &ExistingPublication, channel: &str) -> Result<(), ChannelError> {
         let check = |name: &str, asked: Option<i64>, has: i64| match asked {
             Some(asked) if asked != has => Err(ChannelError::generic(format!(
@@ -58,6 +61,13 @@ impl PublicationParams {
             "term-offset",
             asked.map(|asked| asked.term_offset.into()),
             start.term_offset.into(),
-        )
+        )?;
+        if self.spies_simulate_connection != existing.spies_simulate_connection {
+            return Err(ChannelError::generic(format!(
+                "existing publication has different spiesSimulateConnection: existing={} requested={} channel={channel}",
+                existing.spies_simulate_connection, self.spies_simulate_connection
+            )));
+        }
+        Ok(())
     }
 }

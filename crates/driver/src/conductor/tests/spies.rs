@@ -1,0 +1,453 @@
+//! Spies on network publications, with the test as the sender and as the spies' readers.
+
+use headrace_buffers::counters::{Counter, system_counter, type_ids};
+use headrace_buffers::log::ConcurrentAppender;
+use headrace_protocol::ErrorCode;
+use headrace_protocol::event::Event;
+
+use super::harness::{CLIENT, Harness, SECOND};
+use super::network_publications::{UDP, endings, fill, publish_on};
+use crate::proxy::ConductorCommand;
+
+const SPY: &str = "aeron-spy:aeron:udp?endpoint=localhost:24325";
+const SIMULATED: &str = "aeron:udp?endpoint=localhost:24325|term-length=64k|ssc=true";
+/// Half of a term.
+const WINDOW: i64 = 32_768;
+
+/// Adds a spy that finds its publication; returns its registration id and its position.
+fn spy_on(driver: &mut Harness, channel: &str) -> (i64, Counter) {
+    let subscription_id = driver.add_subscription(channel, 10);
+    let image = driver.images().pop().expect("an image for the spy");
+    assert_eq!(image.subscription_id, subscription_id);
+    (subscription_id, driver.counter(image.position_counter_id))
+}
+
+#[test]
+fn a_spy_reads_the_publications_own_log() {
+    let mut driver = Harness::new();
+    let early = driver.add_subscription(SPY, 10);
+    let publication = driver.add_publication(UDP, 10);
+    let late = driver.add_subscription(SPY, 10);
+    assert_eq!(
+        driver.names(),
+        [
+            "CounterReady",
+            "SubscriptionReady",
+            "PublicationReady",
+            "AvailableImage",
+            "SubscriptionReady",
+            "AvailableImage"
+        ]
+    );
+    let ready = driver.ready(publication);
+    for (image, subscription_id) in driver.images().into_iter().zip([early, late]) {
+        assert_eq!(image.subscription_id, subscription_id);
+        assert_eq!(image.image_correlation_id, publication);
+        assert_eq!(image.log_file_name, ready.log_file_name);
+        let position = driver.counters.record(image.position_counter_id).unwrap();
+        assert_eq!(
+            position.label,
+            format!("sub-pos: {subscription_id} {} 10 {SPY} @0", ready.session_id)
+        );
+        assert_eq!(
+            (position.type_id, position.registration_id, position.reference_id),
+            (type_ids::SUBSCRIBER_POSITION, subscription_id, publication)
+        );
+    }
+    for event in driver.events() {
+        match event {
+            Event::SubscriptionReady {
+                channel_status_counter_id,
+                ..
+            } => assert_eq!(channel_status_counter_id, -1),
+            Event::AvailableImage { source_identity, .. } => assert_eq!(source_identity, "aeron:ipc"),
+            _ => {}
+        }
+    }
+    assert_eq!(driver.sockets.opened().len(), 1, "the publication's");
+    assert!(driver.receiver_commands().is_empty());
+}
+
+#[test]
+fn a_spy_finds_the_publications_of_its_channel_stream_and_session() {
+    for (publication, spy, finds) in [
+        ("endpoint=localhost:24325", "endpoint=localhost:24325", true),
+        // Names are compared as they are written.
+        ("endpoint=localhost:24325", "endpoint=127.0.0.1:24325", false),
+        ("endpoint=localhost:24325", "endpoint=localhost:24326", false),
+        // What a spy's channel says about publishing, receiving or itself does not matter.
+        (
+            "endpoint=localhost:24325|mtu=4k",
+            "endpoint=localhost:24325|rcv-wnd=64k|cc=cubic|ttl=4|gtag=3|alias=watcher|ssc=true",
+            true,
+        ),
+        (
+            "endpoint=localhost:24325|session-id=7",
+            "endpoint=localhost:24325|session-id=7",
+            true,
+        ),
+        (
+            "endpoint=localhost:24325|session-id=7",
+            "endpoint=localhost:24325|session-id=8",
+            false,
+        ),
+        ("endpoint=localhost:24325|tags=5", "tags=5", true),
+        ("endpoint=localhost:24325|tags=5,6", "tags=6", false),
+        // A tag says all.
+        (
+            "endpoint=localhost:24325|tags=5|session-id=7",
+            "tags=5|session-id=8",
+            true,
+        ),
+        (
+            "endpoint=localhost:24325|tags=5",
+            "endpoint=localhost:24325",
+            true,
+        ),
+        (
+            "endpoint=localhost:24325|control=localhost:24327",
+            "endpoint=localhost:24325|control=localhost:24327",
+            true,
+        ),
+        (
+            "endpoint=localhost:24325|control=localhost:24327",
+            "endpoint=localhost:24325",
+            false,
+        ),
+    ] {
+        let (publication, spy) = (
+            format!("aeron:udp?{publication}"),
+            format!("aeron-spy:aeron:udp?{spy}"),
+        );
+        for is_spy_first in [false, true] {
+            let mut driver = Harness::new();
+            if !is_spy_first {
+                driver.add_publication(&publication, 10);
+            }
+            driver.add_subscription(&spy, 10);
+            driver.add_subscription(&spy, 11);
+            if is_spy_first {
+                driver.add_publication(&publication, 10);
+            }
+            assert!(driver.refusals().is_empty(), "{:?}", driver.refusals());
+            let found = driver.images().len();
+            assert_eq!(found, usize::from(finds), "{publication} {spy} {is_spy_first}");
+        }
+    }
+}
+
+#[test]
+fn the_slowest_spy_holds_the_publisher_and_the_cleaning_back() {
+    let mut driver = Harness::new();
+    let (registration_id, _, shared) = publish_on(&mut driver, UDP);
+    shared.set_has_receivers(true);
+    let (_, slow) = spy_on(&mut driver, SPY);
+    let (_, fast) = spy_on(&mut driver, SPY);
+    let log = driver.log(registration_id);
+    let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
+    fill(&log, 64);
+    let produced = log.producer_position();
+    shared.sender_position.set_release(produced);
+    fast.set_release(produced);
+    driver.settle();
+    assert_eq!(limit.get(), WINDOW, "the slow one is at 0");
+    // Through several terms, the slow one always half a window behind.
+    for _ in 0..40 {
+        fill(&log, 64);
+        let produced = log.producer_position();
+        shared.sender_position.set_release(produced);
+        fast.set_release(produced);
+        slow.set_release(produced - WINDOW / 2);
+        driver.settle();
+        assert_eq!(limit.get(), produced + WINDOW / 2);
+    }
+    // A spy that reads what is not sent yet does not let the publisher run further.
+    slow.set_release(log.producer_position());
+    fill(&log, 10);
+    fast.set_release(log.producer_position());
+    driver.settle();
+    assert_eq!(limit.get(), shared.sender_position.get() + WINDOW);
+}
+
+#[test]
+fn a_spy_joins_where_the_sender_is() {
+    let mut driver = Harness::new();
+    let (registration_id, _, shared) = publish_on(&mut driver, UDP);
+    fill(&driver.log(registration_id), 10);
+    shared.sender_position.set_release(640);
+    let (_, position) = spy_on(&mut driver, SPY);
+    assert_eq!(position.get(), 640);
+    // Not even a sender's position that cannot be makes a spy start beyond what is written.
+    shared.sender_position.set_release(1 << 40);
+    let (_, position) = spy_on(&mut driver, SPY);
+    assert_eq!(position.get(), 1280);
+}
+
+#[test]
+fn spies_connect_a_publication_that_lets_them() {
+    let mut driver = Harness::new();
+    let (registration_id, _, shared) = publish_on(&mut driver, SIMULATED);
+    let log = driver.log(registration_id);
+    assert!(log.metadata().spies_simulate_connection());
+    let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
+    driver.pass_alive(SECOND);
+    assert_eq!((limit.get(), log.metadata().is_connected_acquire()), (0, false));
+
+    let (subscription_id, position) = spy_on(&mut driver, SPY);
+    assert!(log.metadata().is_connected_acquire());
+    assert_eq!(limit.get(), WINDOW);
+    fill(&log, 10);
+    position.set_release(1280);
+    driver.settle();
+    assert_eq!(shared.spy_position(), 1280);
+    assert_eq!(limit.get(), WINDOW, "the sender did not follow yet");
+    shared.sender_position.set_release(1280);
+    driver.settle();
+    assert_eq!(limit.get(), 1280 + WINDOW);
+    driver.pass_alive(SECOND);
+    assert!(log.metadata().is_connected_acquire());
+
+    fill(&log, 10);
+    position.set_release(2560);
+    driver.remove_subscription(subscription_id);
+    assert!(!log.metadata().is_connected_acquire());
+    assert!(!shared.has_spies());
+    assert_eq!(shared.spy_position(), 2560, "what it read last counts");
+    assert_eq!(limit.get(), 1280);
+    let labels = driver.live_counters();
+    assert!(
+        !labels.iter().any(|label| label.starts_with("sub-pos")),
+        "{labels:?}"
+    );
+}
+
+#[test]
+fn spies_do_not_connect_a_publication_unless_asked_to() {
+    let mut driver = Harness::new();
+    let (registration_id, _, shared) = publish_on(&mut driver, UDP);
+    spy_on(&mut driver, SPY);
+    driver.pass_alive(2 * SECOND);
+    let log = driver.log(registration_id);
+    assert!(!log.metadata().spies_simulate_connection());
+    assert!(!log.metadata().is_connected_acquire() && shared.has_spies());
+    assert_eq!(
+        driver
+            .counter(driver.ready(registration_id).limit_counter_id)
+            .get(),
+        0
+    );
+}
+
+#[test]
+fn what_a_spy_claims_to_have_read_is_held_to_what_was_written() {
+    let mut driver = Harness::new();
+    let (registration_id, _, shared) = publish_on(&mut driver, SIMULATED);
+    let log = driver.log(registration_id);
+    let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
+    let (_, position) = spy_on(&mut driver, SPY);
+    fill(&log, 10);
+    for (claimed, believed) in [
+        (-1, 0),
+        (i64::MIN, 0),
+        (133, 128),
+        (1 << 40, 1280),
+        (i64::MAX, 1280),
+    ] {
+        position.set_release(claimed);
+        driver.pass_alive(SECOND);
+        assert_eq!(shared.spy_position(), believed, "{claimed}");
+        assert_eq!(limit.get(), WINDOW);
+    }
+}
+
+#[test]
+fn publications_share_a_log_only_if_they_treat_spies_alike() {
+    for (first, second) in [(SIMULATED, UDP), (UDP, SIMULATED)] {
+        let mut driver = Harness::new();
+        driver.add_publication(first, 10);
+        driver.add_publication(second, 10);
+        let (code, message) = driver.refusals().remove(0);
+        assert_eq!(code, ErrorCode::GenericError);
+        assert!(
+            message.contains("existing publication has different spiesSimulateConnection"),
+            "{message}"
+        );
+        let shared = driver.add_publication(first, 10);
+        assert_ne!(driver.ready(shared).original_registration_id, shared);
+    }
+    let mut driver = Harness::with(|config| config.spies_simulate_connection = true);
+    let (_, _, shared) = publish_on(&mut driver, UDP);
+    assert!(shared.spies_simulate_connection, "the setting says so");
+    driver.add_publication(SIMULATED, 10);
+    assert!(driver.refusals().is_empty());
+}
+
+#[test]
+fn a_closed_publication_waits_for_its_spies() {
+    let mut driver = Harness::new();
+    let (registration_id, endpoint, shared) = publish_on(&mut driver, UDP);
+    shared.set_has_receivers(true);
+    let (spy, position) = spy_on(&mut driver, SPY);
+    fill(&driver.log(registration_id), 10);
+    driver.settle();
+    driver.remove_publication(registration_id, false);
+    driver.pass_alive(SECOND);
+    // Something is still to be sent, so that another spy gets that as well.
+    let (late, late_position) = spy_on(&mut driver, SPY);
+    assert_eq!(late_position.get(), 0);
+    late_position.set_release(1280);
+    shared.sender_position.set_release(1280);
+    shared.set_end_of_stream_confirmed();
+    driver.forget();
+    driver.pass_alive(8 * SECOND);
+    assert!(shared.is_end_of_stream());
+    assert_eq!((driver.unavailable(), endings(&driver)), (vec![], vec![]));
+    let too_late = driver.add_subscription(SPY, 10);
+    assert!(driver.images().is_empty());
+
+    position.set_release(1280);
+    driver.pass_alive(SECOND);
+    assert_eq!(
+        driver.unavailable(),
+        [(registration_id, spy), (registration_id, late)]
+    );
+    driver.pass_alive(SECOND);
+    assert_eq!(
+        endings(&driver),
+        [format!("remove {registration_id}"), "close".to_owned()]
+    );
+    drop(shared);
+    driver.remove_subscription(late);
+    driver.tell(ConductorCommand::PublicationReleased { registration_id });
+    driver.tell(ConductorCommand::SendEndpointReleased(endpoint));
+    assert_eq!(driver.log_files(), 0);
+    assert_eq!(driver.live_counters(), [format!("client-heartbeat: id={CLIENT}")]);
+    // The spies that are left wait for the next publication.
+    driver.forget();
+    driver.add_publication(UDP, 10);
+    let found: Vec<_> = driver
+        .images()
+        .iter()
+        .map(|image| image.subscription_id)
+        .collect();
+    assert_eq!(found, [spy, too_late]);
+}
+
+#[test]
+fn a_spy_that_waits_at_a_hole_is_let_past_when_the_publisher_is_gone() {
+    let mut driver = Harness::new();
+    let (registration_id, _, _shared) = publish_on(&mut driver, UDP);
+    let (spy, position) = spy_on(&mut driver, SPY);
+    let log = driver.log(registration_id);
+    fill(&log, 10);
+    std::mem::forget(ConcurrentAppender::new(&log).try_claim(96, i64::MAX).unwrap());
+    fill(&log, 1);
+    position.set_release(1280);
+    driver.remove_publication(registration_id, false);
+    driver.pass_alive(SECOND);
+    assert_eq!(driver.system(system_counter::UNBLOCKED_PUBLICATIONS), 1);
+    assert!(driver.unavailable().is_empty());
+    position.set_release(log.producer_position());
+    driver.pass_alive(SECOND);
+    assert_eq!(driver.unavailable(), [(registration_id, spy)]);
+}
+
+#[test]
+fn a_revoked_publication_does_not_wait_for_its_spies() {
+    let mut driver = Harness::new();
+    let (registration_id, _, shared) = publish_on(&mut driver, SIMULATED);
+    let (spy, _) = spy_on(&mut driver, SPY);
+    let log = driver.log(registration_id);
+    fill(&log, 10);
+    driver.forget();
+    driver.remove_publication(registration_id, true);
+    driver.add_subscription(SPY, 10);
+    assert!(driver.images().is_empty(), "nothing is left to see");
+    driver.pass_alive(SECOND);
+    assert_eq!(driver.unavailable(), [(registration_id, spy)]);
+    assert!(!log.metadata().is_connected_acquire() && !shared.is_connected());
+    driver.pass_alive(8 * SECOND);
+    assert_eq!(driver.unavailable().len(), 1, "told once");
+    assert_eq!(
+        endings(&driver),
+        [format!("remove {registration_id}"), "close".to_owned()]
+    );
+}
+
+#[test]
+fn an_untethered_spy_is_dropped_and_comes_back_where_the_sender_is() {
+    let mut driver = Harness::new();
+    let (registration_id, _, shared) = publish_on(&mut driver, UDP);
+    shared.set_has_receivers(true);
+    let (_, tethered) = spy_on(&mut driver, SPY);
+    let (loose, position) = spy_on(&mut driver, &format!("{SPY}|tether=false"));
+    let log = driver.log(registration_id);
+    let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
+    // Three quarters of the window and a little more.
+    fill(&log, 193);
+    let produced = log.producer_position();
+    shared.sender_position.set_release(produced);
+    tethered.set_release(produced - 128);
+    driver.forget_events();
+    driver.pass_alive(4 * SECOND);
+    assert!(driver.unavailable().is_empty());
+    driver.pass_alive(2 * SECOND);
+    assert_eq!(driver.unavailable(), [(registration_id, loose)]);
+    assert_eq!(limit.get(), WINDOW, "it still counts");
+    driver.pass_alive(5 * SECOND);
+    assert_eq!(limit.get(), produced - 128 + WINDOW);
+    assert!(driver.images().is_empty());
+    driver.pass_alive(10 * SECOND);
+    assert_eq!(driver.images()[0].subscription_id, loose);
+    assert_eq!(position.get(), produced, "the slower spy does not matter");
+}
+
+#[test]
+fn a_publication_only_resting_spies_are_left_of_is_not_connected() {
+    let mut driver = Harness::new();
+    let (registration_id, _, shared) = publish_on(&mut driver, SIMULATED);
+    spy_on(&mut driver, &format!("{SPY}|tether=false"));
+    let log = driver.log(registration_id);
+    fill(&log, 200);
+    // As if receivers had been there, and had taken all.
+    shared.sender_position.set_release(log.producer_position());
+    driver.pass_alive(6 * SECOND);
+    assert!(log.metadata().is_connected_acquire());
+    driver.pass_alive(5 * SECOND);
+    assert!(!log.metadata().is_connected_acquire() && !shared.has_spies());
+    driver.pass_alive(10 * SECOND);
+    assert!(log.metadata().is_connected_acquire());
+}
+
+#[test]
+fn a_spy_may_not_reject() {
+    let mut driver = Harness::new();
+    let (registration_id, _, _shared) = publish_on(&mut driver, UDP);
+    spy_on(&mut driver, SPY);
+    driver.reject(registration_id, "too loud");
+    let (code, message) = driver.refusals().remove(0);
+    assert!(
+        code == ErrorCode::GenericError && message.contains("spies may not reject"),
+        "{message}"
+    );
+    assert!(driver.unavailable().is_empty());
+    assert_eq!(driver.system(system_counter::IMAGES_REJECTED), 0);
+}
+
+#[test]
+fn a_dead_clients_spy_holds_nothing_back() {
+    const WATCHER: i64 = CLIENT + 1;
+    let mut driver = Harness::new();
+    let (registration_id, _, shared) = publish_on(&mut driver, UDP);
+    shared.set_has_receivers(true);
+    driver.add_subscription_of(WATCHER, SPY, 10);
+    let log = driver.log(registration_id);
+    let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
+    fill(&log, 10);
+    shared.sender_position.set_release(1280);
+    driver.pass_alive(5 * SECOND);
+    assert_eq!(limit.get(), WINDOW);
+    driver.pass_alive(8 * SECOND);
+    assert_eq!(limit.get(), 1280 + WINDOW);
+    assert!(!shared.has_spies());
+}
