@@ -253,7 +253,6 @@ impl Default for DriverConfig {
             reserved_session_id_low: -1,
             reserved_session_id_high: 1000,
             stream_session_limit: i32::MAX as usize,
-
             unicast_flow_control_rrwm: 16,
             receiver_group_tag: None,
 
