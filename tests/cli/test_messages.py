@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import pytest
@@ -125,8 +125,10 @@ def test_silence_ends_a_subscriber_that_has_a_timeout(driver: Path) -> None:
     ("arguments", "status"), [(("subscribe",), 0), (("subscribe", "-n", 5), 130), (("pong",), 0)]
 )
 def test_ctrl_c_is_clean(driver: Path, arguments: tuple[object, ...], status: int) -> None:
+    client = "--label", f"name=headrace {arguments[0]}"
+    before = counters(driver, *client)
     with running(*arguments, "--dir", driver) as process:
-        await_counter(driver, "--label", f"name=headrace {arguments[0]}")
+        await_counter(driver, *client, process=process, before=before)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, err) == (status, b"")
@@ -172,9 +174,11 @@ def test_throughput_counts_what_another_process_sends(driver: Path) -> None:
 def test_streams_of_a_live_driver_are_shown(driver: Path) -> None:
     with (
         running("subscribe", "--dir", driver, *UDP, "-s", 8),
-        running("publish", "-", "--rate", 100, "--dir", driver, *UDP, "-s", 8, stdin=b"x\n" * 10_000),
+        running(
+            "publish", "-", "--rate", 100, "--dir", driver, *UDP, "-s", 8, stdin=b"x\n" * 10_000
+        ) as publisher,
     ):
-        await_counter(driver, "--type", "sub-pos", "--stream", 8)
+        await_counter(driver, "--type", "sub-pos", "--stream", 8, process=publisher)
         (stream,) = json.loads(run("streams", "--dir", driver, "--once", "--json", "-s", 8)[1])["streams"]
     assert stream["channel"] == UDP[1]
     assert None not in (stream["publisher_position"], stream["sender_position"], stream["receiver_position"])
@@ -233,10 +237,20 @@ def test_bench_measures_what_is_named() -> None:
     assert "cpu" in row["machine"]
 
 
-def await_counter(directory: Path, *filters: object) -> None:
+def counters(directory: Path, *filters: object) -> dict[int, str]:
+    """Labels of a driver's counters by registration id, which no two counters of a type share."""
+    shown = json.loads(run("stat", "--dir", directory, "--once", "--json", *filters)[1])
+    return {counter["registration_id"]: counter["label"] for counter in shown["counters"]}
+
+
+def await_counter(
+    directory: Path,
+    *filters: object,
+    process: subprocess.Popen[bytes],
+    before: Container[int] = (),
+) -> None:
+    """Waits for a counter that was not there before, as long as the process that makes it runs."""
     deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        shown = json.loads(run("stat", "--dir", directory, "--once", "--json", *filters)[1])
-        if shown["counters"]:
-            return
-        assert time.monotonic() < deadline, shown
+    while all(registration_id in before for registration_id in counters(directory, *filters)):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, f"{process.args} did not bring {filters}"
