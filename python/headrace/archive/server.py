@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import random
 import threading
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from headrace._exceptions import ClosedError
 from headrace.archive._config import ArchiveConfig
 from headrace.archive.catalog import CATALOG_NAME, Catalog
 from headrace.archive.channels import format_duration
@@ -212,7 +214,8 @@ class ArchiveServer:
         """Note a fault where tools and the program see it."""
         self._errors.record(text, self._clock.now_ms())
         if self._counters is not None:
-            self._counters.errors.value = self._errors.count
+            with contextlib.suppress(ClosedError):
+                self._counters.errors.value = self._errors.count
         if self._on_error is not None:
             self._on_error(text)
 
