@@ -114,9 +114,13 @@ def _from_offsets(payload: Bytes, offsets: npt.NDArray[Any]) -> Batch:
     lengths = np.diff(offsets)
     stride = int(lengths[0]) if len(lengths) else 0
     is_even = bool((lengths == stride).all())
-    if int(offsets[0]) < 0 or int(offsets[-1]) > len(payload) or (not is_even and bool((lengths < 0).any())):
+    if (
+        int(offsets[0]) < 0
+        or int(offsets[-1]) > len(payload)
+        or bool(stride < 0 if is_even else (lengths < 0).any())
+    ):
         raise ValueError(f"offsets must rise from 0 or more to at most the {len(payload)} bytes given")
-    return Batch(payload, offsets, max(stride, 0) if is_even else 0)
+    return Batch(payload, offsets, stride if is_even else 0)
 
 
 def windows(payload: Bytes, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -1,0 +1,234 @@
+"""Each rule of a schema, broken once: the error names file, element and rule."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from headrace import sbe
+
+HEADER = (
+    '<composite name="messageHeader">'
+    + "".join(
+        f'<type name="{name}" primitiveType="uint16"/>'
+        for name in ("blockLength", "templateId", "schemaId", "version")
+    )
+    + "</composite>"
+)
+GROUP = (
+    '<composite name="groupSizeEncoding"><type name="blockLength" primitiveType="uint16"/>'
+    '<type name="numInGroup" primitiveType="uint16"/></composite>'
+)
+TEXT = (
+    '<composite name="text"><type name="length" primitiveType="uint8"/>'
+    '<type name="varData" primitiveType="uint8" length="0" characterEncoding="UTF-8"/></composite>'
+)
+INT = '<field name="a" id="1" type="int32"/>'
+
+
+def schema(
+    types: str = "", body: str = INT, attributes: str = 'id="1" version="2"', message: str = 'id="5"'
+) -> str:
+    return (
+        f"<messageSchema {attributes}><types>{HEADER}{GROUP}{TEXT}{types}</types>"
+        f'<message name="M" {message}>{body}</message></messageSchema>'
+    )
+
+
+BROKEN = {
+    "no xml": ("<messageSchema", "document", "well-formed"),
+    "another root": ("<types/>", "types", "messageSchema"),
+    "no id": (schema(attributes=""), "messageSchema", "needs the attribute id"),
+    "byte order": (
+        schema(attributes='id="1" byteOrder="middle"'),
+        "messageSchema",
+        "littleEndian, bigEndian",
+    ),
+    "template id": (schema(message='id="x"'), "message 'M'", "whole number"),
+    "unknown type": (
+        schema(body='<field name="a" type="nothing"/>'),
+        "message 'M' > field 'a'",
+        "no type 'nothing'",
+    ),
+    "name": (schema(body='<field name="a b" type="int8"/>'), "field 'a b'", "a name is"),
+    "name twice": (schema(body=INT + '<field name="a" id="2" type="int8"/>'), "field 'a'", "same name"),
+    "id twice": (schema(body=INT + '<field name="b" id="1" type="int8"/>'), "field 'b'", "id=1"),
+    "offset": (
+        schema(body=INT + '<field name="b" type="int8" offset="3"/>'),
+        "field 'b'",
+        "offset=3 lies before the end of the element before it, 4",
+    ),
+    "block length": (
+        schema(message='id="5" blockLength="3"'),
+        "message 'M'",
+        "blockLength=3 is less than the 4",
+    ),
+    "order of items": (schema(body='<data name="d" type="text"/>' + INT), "field 'a'", "fields come first"),
+    "since": (
+        schema(body='<field name="a" type="int8" sinceVersion="3"/>'),
+        "field 'a'",
+        "sinceVersion=3 must be 0 to 2",
+    ),
+    "empty group": (schema(body='<group name="g"/>'), "group 'g'", "at least one byte"),
+    "dimension": (
+        schema(body=f'<group name="g" dimensionType="text">{INT}</group>'),
+        "group 'g'",
+        "blockLength",
+    ),
+    "data type": (
+        schema(body='<data name="d" type="groupSizeEncoding"/>'),
+        "data 'd'",
+        "needs a member length",
+    ),
+    "primitive": (
+        schema('<type name="T" primitiveType="int7"/>'),
+        "type 'T'",
+        "primitiveType='int7' must be one of",
+    ),
+    "type twice": (schema(TEXT), "composite 'text'", "same name"),
+    "null value": (
+        schema('<type name="T" primitiveType="int8" nullValue="128"/>'),
+        "type 'T'",
+        "-128 to 127",
+    ),
+    "encoding": (
+        schema('<type name="T" primitiveType="char" length="2" characterEncoding="martian"/>'),
+        "type 'T'",
+        "characterEncoding='martian'",
+    ),
+    "constant": (
+        schema('<type name="T" primitiveType="int8" presence="constant"/>', '<field name="a" type="T"/>'),
+        "field 'a'",
+        "a constant needs",
+    ),
+    "value reference": (
+        schema(body='<field name="a" type="int8" presence="constant" valueRef="E.x"/>'),
+        "field 'a'",
+        "no type 'E'",
+    ),
+    "enum of float": (
+        schema('<enum name="E" encodingType="float"><validValue name="a">1</validValue></enum>'),
+        "enum 'E'",
+        "encodingType='float'",
+    ),
+    "enum value twice": (
+        schema(
+            '<enum name="E" encodingType="uint8"><validValue name="a">1</validValue>'
+            '<validValue name="b">1</validValue></enum>'
+        ),
+        "validValue 'b'",
+        "same value",
+    ),
+    "bit": (
+        schema('<set name="S" encodingType="uint8"><choice name="a">8</choice></set>'),
+        "choice 'a'",
+        "0 to 7",
+    ),
+    "cycle": (
+        schema(
+            '<composite name="A"><ref name="b" type="B"/></composite>'
+            '<composite name="B"><ref name="a" type="A"/></composite>'
+        ),
+        "ref 'a'",
+        "A > B > A contain each other",
+    ),
+    "array of nothing": (
+        schema('<type name="T" primitiveType="int8" length="0"/>', '<field name="a" type="T"/>'),
+        "field 'a'",
+        "only varData",
+    ),
+    "include in text": (
+        schema().replace("<types>", '<include xmlns="http://www.w3.org/2001/XInclude" href="x.xml"/><types>'),
+        "include 'x.xml'",
+        "cannot include",
+    ),
+    "no header": (schema().replace("messageHeader", "other"), "messageSchema", "no type 'messageHeader'"),
+    "header without version": (
+        schema().replace('"version" p', '"release" p'),
+        "messageSchema",
+        "needs a member version",
+    ),
+    "template twice": (
+        schema().replace("</messageSchema>", '<message name="N" id="5"/></messageSchema>'),
+        "message 'N'",
+        "id=5 is that of message 'M'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "element", "rule"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_rule_is_named(text: str, element: str, rule: str) -> None:
+    with pytest.raises(sbe.SchemaError) as raised:
+        sbe.Schema.from_text(text, name="orders.xml")
+    assert raised.value.file == "orders.xml"
+    assert element in raised.value.element
+    assert rule in raised.value.rule
+    assert str(raised.value).startswith("orders.xml: ")
+
+
+def test_the_unbroken_schema_is_read() -> None:
+    """Or the test above would show nothing."""
+    read = sbe.Schema.from_text(schema())
+    assert list(read) == ["M"]
+    assert (read.schema_id, read.version, read.byte_order) == (1, 2, "little")
+
+
+def test_an_included_file_is_named_in_its_errors(tmp_path: Path) -> None:
+    (tmp_path / "part.xml").write_text('<types><type name="T" primitiveType="oops"/></types>')
+    (tmp_path / "whole.xml").write_text(
+        schema().replace(
+            "<types>", '<include xmlns="http://www.w3.org/2001/XInclude" href="part.xml"/><types>'
+        )
+    )
+    with pytest.raises(sbe.SchemaError, match="oops") as raised:
+        sbe.Schema.from_file(tmp_path / "whole.xml")
+    assert raised.value.file == str(tmp_path / "part.xml")
+
+
+def test_files_that_include_each_other_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(
+        '<messageSchema><include xmlns="http://www.w3.org/2001/XInclude" href="a.xml"/></messageSchema>'
+    )
+    with pytest.raises(sbe.SchemaError, match="include each other"):
+        sbe.Schema.from_file(tmp_path / "a.xml")
+
+
+def test_a_schema_can_be_sent_to_another_process() -> None:
+    there = pickle.loads(pickle.dumps(sbe.Schema.from_text(schema(), snake_case=True)))
+    assert there["M"].decode(there["M"].encode(a=3)).a == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "snake"),
+    [("orderId", "order_id"), ("from", "from_"), ("_private", "private"), ("HTTPPort2", "http_port2")],
+)
+def test_names_become_python_names(name: str, snake: str) -> None:
+    body = f'<field name="{name}" type="int32"/>'
+    assert sbe.Schema.from_text(schema(body=body), snake_case=True)["M"].type._fields == (snake,)
+
+
+def test_names_that_become_the_same_stay_apart() -> None:
+    body = '<field name="aB" type="int32"/><field name="a_b" type="int32"/>'
+    codec = sbe.Schema.from_text(schema(body=body), snake_case=True)["M"]
+    assert codec.decode(codec.encode(a_b=1, a_b_=2)) == (1, 2)
+
+
+def test_a_header_of_another_shape() -> None:
+    """Wider members, another order, and members of its own, as later drafts of the standard have them."""
+    header = (
+        '<composite name="messageHeader"><type name="version" primitiveType="uint8"/>'
+        '<type name="blockLength" primitiveType="uint32" offset="4"/><type name="templateId" primitiveType="uint16"/>'
+        '<type name="schemaId" primitiveType="uint32"/><type name="numGroups" primitiveType="uint16"/>'
+        '<type name="numVarDataFields" primitiveType="uint16"/></composite>'
+    )
+    body = INT + f'<group name="g">{INT}</group><data name="d" type="text"/>'
+    codec = sbe.Schema.from_text(schema(body=body).replace(HEADER, header))["M"]
+    data = codec.encode(7, [(1,), (2,)], "x")
+    assert data[:18] == bytes.fromhex("02 000000 04000000 0500 01000000 0100 0100")
+    assert codec.decode(data) == (7, [(1,), (2,)], "x")
+    assert codec.to_arrow([data] * 3).to_pylist() == [{"a": 7, "g": [{"a": 1}, {"a": 2}], "d": "x"}] * 3
+    flat = sbe.Schema.from_text(schema().replace(HEADER, header))["M"]
+    assert flat.columns([flat.encode(number) for number in range(5)])["a"].tolist() == list(range(5))
+    assert flat.decode(flat.encode(9)).a == 9
