@@ -82,6 +82,21 @@ def test_using_what_is_closed_is_defined(media_driver):
             call()
 
 
+def test_a_closed_driver_gives_no_client_at_once():
+    driver = headrace.MediaDriver.embedded(threading_mode="SHARED")
+    driver.close()
+    with pytest.raises(headrace.ClosedError, match=driver.directory):
+        driver.connect()
+
+
+def test_an_endpoint_can_be_used_again_as_soon_as_it_was_closed():
+    """The driver refuses while its agents let go of the socket; the client asks again."""
+    with headrace.MediaDriver.embedded(threading_mode="DEDICATED") as driver, driver.connect() as client:
+        for _ in range(200):
+            client.add_subscription("aeron:udp?endpoint=127.0.0.1:24653", 1).close()
+            client.add_publication("aeron:udp?endpoint=127.0.0.1:24653", 1).close()
+
+
 def test_what_a_client_made_keeps_it_open(media_driver):
     client = media_driver.connect()
     subscription = client.add_subscription(IPC, 7)

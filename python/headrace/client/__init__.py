@@ -5,8 +5,9 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import os
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from headrace import _core
 from headrace._config import ClientConfig, ClientSettings, default_directory
@@ -23,7 +24,7 @@ from headrace._core import (
     Subscription,
     Watcher,
 )
-from headrace._exceptions import ConfigError, ForkError
+from headrace._exceptions import ConfigError, ForkError, RegistrationError
 from headrace.client._counters import CounterRecord, Counters
 from headrace.client._idle import (
     BackoffIdleStrategy,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, Unpack
 
-    from headrace._exceptions import HeadraceError, RegistrationError
+    from headrace._exceptions import HeadraceError
     from headrace.driver import MediaDriver
 
 __all__ = [
@@ -67,6 +68,12 @@ __all__ = [
 
 ImageHandler = Callable[[Image], object]
 CounterHandler = Callable[[int, int], object]
+_Added = TypeVar("_Added")
+
+# The protocol's code for an endpoint that is being closed, and how long and how often to ask again.
+_TEMPORARILY_UNAVAILABLE = 10
+_CLOSING_TIMEOUT_S = 1.0
+_CLOSING_RETRY_S = 0.001
 
 
 class Client:
@@ -168,14 +175,14 @@ class Client:
             DriverTimeoutError: The driver did not answer.
             ClosedError: The client is closed.
         """
-        return self._client.add_publication(channel, stream_id)
+        return _once_endpoint_closed(lambda: self._client.add_publication(channel, stream_id))
 
     def add_exclusive_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
         """Add a publication with a session and log of its own and one writer at a time, which makes it faster.
 
         Blocks and raises as :meth:`add_publication`.
         """
-        return self._client.add_exclusive_publication(channel, stream_id)
+        return _once_endpoint_closed(lambda: self._client.add_exclusive_publication(channel, stream_id))
 
     def add_subscription(
         self,
@@ -196,7 +203,11 @@ class Client:
                 thread.
             on_unavailable_image: Given the image of a publisher that went; its last position can still be read.
         """
-        return self._client.add_subscription(channel, stream_id, on_available_image, on_unavailable_image)
+        return _once_endpoint_closed(
+            lambda: self._client.add_subscription(
+                channel, stream_id, on_available_image, on_unavailable_image
+            )
+        )
 
     def add_counter(self, type_id: int, key: bytes = b"", label: str = "") -> Counter:
         """Allocate a counter that lives until it, or this client, is closed.
@@ -304,4 +315,20 @@ def connect(
 
 
 # Ends the conductors before the interpreter, and with them the calls into Python that they make.
+def _once_endpoint_closed(add: Callable[[], _Added]) -> _Added:
+    """What `add` gives, asking again while the driver is still closing the endpoint that a program just left.
+
+    Without this a program that closes a subscription and adds it again at once is refused now and then.
+    """
+    deadline = time.monotonic() + _CLOSING_TIMEOUT_S
+    while True:
+        try:
+            return add()
+        except RegistrationError as refusal:
+            if refusal.code != _TEMPORARILY_UNAVAILABLE or time.monotonic() > deadline:
+                raise
+        # The driver has no event for it; its sockets are closed within a turn of its agents.
+        time.sleep(_CLOSING_RETRY_S)
+
+
 atexit.register(_core.close_clients)

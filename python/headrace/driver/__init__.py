@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from headrace import _core
 from headrace._config import DriverConfig, DriverSettings, default_directory
-from headrace._exceptions import ConfigError
+from headrace._exceptions import ClosedError, ConfigError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -70,7 +70,9 @@ class MediaDriver:
         self._finalizer = weakref.finalize(self, _core.MediaDriver.close, self._driver)
 
     @classmethod
-    def embedded(cls, **settings: Unpack[DriverSettings]) -> Self:
+    def embedded(
+        cls, *, properties: Mapping[str, str] | None = None, **settings: Unpack[DriverSettings]
+    ) -> Self:
         """A driver of this process alone: on a directory of its own, deleted when the driver is closed.
 
         The same settings as for the class, except that ``directory`` defaults to a fresh name beside the default
@@ -78,12 +80,18 @@ class MediaDriver:
         """
         settings.setdefault("directory", f"{default_directory()}-{uuid.uuid4()}")
         settings.setdefault("dir_delete_on_shutdown", True)
-        return cls(**settings)
+        return cls(properties=properties, **settings)
 
     def connect(self, **settings: object) -> Client:
-        """A client of this driver: :meth:`headrace.Client.connect` with this driver's directory."""
+        """A client of this driver: :meth:`headrace.Client.connect` with this driver's directory.
+
+        Raises:
+            ClosedError: The driver is closed.
+        """
         from headrace.client import Client
 
+        if self.is_closed:
+            raise ClosedError(f"media driver is closed: directory={self._directory}")
         return Client.connect(driver=self, **settings)  # type: ignore[arg-type]
 
     @property
