@@ -25,6 +25,7 @@ __all__ = [
     "MediaDriver",
     "Message",
     "Publication",
+    "RecordingReader",
     "Subscription",
     "Watcher",
     "close_clients",
@@ -615,6 +616,84 @@ class FragmentBatch:
         """All payloads, copied."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+@final
+class RecordingReader:
+    """Reads messages of a recording from an archive's segment files, a batch in one crossing.
+
+    It gives the messages that begin in ``[start, stop)``, put together from their fragments, and reads past ``stop``
+    to finish the last of them. So ranges that meet give every message once, wherever they meet. Opens nothing before
+    the first read. Thread-safe.
+
+    Args:
+        directory: The archive's directory.
+        recording_id: Which recording; this and the next five are in the archive's catalog.
+        start_position: Where the recording begins.
+        initial_term_id: Term at position 0.
+        term_length: Bytes of a term.
+        segment_length: Bytes of a segment file.
+        stream_id: The recording's stream.
+        start: First position at which a message may begin.
+        stop: First position at which no message may begin any more.
+        limit: Where the recording ends; nothing from here on is looked at.
+        is_frame_at_start: A frame begins at ``start``. Otherwise the reader walks to it through the term.
+        session_id: Give messages of this publisher only.
+        reserved_value_min: Give messages with at least this reserved value.
+        reserved_value_max: Give messages with at most this reserved value.
+        with_payload: False leaves all payloads empty, which is faster where nobody wants them.
+
+    Raises:
+        ConfigError: Positions or lengths that cannot be.
+    """
+
+    def __new__(
+        cls,
+        directory: str | os.PathLike[str],
+        recording_id: int,
+        *,
+        start_position: int,
+        initial_term_id: int,
+        term_length: int,
+        segment_length: int,
+        stream_id: int,
+        start: int,
+        stop: int,
+        limit: int,
+        is_frame_at_start: bool = False,
+        session_id: int | None = None,
+        reserved_value_min: int = -9223372036854775808,
+        reserved_value_max: int = 9223372036854775807,
+        with_payload: bool = True,
+    ) -> Self: ...
+    def read_batch(self, count_max: int, length_max: int = 16777216) -> FragmentBatch:
+        """The next messages; an empty batch at the end of the range. Releases the GIL.
+
+        Args:
+            count_max: Messages at most.
+            length_max: No further message once there are this many bytes of payload.
+
+        Raises:
+            headrace.archive.SegmentError: A file is missing, cut short or damaged; the text names it.
+        """
+
+    def skip_to_boundary(self) -> int:
+        """Read to the end of the range without giving the messages; returns :attr:`boundary`.
+
+        Raises:
+            headrace.archive.SegmentError: As :meth:`read_batch`.
+        """
+
+    @property
+    def position(self) -> int:
+        """Stream position of the next frame."""
+
+    @property
+    def boundary(self) -> int:
+        """The last position up to which every message that began was read."""
+
+    @property
+    def incomplete_count(self) -> int:
+        """Messages that were begun and never finished: nobody received them whole."""
 
 @final
 class Subscription:

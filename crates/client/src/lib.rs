@@ -35,6 +35,7 @@ mod heartbeat;
 pub mod image;
 mod mappings;
 mod publication;
+pub mod recording;
 mod requests;
 mod service;
 mod state;

@@ -1,5 +1,6 @@
 //! From Rust errors to the Python tree of `headrace._exceptions`.
 
+use headrace_client::recording::RecordingError;
 use headrace_client::{AppendError, ClientError, ErrorCode, OfferError, PollError};
 use headrace_driver::DriverError;
 use headrace_driver::directory::DirectoryError;
@@ -138,6 +139,20 @@ pub(crate) fn poll(error: PollError) -> PyErr {
         PollError::Busy { .. } => reentrant(&message),
         PollError::Closed => plain("ClosedError", &message),
     }
+}
+
+/// A recording that cannot be read; what is wrong with a file is said by the archive's own class.
+pub(crate) fn recording(error: RecordingError) -> PyErr {
+    let message = error.to_string();
+    if let RecordingError::InvalidArgument { name, value, rule } = error {
+        return config(name, &value.to_string(), rule);
+    }
+    Python::attach(|py| {
+        let built = py
+            .import("headrace.archive.errors")
+            .and_then(|module| module.getattr("SegmentError")?.call1((message,)));
+        built.map_or_else(|error| error, PyErr::from_value)
+    })
 }
 
 /// `InvalidChannel` as `INVALID_CHANNEL`, the way the specification writes it.

@@ -24,6 +24,7 @@ mod images;
 mod kept_client;
 mod message;
 mod publication;
+mod recording;
 mod results;
 mod subscription;
 mod wait;
@@ -57,6 +58,8 @@ mod _core {
     use crate::message::Message;
     #[pymodule_export]
     use crate::publication::{ExclusivePublication, Publication};
+    #[pymodule_export]
+    use crate::recording::RecordingReader;
     #[pymodule_export]
     use crate::subscription::Subscription;
     #[pymodule_export]

@@ -21,6 +21,7 @@ from headrace._core import (
     Image,
     Message,
     Publication,
+    RecordingReader,
     Subscription,
     Watcher,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "Message",
     "NoOpIdleStrategy",
     "Publication",
+    "RecordingReader",
     "SleepingIdleStrategy",
     "Subscription",
     "Watcher",

@@ -1,0 +1,76 @@
+//! What can be wrong with the files of a recording. Every text names the file.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a recording cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// A segment file is not there.
+    #[error(
+        "missing segment file: {}: recording_id={recording_id} has bytes of position={position} in it",
+        path.display()
+    )]
+    MissingSegment {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        recording_id: i64,
+        /// What was to be read from it.
+        position: i64,
+    },
+
+    /// A segment file ends before what was recorded does.
+    #[error("truncated segment file: {}: length={length} where at least {needed} bytes were recorded", path.display())]
+    TruncatedSegment {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes.
+        length: u64,
+        /// The bytes it must have.
+        needed: u64,
+    },
+
+    /// There is no sound frame at a position where one was recorded.
+    #[error("bad frame: {}: offset={offset} position={position}: {reason}", path.display())]
+    BadFrame {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file.
+        offset: u64,
+        /// Where in the stream.
+        position: i64,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The operating system refused.
+    #[error("cannot read segment file: {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Its reason.
+        source: io::Error,
+    },
+
+    /// A description of a recording, or a range of it, that cannot be.
+    #[error("{name}={value}: {rule}")]
+    InvalidArgument {
+        /// The argument.
+        name: &'static str,
+        /// What was given.
+        value: i64,
+        /// What is allowed.
+        rule: &'static str,
+    },
+}
+
+impl RecordingError {
+    pub(super) fn argument(name: &'static str, value: impl Into<i64>, rule: &'static str) -> Self {
+        Self::InvalidArgument {
+            name,
+            value: value.into(),
+            rule,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Reading recordings where an archive wrote them: segment files in a directory.
+//!
+//! ```text
+//!   RecordingReader   messages in a range of positions, put together from fragments, filtered
+//!     Segments        frames at positions: which file, which offset, is it what was recorded there?
+//! ```
+//!
+//! Files are read, not mapped: a file that somebody cuts short while it is read is an error that names it, and not
+//! a signal that ends the process.
+
+mod error;
+mod reader;
+mod segments;
+
+pub use error::RecordingError;
+pub use reader::{MessageFilter, Range, RecordedMessage, RecordingReader};
+pub use segments::RecordingSource;

@@ -1,0 +1,288 @@
+use std::fs;
+use std::path::Path;
+
+use headrace_buffers::align;
+use headrace_buffers::log::frame::HEADER_LENGTH;
+use tempfile::TempDir;
+
+use super::*;
+
+const TERM_LENGTH: i32 = 64 * 1024;
+const SEGMENT_LENGTH: i32 = 128 * 1024;
+const STREAM_ID: i32 = 1001;
+const INITIAL_TERM_ID: i32 = 7;
+
+/// Segment files of one recording, written frame by frame.
+struct Recording {
+    directory: TempDir,
+    start: i64,
+    bytes: Vec<u8>,
+}
+
+impl Recording {
+    fn new(start: i64) -> Self {
+        Self {
+            directory: TempDir::new().expect("a directory"),
+            start,
+            bytes: vec![0; (start % i64::from(TERM_LENGTH)) as usize],
+        }
+    }
+
+    fn base(&self) -> i64 {
+        self.start - self.start % i64::from(TERM_LENGTH)
+    }
+
+    fn end(&self) -> i64 {
+        self.base() + self.bytes.len() as i64
+    }
+
+    fn frame(&mut self, kind: u16, flags: u8, session_id: i32, reserved_value: i64, payload: &[u8]) {
+        let position = self.end();
+        let length = HEADER_LENGTH + payload.len();
+        self.bytes.extend((length as i32).to_le_bytes());
+        self.bytes.extend([0, flags]);
+        self.bytes.extend(kind.to_le_bytes());
+        let term_id = INITIAL_TERM_ID + (position / i64::from(TERM_LENGTH)) as i32;
+        for value in [
+            (position % i64::from(TERM_LENGTH)) as i32,
+            session_id,
+            STREAM_ID,
+            term_id,
+        ] {
+            self.bytes.extend(value.to_le_bytes());
+        }
+        self.bytes.extend(reserved_value.to_le_bytes());
+        self.bytes.extend(payload);
+        let padded = align(self.bytes.len(), FRAME_ALIGNMENT);
+        self.bytes.resize(padded, 0);
+    }
+
+    fn message(&mut self, payload: &[u8], mtu: usize) {
+        let count = payload.len().div_ceil(mtu).max(1);
+        let total: usize = (0..count)
+            .map(|index| {
+                align(
+                    HEADER_LENGTH + payload.len().min((index + 1) * mtu) - index * mtu,
+                    32,
+                )
+            })
+            .sum();
+        let room = TERM_LENGTH as usize - self.bytes.len() % TERM_LENGTH as usize;
+        if total > room {
+            self.frame(0, 0xC0, 1, 0, &vec![0; room - HEADER_LENGTH]);
+        }
+        for index in 0..count {
+            let flags = (u8::from(index == 0) * 0x80) | (u8::from(index + 1 == count) * 0x40);
+            let part = &payload[index * mtu..payload.len().min((index + 1) * mtu)];
+            self.frame(1, flags, 1, payload.len() as i64, part);
+        }
+    }
+
+    fn write(&self) -> RecordingSource {
+        for (index, chunk) in self.bytes.chunks(SEGMENT_LENGTH as usize).enumerate() {
+            let mut chunk = chunk.to_vec();
+            chunk.resize(SEGMENT_LENGTH as usize, 0);
+            fs::write(self.segment(index), chunk).expect("written");
+        }
+        RecordingSource {
+            directory: self.directory.path().to_path_buf(),
+            recording_id: 3,
+            start_position: self.start,
+            initial_term_id: INITIAL_TERM_ID,
+            term_length: TERM_LENGTH,
+            segment_length: SEGMENT_LENGTH,
+            stream_id: STREAM_ID,
+        }
+    }
+
+    fn segment(&self, index: usize) -> std::path::PathBuf {
+        let base = self.base() + index as i64 * i64::from(SEGMENT_LENGTH);
+        self.directory.path().join(format!("3-{base}.rec"))
+    }
+}
+
+/// Messages of many lengths over five terms, a third of them fragmented.
+fn sample() -> (Recording, Vec<Vec<u8>>) {
+    let mut recording = Recording::new(i64::from(TERM_LENGTH) + 96);
+    let messages: Vec<Vec<u8>> = (0..600usize)
+        .map(|index| vec![index as u8; index * 37 % 1500])
+        .collect();
+    for message in &messages {
+        recording.message(message, 1000);
+    }
+    (recording, messages)
+}
+
+fn read_range(
+    source: &RecordingSource,
+    start: i64,
+    stop: i64,
+    limit: i64,
+) -> Result<Vec<Vec<u8>>, RecordingError> {
+    let range = Range {
+        start,
+        stop,
+        limit,
+        is_frame_at_start: false,
+    };
+    let mut reader = RecordingReader::new(source.clone(), range, MessageFilter::default())?;
+    let mut found = Vec::new();
+    while reader.read(7, usize::MAX, |message| found.push(message.payload.to_vec()))? > 0 {}
+    Ok(found)
+}
+
+#[test]
+fn gives_every_message_whole_and_in_order() {
+    let (recording, messages) = sample();
+    let source = recording.write();
+    let found = read_range(&source, recording.start, recording.end(), recording.end()).expect("read");
+    assert_eq!(found, messages);
+}
+
+#[test]
+fn ranges_that_meet_anywhere_give_every_message_once() {
+    let (recording, messages) = sample();
+    let source = recording.write();
+    let end = recording.end();
+    for step in [32, 1024 + 32, 65536, 100_001] {
+        let mut found = Vec::new();
+        let mut start = recording.start;
+        while start < end {
+            let stop = (start + step * 40).min(end);
+            found.extend(read_range(&source, start, stop, end).expect("read"));
+            start = stop;
+        }
+        assert_eq!(found, messages, "step={step}");
+    }
+}
+
+#[test]
+fn the_boundary_is_before_a_message_that_is_not_finished() {
+    let mut recording = Recording::new(0);
+    recording.message(b"whole", 1000);
+    let boundary = recording.end();
+    recording.frame(1, 0x80, 1, 0, &[1; 1000]);
+    let source = recording.write();
+    let limit = recording.end();
+    let range = Range {
+        start: 0,
+        stop: limit,
+        limit,
+        is_frame_at_start: true,
+    };
+    let mut reader = RecordingReader::new(source, range, MessageFilter::default()).expect("a reader");
+    assert_eq!(reader.read(10, usize::MAX, |_| {}).expect("read"), 1);
+    assert_eq!((reader.boundary(), reader.incomplete_count()), (boundary, 1));
+}
+
+#[test]
+fn filters_by_session_and_reserved_value() {
+    let mut recording = Recording::new(0);
+    for (session_id, reserved_value) in [(1, 10), (2, 20), (1, 30), (1, 40)] {
+        recording.frame(1, 0xC0, session_id, reserved_value, b"x");
+    }
+    let source = recording.write();
+    let limit = recording.end();
+    let filter = MessageFilter {
+        session_id: Some(1),
+        reserved_value_min: 11,
+        reserved_value_max: 30,
+    };
+    let range = Range {
+        start: 0,
+        stop: limit,
+        limit,
+        is_frame_at_start: true,
+    };
+    let mut reader = RecordingReader::new(source, range, filter).expect("a reader");
+    let mut found = Vec::new();
+    reader
+        .read(10, usize::MAX, |message| {
+            found.push((message.reserved_value, message.position))
+        })
+        .expect("read");
+    assert_eq!(found, [(30, 192)]);
+}
+
+fn damaged(damage: impl FnOnce(&Path)) -> RecordingError {
+    let (recording, _) = sample();
+    let source = recording.write();
+    damage(&recording.segment(1));
+    let error = read_range(&source, recording.start, recording.end(), recording.end()).expect_err("damaged");
+    let name = format!("3-{}.rec", 3 * TERM_LENGTH);
+    assert!(error.to_string().contains(&name), "{error} does not name {name}");
+    error
+}
+
+#[test]
+fn a_missing_segment_is_an_error_with_its_name() {
+    let error = damaged(|path| fs::remove_file(path).expect("removed"));
+    assert!(matches!(error, RecordingError::MissingSegment { .. }), "{error}");
+}
+
+#[test]
+fn a_truncated_segment_is_an_error_with_its_name() {
+    let cut = |path: &Path| {
+        fs::OpenOptions::new()
+            .write(true)
+            .open(path)
+            .expect("open")
+            .set_len(70_000)
+    };
+    let error = damaged(|path| cut(path).expect("cut"));
+    assert!(
+        matches!(error, RecordingError::TruncatedSegment { length: 70_000, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn bad_frames_are_errors_with_their_place() {
+    for (offset, value, expected) in [
+        (0, 0, "there is no frame"),
+        (0, -1, "length=-1"),
+        (0, 31, "length=31"),
+        (0, i32::MAX, "length=2147483647"),
+        (4, 0x0005_C000, "type=5"),
+        (8, 32, "term_offset=32 where 0"),
+        (16, 5, "stream_id=5 where 1001"),
+        (20, 5, "term_id=5 where 10"),
+    ] {
+        let error = damaged(|path| {
+            let mut bytes = fs::read(path).expect("read");
+            bytes[offset..offset + 4].copy_from_slice(&i32::to_le_bytes(value));
+            fs::write(path, bytes).expect("written");
+        });
+        assert!(error.to_string().contains(expected), "{error}: no {expected}");
+    }
+}
+
+#[test]
+fn refuses_ranges_and_descriptions_that_cannot_be() {
+    let source = Recording::new(64).write();
+    let refused = |source: RecordingSource, start, stop, limit| {
+        let range = Range {
+            start,
+            stop,
+            limit,
+            is_frame_at_start: false,
+        };
+        RecordingReader::new(source, range, MessageFilter::default())
+            .err()
+            .expect("refused")
+            .to_string()
+    };
+    assert!(refused(source.clone(), 0, 64, 64).starts_with("start=0"));
+    assert!(refused(source.clone(), 128, 64, 64).starts_with("stop=64"));
+    assert!(refused(source.clone(), 64, 64, 65).starts_with("limit=65"));
+    let odd = RecordingSource {
+        term_length: 3,
+        ..source.clone()
+    };
+    assert!(refused(odd, 64, 64, 64).starts_with("term_length=3"));
+    let short = RecordingSource {
+        segment_length: 65536 / 2,
+        ..source
+    };
+    assert!(refused(short, 64, 64, 64).starts_with("segment_length"));
+}
