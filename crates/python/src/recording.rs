@@ -11,7 +11,7 @@ use crate::columns::{PAYLOAD_LENGTH_MAX, Spare};
 use crate::errors;
 use crate::images::lock;
 
-/// Reads the messages of a range of a recording, in batches.
+/// Reads messages of a recording from an archive's segment files, a batch in one crossing.
 #[pyclass(frozen, module = "headrace._core")]
 pub(crate) struct RecordingReader {
     inner: Mutex<recording::RecordingReader>,

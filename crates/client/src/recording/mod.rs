@@ -11,6 +11,8 @@
 mod error;
 mod reader;
 mod segments;
+#[cfg(test)]
+mod tests;
 
 pub use error::RecordingError;
 pub use reader::{MessageFilter, Range, RecordedMessage, RecordingReader};

@@ -244,7 +244,3 @@ impl RecordingReader {
         self.segments.source.stream_id
     }
 }
-
-#[cfg(test)]
-#[path = "tests.rs"]
-mod tests;

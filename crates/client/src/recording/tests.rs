@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use headrace_buffers::align;
-use headrace_buffers::log::frame::HEADER_LENGTH;
+use headrace_buffers::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH};
 use tempfile::TempDir;
 
 use super::*;

@@ -1,0 +1,47 @@
+"""Apache Spark over recordings.
+
+With PySpark installed (``pip install 'headrace[spark]'``) the data source ``headrace`` is there, with nothing to
+register::
+
+    frame = spark.read.format("headrace").option("recordings", "3").load("recordings")
+    query = spark.readStream.format("headrace").option("streamId", 1001).load("recordings").writeStream...
+
+Options of both sources:
+
+===================== =================================================================================
+``archiveDirectory``  The archive's directory; what ``load()`` is given means the same.
+``aeronDirectory``    Directory of the archive's driver, which shows how far active recordings are;
+                      by default what the archive says in its mark file.
+``recordings``        Recording ids separated by commas, or ``all``, the default.
+``channel``           Only recordings whose channel contains this text.
+``streamId``          Only recordings of this stream.
+``sessionId``         Only messages of this publisher.
+``startPosition``     Only messages that begin at this position or later.
+``endPosition``       Only messages that begin before this position.
+``startTime``         From this time on; ISO 8601, or milliseconds since 1970.
+``endTime``           Before this time.
+``timestamps``        ``reserved_value_ns``, ``_us`` or ``_ms``: what publishers put into the reserved value.
+                      There is a column ``timestamp`` then, and the two times choose messages by it.
+                      Without it they choose recordings that were running between them.
+``columns``           Names of columns separated by commas, in the order wanted.
+``codec``             What payloads are: ``binary``, ``json``, ``sbe`` or ``python``.
+``payloadSchema``     For ``json`` and ``python``: the columns, such as ``id bigint, price double``.
+``sbeSchema``         For ``sbe``: path of the schema.
+``sbeMessage``        For ``sbe``: name of the message; others are left out.
+``decoder``           For ``python``: ``module:function``, or :func:`packed` of a function. It is given an
+                      Arrow array of payloads and returns columns by name.
+``onBadPayload``      For ``json``: ``fail``, the default, or ``null``.
+``bytesPerPartition`` About how much a task reads, 64m by default.
+``rowsPerBatch``      Rows in an Arrow batch, 16384 by default.
+``maxBytesPerTrigger`` For streams: how much a micro-batch reads, 256m by default.
+===================== =================================================================================
+
+Bounds are options and not filters: Spark's push-down of filters into Python sources gives wrong rows when one loaded
+frame is used with two filters. A loaded frame is what was recorded when it was first used; load again for more.
+"""
+
+from __future__ import annotations
+
+from headrace.spark._codecs import PayloadError, packed
+
+__all__ = ["PayloadError", "packed"]

@@ -1,0 +1,96 @@
+"""The columns of a source, and the Arrow record batches that go to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.spark._codecs import make_codec
+from headrace.spark._options import refuse
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from headrace.client import FragmentBatch
+    from headrace.spark._options import ReadOptions
+    from headrace.spark._ranges import RecordingRange
+
+__all__ = ["batches", "schema_text"]
+
+_FIXED = {
+    "recording_id": "bigint",
+    "position": "bigint",
+    "session_id": "int",
+    "stream_id": "int",
+    "reserved_value": "bigint",
+}
+_TIMESTAMP = "timestamp"
+_NS_PER_US = 1000
+
+
+def schema_text(options: ReadOptions) -> str:
+    """The columns that the options ask for, as ``name type, name type``.
+
+    Raises:
+        ConfigError: They ask for one that there is not.
+    """
+    there = dict(_FIXED)
+    if options.timestamp_unit_ns is not None:
+        there[_TIMESTAMP] = "timestamp"
+    for name, kind in make_codec(options.codec).types().items():
+        if name in there:
+            refuse("payloadSchema", name, "is the name of a column of the source")
+        there[name] = kind
+    for name in options.columns or ():
+        if name not in there:
+            refuse("columns", name, f"there is no such column; there are {', '.join(there)}")
+    return ", ".join(f"`{name}` {there[name]}" for name in options.columns or there)
+
+
+def batches(part: RecordingRange, options: ReadOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Everything in a range, in the columns and the order of ``schema``."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    wanted = to_arrow_schema(schema, timezone="UTC")
+    codec = make_codec(options.codec)
+    decodable = codec.types()
+    decoded = pa.schema([field for field in wanted if field.name in decodable])
+    # An SBE codec picks messages by their payload, wanted or not.
+    needs_payload = bool(decoded.names) or options.codec["kind"] == "sbe"
+    reader = part.open(options, with_payload=needs_payload)
+    while len(batch := reader.read_batch(options.rows_per_batch)):
+        columns, rows = codec.decode(batch, decoded) if needs_payload else ({}, None)
+        count = len(batch) if rows is None else len(rows)
+        arrays = [
+            columns[field.name] if field.name in columns else _fixed(field, batch, rows, count, part, options)
+            for field in wanted
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def _fixed(
+    field: pa.Field, batch: FragmentBatch, rows: Any, count: int, part: RecordingRange, options: ReadOptions
+) -> pa.Array:
+    name = field.name
+    if name == "recording_id":
+        values: Any = np.full(count, part.recording_id, np.int64)
+    elif name == "stream_id":
+        values = np.full(count, part.stream_id, np.int32)
+    elif name == _TIMESTAMP and options.timestamp_unit_ns is not None:
+        unit = options.timestamp_unit_ns
+        reserved = _picked(batch.reserved_values, rows)
+        values = reserved // (_NS_PER_US // unit) if unit < _NS_PER_US else reserved * (unit // _NS_PER_US)
+    elif name in _FIXED:
+        values = _picked(getattr(batch, f"{name}s"), rows)
+    else:
+        refuse("columns", name, "there is no such column")
+    if pa.types.is_timestamp(field.type) or field.type.bit_width == values.dtype.itemsize * 8:
+        return pa.Array.from_buffers(field.type, count, [None, pa.py_buffer(np.ascontiguousarray(values))])
+    return pa.array(values).cast(field.type)
+
+
+def _picked(column: Any, rows: Any) -> Any:
+    return column if rows is None else column[rows]

@@ -1,0 +1,122 @@
+"""Ranges of recordings: what one task reads.
+
+A range owns the messages that begin in ``[start, stop)``. Ranges are cut at segment files, or at powers of two inside
+them, so a range reads one file, or whole files, and at most the beginning of one more to finish a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+
+from headrace.client import RecordingReader
+
+if TYPE_CHECKING:
+    from headrace.archive.descriptor import RecordingDescriptor
+    from headrace.spark._options import ReadOptions
+
+__all__ = ["RecordingRange", "cut"]
+
+_INT64 = (-(1 << 63), (1 << 63) - 1)
+
+
+@dataclass
+class RecordingRange(InputPartition):
+    """A task's part of a recording, with all it takes to read it: executors see no catalog."""
+
+    recording_id: int
+    start_position: int
+    initial_term_id: int
+    term_length: int
+    segment_length: int
+    stream_id: int
+    start: int
+    stop: int
+    limit: int
+    is_frame_at_start: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        descriptor: RecordingDescriptor,
+        start: int,
+        stop: int,
+        limit: int,
+        *,
+        is_frame_at_start: bool = False,
+    ) -> RecordingRange:
+        """A range of a recording that the catalog describes."""
+        return cls(
+            recording_id=descriptor.recording_id,
+            start_position=descriptor.start_position,
+            initial_term_id=descriptor.initial_term_id,
+            term_length=descriptor.term_buffer_length,
+            segment_length=descriptor.segment_file_length,
+            stream_id=descriptor.stream_id,
+            start=start,
+            stop=stop,
+            limit=limit,
+            is_frame_at_start=is_frame_at_start,
+        )
+
+    def open(
+        self, options: ReadOptions, *, with_payload: bool = True, filtered: bool = True
+    ) -> RecordingReader:
+        """A reader of this range; ``filtered`` applies the options' session and times."""
+        reserved = reserved_bounds(options) if filtered else _INT64
+        return RecordingReader(
+            options.directory,
+            self.recording_id,
+            start_position=self.start_position,
+            initial_term_id=self.initial_term_id,
+            term_length=self.term_length,
+            segment_length=self.segment_length,
+            stream_id=self.stream_id,
+            start=self.start,
+            stop=self.stop,
+            limit=self.limit,
+            is_frame_at_start=self.is_frame_at_start,
+            session_id=options.session_id if filtered else None,
+            reserved_value_min=reserved[0],
+            reserved_value_max=reserved[1],
+            with_payload=with_payload,
+        )
+
+    def pieces(self, length: int) -> Iterator[RecordingRange]:
+        """The same in parts of about ``length`` bytes."""
+        step = length // self.segment_length * self.segment_length or 1 << (length.bit_length() - 1)
+        origin = self.start_position - self.start_position % self.term_length
+        start = self.start
+        while start < self.stop:
+            stop = min(self.stop, origin + ((start - origin) // step + 1) * step)
+            is_first = start == self.start
+            yield RecordingRange(
+                **{
+                    **vars(self),
+                    "start": start,
+                    "stop": stop,
+                    "is_frame_at_start": is_first and self.is_frame_at_start,
+                }
+            )
+            start = stop
+
+
+def reserved_bounds(options: ReadOptions) -> tuple[int, int]:
+    """Least and greatest reserved value that the options' times allow."""
+    unit = options.timestamp_unit_ns
+    if unit is None:
+        return _INT64
+    low, high = _INT64
+    if options.start_time_ns is not None:
+        low = -(-options.start_time_ns // unit)
+    if options.end_time_ns is not None:
+        high = -(-options.end_time_ns // unit) - 1
+    return low, high
+
+
+def cut(ranges: list[RecordingRange], options: ReadOptions) -> list[RecordingRange]:
+    """The tasks that read some ranges."""
+    return [piece for each in ranges for piece in each.pieces(max(32, options.bytes_per_partition))]

@@ -1,0 +1,242 @@
+"""Recordings as data frames."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.spark.recordings import SEGMENT_LENGTH, RecordingFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+SECOND_NS = 1_000_000_000
+FIRST_NS = 1_700_000_000 * SECOND_NS
+
+
+def payload_of(index: int) -> bytes:
+    # Lengths from 0 to 3,000, so that some messages are fragmented.
+    return bytes([index % 256]) * (index * 37 % 3000)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recording 0: five segments of mixed lengths. 1: JSON, another stream. 2: empty."""
+    directory = tmp_path_factory.mktemp("archive")
+    mixed = RecordingFiles(directory, start_position=65536 + 96)
+    mixed.append((payload_of(index), FIRST_NS + index * SECOND_NS) for index in range(400))
+    mixed.stop()
+    orders = RecordingFiles(
+        directory, stream_id=2002, channel="aeron:udp?endpoint=orders:1", start_timestamp=1_800_000_000_000
+    )
+    orders.append((json.dumps({"id": index, "price": index / 4}).encode(), 0) for index in range(100))
+    orders.stop(1_800_000_060_000)
+    RecordingFiles(directory, stream_id=3003).stop()
+    return directory
+
+
+def load(spark: SparkSession, archive: Path, **options: object) -> DataFrame:
+    reader = spark.read.format("headrace")
+    for name, value in options.items():
+        reader = reader.option(name, str(value))
+    return reader.load(str(archive))
+
+
+def test_every_message_comes_once_whole_and_as_recorded(spark: SparkSession, archive: Path):
+    rows = load(spark, archive, recordings=0, bytesPerPartition="20k").orderBy("position").collect()
+    assert [bytes(row.payload) for row in rows] == [payload_of(index) for index in range(400)]
+    assert {(row.recording_id, row.session_id, row.stream_id) for row in rows} == {(0, 77, 1001)}
+    assert [row.reserved_value for row in rows] == [FIRST_NS + index * SECOND_NS for index in range(400)]
+
+
+def test_partitions_follow_segments_and_size(spark: SparkSession, archive: Path):
+    whole = load(spark, archive, recordings=0)
+    cut = load(spark, archive, recordings=0, bytesPerPartition=SEGMENT_LENGTH)
+    assert whole.rdd.getNumPartitions() == 1
+    assert cut.rdd.getNumPartitions() == 5
+    assert cut.count() == whole.count() == 400
+
+
+def test_sql_and_selected_columns(spark: SparkSession, archive: Path):
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW orders USING headrace OPTIONS (path '{archive}', streamId '2002', "
+        "codec 'json', payloadSchema 'id bigint, price double', columns 'price,id')"
+    )
+    assert spark.table("orders").columns == ["price", "id"]
+    assert spark.sql("SELECT sum(price), max(id) FROM orders").first() == (sum(range(100)) / 4, 99)
+
+
+def test_a_user_schema_chooses_columns(spark: SparkSession, archive: Path):
+    frame = spark.read.format("headrace").schema("position bigint").load(str(archive))
+    assert frame.columns == ["position"]
+    assert frame.count() == 500
+
+
+def test_recordings_are_chosen_by_id_stream_channel_and_time(spark: SparkSession, archive: Path):
+    assert load(spark, archive).count() == 500
+    assert load(spark, archive, recordings="0,2").count() == 400
+    assert load(spark, archive, channel="orders").count() == 100
+    assert load(spark, archive, streamId=3003).count() == 0
+    assert load(spark, archive, startTime="2026-01-01").count() == 100
+    assert load(spark, archive, endTime="2026-01-01").count() == 400
+
+
+def test_messages_are_chosen_by_position_session_and_time(spark: SparkSession, archive: Path):
+    ends = [row.position for row in load(spark, archive, recordings=0).orderBy("position").collect()]
+    middle = load(spark, archive, recordings=0, startPosition=ends[99], endPosition=ends[199] - 32)
+    assert sorted(row.position for row in middle.collect()) == ends[100:200]
+    assert load(spark, archive, recordings=0, sessionId=78).count() == 0
+    timed = load(
+        spark,
+        archive,
+        recordings=0,
+        timestamps="reserved_value_ns",
+        startTime=(FIRST_NS + 10 * SECOND_NS) // 1_000_000,
+        endTime="2023-11-14T22:13:50+00:00",
+    )
+    times = [row.timestamp for row in timed.orderBy("timestamp").collect()]
+    assert len(times) == 20
+    assert times[0] == datetime.datetime.fromtimestamp(FIRST_NS / SECOND_NS + 10)
+
+
+def test_a_users_function_decodes(spark: SparkSession, archive: Path):
+    from headrace.spark import packed
+
+    def lengths(payloads: object) -> dict[str, object]:
+        import pyarrow.compute as compute
+
+        return {"size": compute.binary_length(payloads)}
+
+    frame = load(
+        spark, archive, recordings=0, codec="python", decoder=packed(lengths), payloadSchema="size bigint"
+    )
+    assert frame.selectExpr("sum(size)").first()[0] == sum(len(payload_of(index)) for index in range(400))
+
+
+def test_sbe_messages_become_columns(spark: SparkSession, tmp_path: Path):
+    from headrace import sbe
+
+    schema = tmp_path / "orders.xml"
+    schema.write_text(SBE_SCHEMA)
+    codecs = sbe.Schema.from_file(schema)
+    orders = [codecs["Order"].encode(id=index, quantity=index * 2, side="SELL") for index in range(50)]
+    noise = codecs["Noise"].encode(level=1)
+    files = RecordingFiles(tmp_path / "archive")
+    positions = files.append((each, 0) for order in orders for each in (order, noise))
+    files.stop()
+    frame = load(
+        spark,
+        tmp_path / "archive",
+        codec="sbe",
+        sbeSchema=schema,
+        sbeMessage="Order",
+        columns="position,id,quantity,side",
+    )
+    assert dict(frame.dtypes) == {
+        "position": "bigint",
+        "id": "decimal(20,0)",
+        "quantity": "bigint",
+        "side": "string",
+    }
+    rows = frame.orderBy("position").collect()
+    assert [tuple(row) for row in rows] == [(positions[2 * i], i, i * 2, "SELL") for i in range(50)]
+
+
+SBE_SCHEMA = """<?xml version="1.0" encoding="UTF-8"?>
+<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="test" id="9" version="0"
+                   byteOrder="littleEndian">
+  <types>
+    <composite name="messageHeader">
+      <type name="blockLength" primitiveType="uint16"/>
+      <type name="templateId" primitiveType="uint16"/>
+      <type name="schemaId" primitiveType="uint16"/>
+      <type name="version" primitiveType="uint16"/>
+    </composite>
+    <enum name="Side" encodingType="uint8">
+      <validValue name="BUY">0</validValue>
+      <validValue name="SELL">1</validValue>
+    </enum>
+  </types>
+  <sbe:message name="Order" id="1">
+    <field name="id" id="1" type="uint64"/>
+    <field name="quantity" id="2" type="uint32"/>
+    <field name="side" id="3" type="Side"/>
+  </sbe:message>
+  <sbe:message name="Noise" id="2"><field name="level" id="1" type="uint8"/></sbe:message>
+</sbe:messageSchema>
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"recordings": 9}, "recordings=9: "),
+        ({"startPosition": "-1"}, "startPosition=-1: must be from 0"),
+        ({"startPosition": 64, "endPosition": 32}, "must not be before"),
+        ({"columns": "price"}, "columns=price: there is no such column"),
+        ({"codec": "json"}, "codec=json needs it"),
+        ({"codec": "avro"}, "codec=avro: must be one of"),
+        ({"startTime": "soon"}, "startTime=soon: must be ISO 8601"),
+        ({"startPositon": 1}, "there is no such option"),
+        ({"controlChannel": "aeron:udp?endpoint=localhost:8010"}, "recordings are read from files"),
+        ({"codec": "python", "decoder": "nowhere:f", "payloadSchema": "a int"}, "must be module:function"),
+    ],
+)
+def test_wrong_options_are_refused_by_name(spark: SparkSession, archive: Path, options: dict, expected: str):
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException) as refused:
+        load(spark, archive, **options).collect()
+    assert expected in str(refused.value)
+
+
+def damaged(directory: Path) -> RecordingFiles:
+    files = RecordingFiles(directory)
+    files.append((bytes(1000), 0) for _ in range(400))
+    files.stop()
+    return files
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "overwritten"])
+def test_a_damaged_segment_fails_the_query_and_is_named(spark: SparkSession, tmp_path: Path, damage: str):
+    from pyspark.errors import PySparkException
+
+    damaged(tmp_path)
+    segment = tmp_path / f"0-{SEGMENT_LENGTH}.rec"
+    if damage == "missing":
+        segment.unlink()
+    elif damage == "truncated":
+        with segment.open("r+b") as file:
+            file.truncate(1000)
+    else:
+        with segment.open("r+b") as file:
+            file.seek(1056)
+            file.write(bytes(32))
+    with pytest.raises(PySparkException) as refused:
+        load(spark, tmp_path).count()
+    assert str(segment) in str(refused.value)
+
+
+def test_bad_json_fails_with_its_position_or_is_null(spark: SparkSession, tmp_path: Path):
+    from pyspark.errors import PySparkException
+
+    files = RecordingFiles(tmp_path)
+    positions = files.append([(b'{"id": 1}', 0), (b"oh", 0), (b'{"id": "x"}', 0)])
+    files.stop()
+    options = {"codec": "json", "payloadSchema": "id bigint"}
+    with pytest.raises(PySparkException, match=f"position={positions[1]}"):
+        load(spark, tmp_path, **options).collect()
+    rows = load(spark, tmp_path, onBadPayload="null", **options).orderBy("position").collect()
+    assert [row.id for row in rows] == [1, None, None]
+
+
+def test_an_unfinished_recording_of_a_dead_archive_is_read_to_its_end(spark: SparkSession, tmp_path: Path):
+    files = RecordingFiles(tmp_path)
+    files.append((bytes(100), 0) for _ in range(10))
+    assert load(spark, tmp_path).count() == 10
