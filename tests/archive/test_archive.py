@@ -285,14 +285,28 @@ def test_what_is_not_built_is_refused_in_words(
     archiving: headrace.ArchivingMediaDriver, archive: Archive
 ) -> None:
     """Replication, segment operations and authentication."""
-    fields = {"srcRecordingId": 0, "dstRecordingId": 1, "recordingId": 0, "newStartPosition": 0}
-    for name, word in (
-        ("MigrateSegmentsRequest", "migrating"),
-        ("PurgeSegmentsRequest", "purging"),
-        ("AttachSegmentsRequest", "attaching"),
-    ):
-        with pytest.raises(headrace.ArchiveError, match=f"{word} segments is not built"):
+    unbuilt = {
+        "MigrateSegmentsRequest": ("migrating segments", {"srcRecordingId": 0, "dstRecordingId": 1}),
+        "PurgeSegmentsRequest": ("purging segments", {"recordingId": 0, "newStartPosition": 0}),
+        "DetachSegmentsRequest": ("detaching segments", {"recordingId": 0, "newStartPosition": 0}),
+        "DeleteDetachedSegmentsRequest": ("deleting detached segments", {"recordingId": 0}),
+        "AttachSegmentsRequest": ("attaching segments", {"recordingId": 0}),
+        "ReplayTokenRequest": ("replay through a response channel", {"recordingId": 0}),
+        "ReplicateRequest": (
+            "replication",
+            {
+                "srcRecordingId": 0,
+                "dstRecordingId": -1,
+                "srcControlStreamId": 10,
+                "srcControlChannel": "aeron:ipc",
+                "liveDestination": "",
+            },
+        ),
+    }
+    for name, (words, fields) in unbuilt.items():
+        with pytest.raises(headrace.ArchiveError, match=f"{words} is not built") as refusal:
             archive._call(name, **fields)
+        assert refusal.value.code == ErrorCode.GENERIC
     with pytest.raises(headrace.ArchiveError, match="authentication is not built") as refusal:
         archiving.connect_archive(credentials=b"secret")
     assert refusal.value.code == ErrorCode.AUTHENTICATION_REJECTED
@@ -325,10 +339,16 @@ def test_limits_are_kept(tmp_path: Path) -> None:
         assert refusal.value.code == ErrorCode.STORAGE_SPACE
 
 
-def test_recordings_of_a_remote_udp_stream(archive: Archive) -> None:
-    """By an ordinary subscription of the archive's."""
+@pytest.mark.parametrize("location", SourceLocation)
+def test_recordings_of_a_udp_stream(archive: Archive, location: SourceLocation) -> None:
+    """REMOTE by an ordinary subscription; LOCAL by a spy, which needs no receiver where spies count as one."""
     channel = "aeron:udp?endpoint=127.0.0.1:24831|term-length=64k"
-    archive.start_recording(channel, STREAM_ID, location=SourceLocation.REMOTE, auto_stop=True)
+    subscribed = "aeron-spy:aeron:udp" if location is SourceLocation.LOCAL else "aeron:udp"
+    archive.start_recording(channel, STREAM_ID, location=location, auto_stop=True)
+    ((_, _, found),) = archive.list_recording_subscriptions()
+    assert found.startswith(subscribed)
+    if location is SourceLocation.LOCAL:
+        channel += "|ssc=true"
     with archive.client.add_publication(channel, STREAM_ID) as publication:
         for message in MESSAGES:
             publication.offer_blocking(message)

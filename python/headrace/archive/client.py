@@ -251,21 +251,18 @@ class Archive:
             message = decode(received.payload)
             if message is None:
                 continue
-            if (
-                message.fields.get("correlationId") == correlation_id
-                and message.name != "RecordingSignalEvent"
-            ):
+            if message.get("correlationId") == correlation_id and message.name != "RecordingSignalEvent":
                 yield message
                 deadline = time.monotonic() + self._timeout_s
             else:
                 self._pass_on(message)
 
     def _pass_on(self, message: Message) -> None:
-        if message.fields.get("controlSessionId") != self.control_session_id:
+        if message.get("controlSessionId") != self.control_session_id:
             return
         if message.name == "RecordingSignalEvent":
             signal = Signal(
-                RecordingSignal(message.signal),
+                RecordingSignal(int(message.signal)),
                 message.recordingId,
                 message.subscriptionId,
                 message.position,
@@ -554,7 +551,7 @@ class Archive:
             for message in self._messages(self._send(name, fields)):
                 if message.name == "RecordingDescriptor":
                     found.append(
-                        RecordingDescriptor(*(message.fields[field] for field in _DESCRIPTOR_FIELDS))
+                        RecordingDescriptor(*(getattr(message, field) for field in _DESCRIPTOR_FIELDS))
                     )
                     if len(found) == count:
                         break

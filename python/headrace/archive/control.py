@@ -76,7 +76,7 @@ class Control:
             return
         if request.name == "AuthConnectRequest":
             self._connect(image, request)
-        elif "controlSessionId" in request.fields:
+        elif request.get("controlSessionId") is not None:
             self._on_request(image, request)
 
     def _on_request(self, image: Image, request: Message) -> None:
@@ -89,7 +89,7 @@ class Control:
             session.abort("")
             return
         session.activate()
-        if session.state is SessionState.ACTIVE and "correlationId" in request.fields:
+        if session.state is SessionState.ACTIVE and request.get("correlationId") is not None:
             self._requests.handle(session, request)
 
     def _connect(self, image: Image, request: Message) -> None:

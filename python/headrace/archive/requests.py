@@ -103,7 +103,7 @@ class Requests:
             request.channel,
             request.streamId,
             request.sourceLocation,
-            is_auto_stop=bool(request.fields.get("autoStop", 0)),
+            is_auto_stop=bool(request.get("autoStop", 0)),
         )
         session.send_ok(request.correlationId, subscription_id)
 
@@ -114,7 +114,7 @@ class Requests:
             request.channel,
             request.streamId,
             request.sourceLocation,
-            is_auto_stop=bool(request.fields.get("autoStop", 0)),
+            is_auto_stop=bool(request.get("autoStop", 0)),
             extended_id=request.recordingId,
         )
         session.send_ok(request.correlationId, subscription_id)
