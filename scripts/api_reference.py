@@ -24,6 +24,7 @@ MODULES = (
     "headrace.aio",
     "headrace.archive",
     "headrace.client.native",
+    "headrace.sbe",
     "headrace.tools",
     "headrace.testing",
 )

@@ -17,6 +17,7 @@ EXAMPLES = ROOT / "examples"
 ALONE = {
     "batch_numpy.py": "100000 trades",
     "batch_arrow.py": "10000 rows",
+    "sbe_trades.py": "20000 trades",
     "asyncio_chat.py": "bert: bye",
     "native_handler_numba.py": "messages, first bytes add up to",
     "embedded_throughput.py": "messages a second",

@@ -89,14 +89,15 @@ def _plain(value: Any) -> Any:
 def record_class(name: str, fields: list[str], constants: Mapping[str, Any]) -> type[Record]:
     """A record with these fields; its constants are attributes of the class."""
     # A named tuple's attributes read any tuple, and faster than a property would.
-    attributes = namedtuple("_Attributes", fields).__dict__
+    # It is held until they are taken: its dictionary dies with it.
+    named = namedtuple("_Named", fields)
     namespace = {
         "__slots__": (),
         "__module__": __name__,
         "__match_args__": tuple(fields),
         "_fields": tuple(fields),
         **constants,
-        **{field: attributes[field] for field in fields},
+        **{field: named.__dict__[field] for field in fields},
     }
     return type(name, (Record,), namespace)
 
