@@ -1,15 +1,19 @@
 """(e) The reference's tools and samples against our driver's directory."""
 
+import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benches.processes import JavaPeer, background
 
 import headrace
+from headrace.testing import Conditions, Relay
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -75,9 +79,57 @@ def test_error_stat_shows_our_errors(java: JavaPeer, our_driver: Path) -> None:
 
 
 def test_loss_stat_reads_our_report(java: JavaPeer, our_driver: Path) -> None:
-    """The report of a driver without loss is readable and empty."""
+    """Empty while nothing is lost; then the stream that lost, from whom, and how much."""
     with a_stream(our_driver):
         assert "0 loss entries" in run_tool(java, "LossStat", our_driver)
+    with (
+        Relay(("127.0.0.1", 24783), forward=Conditions(loss=0.2), seed=20_261) as relay,
+        headrace.Client.connect(directory=our_driver) as client,
+        client.add_subscription("aeron:udp?endpoint=127.0.0.1:24783", 43) as subscription,
+        client.add_publication(f"aeron:udp?endpoint={relay.endpoint}", 43) as publication,
+    ):
+        for _ in range(200):
+            publication.offer_blocking(bytes(1000), timeout_s=30)
+            assert subscription.receive(timeout_s=30) is not None
+        assert relay.forward.dropped > 0
+        text = run_tool(java, "LossStat", our_driver)
+    # Observations, bytes lost, first and last time, session, stream, channel, source.
+    assert re.search(
+        rf"^[1-9]\d*,[1-9]\d*,.*,{publication.session_id},43,aeron:udp\?endpoint=127\.0\.0\.1:24783,",
+        text,
+        re.M,
+    ), text
+
+
+def test_our_readers_read_the_java_driver(java_driver: Path) -> None:
+    """`headrace stat` and its siblings on the directory of an unmodified driver."""
+
+    def read(command: str) -> dict[str, Any]:
+        line = subprocess.run(
+            [sys.executable, "-m", "headrace", command, "--dir", java_driver, "--json", "--once"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stdout
+        values: dict[str, Any] = json.loads(line)
+        return values
+
+    with a_stream(java_driver), headrace.Client.connect(directory=java_driver) as client:
+        with pytest.raises(headrace.RegistrationError):
+            client.add_publication("aeron:udp?endpoint=127.0.0.1:0", 1)
+        stat = read("stat")
+        assert stat["is_alive"]
+        values = {counter["label"]: counter["value"] for counter in stat["counters"]}
+        assert values["Bytes sent"] > 0
+        types = {counter["type"] for counter in stat["counters"] if counter.get("stream_id") == 42}
+        assert {"pub-pos", "pub-lmt", "snd-pos", "snd-lmt", "rcv-hwm", "rcv-pos", "sub-pos"} <= types
+        (stream,) = read("streams")["streams"]
+        assert (stream["stream_id"], stream["channel"]) == (42, UDP)
+        assert stream["publisher_position"] == stream["receiver_position"] > 0
+        (error,) = read("errors")["errors"]
+        assert "port=0" in error["text"]
+        assert read("loss")["losses"] == []
 
 
 def test_ping_and_pong(java: JavaPeer, our_driver: Path) -> None:
