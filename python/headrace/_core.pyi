@@ -34,7 +34,8 @@ __all__ = [
 _Handler = Callable[[bytes, Header], object]
 _ViewHandler = Callable[[memoryview, Header], object]
 _ChannelStatus = Literal["initializing", "active", "closing", "errored", "closed"]
-_Data = Buffer | tuple[Buffer, ...] | list[Buffer]
+_Bytes = Buffer | npt.NDArray[Any]
+_Data = _Bytes | tuple[_Bytes, ...] | list[Any]
 _RecordValues = tuple[int, int, str, int, int, int, int, bytes]
 
 @final
@@ -165,7 +166,7 @@ class Claim:
         /,
     ) -> None: ...
     def __len__(self) -> int: ...
-    def __bool__(self) -> bool: ...
+    def __bool__(self) -> Literal[True]: ...
 
 @final
 class BatchResult:
@@ -413,7 +414,7 @@ class ExclusivePublication(Publication):
     :class:`headrace.Publication`. Made by ``Client.add_exclusive_publication``.
     """
 
-    def offer_block(self, block: Buffer, /) -> int | OfferResult:
+    def offer_block(self, block: _Bytes, /) -> int | OfferResult:
         """Send whole frames that were formed for exactly this place of the stream, all visible at once.
 
         Args:

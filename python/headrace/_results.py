@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Literal
 
 __all__ = ["Action", "OfferResult"]
 
@@ -30,7 +31,7 @@ class OfferResult(IntEnum):
     MAX_POSITION_EXCEEDED = -5
     """The stream is used up. Add a publication with a new session id."""
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[False]:
         return False
 
 

@@ -150,6 +150,47 @@ def test_static_counters_outlive_their_client(media_driver, media_client):
     assert (again.counter_id, again.value) == (counter.counter_id, 5)
 
 
+def test_a_rejected_publisher_is_told_why(media_driver):
+    errors, gone = [], threading.Event()
+    with headrace.Client.connect(driver=media_driver, on_publication_error=errors.append) as client:
+        subscription = client.add_subscription(IPC, 8, on_unavailable_image=lambda image: gone.set())
+        publication = client.add_publication(IPC, 8)
+        assert subscription.wait_until_connected(10)
+        (image,) = subscription.images
+        with pytest.raises(headrace.ConfigError, match="1023"):
+            image.reject("x" * 1024)
+        image.reject("not wanted here")
+        assert gone.wait(10)
+        await_true(lambda: errors)
+        assert "not wanted here" in str(errors[0])
+        assert isinstance(errors[0], headrace.RegistrationError)
+        assert image.is_closed
+        with pytest.raises(headrace.ClosedError):
+            image.reject("again")
+        assert publication.offer(b"x") is OfferResult.NOT_CONNECTED
+
+
+def test_counter_handlers_are_told_what_comes_and_goes(media_driver, media_client):
+    came, went = [], []
+    with headrace.Client.connect(
+        driver=media_driver,
+        on_available_counter=lambda *ids: came.append(ids),
+        on_unavailable_counter=lambda *ids: went.append(ids),
+    ):
+        counter = media_client.add_counter(1003)
+        ids = (counter.registration_id, counter.counter_id)
+        await_true(lambda: ids in came)
+        counter.close()
+        await_true(lambda: ids in went)
+
+
+def test_a_session_id_can_be_asked_for(media_client):
+    session_id = media_client.next_available_session_id(9)
+    publication = media_client.add_publication(f"{IPC}|session-id={session_id}", 9)
+    assert publication.session_id == session_id
+    assert media_client.next_correlation_id() < media_client.next_correlation_id()
+
+
 def test_a_driver_that_ends_ends_its_clients():
     driver = headrace.MediaDriver.embedded(threading_mode="SHARED")
     errors = []
