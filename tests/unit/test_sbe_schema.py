@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from pathlib import Path
 
@@ -232,3 +233,15 @@ def test_a_header_of_another_shape() -> None:
     flat = sbe.Schema.from_text(schema().replace(HEADER, header))["M"]
     assert flat.columns([flat.encode(number) for number in range(5)])["a"].tolist() == list(range(5))
     assert flat.decode(flat.encode(9)).a == 9
+
+
+def test_records_survive_a_collector_in_a_hurry() -> None:
+    """A record's attributes are taken from a class that is garbage right after."""
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(20):
+            codec = sbe.Schema.from_text(schema(body=INT + '<field name="b" id="2" type="int8"/>'))["M"]
+            assert codec.decode(codec.encode(a=1, b=2)).b == 2
+    finally:
+        gc.set_threshold(*threshold)

@@ -100,21 +100,18 @@ class Compiler:
 
     def enum_class(self, kind: EnumType) -> type[enum.Enum]:
         """The enum of a type."""
-        if kind not in self.enums:
-            self.enums[kind] = _values.enum_class(kind)
-        return self.enums[kind]
+        # Of two threads that make it, one wins: the class must be the same for both.
+        return self.enums.get(kind) or self.enums.setdefault(kind, _values.enum_class(kind))
 
     def set_class(self, kind: SetType) -> type[BitSet]:
         """The class of a set."""
-        if kind not in self.sets:
-            self.sets[kind] = _values.set_class(kind)
-        return self.sets[kind]
+        return self.sets.get(kind) or self.sets.setdefault(kind, _values.set_class(kind))
 
     def composite_class(self, kind: Composite) -> type[Any]:
         """The record of a composite."""
-        if kind not in self.composites:
-            self.composites[kind] = self.record_class(kind.name, kind.members, ())
-        return self.composites[kind]
+        return self.composites.get(kind) or self.composites.setdefault(
+            kind, self.record_class(kind.name, kind.members, ())
+        )
 
     def record_class(self, name: str, members: Iterable[Member], tail: Iterable[Group | Data]) -> type[Any]:
         """A record of what takes bytes, constants as attributes of its class."""
@@ -208,12 +205,13 @@ def decode(data, offset=0):
     def entry_class(self, made: type[Any], group: Group) -> type[Any]:
         """The record of a group's entries, kept beside the class of what holds the group."""
         key = f"{made.__qualname__}.{group.name}"
-        if key not in self.entries:
+        found = self.entries.get(key)
+        if found is None:
             body = group.body
             entry = self.record_class(group.name, body.fields, (*body.groups, *body.data))
             entry.__qualname__ = key
-            self.entries[key] = entry
-        return self.entries[key]
+            found = self.entries.setdefault(key, entry)
+        return found
 
     def _group_decoder(self, group: Group, made: type[Any], version: int) -> Callable[..., Any]:
         dimension = field_picker(self.order, group.header, group.block_length.name, group.count.name)

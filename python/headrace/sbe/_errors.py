@@ -50,7 +50,7 @@ class DecodeError(HeadraceError, ValueError):
     Attributes:
         template: Name of the message, empty when the header itself cannot be read.
         field: Where decoding stopped, empty for the message as a whole.
-        offset: Byte in the given data at which the field begins.
+        offset: Byte at which the field begins, in the given data or in that message of a batch.
         index: Which message of a batch, ``None`` for a single one.
     """
 

@@ -81,8 +81,9 @@ class Schema(Mapping[str, MessageCodec]):
     def __getitem__(self, name: str) -> MessageCodec:
         codec = self._codecs.get(name)
         if codec is None:
-            codec = MessageCodec(self.model, self._header, self._messages[name], self._compiler)
-            self._codecs[name] = codec
+            made = MessageCodec(self.model, self._header, self._messages[name], self._compiler)
+            # Of two threads that make it, one wins: its record class must be the same for both.
+            codec = self._codecs.setdefault(name, made)
         return codec
 
     def __iter__(self) -> Iterator[str]:

@@ -90,7 +90,7 @@ def record_class(name: str, fields: list[str], constants: Mapping[str, Any]) -> 
     """A record with these fields; its constants are attributes of the class."""
     # A named tuple's attributes read any tuple, and faster than a property would.
     # It is held until they are taken: its dictionary dies with it.
-    named = namedtuple("_Named", fields)
+    named = namedtuple("_Named", fields)  # type: ignore[misc]
     namespace = {
         "__slots__": (),
         "__module__": __name__,
