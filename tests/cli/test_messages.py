@@ -122,12 +122,13 @@ def test_silence_ends_a_subscriber_that_has_a_timeout(driver: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status"), [(("subscribe",), 0), (("subscribe", "-n", 5), 130), (("pong",), 0)]
+    ("arguments", "status"),
+    [(("subscribe",), 0), (("subscribe", "-n", 5), 130), (("pong", "--pong-channel", "aeron:ipc"), 0)],
 )
 def test_ctrl_c_is_clean(driver: Path, arguments: tuple[object, ...], status: int) -> None:
     client = "--label", f"name=headrace {arguments[0]}"
     before = counters(driver, *client)
-    with running(*arguments, "--dir", driver) as process:
+    with running(*arguments, *IPC, "--dir", driver) as process:
         await_counter(driver, *client, process=process, before=before)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=TIMEOUT_S)
