@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import headrace
+from headrace.archive import ArchiveConfig
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "settings.md"
 # What each test driver must be told, and what is therefore not its default.
@@ -41,9 +42,21 @@ Keywords of `headrace.connect` and `headrace.Client.connect`; the fields of `hea
 """
 
 
+_ARCHIVE = """
+## Archive
+
+A setting comes from, the later winning: the default; the environment; `properties=` of `headrace.ArchiveServer` or
+`-D` of `headrace archive`, by property name; the Python keyword, a field of `headrace.archive.ArchiveConfig`.
+
+| property | environment | Python keyword | default |
+|---|---|---|---|
+"""
+
+
 def page() -> str:
     """The whole page."""
-    return _HEAD + "".join(_driver_rows()) + _CLIENT + "".join(_client_rows())
+    driver, client, archive = ("".join(rows()) for rows in (_driver_rows, _client_rows, _archive_rows))
+    return _HEAD + driver + _CLIENT + client + _ARCHIVE + archive
 
 
 def _driver_rows() -> list[str]:
@@ -77,6 +90,19 @@ def _client_rows() -> list[str]:
         f"| `{field.name}` | {'unset' if field.default in (None, '') else f'`{field.default}`'} |\n"
         for field in dataclasses.fields(headrace.ClientConfig)
     ]
+
+
+def _archive_rows() -> list[str]:
+    rows = []
+    for field in sorted(
+        dataclasses.fields(ArchiveConfig), key=lambda field: field.metadata.get("property", "~")
+    ):
+        name, default = field.metadata.get("property"), field.default
+        if isinstance(default, bool):
+            default = str(default).lower()
+        names = f"`{name}` | `{name.upper().replace('.', '_')}`" if name else " | "
+        rows.append(f"| {names} | `{field.name}` | {'unset' if default is None else f'`{default}`'} |\n")
+    return rows
 
 
 if __name__ == "__main__":

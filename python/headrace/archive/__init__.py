@@ -22,12 +22,13 @@ from headrace._exceptions import ArchiveError, ArchiveTimeoutError
 from headrace.archive._config import ArchiveConfig
 from headrace.archive.archiving_driver import ArchivingMediaDriver
 from headrace.archive.catalog import Catalog, CatalogEntry
-from headrace.archive.client import Archive, Signal, extension_channel
+from headrace.archive.client import Archive, extension_channel
 from headrace.archive.context import RecordingSignal, SourceLocation
 from headrace.archive.descriptor import RecordingDescriptor
 from headrace.archive.errors import ArchiveFileError, CatalogError, ErrorCode, MarkFileError, SegmentError
 from headrace.archive.replay import Replay
 from headrace.archive.server import ArchiveServer
+from headrace.archive.session import Signal
 from headrace.archive.storage import DirectoryStorage, Storage, StorageFile
 
 __all__ = [
