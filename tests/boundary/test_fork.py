@@ -85,6 +85,10 @@ sys.exit(os.waitstatus_to_exitcode(status))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_child_is_refused_and_the_parent_goes_on():
     done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM], capture_output=True, text=True, timeout=50, check=False
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
