@@ -75,7 +75,7 @@ impl RecordingReader {
         })
     }
 
-    /// The next messages in one crossing; an empty batch at the end of the range.
+    /// The next messages; an empty batch at the end of the range. Releases the GIL.
     #[pyo3(signature = (count_max, length_max = 16 << 20))]
     fn read_batch(&self, py: Python<'_>, count_max: usize, length_max: usize) -> PyResult<FragmentBatch> {
         let mut columns = self.spare.columns(self.stream_id);
@@ -119,7 +119,7 @@ impl RecordingReader {
         lock(&self.inner).boundary()
     }
 
-    /// Messages that were begun and never finished.
+    /// Messages that were begun and never finished: nobody received them whole.
     #[getter]
     fn incomplete_count(&self) -> u64 {
         lock(&self.inner).incomplete_count()
