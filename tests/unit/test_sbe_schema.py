@@ -235,6 +235,25 @@ def test_a_header_of_another_shape() -> None:
     assert flat.decode(flat.encode(9)).a == 9
 
 
+def test_numbers_of_64_bits_in_headers_do_not_wrap() -> None:
+    """Of a header and a data type that count in 64 bits, each with its greatest number."""
+    wide = schema(body='<data name="d" type="text"/>').replace(
+        'primitiveType="uint16"', 'primitiveType="uint64"'
+    )
+    codec = sbe.Schema.from_text(
+        wide.replace('"length" primitiveType="uint8"', '"length" primitiveType="uint64"')
+    )["M"]
+    data = codec.encode("abc")
+    assert codec.to_arrow([data, data + b"x"]).to_pylist() == [{"d": "abc"}] * 2
+    newer = data[:24] + b"\xff" * 8 + data[32:]
+    assert codec.to_arrow([newer]).to_pylist() == [{"d": codec.decode(newer).d}]
+    for at in (0, 32):
+        hostile = data[:at] + b"\xff" * 8 + data[at + 8 :]
+        for decode in (codec.decode, lambda message: codec.to_arrow([message, data])):
+            with pytest.raises(sbe.DecodeError):
+                decode(hostile)
+
+
 def test_records_survive_a_collector_in_a_hurry() -> None:
     """A record's attributes are taken from a class that is garbage right after."""
     threshold = gc.get_threshold()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Batch", "Bytes", "Integers", "as_batch", "gather", "windows"]
+__all__ = ["Batch", "Bytes", "Integers", "as_batch", "as_lengths", "gather", "windows"]
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
@@ -140,3 +140,10 @@ def gather(payload: Bytes, starts: Integers, dtype: npt.DTypeLike) -> npt.NDArra
     # Records are taken as runs of bytes, which numpy copies whole instead of field by field.
     plain = np.dtype((np.void, wanted.itemsize)) if wanted.names else wanted
     return windows(payload, plain)[starts].view(wanted)
+
+
+def as_lengths(numbers: npt.NDArray[np.unsignedinteger[Any]]) -> Integers:
+    """Unsigned numbers from the wire, cut where a sum of two of them could overflow. Nothing is 2**62 bytes long."""
+    limit = numbers.dtype.type(min(1 << 62, np.iinfo(numbers.dtype).max))
+    cut: Integers = np.minimum(numbers, limit).astype(np.int64)
+    return cut

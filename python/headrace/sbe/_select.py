@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from headrace.sbe._batch import Batch, Integers, gather
+from headrace.sbe._batch import Batch, Integers, as_lengths, gather
 from headrace.sbe._block import Blocks
 from headrace.sbe._errors import DecodeError
 from headrace.sbe._explain import explain
@@ -89,16 +89,12 @@ class Selection:
         return self._batch.starts[self.rows] + self._header_length
 
     @cached_property
-    def _versions(self) -> npt.NDArray[Any]:
-        return self._header_column("version", self._starts - self._header_length)
+    def _versions(self) -> Integers:
+        return as_lengths(self._header_column("version", self._starts - self._header_length))
 
     @cached_property
     def _block_lengths(self) -> Integers:
-        lengths = self._header_column("blockLength", self._starts - self._header_length)
-        # No block is as long as 2**62 bytes; cut there, a sum cannot overflow.
-        limit = lengths.dtype.type(min(1 << 62, np.iinfo(lengths.dtype).max))
-        cut: Integers = np.minimum(lengths, limit).astype(np.int64)
-        return cut
+        return as_lengths(self._header_column("blockLength", self._starts - self._header_length))
 
     def _even_blocks(self) -> Blocks:
         batch = self._batch

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from headrace.sbe._batch import Bytes, Integers, gather
+from headrace.sbe._batch import Bytes, Integers, as_lengths, gather
 from headrace.sbe._block import Blocks, Table
 from headrace.sbe._model import Composite, Data, Group, Member
 
@@ -78,12 +78,7 @@ class TailReader:
     def _number(self, at: Integers, member: Member) -> Integers:
         assert not isinstance(member.type, Composite)
         code = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}[member.type.primitive.size]
-        raw = gather(self._payload, at, f"{self._order}{code}")
-        # Nothing is as long as 2**62 bytes, and sums of such numbers cannot overflow.
-        numbers: Integers = np.minimum(raw, raw.dtype.type(min(1 << 62, np.iinfo(raw.dtype).max))).astype(
-            np.int64
-        )
-        return numbers
+        return as_lengths(gather(self._payload, at, f"{self._order}{code}"))
 
     def data(self, data: Data) -> Runs:
         """The next item of every message, which is data."""
