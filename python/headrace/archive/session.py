@@ -120,10 +120,8 @@ class ArchiveSession:
         owns_client = client is None
         client = client or Client.connect(directory, driver=driver, client_name=client_name)
         try:
-            requests, responses = (
-                _with_defaults(control_channel, term_buffer_length, mtu_length),
-                _with_defaults(response_channel, term_buffer_length, mtu_length),
-            )
+            requests = _with_defaults(control_channel, term_buffer_length, mtu_length)
+            responses = _with_defaults(response_channel, term_buffer_length, mtu_length)
             if ChannelUri(response_channel).is_response:
                 rule = "response channels are not built: give the address where the archive is to answer"
                 raise ConfigError(f"response_channel={response_channel}: {rule}", "response_channel")
