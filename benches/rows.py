@@ -19,6 +19,7 @@ from benches.processes import (
 )
 from benches.report import Measurement, Row
 from benches.sbe_rows import sbe_columnar, sbe_single
+from benches.spark_rows import spark_batch_read
 
 WINDOWS = 6
 WINDOW_MS = 1000
@@ -299,5 +300,6 @@ ROWS: dict[str, Callable[[], Row]] = {
         driver_start,
         sbe_single,
         sbe_columnar,
+        spark_batch_read,
     )
 }

@@ -25,6 +25,7 @@ MODULES = (
     "headrace.archive",
     "headrace.client.native",
     "headrace.sbe",
+    "headrace.spark",
     "headrace.tools",
     "headrace.testing",
 )

@@ -474,13 +474,7 @@ class Image:
     ) -> int:
         """As :meth:`Subscription.controlled_poll`, optionally up to fragments that begin before a position."""
 
-    def block_poll(
-        self,
-        handler: Callable[[bytes, int, int, int], object] | Callable[[memoryview, int, int, int], object],
-        limit_bytes: int,
-        *,
-        view: bool = False,
-    ) -> int:
+    def block_poll(self, handler: Callable[[bytes, int, int, int], object], limit_bytes: int) -> int:
         """As :meth:`Subscription.block_poll`, for this publisher alone."""
 
     def poll_batch(self, limit: int = 4096, *, assemble: bool = True) -> FragmentBatch:
@@ -668,11 +662,11 @@ class RecordingReader:
         limit: int,
         is_frame_at_start: bool = False,
         session_id: int | None = None,
-        reserved_value_min: int = ...,
-        reserved_value_max: int = ...,
+        reserved_value_min: int = -9223372036854775808,
+        reserved_value_max: int = 9223372036854775807,
         with_payload: bool = True,
     ) -> Self: ...
-    def read_batch(self, count_max: int, length_max: int = ...) -> FragmentBatch:
+    def read_batch(self, count_max: int, length_max: int = 16777216) -> FragmentBatch:
         """The next messages; an empty batch at the end of the range. Releases the GIL.
 
         Args:
@@ -761,19 +755,12 @@ class Subscription:
             TypeError: The handler returned something else.
         """
 
-    def block_poll(
-        self,
-        handler: Callable[[bytes, int, int, int], object] | Callable[[memoryview, int, int, int], object],
-        limit_bytes: int,
-        *,
-        view: bool = False,
-    ) -> int:
+    def block_poll(self, handler: Callable[[bytes, int, int, int], object], limit_bytes: int) -> int:
         """Call a handler with whole runs of frames, headers included, one run from each publisher.
 
         Args:
             handler: Called with the frames, the session id, the term id and the term offset of the first frame.
             limit_bytes: Longest run. A padding frame is a run of its own, given as its header alone.
-            view: Give a read-only ``memoryview`` of the log instead of a copy; see :meth:`poll`.
 
         Returns:
             Bytes of log that were consumed.

@@ -225,29 +225,6 @@ def test_a_block_of_frames_arrives_as_it_was_read(open_stream):
     assert take(target_subscription, 3) == [bytes([number]) * 40 for number in range(3)]
 
 
-def test_a_block_can_be_looked_at_where_it_lies(open_stream):
-    publication, subscription = open_stream(exclusive=True)
-    publication.offer(b"first")
-    copies, views = [], []
-
-    def copy(view, *place):
-        copies.append(bytes(view))
-        views.append(view)
-
-    await_true(lambda: subscription.block_poll(copy, 4096, view=True))
-    assert copies[0][32:37] == b"first"
-    with pytest.raises(ValueError, match="released"):
-        bytes(views[0])
-    publication.offer(b"second")
-    with pytest.raises(BufferError, match="copy what you keep"):
-        await_true(
-            lambda: subscription.block_poll(lambda view, *place: views.append(view[:8]), 4096, view=True)
-        )
-    publication.offer(b"third")
-    await_true(lambda: subscription.images[0].block_poll(copy, 4096, view=True))
-    assert copies[-1][32:37] == b"third"
-
-
 def test_two_writers_of_an_exclusive_publication_are_told(open_stream):
     publication, subscription = open_stream(exclusive=True, channel="aeron:ipc?term-length=16m")
     rows = np.zeros((100_000, 32), np.uint8)

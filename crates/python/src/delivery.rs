@@ -98,22 +98,17 @@ impl<'a, 'py> Delivery<'a, 'py> {
             return result;
         }
         // The handler's own exception is worth more; its traceback may well be what holds the view.
-        result.and(Err(view_was_kept()))
+        result.and(Err(PyBufferError::new_err(
+            "the handler kept a slice or an array made from its view; the view was valid inside the handler \
+             only, and what is left of it will show other messages: copy what you keep, for example with \
+             bytes(view)",
+        )))
     }
 
     /// As [`Self::message`] for handlers that say how to go on.
     pub(crate) fn controlled(&mut self, payload: &[u8], header: &LogHeader<'_>) -> PyResult<Action> {
         action(&self.message(payload, header)?)
     }
-}
-
-/// What a handler did that it must not.
-pub(crate) fn view_was_kept() -> PyErr {
-    PyBufferError::new_err(
-        "the handler kept a slice or an array made from its view; the view was valid inside the handler \
-         only, and what is left of it will show other messages: copy what you keep, for example with \
-         bytes(view)",
-    )
 }
 
 /// The action a handler returned: a member of `Action`, or `None`.

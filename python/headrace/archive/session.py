@@ -33,7 +33,6 @@ __all__ = ["ArchiveSession", "Signal", "refusal_of"]
 _ARCHIVE_ID_SINCE = 1 << 16 | 11 << 8
 _LOOK_INTERVAL_S = 0.1
 _SIGNALS_KEPT = 4096
-_ERRORS_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +120,10 @@ class ArchiveSession:
         owns_client = client is None
         client = client or Client.connect(directory, driver=driver, client_name=client_name)
         try:
-            requests = _with_defaults(control_channel, term_buffer_length, mtu_length)
-            responses = _with_defaults(response_channel, term_buffer_length, mtu_length)
+            requests, responses = (
+                _with_defaults(control_channel, term_buffer_length, mtu_length),
+                _with_defaults(response_channel, term_buffer_length, mtu_length),
+            )
             if ChannelUri(response_channel).is_response:
                 rule = "response channels are not built: give the address where the archive is to answer"
                 raise ConfigError(f"response_channel={response_channel}: {rule}", "response_channel")
@@ -247,8 +248,6 @@ class ArchiveSession:
         elif message.name == "ControlResponse" and message.code != Response.OK:
             error = refusal_of(message, None)
             self._late_errors[message.correlationId] = error
-            if len(self._late_errors) > _ERRORS_KEPT:
-                del self._late_errors[next(iter(self._late_errors))]
             if self._on_error is not None:
                 self._on_error(error)
 

@@ -36,6 +36,19 @@ Options of both sources:
 ``maxBytesPerTrigger`` For streams: how much a micro-batch reads, 256m by default.
 ===================== =================================================================================
 
+Options of the sink, ``frame.write.format("headrace").mode("append")`` and ``frame.writeStream.format("headrace")``:
+
+===================== =================================================================================
+``channel``           Where to publish; required.
+``streamId``          On which stream; required.
+``aeronDirectory``    The driver on every executor's host; the default directory if not given.
+``payloadColumn``     The column to publish, binary or string; ``payload`` by default.
+``delivery``          ``plain``: the payloads as they are. ``marked``: with a header that names query, batch,
+                      partition and row, and a marker when the batch is committed; see
+                      :class:`CommittedBatches`.
+``timeoutMs``         How long to wait for a subscriber, or for room, before the task fails; 30000.
+===================== =================================================================================
+
 Bounds are options and not filters: Spark's push-down of filters into Python sources gives wrong rows when one loaded
 frame is used with two filters. A loaded frame is what was recorded when it was first used; load again for more.
 """
@@ -43,5 +56,8 @@ frame is used with two filters. A loaded frame is what was recorded when it was 
 from __future__ import annotations
 
 from headrace.spark._codecs import PayloadError, packed
+from headrace.spark._committed import CommittedBatch, CommittedBatches
+from headrace.spark._delta import delta_sink
+from headrace.spark._envelope import EnvelopeError
 
-__all__ = ["PayloadError", "packed"]
+__all__ = ["CommittedBatch", "CommittedBatches", "EnvelopeError", "PayloadError", "delta_sink", "packed"]

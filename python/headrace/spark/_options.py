@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from headrace._exceptions import ConfigError
 from headrace.archive.channels import parse_size
 
-__all__ = ["Options", "ReadOptions", "TimestampUnit", "refuse"]
+__all__ = ["INT32", "Options", "ReadOptions", "TimestampUnit", "refuse"]
 
 # fmt: off
 NAMES = (
@@ -25,7 +25,7 @@ NAMES = (
 # fmt: on
 _BY_LOWER = {name.lower(): name for name in NAMES}
 _ALL = "all"
-_INT32 = (-(1 << 31), (1 << 31) - 1)
+INT32 = (-(1 << 31), (1 << 31) - 1)
 _POSITION = (0, (1 << 63) - 1)
 TimestampUnit = {"reserved_value_ns": 1, "reserved_value_us": 1000, "reserved_value_ms": 1_000_000}
 """What ``timestamps`` may be, and nanoseconds in a unit of it."""
@@ -141,8 +141,8 @@ class ReadOptions:
             aeron_directory=options.text("aeronDirectory"),
             recordings=_recordings(options),
             channel=options.text("channel"),
-            stream_id=options.whole("streamId", _INT32),
-            session_id=options.whole("sessionId", _INT32),
+            stream_id=options.whole("streamId", INT32),
+            session_id=options.whole("sessionId", INT32),
             start_position=options.whole("startPosition", _POSITION, 0) or 0,
             end_position=options.whole("endPosition", _POSITION),
             start_time_ns=options.instant("startTime"),

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from headrace.spark._batch import RecordingBatchReader
 from headrace.spark._columns import schema_text
 from headrace.spark._options import ReadOptions
+from headrace.spark._sink import BatchSink, StreamSink
+from headrace.spark._sink_options import SinkOptions
 from headrace.spark._stream import RecordingStreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["reader", "schema", "stream_reader"]
+__all__ = ["reader", "schema", "stream_reader", "stream_writer", "writer"]
 
 
 def schema(options: Mapping[str, str]) -> str:
@@ -29,3 +31,13 @@ def reader(options: Mapping[str, str], columns: StructType) -> RecordingBatchRea
 def stream_reader(options: Mapping[str, str], columns: StructType) -> RecordingStreamReader:
     """The streaming source."""
     return RecordingStreamReader(ReadOptions.parse(options), columns)
+
+
+def writer(options: Mapping[str, str], columns: StructType, overwrite: bool) -> BatchSink:
+    """The sink of data frames."""
+    return BatchSink(SinkOptions.parse(options, columns), overwrite)
+
+
+def stream_writer(options: Mapping[str, str], columns: StructType) -> StreamSink:
+    """The sink of streaming queries. Its output mode is Spark's business: rows are published as they come."""
+    return StreamSink(SinkOptions.parse(options, columns))

@@ -1,0 +1,37 @@
+"""Delta tables through the delta-rs library: each micro-batch exactly once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["delta_sink"]
+
+
+def delta_sink(table: str | os.PathLike[str], application: str) -> Callable[[DataFrame, int], None]:
+    """What ``foreachBatch`` is given to append every micro-batch once to a Delta table.
+
+    Batch number and rows are committed to the table together, so a batch that comes again is known and left out.
+    Rows go through the driver program: keep ``maxBytesPerTrigger`` to what fits its memory. Needs ``deltalake``.
+
+    Args:
+        table: Where the table is or will be.
+        application: Names the query; a query with another checkpoint must have another name.
+    """
+    path = os.fspath(table)
+
+    def append(frame: DataFrame, batch_id: int) -> None:
+        from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+        if DeltaTable.is_deltatable(path):
+            last = DeltaTable(path).transaction_version(application)
+            if last is not None and last >= batch_id:
+                return
+        committed = CommitProperties(app_transactions=[Transaction(application, batch_id)])
+        write_deltalake(path, frame.toArrow(), mode="append", commit_properties=committed)
+
+    return append

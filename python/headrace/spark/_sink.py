@@ -1,0 +1,104 @@
+"""Publishes rows. Delivery is at least once: a task or batch that is run again publishes its rows again.
+
+With ``delivery=marked`` rows carry query, batch, partition and row, and a marker follows when Spark commits the
+batch, so that :class:`headrace.spark.CommittedBatches` can take each row once.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from headrace._exceptions import HeadraceError
+from headrace.spark._envelope import marker, rows
+from headrace.spark._options import refuse
+from headrace.spark._publishing import send
+
+if TYPE_CHECKING:
+    from headrace.spark._sink_options import SinkOptions
+
+__all__ = ["BatchSink", "Published", "StreamSink"]
+
+
+@dataclass
+class Published(WriterCommitMessage):
+    """What one task published."""
+
+    query_id: str
+    partition: int
+    count: int
+    position: int
+
+
+class BatchSink(DataSourceArrowWriter):
+    """Publishes a data frame; with markers it is batch 0 of a query of its own."""
+
+    def __init__(self, options: SinkOptions, overwrite: bool) -> None:
+        if overwrite:
+            refuse("mode", "overwrite", "a stream can only be appended to: use mode('append')")
+        self._options = options
+        self._query_id = str(uuid.uuid4())
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Published:
+        """Publish one partition."""
+        return _publish(self._options, iterator, self._query_id, 0)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Say that everything was published."""
+        _commit(self._options, messages, 0)
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """Publishes the micro-batches of a query."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Published:
+        """Publish one partition of one micro-batch."""
+        context = TaskContext.get()
+        query_id = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
+        batch_id = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+        if query_id is None or batch_id is None:
+            raise HeadraceError("Spark does not say which query and which batch this task is of")
+        return _publish(self._options, iterator, query_id, int(batch_id))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Say that a micro-batch was published. Saying it again changes nothing."""
+        _commit(self._options, messages, batchId)
+
+
+def _publish(
+    options: SinkOptions, batches: Iterator[pa.RecordBatch], query_id: str, batch_id: int
+) -> Published:
+    context = TaskContext.get()
+    partition = context.partitionId() if context is not None else 0
+    count = position = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        payloads = batch.column(options.payload_column)
+        if payloads.null_count:
+            refuse("payloadColumn", options.payload_column, "has a null, which is no message")
+        payloads = payloads.cast(pa.binary())
+        if options.is_marked:
+            payloads = rows(payloads, uuid.UUID(query_id), batch_id, partition, count)
+        position = send(options, payloads)
+        count += batch.num_rows
+    return Published(query_id, partition, count, position)
+
+
+def _commit(options: SinkOptions, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
+    published = [each for each in messages if isinstance(each, Published)]
+    if not options.is_marked or not published:
+        return
+    counts = [0] * (1 + max(each.partition for each in published))
+    for each in published:
+        counts[each.partition] = each.count
+    send(options, [marker(uuid.UUID(published[0].query_id), batch_id, counts)])
