@@ -4,9 +4,11 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -143,3 +145,10 @@ class JavaPeer:
         command = self.command("io.aeron.driver.MediaDriver", properties=properties)
         with background(command, ready=directory / "cnc.dat"):
             yield directory
+
+
+@cache
+def java_peer() -> JavaPeer:
+    """The reference with the programs of the benchmarks, fetched and compiled once."""
+    classes = Path(tempfile.mkdtemp(prefix="headrace-bench-java-"))
+    return JavaPeer(classes, ROOT / "benches" / "java" / "Throughput.java")

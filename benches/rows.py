@@ -3,16 +3,21 @@
 import platform
 import tempfile
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import numpy as np
 
+from benches.archive_rows import (
+    archive_live_latency,
+    archive_memory,
+    archive_record_bytes,
+    archive_record_small,
+    archive_replay,
+)
 from benches.processes import (
-    ROOT,
-    JavaPeer,
     background,
     fresh_directory,
     headrace_driver,
+    java_peer,
     native,
     output,
     python_peer,
@@ -32,15 +37,7 @@ UDP_WIDE_WINDOW = f"{UDP}|term-length=4m|rcv-wnd=512k|so-rcvbuf=2m"
 UDP_BACK = "aeron:udp?endpoint=127.0.0.1:24982"
 MESSAGE_LENGTH = 40
 
-_java: list[JavaPeer] = []
 _measured: dict[str, Measurement] = {}
-
-
-def _java_peer() -> JavaPeer:
-    if not _java:
-        classes = Path(tempfile.mkdtemp(prefix="headrace-bench-java-"))
-        _java.append(JavaPeer(classes, ROOT / "benches" / "java" / "Throughput.java"))
-    return _java[0]
 
 
 def _rates(lines: Iterable[str]) -> Measurement:
@@ -50,7 +47,7 @@ def _rates(lines: Iterable[str]) -> Measurement:
 
 
 def _native_throughput(name: str, channel: str, lengths: tuple[int, int], target: str, mode: str) -> Row:
-    java = _java_peer()
+    java = java_peer()
     arguments = (channel, *lengths, WINDOWS, WINDOW_MS)
     with headrace_driver(name, mode) as directory:
         ours = _rates(output(native("throughput", directory, *arguments)))
@@ -301,5 +298,10 @@ ROWS: dict[str, Callable[[], Row]] = {
         sbe_single,
         sbe_columnar,
         spark_batch_read,
+        archive_record_small,
+        archive_record_bytes,
+        archive_replay,
+        archive_live_latency,
+        archive_memory,
     )
 }

@@ -474,7 +474,13 @@ class Image:
     ) -> int:
         """As :meth:`Subscription.controlled_poll`, optionally up to fragments that begin before a position."""
 
-    def block_poll(self, handler: Callable[[bytes, int, int, int], object], limit_bytes: int) -> int:
+    def block_poll(
+        self,
+        handler: Callable[[bytes, int, int, int], object] | Callable[[memoryview, int, int, int], object],
+        limit_bytes: int,
+        *,
+        view: bool = False,
+    ) -> int:
         """As :meth:`Subscription.block_poll`, for this publisher alone."""
 
     def poll_batch(self, limit: int = 4096, *, assemble: bool = True) -> FragmentBatch:
@@ -755,12 +761,19 @@ class Subscription:
             TypeError: The handler returned something else.
         """
 
-    def block_poll(self, handler: Callable[[bytes, int, int, int], object], limit_bytes: int) -> int:
+    def block_poll(
+        self,
+        handler: Callable[[bytes, int, int, int], object] | Callable[[memoryview, int, int, int], object],
+        limit_bytes: int,
+        *,
+        view: bool = False,
+    ) -> int:
         """Call a handler with whole runs of frames, headers included, one run from each publisher.
 
         Args:
             handler: Called with the frames, the session id, the term id and the term offset of the first frame.
             limit_bytes: Longest run. A padding frame is a run of its own, given as its header alone.
+            view: Give a read-only view of the log instead of a copy; it ends with the call.
 
         Returns:
             Bytes of log that were consumed.

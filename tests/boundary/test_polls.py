@@ -149,6 +149,26 @@ def test_what_is_made_from_a_view_and_kept_is_refused(stream, make):
     assert take(subscription, 1) == [b"second"]
 
 
+def test_a_view_of_a_block_shows_its_frames_and_ends_with_its_handler(stream):
+    publication, subscription = stream
+    publication.offer(b"a" * 40)
+    views, seen = [], []
+
+    def handler(view, session_id, term_id, term_offset):
+        assert view.readonly
+        seen.append((bytes(view[32:72]), len(view), session_id, term_offset))
+        views.append(view)
+
+    await_true(lambda: subscription.block_poll(handler, 4096, view=True))
+    assert seen == [(b"a" * 40, 96, publication.session_id, 0)]
+    with pytest.raises(ValueError, match="released"):
+        bytes(views[0])
+    publication.offer(b"b" * 40)
+    with pytest.raises(BufferError, match="copy what you keep"):
+        await_true(lambda: subscription.block_poll(lambda *block: views.append(block[0][:]), 4096, view=True))
+    assert bytes(views[1][32:72]) == b"b" * 40
+
+
 def test_kept_memory_stays_mapped_after_everything_is_closed(media_driver):
     kept = []
     with media_driver.connect(resource_linger_ns=0) as client:

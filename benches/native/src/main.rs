@@ -1,8 +1,11 @@
-//! Native rigs: `throughput`, `ping`, `pong`, and the raw UDP echo they are compared with.
+//! Native rigs: `throughput`, `ping`, `pong`, the raw UDP echo they are compared with, `latency` of a paced stream, and
+//! the publisher and subscriber at an archive's ends.
 //!
 //! Each prints plain numbers for `benches/run.py`: `count nanoseconds` per window, or one duration a line.
 
+mod archive;
 mod echo;
+mod latency;
 mod rtt;
 mod throughput;
 
@@ -13,7 +16,10 @@ const USAGE: &str = "usage:
   headrace-bench ping DIR PING_CHANNEL PONG_CHANNEL SAMPLES
   headrace-bench pong DIR PING_CHANNEL PONG_CHANNEL
   headrace-bench echo-ping REMOTE SAMPLES
-  headrace-bench echo-pong LOCAL";
+  headrace-bench echo-pong LOCAL
+  headrace-bench record DIR CHANNEL STREAM LENGTH BYTES
+  headrace-bench receive DIR CHANNEL STREAM END_POSITION
+  headrace-bench latency DIR CHANNEL STREAM SAMPLES";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +38,11 @@ fn main() -> ExitCode {
         ["pong", dir, ping, pong] => rtt::pong(dir, ping, pong),
         ["echo-ping", remote, samples] => echo::ping(remote, samples),
         ["echo-pong", local] => echo::pong(local),
+        ["record", dir, channel, stream_id, length, bytes] => {
+            archive::record(dir, channel, stream_id, length, bytes)
+        }
+        ["receive", dir, channel, stream_id, end] => archive::receive(dir, channel, stream_id, end),
+        ["latency", dir, channel, stream_id, samples] => latency::run(dir, channel, stream_id, samples),
         _ => Err(USAGE.into()),
     };
     match outcome {

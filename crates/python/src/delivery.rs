@@ -4,7 +4,7 @@ use headrace_buffers::log::{Action, Header as LogHeader};
 use headrace_client::PollError;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::errors;
 use crate::foreign::{Lent, Loan, call_with_two};
@@ -88,27 +88,35 @@ impl<'a, 'py> Delivery<'a, 'py> {
             // Put together from fragments, in memory that the next message will be put together in.
             None => Lent::Owned(payload.into()),
         };
-        let loan = Loan::new(self.handler.py(), lent, true)?;
-        let result = call_with_two(
-            self.handler,
-            loan.view.as_any(),
-            self.headers.make(values)?.as_any(),
-        );
-        if loan.end() {
-            return result;
-        }
-        // The handler's own exception is worth more; its traceback may well be what holds the view.
-        result.and(Err(PyBufferError::new_err(
-            "the handler kept a slice or an array made from its view; the view was valid inside the handler \
-             only, and what is left of it will show other messages: copy what you keep, for example with \
-             bytes(view)",
-        )))
+        let header = self.headers.make(values)?;
+        lend(self.handler.py(), lent, |view| {
+            call_with_two(self.handler, view.as_any(), header.as_any())
+        })
     }
 
     /// As [`Self::message`] for handlers that say how to go on.
     pub(crate) fn controlled(&mut self, payload: &[u8], header: &LogHeader<'_>) -> PyResult<Action> {
         action(&self.message(payload, header)?)
     }
+}
+
+/// Calls a handler with a view that ends with the call.
+pub(crate) fn lend<'py>(
+    py: Python<'py>,
+    lent: Lent,
+    call: impl FnOnce(&Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let loan = Loan::new(py, lent, true)?;
+    let result = call(&loan.view);
+    if loan.end() {
+        return result;
+    }
+    // The handler's own exception is worth more; its traceback may well be what holds the view.
+    result.and(Err(PyBufferError::new_err(
+        "the handler kept a slice or an array made from its view; the view was valid inside the handler \
+         only, and what is left of it will show other messages: copy what you keep, for example with \
+         bytes(view)",
+    )))
 }
 
 /// The action a handler returned: a member of `Action`, or `None`.

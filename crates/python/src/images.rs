@@ -8,8 +8,9 @@ use pyo3::types::PyBytes;
 
 use crate::batch::FragmentBatch;
 use crate::columns::{Columns, Spare};
-use crate::delivery::{Delivery, Raised};
+use crate::delivery::{Delivery, Raised, lend};
 use crate::errors;
+use crate::foreign::Lent;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 
@@ -102,10 +103,10 @@ impl Image {
     }
 
     /// As :meth:`Subscription.block_poll`, for this publisher alone.
-    #[pyo3(signature = (handler, limit_bytes))]
-    fn block_poll(&self, handler: &Bound<'_, PyAny>, limit_bytes: usize) -> PyResult<usize> {
+    #[pyo3(signature = (handler, limit_bytes, *, view = false))]
+    fn block_poll(&self, handler: &Bound<'_, PyAny>, limit_bytes: usize, view: bool) -> PyResult<usize> {
         let image = self.inner.get()?;
-        Ok(image.try_block_poll(|block| deliver_block(handler, &block), limit_bytes)?)
+        Ok(image.try_block_poll(|block| deliver_block(handler, &block, view), limit_bytes)?)
     }
 
     /// As :meth:`Subscription.poll_batch`, for this publisher alone.
@@ -275,12 +276,20 @@ pub(crate) fn deliver(
 pub(crate) fn deliver_block(
     handler: &Bound<'_, PyAny>,
     block: &headrace_client::Block<'_>,
+    view: bool,
 ) -> Result<(), Raised> {
-    let bytes = PyBytes::new(handler.py(), block.bytes);
-    handler
-        .call1((bytes, block.session_id, block.term_id, block.term_offset))
-        .map(drop)
-        .map_err(Raised)
+    let place = (block.session_id, block.term_id, block.term_offset);
+    if view {
+        lend(
+            handler.py(),
+            Lent::Shared(block.in_place(), block.bytes.len()),
+            |view| handler.call1((view, place.0, place.1, place.2)),
+        )?;
+    } else {
+        let bytes = PyBytes::new(handler.py(), block.bytes);
+        handler.call1((bytes, place.0, place.1, place.2))?;
+    }
+    Ok(())
 }
 
 impl Columns {

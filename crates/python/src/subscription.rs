@@ -143,11 +143,11 @@ impl Subscription {
     }
 
     /// Call a handler with whole runs of frames, headers included, one run from each publisher.
-    #[pyo3(signature = (handler, limit_bytes))]
-    fn block_poll(&self, handler: &Bound<'_, PyAny>, limit_bytes: usize) -> PyResult<usize> {
+    #[pyo3(signature = (handler, limit_bytes, *, view = false))]
+    fn block_poll(&self, handler: &Bound<'_, PyAny>, limit_bytes: usize, view: bool) -> PyResult<usize> {
         let subscription = self.inner.get()?;
         subscription
-            .try_block_poll(|block| deliver_block(handler, &block), limit_bytes)
+            .try_block_poll(|block| deliver_block(handler, &block, view), limit_bytes)
             .map_err(|raised| self.explain(raised))
     }
 

@@ -111,7 +111,7 @@ class RecordingSession:
     def _record(self) -> int:
         image = self.image
         try:
-            consumed = image.block_poll(self._write, self._block_length)
+            consumed = image.block_poll(self._write, self._block_length, view=True)
         except (OSError, SegmentError) as failure:
             self._fail(failure)
             return 1
@@ -124,7 +124,7 @@ class RecordingSession:
             return 1
         return consumed
 
-    def _write(self, block: bytes, session_id: int, term_id: int, term_offset: int) -> None:
+    def _write(self, block: memoryview, session_id: int, term_id: int, term_offset: int) -> None:
         length = len(block)
         if length == HEADER_LENGTH:
             frame = read_frame(block)

@@ -41,6 +41,14 @@ pub struct Block<'a> {
     pub session_id: i32,
     /// Term id of the first frame.
     pub term_id: i32,
+    term: &'a AtomicBuffer,
+}
+
+impl Block<'_> {
+    /// The bytes where they lie in the log, in memory that stays mapped as long as the result is held.
+    pub fn in_place(&self) -> AtomicBuffer {
+        self.term.slice(self.term_offset, self.bytes.len())
+    }
 }
 
 /// Passes up to `fragment_limit` fragments that start before `limit_offset` to `handler`; returns their count.
@@ -190,6 +198,7 @@ where
         term_offset: start,
         session_id: frame::session_id(term, start),
         term_id: frame::term_id(term, start),
+        term,
     })?;
     Ok(length)
 }

@@ -1,0 +1,315 @@
+"""The rows of the archive: recording, replaying, the latency of a recorded stream, memory.
+
+The same publisher and subscriber, in a process of their own, play against our archive and the reference's.
+"""
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benches.processes import background, fresh_directory, java_peer, native, output, python_peer
+from benches.report import Measurement, Row
+from headrace import Archive
+
+ROUNDS = 3
+RECORDED = 2 << 30
+REPLAYED = 1 << 30
+MEMORY_RECORDED = 10_000_000_000
+LATENCY_ROUNDS = 5
+LATENCY_SAMPLES = 20_000
+SMALL, LARGE = 32, 1024
+IPC = "aeron:ipc"
+UDP = "aeron:udp?endpoint=127.0.0.1:24992"
+STREAM_ID = 1005
+REPLAY_STREAM_ID = 1006
+THEIR_CONTROL = "aeron:udp?endpoint=127.0.0.1:24991"
+ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0"
+SAMPLE_INTERVAL_S = 0.05
+STOP_TIMEOUT_S = 10.0
+JAVA = "Aeron's Java archive"
+BESIDE = (
+    "driver and archive in one process, both in SHARED mode with backoff idling, segment files of 128 MiB on the file "
+    "system of temporary files, sync level 0"
+)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A driver with an archive, and a session with it."""
+
+    process: subprocess.Popen[str]
+    directory: Path
+    archive: Archive
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording, and how fast it was made."""
+
+    recording_id: int
+    end: int
+    messages: int
+    duration_s: float
+
+
+@contextmanager
+def _files() -> Iterator[Path]:
+    """A directory for an archive. What was written before is on the disk and not in its way."""
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as base:
+        os.sync()
+        yield Path(base) / "archive"
+
+
+@contextmanager
+def _ours() -> Iterator[Running]:
+    directory = fresh_directory("archive")
+    with (
+        _files() as files,
+        background(python_peer("archive_peer.py", directory, files), ready="READY") as process,
+        Archive.connect(directory=directory) as archive,
+    ):
+        yield Running(process, directory, archive)
+
+
+@contextmanager
+def _theirs() -> Iterator[Running]:
+    directory = fresh_directory("java-archive")
+    with _files() as files:
+        properties = {
+            "aeron.dir": str(directory),
+            "aeron.threading.mode": "SHARED",
+            "aeron.dir.delete.on.shutdown": "true",
+            "aeron.archive.threading.mode": "SHARED",
+            "aeron.archive.dir": str(files),
+            "aeron.archive.control.channel": THEIR_CONTROL,
+            "aeron.archive.replication.channel": ANY_PORT,
+        }
+        command = java_peer().command("io.aeron.archive.ArchivingMediaDriver", properties=properties)
+        with (
+            background(command, ready=files / "archive-mark.dat") as process,
+            Archive.connect(directory=directory) as archive,
+        ):
+            yield Running(process, directory, archive)
+
+
+@contextmanager
+def _recorded(running: Running, channel: str) -> Iterator[None]:
+    subscription = running.archive.start_recording(channel, STREAM_ID)
+    try:
+        yield
+    finally:
+        running.archive.stop_recording_subscription(subscription)
+
+
+def _record(running: Running, length: int, byte_count: int) -> Recording:
+    with _recorded(running, IPC):
+        command = native("record", running.directory, IPC, STREAM_ID, length, byte_count)
+        recording = _recording(output(command))
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    while running.archive.stop_position(recording.recording_id) != recording.end:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"recording {recording.recording_id} did not stop at {recording.end}")
+        time.sleep(0.01)
+    return recording
+
+
+def _recording(lines: list[str]) -> Recording:
+    messages, duration_ns, recording_id, end = map(int, lines[-1].split())
+    return Recording(recording_id, end, messages, duration_ns / 1e9)
+
+
+def _unrecorded_rate(running: Running) -> float:
+    """Messages a second of a stream that nobody records; the first window warms up."""
+    command = native("throughput", running.directory, IPC, SMALL, SMALL, 2, 1000)
+    count, duration_ns = map(int, output(command)[-1].split())
+    return count * 1e9 / duration_ns
+
+
+def archive_record_small() -> Row:
+    """Recording a stream of 32-byte messages, against the stream alone and the reference's archive."""
+    unrecorded, ours, theirs = [], [], []
+    for _ in range(ROUNDS):
+        with _ours() as running:
+            unrecorded.append(_unrecorded_rate(running))
+            recording = _record(running, SMALL, RECORDED)
+            ours.append(recording.messages / recording.duration_s)
+        with _theirs() as running:
+            recording = _record(running, SMALL, RECORDED)
+            theirs.append(recording.messages / recording.duration_s)
+    alone, recorded = Measurement(observations=unrecorded), Measurement(observations=ours)
+    return Row(
+        name="archive-record-small",
+        unit="msg/s",
+        ours=recorded,
+        peer_name=JAVA,
+        peer=Measurement(observations=theirs),
+        target=">= 1.0 x; >= 0.7 of unrecorded",
+        configuration=(
+            f"{IPC}, {SMALL} byte messages until {RECORDED >> 30} GiB of stream are recorded, from the first offer to "
+            "the recorded position at the end; the archive is the only subscriber; unrecorded: a subscriber thread "
+            f"in its place; {BESIDE}"
+        ),
+        notes={
+            "unrecorded, msg/s": alone.value,
+            "unrecorded spread": f"{min(unrecorded) / 1e6:.1f} M .. {max(unrecorded) / 1e6:.1f} M",
+            "recorded / unrecorded": recorded.value / alone.value,
+        },
+    )
+
+
+def _dd() -> float:
+    """Bytes a second that `dd` writes in blocks of 1 MiB."""
+    with _files() as files:
+        command = ["dd", "if=/dev/zero", f"of={files}", "bs=1M", f"count={RECORDED >> 20}", "status=none"]
+        start = time.perf_counter()
+        subprocess.run(command, check=True)
+        return RECORDED / (time.perf_counter() - start)
+
+
+def archive_record_bytes() -> Row:
+    """Recording 1 KiB messages, against `dd`."""
+    ours, dd = [], []
+    for _ in range(ROUNDS):
+        dd.append(_dd())
+        with _ours() as running:
+            recording = _record(running, LARGE, RECORDED)
+            ours.append(recording.end / recording.duration_s)
+    return Row(
+        name="archive-record-bytes",
+        unit="B/s",
+        ours=Measurement(observations=ours),
+        peer_name="dd bs=1M to the same file system",
+        peer=Measurement(observations=dd),
+        target=">= 0.6 x",
+        configuration=(
+            f"{IPC}, {LARGE} byte messages until {RECORDED >> 30} GiB of stream are recorded, bytes as written; dd "
+            f"from /dev/zero, as long, without syncing; {BESIDE}"
+        ),
+    )
+
+
+def _replay_rate(running: Running, recording: Recording) -> float:
+    receiver = native("receive", running.directory, IPC, REPLAY_STREAM_ID, recording.end)
+    with background(receiver, ready="READY") as process:
+        running.archive.start_replay(recording.recording_id, IPC, REPLAY_STREAM_ID, length=recording.end)
+        process.wait(timeout=60)
+        assert process.stdout is not None
+        count, duration_ns = map(int, process.stdout.readline().split())
+    return count * 1e9 / duration_ns
+
+
+def archive_replay() -> Row:
+    """Replaying a finished recording to a subscriber on the same machine, against the reference's archive."""
+    rates: dict[tuple[str, int], list[float]] = {}
+    sides: dict[str, Callable[[], AbstractContextManager[Running]]] = {"ours": _ours, "theirs": _theirs}
+    for _ in range(ROUNDS):
+        for side, start in sides.items():
+            with start() as running:
+                for length in (SMALL, LARGE):
+                    recording = _record(running, length, REPLAYED)
+                    rates.setdefault((side, length), []).append(_replay_rate(running, recording))
+    large = {side: Measurement(observations=rates[side, LARGE]) for side in sides}
+    return Row(
+        name="archive-replay",
+        unit="msg/s",
+        ours=Measurement(observations=rates["ours", SMALL]),
+        peer_name=JAVA,
+        peer=Measurement(observations=rates["theirs", SMALL]),
+        target=">= 1.0 x",
+        configuration=(
+            f"a recording of {SMALL} byte messages, {REPLAYED >> 30} GiB of stream and just made, to a native "
+            f"subscriber on {IPC}, from its first message to its last; {BESIDE}"
+        ),
+        notes={
+            f"ours with {LARGE} byte messages, msg/s": large["ours"].value,
+            f"peer with {LARGE} byte messages, msg/s": large["theirs"].value,
+            f"ratio with {LARGE} byte messages": large["ours"].value / large["theirs"].value,
+        },
+    )
+
+
+def _latencies(running: Running) -> np.ndarray:
+    lines = output(native("latency", running.directory, UDP, STREAM_ID, LATENCY_SAMPLES))
+    return np.array([int(line) for line in lines], dtype=np.int64)
+
+
+def archive_live_latency() -> Row:
+    """What a spy that records adds to the latency of a live stream."""
+    alone, recorded = [], []
+    with _ours() as running:
+        for _ in range(LATENCY_ROUNDS):
+            alone.append(_latencies(running))
+            with _recorded(running, UDP):
+                recorded.append(_latencies(running))
+        assert len(running.archive.list_recordings()) == LATENCY_ROUNDS, "each stream was recorded"
+    p99 = [
+        Measurement(observations=[float(np.percentile(run, 99)) / 1e3 for run in runs])
+        for runs in (recorded, alone)
+    ]
+    points = (50, 90, 99, 99.9)
+    together = {"recorded": np.concatenate(recorded), "unrecorded": np.concatenate(alone)}
+    return Row(
+        name="archive-live-latency",
+        unit="us (p99)",
+        ours=p99[0],
+        peer_name="the stream unrecorded",
+        peer=p99[1],
+        target="p99 <= 1.3 x (ratio >= 0.77)",
+        configuration=(
+            f"{UDP}, 32 byte messages, about 10,000 a second, publisher and subscriber thread in one process, recorded "
+            f"by a spy on the publication; {BESIDE}"
+        ),
+        higher_is_better=False,
+        notes={
+            f"{name} p{point:g} us": float(np.percentile(runs, point)) / 1e3
+            for name, runs in together.items()
+            for point in points
+        },
+    )
+
+
+def _resident_mib(process_id: int) -> tuple[float, float]:
+    """All resident memory, and the part that belongs to no file."""
+    fields = dict(line.split(":", 1) for line in Path(f"/proc/{process_id}/status").read_text().splitlines())
+    return tuple(int(fields[name].split()[0]) / 1024 for name in ("VmRSS", "RssAnon"))
+
+
+def archive_memory() -> Row:
+    """Resident memory of driver and archive while 10 GB are recorded."""
+    samples = []
+    with _ours() as running, _recorded(running, IPC):
+        command = native("record", running.directory, IPC, STREAM_ID, LARGE, MEMORY_RECORDED)
+        with background(command) as publisher:
+            while publisher.poll() is None:
+                samples.append(_resident_mib(running.process.pid))
+                time.sleep(SAMPLE_INTERVAL_S)
+            assert publisher.stdout is not None
+            recording = _recording(publisher.stdout.readlines())
+    warm = samples[len(samples) // 10 :]
+    quarter = len(warm) // 4
+    return Row(
+        name="archive-memory",
+        unit="MiB",
+        ours=Measurement(observations=[total for total, _ in warm]),
+        peer_name="none",
+        peer=None,
+        target="flat",
+        configuration=(
+            f"{recording.end / 1e9:.1f} GB of {IPC} recorded in {recording.duration_s:.1f} s, {LARGE} byte messages; "
+            f"resident memory, term buffers included, after the first tenth of the time; {BESIDE}"
+        ),
+        higher_is_better=False,
+        notes={
+            "first quarter, MiB": float(np.median([total for total, _ in warm[:quarter]])),
+            "last quarter, MiB": float(np.median([total for total, _ in warm[-quarter:]])),
+            "without mapped files, first quarter, MiB": float(np.median([own for _, own in warm[:quarter]])),
+            "without mapped files, last quarter, MiB": float(np.median([own for _, own in warm[-quarter:]])),
+        },
+    )
