@@ -13,6 +13,7 @@ from headrace.archive import Archive, Catalog, DirectoryStorage, RecordingSignal
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
 LIVE = "aeron:ipc?term-length=64k"
+SPIED = "aeron:udp?endpoint=127.0.0.1:24813|term-length=64k|ssc=true"
 OUR_CONTROL = "aeron:udp?endpoint=127.0.0.1:24810"
 THEIR_CONTROL = "aeron:udp?endpoint=127.0.0.1:24820"
 ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0"
@@ -39,22 +40,28 @@ def run_java(java: JavaPeer, main: str, *args: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("request_channel", "response_channel", "replay_channel"),
+    ("request_channel", "response_channel", "live_channel", "replay_channel"),
     [
-        ("aeron:ipc", "aeron:ipc", "aeron:ipc"),
-        (OUR_CONTROL, ANY_PORT, "aeron:udp?endpoint=127.0.0.1:24812"),
+        ("aeron:ipc", "aeron:ipc", LIVE, "aeron:ipc"),
+        (OUR_CONTROL, ANY_PORT, LIVE, "aeron:udp?endpoint=127.0.0.1:24812"),
+        ("aeron:ipc", "aeron:ipc", SPIED, "aeron:ipc"),
     ],
-    ids=["ipc", "udp"],
+    ids=["ipc", "udp", "spied"],
 )
 def test_java_client_and_tool_on_our_archive(
-    java: JavaPeer, tmp_path: Path, request_channel: str, response_channel: str, replay_channel: str
+    java: JavaPeer,
+    tmp_path: Path,
+    request_channel: str,
+    response_channel: str,
+    live_channel: str,
+    replay_channel: str,
 ) -> None:
     """The client records, replays live and finished, lists, extends, truncates; then the tool verifies our files."""
     directory = tmp_path / "archive"
     with headrace.ArchivingMediaDriver.embedded(
         archive_directory=directory, control_channel=OUR_CONTROL, segment_file_length=128 * 1024
     ) as archiving:
-        args = archiving.directory, request_channel, response_channel, LIVE, replay_channel, 500
+        args = archiving.directory, request_channel, response_channel, live_channel, replay_channel, 500
         assert "DONE" in run_java(java, "ArchivePeer", *args)
     described = run_java(java, "io.aeron.archive.ArchiveTool", directory, "describe")
     assert "recordingId=0" in described

@@ -11,6 +11,7 @@ import org.agrona.concurrent.UnsafeBuffer;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * An unmodified Java client of an archive, playing through its requests.
@@ -84,7 +85,7 @@ public class ArchivePeer
         while (archive.getStopPosition(recordingId) != position)
         {
             check(System.nanoTime() < deadline, "stop position " + archive.getStopPosition(recordingId));
-            Thread.yield();
+            LockSupport.parkNanos(1_000_000);
         }
     }
 
@@ -127,14 +128,18 @@ public class ArchivePeer
             final long position = publication.position();
 
             long recordingId = AeronArchive.NULL_POSITION;
+            final long findDeadline = System.nanoTime() + DEADLINE_NS;
             while (recordingId < 0)
             {
-                recordingId = archive.findLastMatchingRecording(0, live, STREAM, publication.sessionId());
+                check(System.nanoTime() < findDeadline, "no recording of " + live);
+                LockSupport.parkNanos(1_000_000);
+                recordingId = archive.findLastMatchingRecording(0, live.substring(0, 9), STREAM, publication.sessionId());
             }
             final long id = recordingId;
             while (archive.getRecordingPosition(id) != position)
             {
-                Thread.yield();
+                check(System.nanoTime() < findDeadline, "recorded up to " + archive.getRecordingPosition(id));
+                LockSupport.parkNanos(1_000_000);
             }
             check(archive.getMaxRecordedPosition(id) == position, "max recorded position");
             final int[] subscriptions = { 0 };
@@ -190,7 +195,7 @@ public class ArchivePeer
                 finalEnd = extended.position();
                 while (archive.getRecordingPosition(id) != finalEnd)
                 {
-                    Thread.yield();
+                    LockSupport.parkNanos(1_000_000);
                 }
             }
             archive.stopRecording(live, STREAM);
