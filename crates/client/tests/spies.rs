@@ -2,6 +2,7 @@
 
 mod live;
 
+use headrace_buffers::counters::type_ids;
 use headrace_client::{Client, FragmentAssembler, Offer, Publication, Subscription};
 use live::{Live, MS, STREAM, await_that, pair, pattern, receive, send, start, start_with};
 
@@ -97,9 +98,15 @@ fn a_spy_of_another_client_sees_it_too_and_the_rest_after_the_publisher_left() {
     let publication = client.add_publication(&channel, STREAM).unwrap();
     let spy = connected_spy(&watcher, &channel);
     publish(&publication, 0..5);
-    publication.close();
-    drop(publication);
+    let unwatched = client.add_publication(&channel, STREAM + 1).unwrap();
+    let unwatched_id = unwatched.registration_id();
+    drop((publication, unwatched));
     client.close().unwrap();
+    // By then the driver would have ended the watched one too, did it not wait for the spy.
+    let counters = watcher.counters_reader();
+    await_that("the unwatched one gone", || {
+        counters.find(type_ids::PUBLISHER_LIMIT, unwatched_id).is_none()
+    });
     expect("spy", &spy, 0..5);
     await_that("stream ended", || !spy.is_connected());
     no_errors(&live);

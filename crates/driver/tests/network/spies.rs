@@ -95,6 +95,7 @@ fn a_receiver_joins_where_the_spies_are_and_then_sets_the_pace() {
         let mut next = spied_count;
         while world.offer(&message(next)) {
             next += 1;
+            assert!(next < spied_count + 100, "spies set the pace, seed={seed}");
             spy(&world);
             world.step();
         }
