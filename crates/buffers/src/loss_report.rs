@@ -324,3 +324,38 @@ mod tests {
         );
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_models {
+    use loom::thread;
+
+    use super::*;
+    use crate::loom_memory::{LoomMemory, model};
+
+    #[test]
+    fn loom_loss_report_shows_whole_entries() {
+        model(3, || {
+            let memory = LoomMemory::new(128, &[32..64, 96..128], &[0, 8, 16, 24, 64, 72, 80, 88]);
+            let reader = {
+                let memory = memory.clone();
+                thread::spawn(move || read(&memory))
+            };
+            let mut report = LossReport::new(memory.clone());
+            let entry = report.create_entry(100, 5, 1, 2, "chan", "peer").unwrap();
+            entry.observe(50, 6);
+            for record in reader.join().unwrap() {
+                assert_eq!(
+                    (record.channel.as_str(), record.source.as_str()),
+                    ("chan", "peer")
+                );
+                assert_eq!((record.session_id, record.stream_id, record.first_ms), (1, 2, 5));
+                assert!(matches!(record.total_bytes, 100 | 150));
+            }
+            let record = &read(&memory)[0];
+            assert_eq!(
+                (record.observation_count, record.total_bytes, record.last_ms),
+                (2, 150, 6)
+            );
+        });
+    }
+}
