@@ -9,6 +9,7 @@ from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh
 
 import headrace
 from headrace.archive import Archive, Catalog, DirectoryStorage, RecordingSignal
+from tests.helpers import await_true
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -131,6 +132,35 @@ def test_our_client_on_the_java_archive(java_archive: tuple[Path, Path], transpo
     catalog = Catalog(DirectoryStorage(archive_directory), read_only=True)
     assert [entry.descriptor.stop_position for entry in catalog] == [half]
     catalog.close()
+
+
+def test_our_spark_source_reads_a_recording_while_the_java_archive_writes_it(
+    java_archive: tuple[Path, Path],
+) -> None:
+    """What is recorded so far, by the reference's own counter; fragmented messages are whole."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'headrace[spark]'")
+    from headrace.spark._options import ReadOptions
+    from headrace.spark._ranges import RecordingRange
+    from headrace.spark._recordings import select
+
+    directory, archive_directory = java_archive
+    options = ReadOptions.parse({"path": str(archive_directory)})
+    with (
+        headrace.Client.connect(directory=directory) as client,
+        Archive.connect(client) as archive,
+        archive.add_recorded_publication(LIVE, 1001) as publication,
+    ):
+        for message in MESSAGES:
+            publication.offer_blocking(message)
+        await_true(lambda: [each.end for each in select(options)] == [publication.position])
+        (selected,) = select(options)
+        assert selected.descriptor.is_active
+        assert selected.end is not None
+        part = RecordingRange.of(
+            selected.descriptor, selected.descriptor.start_position, selected.end, selected.end
+        )
+        payloads = [row for each in part.pieces(40_000) for row in each.open(options).read_batch(5000)]
+    assert payloads == MESSAGES
 
 
 def test_our_archive_serves_the_files_of_the_java_archive(java: JavaPeer, tmp_path: Path) -> None:
