@@ -18,6 +18,7 @@ from headrace.archive import (
     SourceLocation,
     extension_channel,
 )
+from headrace.archive.aio import AsyncArchive
 from headrace.archive.messages import decode
 
 CHANNEL = "aeron:ipc?term-length=64k"
@@ -394,20 +395,22 @@ def test_stopping_the_archive_stops_recordings_where_they_are(tmp_path: Path) ->
         assert replayed(archive, 0) == MESSAGES[:100]
 
 
-def test_a_replay_serves_asyncio(archive: Archive) -> None:
-    """Its subscription is an asynchronous iterator like any other."""
-    recording_id, _ = record(archive, MESSAGES[:100])
+def test_a_session_serves_asyncio(archiving: headrace.ArchivingMediaDriver) -> None:
+    """Requests and replays, awaited; a replay that fails raises there too."""
 
-    async def take() -> list[bytes]:
-        found = []
-        with archive.replay(recording_id) as replay:
-            async for message in replay.subscription:
-                found.append(message.payload)
-                if len(found) == 100:
-                    break
-        return found
+    async def play() -> list[bytes]:
+        async with await AsyncArchive.connect(driver=archiving.driver) as archive:
+            publication = await archive.add_recorded_publication(CHANNEL, STREAM_ID)
+            for message in MESSAGES:
+                await publication.offer_async(message)
+            publication.close()
+            recording_id = (await archive.await_signal(RecordingSignal.STOP)).recording_id
+            with pytest.raises(headrace.ArchiveError):
+                await archive.start_position(99)
+            async with await archive.replay(recording_id) as replay:
+                return [message.payload async for message in replay]
 
-    assert asyncio.run(take()) == MESSAGES[:100]
+    assert asyncio.run(play()) == MESSAGES
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Replay"]
 
 _WAIT_S = 0.05
+# The reason for an early end comes on another stream than the messages, and may come later.
+_REASON_WAIT_S = 1.0
 
 
 class Replay:
@@ -44,6 +46,7 @@ class Replay:
         self._timeout_s = timeout_s
         self._image: Image | None = None
         self._is_closed = False
+        self._ended_at: float | None = None
         self.recording_id = recording_id
         self.replay_id = replay_id
         self.subscription = subscription
@@ -63,13 +66,14 @@ class Replay:
             message = subscription.poll_message()
             if message is not None:
                 return message
-            if self._is_over():
+            if self.is_over():
                 raise StopIteration
             message = subscription.receive(timeout_s=_WAIT_S)
             if message is not None:
                 return message
 
-    def _is_over(self) -> bool:
+    def is_over(self) -> bool:
+        """True when there is nothing more to come. Raises as :meth:`__next__`."""
         if self._is_closed:
             return True
         if self._image is None:
@@ -89,6 +93,9 @@ class Replay:
         if error is not None:
             raise error
         if image.is_publication_revoked:
+            self._ended_at = self._ended_at or time.monotonic()
+            if time.monotonic() - self._ended_at < _REASON_WAIT_S and self._archive.is_connected:
+                return False
             text = f"the archive ended the replay early, at position={image.position}"
             raise ArchiveError(text, recording_id=self.recording_id)
         return True

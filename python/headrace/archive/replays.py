@@ -221,12 +221,13 @@ class Replays:
         return work_count
 
     def _finish(self, one: ReplaySession) -> None:
-        one.close()
-        self._context.counters.replay_sessions.get_and_add(-1)
+        # The reason first: a client that sees its stream end looks for one.
         if one.error is not None:
             code, text = one.error
             self._context.on_error(text)
             one.session.send_error(one.correlation_id, code, text)
+        one.close()
+        self._context.counters.replay_sessions.get_and_add(-1)
 
     def close(self) -> None:
         """End all replays, for an archive that ends."""

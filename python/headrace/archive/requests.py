@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ConfigError
+from headrace._exceptions import HeadraceError
 from headrace.archive.channels import ChannelUri
 from headrace.archive.context import Context
 from headrace.archive.control_session import ControlSession, Response
@@ -90,7 +90,7 @@ class Requests:
                 raise RequestError(ErrorCode.GENERIC, text)
         except RequestError as refusal:
             session.send_error(correlation_id, refusal.code, str(refusal))
-        except (OSError, ConfigError) as failure:
+        except (OSError, HeadraceError) as failure:
             self._context.on_error(f"{request.name}: {failure}")
             session.send_error(correlation_id, ErrorCode.GENERIC, str(failure))
 

@@ -33,6 +33,7 @@ __all__ = ["ArchiveSession", "Signal", "refusal_of"]
 _ARCHIVE_ID_SINCE = 1 << 16 | 11 << 8
 _LOOK_INTERVAL_S = 0.1
 _SIGNALS_KEPT = 4096
+_ERRORS_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +249,8 @@ class ArchiveSession:
         elif message.name == "ControlResponse" and message.code != Response.OK:
             error = refusal_of(message, None)
             self._late_errors[message.correlationId] = error
+            if len(self._late_errors) > _ERRORS_KEPT:
+                del self._late_errors[next(iter(self._late_errors))]
             if self._on_error is not None:
                 self._on_error(error)
 

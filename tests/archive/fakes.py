@@ -1,0 +1,99 @@
+"""Stand-ins for what a driver would give, so that sessions run against a clock that a test moves."""
+
+from collections.abc import Callable
+
+from headrace import OfferResult
+from headrace.archive.messages import Message, decode
+
+
+class FakePublication:
+    """Takes messages while it is connected and open."""
+
+    def __init__(self, session_id: int = 7, stream_id: int = 20) -> None:
+        self.session_id = session_id
+        self.stream_id = stream_id
+        self.is_connected = True
+        self.available_window = 1 << 20
+        self.refusal: OfferResult | None = None
+        self.sent: list[Message] = []
+        self.blocks: list[bytes] = []
+        self.paddings: list[int] = []
+        self.events: list[str] = []
+
+    def offer(self, data: bytes) -> int | OfferResult:
+        if not self.is_connected:
+            return OfferResult.NOT_CONNECTED
+        if self.refusal is not None:
+            return self.refusal
+        message = decode(data)
+        assert message is not None
+        self.sent.append(message)
+        return 64 * len(self.sent)
+
+    def offer_block(self, block: memoryview) -> int | OfferResult:
+        if self.refusal is not None:
+            return self.refusal
+        self.blocks.append(bytes(block))
+        return 64
+
+    def append_padding(self, length: int) -> int | OfferResult:
+        self.paddings.append(length)
+        return 64
+
+    def names(self) -> list[str]:
+        return [message.name for message in self.sent]
+
+    def revoke(self) -> None:
+        self.events.append("revoke")
+
+    def close(self) -> None:
+        self.events.append("close")
+
+
+class FakeCounter:
+    """A number."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class FakeImage:
+    """Gives blocks of frames, one a poll, then ends."""
+
+    def __init__(self, blocks: list[tuple[bytes, int]] | None = None) -> None:
+        self.blocks = blocks or []
+        self.term_length = 64 * 1024
+        self.session_id = 5
+        self.stream_id = 1001
+        self.source_identity = "aeron:ipc"
+        self.is_closed = False
+        self.is_end_of_stream = False
+
+    def block_poll(
+        self, handler: Callable[[memoryview, int, int, int], object], limit: int, *, view: bool
+    ) -> int:
+        if not self.blocks:
+            return 0
+        block, length = self.blocks.pop(0)
+        handler(memoryview(block), self.session_id, 0, 0)
+        return length
+
+
+class Heard:
+    """What a recording session said."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def on_started(self, session: object) -> None:
+        self.events.append("started")
+
+    def on_progress(self, session: object) -> None:
+        self.events.append("progress")
+
+    def on_stopped(self, session: object) -> None:
+        self.events.append("stopped")

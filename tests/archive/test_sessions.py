@@ -1,0 +1,257 @@
+"""Sessions against a clock that the test moves and a disk in memory."""
+
+from typing import Any
+
+from headrace import OfferResult
+from headrace.archive.control_session import ControlSession, SessionState
+from headrace.archive.errors import ErrorCode
+from headrace.archive.recording_session import RecordingSession
+from headrace.archive.replay_session import ReplaySession
+from headrace.archive.segment_writer import SegmentWriter
+from tests.archive.fakes import FakeCounter, FakeImage, FakePublication, Heard
+from tests.archive.memory import ManualClock, MemoryStorage
+from tests.archive.streams import TERM_LENGTH, descriptor, frame, frames
+
+TIMEOUT_MS = 5_000
+PING_MS = 1_000
+
+
+def control(
+    publication: FakePublication, clock: ManualClock, refusal: tuple[int, str] | None = None
+) -> ControlSession:
+    """A session with time-outs of the specification."""
+    parts: Any = FakeImage(), publication, FakeCounter()
+    return ControlSession(11, 99, *parts, clock, TIMEOUT_MS * 1_000_000, PING_MS * 1_000_000, refusal)
+
+
+def active(publication: FakePublication, clock: ManualClock) -> ControlSession:
+    """One whose client has answered."""
+    session = control(publication, clock)
+    session.do_work()
+    session.activate()
+    publication.sent.clear()
+    return session
+
+
+def test_the_answer_to_a_connect_is_repeated_until_the_client_speaks() -> None:
+    """Every 200 ms: a client may have missed it."""
+    publication, clock = FakePublication(), ManualClock()
+    publication.is_connected = False
+    session = control(publication, clock)
+    session.do_work()
+    assert publication.sent == []
+    publication.is_connected = True
+    for _ in range(6):
+        session.do_work()
+        clock.advance_ms(100)
+    answers = [(one.name, one.correlationId, one.relevantId, int(one.code)) for one in publication.sent]
+    assert answers == [("ControlResponse", 99, 11, 0)] * 3
+    session.activate()
+    clock.advance_ms(300)
+    session.do_work()
+    assert session.state is SessionState.ACTIVE
+    assert len(publication.sent) == 3
+
+
+def test_a_client_that_never_connects_or_never_speaks_is_given_up() -> None:
+    """After the connect time-out, not before."""
+    for is_connected in (False, True):
+        publication, clock = FakePublication(), ManualClock()
+        publication.is_connected = is_connected
+        session = control(publication, clock)
+        clock.advance_ms(TIMEOUT_MS - 1)
+        session.do_work()
+        assert not session.is_done
+        clock.advance_ms(1)
+        session.do_work()
+        assert session.is_done
+        assert session.end_reason
+        session.close()
+        assert publication.events == ["revoke", "close"]
+
+
+def test_a_refused_client_is_told_and_never_served() -> None:
+    """As often as the answer would be repeated, until it is given up."""
+    publication, clock = FakePublication(), ManualClock()
+    session = control(publication, clock, (10, "no"))
+    session.do_work()
+    session.activate()
+    assert session.state is SessionState.CONNECTED
+    assert (publication.sent[0].relevantId, publication.sent[0].errorMessage) == (10, "no")
+    clock.advance_ms(TIMEOUT_MS)
+    session.do_work()
+    assert session.is_done
+
+
+def test_an_active_session_is_pinged_each_second_and_ends_with_its_stream() -> None:
+    """A client that leaves without a word is noticed."""
+    publication, clock = FakePublication(), ManualClock()
+    session = active(publication, clock)
+    for _ in range(25):
+        clock.advance_ms(100)
+        session.do_work()
+    assert publication.names() == ["Ping", "Ping"]
+    publication.is_connected = False
+    session.do_work()
+    assert session.is_done
+
+
+def test_answers_wait_in_order_for_a_client_that_is_slow() -> None:
+    """For at most the connect time-out; any success begins it anew."""
+    publication, clock = FakePublication(), ManualClock()
+    session = active(publication, clock)
+    publication.refusal = OfferResult.BACK_PRESSURED
+    for correlation_id in range(3):
+        session.send_ok(correlation_id)
+    clock.advance_ms(TIMEOUT_MS - 1)
+    session.do_work()
+    assert not session.try_send(b"later")
+    publication.refusal = None
+    session.do_work()
+    assert [one.correlationId for one in publication.sent if one.name == "ControlResponse"] == [0, 1, 2]
+    clock.advance_ms(TIMEOUT_MS)
+    session.do_work()
+    assert not session.is_done
+    publication.refusal = OfferResult.BACK_PRESSURED
+    session.send_ok(4)
+    clock.advance_ms(TIMEOUT_MS)
+    session.do_work()
+    assert session.is_done
+
+
+def recording(storage: MemoryStorage, image: FakeImage, heard: Heard) -> tuple[RecordingSession, FakeCounter]:
+    """A session recording an image from position 0."""
+    counter = FakeCounter()
+    writer = SegmentWriter(storage, 0, descriptor().geometry, 0)
+    parts: Any = image, writer, counter, heard, ManualClock(), None
+    return RecordingSession(0, *parts, 1 << 20), counter
+
+
+def test_a_recording_writes_blocks_moves_its_counter_and_ends_with_the_stream() -> None:
+    """Padding counts as the stream it fills."""
+    storage, heard = MemoryStorage(), Heard()
+    block = frames(0, 10, 96)
+    rest = TERM_LENGTH - len(block)
+    padding = frame(len(block), b"", kind=0, length=rest)
+    image = FakeImage([(block, len(block)), (padding, rest)])
+    session, counter = recording(storage, image, heard)
+    while session.do_work():
+        pass
+    assert counter.value == session.position == TERM_LENGTH
+    assert not session.is_stopped
+    image.is_end_of_stream = True
+    while not session.is_stopped:
+        session.do_work()
+    assert heard.events == ["started", "progress", "progress", "stopped"]
+    assert storage.files["0-0.rec"][: len(block) + 32] == block + padding
+
+
+def test_a_full_disk_ends_a_recording_at_the_last_whole_block() -> None:
+    """With the code for it, and nothing of the failed block left in the file."""
+    first, second = frames(0, 10, 96), frames(1280, 10, 96)
+    storage, heard = MemoryStorage(space=len(first) + 100), Heard()
+    session, counter = recording(storage, FakeImage([(first, 1280), (second, 1280)]), heard)
+    while not session.is_stopped:
+        session.do_work()
+    assert session.error is not None
+    assert session.error[0] is ErrorCode.STORAGE_SPACE
+    assert counter.value == session.position == 1280
+    assert storage.files["0-0.rec"][:1280] == first
+    assert not any(storage.files["0-0.rec"][1280:])
+
+
+def replay(
+    storage: MemoryStorage,
+    clock: ManualClock,
+    publication: FakePublication,
+    answers: FakePublication,
+    position: int,
+    stop: int,
+    limit: int,
+) -> ReplaySession:
+    """A replay of recording 0."""
+    session: Any = active(answers, clock)
+    recorded = descriptor(stop_position=stop)
+    parts: Any = recorded, publication, position, stop, limit, None, storage, clock, TIMEOUT_MS * 1_000_000
+    return ReplaySession(session, 5, 77, *parts, 4096, None, None)
+
+
+def stored(*blocks: bytes) -> MemoryStorage:
+    """A disk with recording 0 on it."""
+    storage = MemoryStorage()
+    writer = SegmentWriter(storage, 0, descriptor().geometry, 0)
+    writer.open()
+    for block in blocks:
+        writer.write(block, len(block))
+    writer.close()
+    return storage
+
+
+def test_a_replay_is_acknowledged_then_awaits_its_subscriber_then_ends_in_order() -> None:
+    """And sends what was recorded under the session and stream of its publication."""
+    clock, publication, answers = ManualClock(), FakePublication(), FakePublication()
+    data = frames(0, 100, 96)
+    publication.is_connected = False
+    session = replay(stored(data), clock, publication, answers, 0, len(data), len(data))
+    session.do_work()
+    assert [(one.correlationId, one.relevantId) for one in answers.sent] == [(5, 77)]
+    session.do_work()
+    assert publication.blocks == []
+    publication.is_connected = True
+    publication.refusal = OfferResult.BACK_PRESSURED
+    session.do_work()
+    session.do_work()
+    publication.refusal = None
+    while not session.is_done:
+        session.do_work()
+    session.close()
+    sent = b"".join(publication.blocks)
+    assert len(sent) == len(data)
+    assert sent[32:128] == data[32:128]
+    assert sent[12:20] == (7).to_bytes(4, "little") + (20).to_bytes(4, "little")
+    assert publication.events == ["close"]
+
+
+def test_a_replay_without_a_subscriber_fails_and_is_revoked() -> None:
+    """After the connect time-out."""
+    clock, publication, answers = ManualClock(), FakePublication(), FakePublication()
+    publication.is_connected = False
+    data = frames(0, 10, 96)
+    session = replay(stored(data), clock, publication, answers, 0, len(data), len(data))
+    session.do_work()
+    clock.advance_ms(TIMEOUT_MS)
+    session.do_work()
+    assert session.error is not None
+    assert "no subscriber" in session.error[1]
+    session.close()
+    assert publication.events == ["revoke", "close"]
+
+
+def test_a_replay_from_within_a_frame_is_refused() -> None:
+    """Before it is acknowledged."""
+    clock, publication, answers = ManualClock(), FakePublication(), FakePublication()
+    data = frames(0, 10, 96)
+    session = replay(stored(data), clock, publication, answers, 32, len(data), len(data))
+    session.do_work()
+    assert session.error is not None
+    assert session.error[0] is ErrorCode.INVALID_POSITION
+    assert answers.sent == []
+
+
+def test_a_replay_awaits_a_first_file_that_is_made_late() -> None:
+    """A recording that has just begun makes it a moment later; without it the replay fails by name."""
+    clock, publication, answers = ManualClock(), FakePublication(), FakePublication()
+    storage = MemoryStorage()
+    data = frames(0, 10, 96)
+    session = replay(storage, clock, publication, answers, 0, len(data), len(data))
+    session.do_work()
+    assert not session.is_done
+    storage.files |= stored(data).files
+    while not session.is_done:
+        session.do_work()
+    assert b"".join(publication.blocks)[32:128] == data[32:128]
+    late = replay(MemoryStorage(), clock, FakePublication(), FakePublication(), 0, 64, 64)
+    clock.advance_ms(TIMEOUT_MS)
+    late.do_work()
+    assert late.error is not None
+    assert "0-0.rec" in late.error[1]
