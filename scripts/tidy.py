@@ -202,7 +202,8 @@ def outgrown(sources: list[Source]) -> dict[str, int]:
 def _python_functions(text: str) -> Iterator[tuple[str, int]]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            yield node.name, length - (ast.get_docstring(node) or "").count("\n")
 
 
 def _rust_functions(text: str) -> Iterator[tuple[str, int]]:

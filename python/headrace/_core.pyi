@@ -668,11 +668,11 @@ class RecordingReader:
         limit: int,
         is_frame_at_start: bool = False,
         session_id: int | None = None,
-        reserved_value_min: int = -9223372036854775808,
-        reserved_value_max: int = 9223372036854775807,
+        reserved_value_min: int = ...,
+        reserved_value_max: int = ...,
         with_payload: bool = True,
     ) -> Self: ...
-    def read_batch(self, count_max: int, length_max: int = 16777216) -> FragmentBatch:
+    def read_batch(self, count_max: int, length_max: int = ...) -> FragmentBatch:
         """The next messages; an empty batch at the end of the range. Releases the GIL.
 
         Args:

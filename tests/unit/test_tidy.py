@@ -78,6 +78,11 @@ def test_function_lengths_are_counted_in_both_languages(tidy: ModuleType) -> Non
     assert tidy.outgrown([python, rust]) == {"a.py::long": 81, "b.rs::long": 82}
 
 
+def test_a_long_docstring_does_not_make_a_function_long(tidy: ModuleType) -> None:
+    text = 'def documented():\n    """One.' + "\n" * 80 + '    """\n'
+    assert tidy.outgrown([tidy.Source("a.py", text + "    return 1\n")]) == {}
+
+
 def test_files_have_a_length_too(tidy: ModuleType) -> None:
     assert tidy.outgrown([tidy.Source("a.rs", "\n" * 700)]) == {}
     assert tidy.outgrown([tidy.Source("a.rs", "\n" * 701)]) == {"a.rs": 701}

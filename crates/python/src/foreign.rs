@@ -177,6 +177,11 @@ impl<'py> Loan<'py> {
 
     /// Takes the memory back. False when a slice or an array made from the view still holds it.
     pub(crate) fn end(self) -> bool {
+        if is_unshared(&self.view) {
+            // Nobody kept the view itself: dropping it releases it, without a call by name.
+            drop(self.view);
+            return self.exporter.get().revoke();
+        }
         end_loan(&self.view, &self.exporter)
     }
 

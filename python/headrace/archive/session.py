@@ -125,9 +125,7 @@ class ArchiveSession:
                 _with_defaults(control_channel, term_buffer_length, mtu_length),
                 _with_defaults(response_channel, term_buffer_length, mtu_length),
             )
-            if ChannelUri(response_channel).is_response:
-                rule = "response channels are not built: give the address where the archive is to answer"
-                raise ConfigError(f"response_channel={response_channel}: {rule}", "response_channel")
+            _refuse_response_mode(response_channel)
             session_id = client.next_available_session_id(control_stream_id)
             responses = ChannelUri(responses).with_parameters(session_id=session_id)
             requests = ChannelUri(requests).with_parameters(session_id=session_id)
@@ -338,6 +336,12 @@ class ArchiveSession:
     def __repr__(self) -> str:
         closed = ", closed" if self._is_closed else ""
         return f"{type(self).__name__}(control_session_id={self.control_session_id}{closed})"
+
+
+def _refuse_response_mode(channel: str) -> None:
+    if ChannelUri(channel).is_response:
+        rule = "response channels are not built: give the address where the archive is to answer"
+        raise ConfigError(f"response_channel={channel}: {rule}", "response_channel", channel, rule)
 
 
 def _with_defaults(channel: str, term_length: int, mtu: int) -> str:
