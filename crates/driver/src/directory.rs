@@ -1,5 +1,6 @@
 //! The driver's directory: refusing one in use, saving what a dead driver left, making a fresh one.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,9 @@ pub const IMAGES: &str = "images";
 /// Losses seen by images.
 pub const LOSS_REPORT: &str = "loss-report.dat";
 
+/// What a driver makes in its directory; one of them tells a driver's directory from anybody else's.
+const OWN_ENTRIES: [&str; 4] = [cnc::FILE_NAME, PUBLICATIONS, IMAGES, LOSS_REPORT];
+
 /// A file shorter than this has no complete header, so nobody can be using it.
 const CNC_HEADER_LENGTH: u64 = 128;
 
@@ -40,6 +44,18 @@ pub enum DirectoryError {
         path: PathBuf,
         /// What is wrong with it.
         reason: CncError,
+    },
+    /// Something is there, and nothing of it was made by a driver.
+    #[error(
+        "aeron.dir={} is no media driver's directory: it has {entry:?} and no cnc.dat; use an empty or a new \
+         directory, or set aeron.dir.delete.on.start=true to delete everything in it",
+        path.display()
+    )]
+    NotADriver {
+        /// The directory.
+        path: PathBuf,
+        /// One of the entries that are there.
+        entry: OsString,
     },
     /// The operating system refused.
     #[error("cannot {action} aeron.dir={}: {source}", path.display())]
@@ -71,6 +87,7 @@ pub fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), Directory
             eprintln!("WARNING: {} exists", directory.display());
         }
         if !config.dir_delete_on_start {
+            refuse_if_not_a_driver(directory)?;
             leave_no_error_behind(config, clock)?;
         }
         delete(directory)?;
@@ -98,6 +115,29 @@ pub fn delete(directory: &Path) -> Result<(), DirectoryError> {
             Err(DirectoryError::io("delete", directory, error))
         }
         _ => Ok(()),
+    }
+}
+
+/// A mistyped directory must not cost its owner what is in it.
+fn refuse_if_not_a_driver(directory: &Path) -> Result<(), DirectoryError> {
+    let cannot_list = |source| DirectoryError::io("list", directory, source);
+    let mut foreign: Option<OsString> = None;
+    for entry in fs::read_dir(directory).map_err(cannot_list)? {
+        let name = entry.map_err(cannot_list)?.file_name();
+        if OWN_ENTRIES.iter().any(|own| name == *own) {
+            return Ok(());
+        }
+        // The first by name, so that the text does not depend on the file system.
+        if foreign.as_ref().is_none_or(|first| name < *first) {
+            foreign = Some(name);
+        }
+    }
+    match foreign {
+        Some(entry) => Err(DirectoryError::NotADriver {
+            path: directory.to_owned(),
+            entry,
+        }),
+        None => Ok(()),
     }
 }
 
@@ -313,6 +353,50 @@ mod tests {
         fs::write(fixture.config.directory.join(cnc::FILE_NAME), [0; 128]).unwrap();
         fixture.prepare().unwrap();
         assert!(!fixture.config.directory.join(cnc::FILE_NAME).exists());
+    }
+
+    #[test]
+    fn a_directory_of_somebody_else_is_left_alone() {
+        let mut fixture = Fixture::new();
+        let directory = fixture.config.directory.clone();
+        fs::create_dir_all(directory.join("sub")).unwrap();
+        fs::write(directory.join("other.txt"), b"x").unwrap();
+        let error = fixture.prepare().unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("aeron.dir={} ", directory.display()))
+                && error.contains("\"other.txt\"")
+                && error.contains("aeron.dir.delete.on.start"),
+            "{error}"
+        );
+        let mut names: Vec<_> = fs::read_dir(&directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["other.txt", "sub"]);
+        fixture.config.dir_delete_on_start = true;
+        fixture.prepare().unwrap();
+        assert!(!directory.join("other.txt").exists() && directory.join(IMAGES).is_dir());
+    }
+
+    #[test]
+    fn any_entry_of_a_driver_makes_it_a_directory_of_a_driver() {
+        for own in OWN_ENTRIES {
+            let fixture = Fixture::new();
+            fs::create_dir_all(&fixture.config.directory).unwrap();
+            fs::write(fixture.config.directory.join("a.txt"), b"x").unwrap();
+            fs::write(fixture.config.directory.join(own), b"x").unwrap();
+            fixture.prepare().unwrap();
+            assert!(!fixture.config.directory.join("a.txt").exists(), "{own}");
+        }
+    }
+
+    #[test]
+    fn an_empty_directory_is_taken() {
+        let fixture = Fixture::new();
+        fs::create_dir_all(&fixture.config.directory).unwrap();
+        fixture.prepare().unwrap();
+        assert!(fixture.config.directory.join(IMAGES).is_dir());
     }
 
     #[test]
