@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use headrace_buffers::AtomicBuffer;
 use headrace_buffers::broadcast::Transmitter;
 use headrace_buffers::cnc::CncFile;
 use headrace_buffers::counters::{Counter, CountersManager, system_counter};
 use headrace_buffers::loss_report::LossReport;
 use headrace_buffers::ring::ManyToOneRing;
+use headrace_buffers::{AtomicBuffer, align};
 use headrace_sys::Clock;
 
 use super::{DriverError, Watch};
@@ -161,6 +161,10 @@ impl Wiring<'_> {
             action: "create the loss report",
             source,
         })?;
+        // Logs come and go through the resource agent; these two stay for as long as the driver runs.
+        let lasting = cnc.file_length() + align(config.loss_report_buffer_length, config.file_page_size);
+        self.counter(system_counter::BYTES_CURRENTLY_MAPPED)
+            .get_and_add(lasting as i64);
         let conductor = Conductor::new(ConductorParts {
             config: Arc::clone(config),
             clock: Arc::clone(self.clock),
