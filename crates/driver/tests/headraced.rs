@@ -5,6 +5,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use headrace_buffers::cnc::{self, CncFile};
+use headrace_buffers::counters::{CountersReader, system_counter};
+use headrace_buffers::loss_report;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_protocol::command;
 use headrace_sys::Access;
@@ -105,6 +107,10 @@ fn arguments_that_make_no_sense_end_it_with_status_1() {
         ("--colour", "Usage: "),
         ("-Dnonsense", "malformed define: nonsense"),
         (
+            "-Daeron.nonsense=3",
+            "ERROR: context init invalid setting: aeron.nonsense=3: is not a setting of the media driver",
+        ),
+        (
             "/no/such.properties",
             "ERROR: loading properties from /no/such.properties",
         ),
@@ -202,6 +208,54 @@ fn a_properties_file_overrides_definitions_and_the_environment() {
         .arg(format!("file://{}", file.display()));
     let driver = Driver::start(command, &directory);
     assert_eq!(driver.cnc().client_liveness_timeout_ns(), 12_000_000_000);
+    driver.signal("-TERM");
+    driver.wait();
+}
+
+#[test]
+fn only_a_definition_must_name_a_setting_and_only_if_it_is_aerons() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("d");
+    let file = parent.path().join("driver.properties");
+    std::fs::write(&file, "aeron.archive.nonsense=1\n").unwrap();
+    let mut command = headraced(&directory);
+    command
+        .env("AERON_NONSENSE", "3")
+        .arg("-Djava.nonsense=3")
+        .arg("-Daeron.mtu.length=1408")
+        .arg(&file);
+    let driver = Driver::start(command, &directory);
+    driver.signal("-TERM");
+    let output = driver.wait();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(15), ""));
+}
+
+#[test]
+fn a_directory_that_is_no_drivers_is_refused_and_kept() {
+    let parent = tempfile::tempdir().unwrap();
+    let file = parent.path().join("other.txt");
+    std::fs::write(&file, "mine").unwrap();
+    let (code, _, stderr) = run(&mut headraced(parent.path()));
+    assert_eq!(code, Some(1));
+    assert!(
+        stderr.starts_with("ERROR: driver init aeron.dir=") && stderr.contains("other.txt"),
+        "{stderr}"
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+}
+
+#[test]
+fn the_command_file_and_the_loss_report_count_as_mapped() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("d");
+    let driver = Driver::start(headraced(&directory), &directory);
+    let file = driver.cnc();
+    let counters = CountersReader::new(file.counters_metadata(), file.counters_values());
+    let length = |name: &str| std::fs::metadata(directory.join(name)).unwrap().len() as i64;
+    assert_eq!(
+        counters.value(system_counter::BYTES_CURRENTLY_MAPPED),
+        Some(length(cnc::FILE_NAME) + length(loss_report::FILE_NAME))
+    );
     driver.signal("-TERM");
     driver.wait();
 }

@@ -34,7 +34,10 @@ fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCod
             println!("{}", version(program));
             return Ok(ExitCode::SUCCESS);
         } else if let Some(definition) = argument.strip_prefix("-D") {
-            if !sources.define(definition) {
+            let is_definition = sources
+                .define_for_driver(definition)
+                .map_err(|error| format!("ERROR: context init {error}"))?;
+            if !is_definition {
                 return Err(format!("malformed define: {definition}"));
             }
         } else if argument.starts_with('-') {

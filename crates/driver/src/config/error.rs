@@ -22,4 +22,8 @@ impl ConfigError {
             rule: rule.into(),
         }
     }
+
+    pub(crate) fn unknown(setting: &str, value: &str) -> Self {
+        Self::new(setting, value, "is not a setting of the media driver")
+    }
 }

@@ -294,11 +294,7 @@ impl DriverConfig {
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
         match table::find(name) {
             Some(setting) => setting.apply(self, value),
-            None => Err(ConfigError::new(
-                name,
-                value,
-                "is not a setting of the media driver",
-            )),
+            None => Err(ConfigError::unknown(name, value)),
         }
     }
 

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::{ConfigError, DriverConfig, fetch, table};
 
+/// How the environment names of settings start.
+const ENVIRONMENT_PREFIX: &str = "AERON_";
+
 /// Values gathered from several places, the last one given winning.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
@@ -17,7 +20,7 @@ impl Sources {
     pub fn from_environment(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut sources = Self::default();
         for (name, value) in variables {
-            if name.starts_with("AERON_") {
+            if name.starts_with(ENVIRONMENT_PREFIX) {
                 sources.put(&name, &value);
             }
         }
@@ -36,15 +39,23 @@ impl Sources {
 
     /// Adds a definition as it appears on a line: `name=value` or `name:value`. False when it has neither.
     pub fn define(&mut self, line: &str) -> bool {
-        let Some(at) = line.find(['=', ':']) else {
+        let Some((name, value)) = definition(line) else {
             return false;
         };
-        let (name, value) = (line[..at].trim(), line[at + 1..].trim());
-        if name.is_empty() {
-            return false;
-        }
         self.put(name, value);
         true
+    }
+
+    /// As [`Self::define`], for a definition somebody typed for this driver alone: an `aeron.` name that is no
+    /// setting is a mistake here, while the environment and files also serve other programs.
+    pub fn define_for_driver(&mut self, line: &str) -> Result<bool, ConfigError> {
+        if let Some((name, value)) = definition(line)
+            && table::environment_name(name).starts_with(ENVIRONMENT_PREFIX)
+            && table::find(name).is_none()
+        {
+            return Err(ConfigError::unknown(name, value));
+        }
+        Ok(self.define(line))
     }
 
     /// Adds the definitions of a properties file's text. Fails with the number of the first bad line.
@@ -88,6 +99,13 @@ impl Sources {
         table::apply_all(&mut config, |name| self.values.get(name).cloned())?;
         Ok(config)
     }
+}
+
+/// Name and value of a definition, if it is one.
+fn definition(line: &str) -> Option<(&str, &str)> {
+    let at = line.find(['=', ':'])?;
+    let (name, value) = (line[..at].trim(), line[at + 1..].trim());
+    (!name.is_empty()).then_some((name, value))
 }
 
 /// Where a driver and its clients meet when nobody says otherwise.
