@@ -282,7 +282,7 @@ def _resident_mib(process_id: int) -> tuple[float, float]:
 
 
 def archive_memory() -> Row:
-    """Resident memory of driver and archive while 10 GB are recorded."""
+    """Memory of driver and archive while 10 GB are recorded."""
     samples = []
     with _ours() as running, _recorded(running, IPC):
         command = native("record", running.directory, IPC, STREAM_ID, LARGE, MEMORY_RECORDED)
@@ -297,19 +297,19 @@ def archive_memory() -> Row:
     return Row(
         name="archive-memory",
         unit="MiB",
-        ours=Measurement(observations=[total for total, _ in warm]),
+        ours=Measurement(observations=[own for _, own in warm]),
         peer_name="none",
         peer=None,
         target="flat",
         configuration=(
             f"{recording.end / 1e9:.1f} GB of {IPC} recorded in {recording.duration_s:.1f} s, {LARGE} byte messages; "
-            f"resident memory, term buffers included, after the first tenth of the time; {BESIDE}"
+            f"resident memory without mapped files, which are term buffers, after the first tenth of the time; {BESIDE}"
         ),
         higher_is_better=False,
         notes={
-            "first quarter, MiB": float(np.median([total for total, _ in warm[:quarter]])),
-            "last quarter, MiB": float(np.median([total for total, _ in warm[-quarter:]])),
-            "without mapped files, first quarter, MiB": float(np.median([own for _, own in warm[:quarter]])),
-            "without mapped files, last quarter, MiB": float(np.median([own for _, own in warm[-quarter:]])),
+            "first quarter, MiB": float(np.median([own for _, own in warm[:quarter]])),
+            "last quarter, MiB": float(np.median([own for _, own in warm[-quarter:]])),
+            "with mapped files, first quarter, MiB": float(np.median([total for total, _ in warm[:quarter]])),
+            "with mapped files, last quarter, MiB": float(np.median([total for total, _ in warm[-quarter:]])),
         },
     )
