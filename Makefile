@@ -73,8 +73,7 @@ test: test-rust test-python ## Run the Rust tests and the Python tests
 .PHONY: test-rust
 test-rust: $(STAMPS)/setup
 	cargo test --quiet $(RUST_TESTED)
-	cargo test --quiet --manifest-path fuzz/Cargo.toml --no-default-features --lib
-	cargo test --quiet --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target
+	cargo test --quiet --manifest-path fuzz/Cargo.toml --no-default-features --lib --target-dir target
 
 .PHONY: test-python
 test-python: build
