@@ -77,7 +77,6 @@ test-rust: $(STAMPS)/setup
 
 .PHONY: test-python
 test-python: build
-	cargo build --quiet -p headrace-driver
 	@mkdir -p .cache
 	$(BIN)/python -m pytest $(PYTEST_ARGS) 2>&1 | tee .cache/pytest.log
 
