@@ -121,10 +121,8 @@ class ArchiveSession:
         owns_client = client is None
         client = client or Client.connect(directory, driver=driver, client_name=client_name)
         try:
-            requests, responses = (
-                _with_defaults(control_channel, term_buffer_length, mtu_length),
-                _with_defaults(response_channel, term_buffer_length, mtu_length),
-            )
+            requests = _with_defaults(control_channel, term_buffer_length, mtu_length)
+            responses = _with_defaults(response_channel, term_buffer_length, mtu_length)
             _refuse_response_mode(response_channel)
             session_id = client.next_available_session_id(control_stream_id)
             responses = ChannelUri(responses).with_parameters(session_id=session_id)
