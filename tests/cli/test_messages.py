@@ -147,6 +147,19 @@ def test_ping_meets_pong(driver: Path) -> None:
     assert b"99.99" in shown
 
 
+def test_ping_says_at_a_terminal_whom_it_waits_for(driver: Path) -> None:
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb") as terminal:
+        ping = command("ping", "--dir", driver, *IPC, "--pong-channel", "aeron:ipc", "--stream", 71)
+        process = subprocess.Popen(ping, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs)
+        os.close(theirs)
+        try:
+            assert terminal.readline().strip() == b"waiting for `headrace pong` on aeron:ipc stream 71"
+        finally:
+            process.kill()
+            process.wait()
+
+
 def test_ping_and_pong_bring_their_own_drivers() -> None:
     streams = [
         "-c",

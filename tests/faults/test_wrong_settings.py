@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,6 +132,43 @@ def test_a_directory_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> N
     file.write_text("in the way")
     with pytest.raises(headrace.HeadraceError, match=str(file)):
         headrace.MediaDriver(directory=file / "driver")
+
+
+LAUNCH_AS_SOMEBODY = """
+import sys, headrace
+try:
+    headrace.MediaDriver(directory=sys.argv[1])
+except headrace.HeadraceError as refusal:
+    print(refusal)
+else:
+    sys.exit("a driver started where nothing may be written")
+"""
+
+
+def test_a_directory_not_writable_is_refused_by_name() -> None:
+    """Root may write anywhere, so for root another user launches the driver."""
+    user = 65534 if os.geteuid() == 0 else None
+    readable = subprocess.run(
+        [sys.executable, "-c", "import headrace"], user=user, cwd="/", capture_output=True, check=False
+    )
+    if readable.returncode != 0:
+        pytest.skip(f"an unprivileged user cannot run this Python: {readable.stderr.decode()[-200:]}")
+    with tempfile.TemporaryDirectory(dir="/tmp") as parent:
+        Path(parent).chmod(0o555)
+        directory = Path(parent) / "driver"
+        finished = subprocess.run(
+            [sys.executable, "-c", LAUNCH_AS_SOMEBODY, directory],
+            user=user,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stdout + finished.stderr
+        assert str(directory) in finished.stdout
+        assert "Permission denied" in finished.stdout
+        assert not directory.exists()
 
 
 def test_an_active_directory_is_not_taken_over(driver: headrace.MediaDriver) -> None:

@@ -11,13 +11,13 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::counters::Counter;
 use crate::driver::MediaDriver;
-use crate::errors;
 use crate::fork_guard::ForkGuard;
 use crate::handlers;
 use crate::kept_client::KeptClient;
 use crate::publication::{self, ExclusivePublication, Publication};
 use crate::subscription::Subscription;
 use crate::wait::Patience;
+use crate::{arguments, errors};
 
 /// What `counters` gives for one counter: id, type id, label, value, registration id, owner id, reference id
 /// and key.
@@ -126,7 +126,12 @@ impl Client {
     }
 
     #[pyo3(signature = (channel, stream_id))]
-    fn add_publication(&self, py: Python<'_>, channel: &str, stream_id: i32) -> PyResult<Publication> {
+    fn add_publication(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
+    ) -> PyResult<Publication> {
         let publication = self.wait(
             py,
             |client| client.async_add_publication(channel, stream_id),
@@ -143,7 +148,7 @@ impl Client {
         &self,
         py: Python<'_>,
         channel: &str,
-        stream_id: i32,
+        #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
     ) -> PyResult<Py<ExclusivePublication>> {
         let publication = self.wait(
             py,
@@ -162,7 +167,7 @@ impl Client {
         &self,
         py: Python<'_>,
         channel: &str,
-        stream_id: i32,
+        #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
         on_available_image: Option<Py<PyAny>>,
         on_unavailable_image: Option<Py<PyAny>>,
     ) -> PyResult<Subscription> {
@@ -179,7 +184,13 @@ impl Client {
     }
 
     #[pyo3(signature = (type_id, key, label))]
-    fn add_counter(&self, py: Python<'_>, type_id: i32, key: &[u8], label: &str) -> PyResult<Counter> {
+    fn add_counter(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::type_id)] type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> PyResult<Counter> {
         let counter = self.wait(
             py,
             |client| client.async_add_counter(type_id, key, label),
@@ -192,10 +203,10 @@ impl Client {
     fn add_static_counter(
         &self,
         py: Python<'_>,
-        type_id: i32,
+        #[pyo3(from_py_with = arguments::type_id)] type_id: i32,
         key: &[u8],
         label: &str,
-        registration_id: i64,
+        #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
     ) -> PyResult<Counter> {
         let counter = self.wait(
             py,
@@ -213,18 +224,29 @@ impl Client {
     }
 
     #[pyo3(signature = (counter_id, /))]
-    fn counter_record<'py>(&self, py: Python<'py>, counter_id: i32) -> PyResult<Option<RecordValues<'py>>> {
+    fn counter_record<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = arguments::counter_id)] counter_id: i32,
+    ) -> PyResult<Option<RecordValues<'py>>> {
         let record = self.open()?.counters_reader().record(counter_id);
         Ok(record.map(|record| values_of(py, record)))
     }
 
     #[pyo3(signature = (counter_id, /))]
-    fn counter_value(&self, counter_id: i32) -> PyResult<Option<i64>> {
+    fn counter_value(
+        &self,
+        #[pyo3(from_py_with = arguments::counter_id)] counter_id: i32,
+    ) -> PyResult<Option<i64>> {
         Ok(self.open()?.counters_reader().value(counter_id))
     }
 
     #[pyo3(signature = (type_id, registration_id))]
-    fn find_counter(&self, type_id: i32, registration_id: i64) -> PyResult<Option<i32>> {
+    fn find_counter(
+        &self,
+        #[pyo3(from_py_with = arguments::type_id)] type_id: i32,
+        #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
+    ) -> PyResult<Option<i32>> {
         let reader: &CountersReader = self.open()?.counters_reader();
         Ok(reader.find(type_id, registration_id))
     }
@@ -234,7 +256,11 @@ impl Client {
     }
 
     #[pyo3(signature = (stream_id, /))]
-    fn next_available_session_id(&self, py: Python<'_>, stream_id: i32) -> PyResult<i32> {
+    fn next_available_session_id(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
+    ) -> PyResult<i32> {
         let client = self.open()?;
         py.detach(|| client.next_available_session_id(stream_id))
             .map_err(errors::client)

@@ -1,5 +1,6 @@
 //! From Rust errors to the Python tree of `headrace._exceptions`.
 
+use headrace_buffers::log::BlockError;
 use headrace_client::recording::RecordingError;
 use headrace_client::{AppendError, ClientError, ErrorCode, OfferError, PollError};
 use headrace_driver::DriverError;
@@ -111,12 +112,37 @@ pub(crate) fn offer(error: OfferError) -> PyErr {
         OfferError::Append(AppendError::PaddingTooLong { length, max }) => {
             ("length", length, format!("must be at most {max}"))
         }
-        OfferError::Append(AppendError::Block(_)) => return config("block", "refused", &error.to_string()),
+        OfferError::Append(AppendError::Block(error)) => return block(error),
         OfferError::Append(AppendError::CorruptTail { .. }) => {
             return plain("ClientError", &error.to_string());
         }
     };
     config(setting, &length.to_string(), &rule)
+}
+
+/// A block of frames that does not belong here: which of its fields has which value, and what belongs there.
+fn block(error: BlockError) -> PyErr {
+    match error {
+        BlockError::Length { length, remaining } => config(
+            "len(block)",
+            &length.to_string(),
+            &format!("must be a positive multiple of 32 and at most remaining={remaining} bytes of the term"),
+        ),
+        BlockError::FirstFrame {
+            field,
+            value,
+            expected,
+        } => config(
+            &format!("block {field}"),
+            &value.to_string(),
+            &format!("the first frame must have {field}={expected}, as the stream stands there"),
+        ),
+        BlockError::Frame { offset, frame_length } => config(
+            &format!("block frame_length at offset {offset}"),
+            &frame_length.to_string(),
+            "frames must have a header of 32 bytes at least and follow on to the end of the block",
+        ),
+    }
 }
 
 pub(crate) fn driver(name: &str, message: &str) -> PyErr {

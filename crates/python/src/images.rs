@@ -9,10 +9,10 @@ use pyo3::types::PyBytes;
 use crate::batch::FragmentBatch;
 use crate::columns::{Columns, Spare};
 use crate::delivery::{Delivery, Raised, lend};
-use crate::errors;
 use crate::foreign::Lent;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
+use crate::{arguments, errors};
 
 /// One publisher's stream, as one subscription receives it.
 #[pyclass(frozen, weakref, module = "headrace._core")]
@@ -37,7 +37,13 @@ impl Image {
 impl Image {
     /// As :meth:`Subscription.poll`, for this publisher alone.
     #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
-    fn poll(&self, handler: &Bound<'_, PyAny>, limit: usize, assemble: bool, view: bool) -> PyResult<usize> {
+    fn poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::limit)] limit: usize,
+        assemble: bool,
+        view: bool,
+    ) -> PyResult<usize> {
         let image = self.inner.get()?;
         let mut delivery = Delivery::new(handler, view);
         let mut assembler = image.assembler().map_err(errors::poll)?;
@@ -55,8 +61,8 @@ impl Image {
     fn bounded_poll(
         &self,
         handler: &Bound<'_, PyAny>,
-        limit_position: i64,
-        limit: usize,
+        #[pyo3(from_py_with = arguments::limit_position)] limit_position: i64,
+        #[pyo3(from_py_with = arguments::limit)] limit: usize,
         assemble: bool,
         view: bool,
     ) -> PyResult<usize> {
@@ -78,8 +84,8 @@ impl Image {
     fn controlled_poll(
         &self,
         handler: &Bound<'_, PyAny>,
-        limit: usize,
-        limit_position: Option<i64>,
+        #[pyo3(from_py_with = arguments::limit)] limit: usize,
+        #[pyo3(from_py_with = arguments::limit_position_if_any)] limit_position: Option<i64>,
         assemble: bool,
         view: bool,
     ) -> PyResult<usize> {
@@ -104,14 +110,24 @@ impl Image {
 
     /// As :meth:`Subscription.block_poll`, for this publisher alone.
     #[pyo3(signature = (handler, limit_bytes, *, view = false))]
-    fn block_poll(&self, handler: &Bound<'_, PyAny>, limit_bytes: usize, view: bool) -> PyResult<usize> {
+    fn block_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::limit_bytes)] limit_bytes: usize,
+        view: bool,
+    ) -> PyResult<usize> {
         let image = self.inner.get()?;
         Ok(image.try_block_poll(|block| deliver_block(handler, &block, view), limit_bytes)?)
     }
 
     /// As :meth:`Subscription.poll_batch`, for this publisher alone.
     #[pyo3(signature = (limit = 4096, *, assemble = true))]
-    fn poll_batch(&self, py: Python<'_>, limit: usize, assemble: bool) -> PyResult<FragmentBatch> {
+    fn poll_batch(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::limit)] limit: usize,
+        assemble: bool,
+    ) -> PyResult<FragmentBatch> {
         let image = self.inner.get()?;
         let mut columns = self.spare.columns(image.stream_id());
         py.detach(|| {

@@ -4,6 +4,7 @@
 
 #![deny(unsafe_code)]
 
+mod arguments;
 mod batch;
 mod batch_input;
 mod batch_offer;

@@ -16,7 +16,7 @@ use crate::foreign::BorrowedBytes;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 use crate::wait::Patience;
-use crate::{errors, results};
+use crate::{arguments, errors, results};
 
 /// The two kinds behind one class, so that the methods they share are written, and documented, once.
 pub(crate) enum Inner {
@@ -230,7 +230,11 @@ impl Publication {
 
     /// Claim one frame to fill in place, if there is room now. Never blocks.
     #[pyo3(signature = (length, /))]
-    fn try_claim<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Py<PyAny>> {
+    fn try_claim<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = arguments::length)] length: usize,
+    ) -> PyResult<Py<PyAny>> {
         let inner = self.inner.get()?;
         match self.claim_now(inner, length)? {
             Ok(claim) => Ok(Bound::new(py, claim)?.into_any().unbind()),
@@ -246,7 +250,7 @@ impl Publication {
     fn claim_blocking(
         &self,
         py: Python<'_>,
-        length: usize,
+        #[pyo3(from_py_with = arguments::length)] length: usize,
         timeout_s: Option<f64>,
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Claim> {
@@ -534,7 +538,10 @@ impl ExclusivePublication {
 
     /// Send padding, which subscribers skip, as long as a frame with ``length`` bytes of payload.
     #[pyo3(signature = (length, /))]
-    fn append_padding(slf: &Bound<'_, Self>, length: usize) -> PyResult<Py<PyAny>> {
+    fn append_padding(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = arguments::padding_length)] length: usize,
+    ) -> PyResult<Py<PyAny>> {
         let append = exclusive(slf, |publication| publication.append_padding(length))?;
         results::to_python(slf.py(), append)
     }

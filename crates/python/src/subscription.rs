@@ -15,7 +15,7 @@ use crate::images::{Image, deliver, deliver_block};
 use crate::kept_client::KeptClient;
 use crate::message::Message;
 use crate::wait::Patience;
-use crate::{errors, foreign, results};
+use crate::{arguments, errors, foreign, results};
 
 /// Batches up to this many fragments are copied with the GIL held: less time than handing it over may cost.
 const BATCH_WITH_GIL_MAX: usize = 64;
@@ -102,7 +102,13 @@ struct Taken(crate::header::HeaderValues);
 impl Subscription {
     /// Call a handler for what has arrived, taking turns between publishers. Never blocks.
     #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
-    fn poll(&self, handler: &Bound<'_, PyAny>, limit: usize, assemble: bool, view: bool) -> PyResult<usize> {
+    fn poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::limit)] limit: usize,
+        assemble: bool,
+        view: bool,
+    ) -> PyResult<usize> {
         let subscription = self.inner.get()?;
         let mut delivery = Delivery::new(handler, view);
         let mut assembler = self.assembler(subscription)?;
@@ -119,7 +125,7 @@ impl Subscription {
     fn controlled_poll(
         &self,
         handler: &Bound<'_, PyAny>,
-        limit: usize,
+        #[pyo3(from_py_with = arguments::limit)] limit: usize,
         assemble: bool,
         view: bool,
     ) -> PyResult<usize> {
@@ -144,7 +150,12 @@ impl Subscription {
 
     /// Call a handler with whole runs of frames, headers included, one run from each publisher.
     #[pyo3(signature = (handler, limit_bytes, *, view = false))]
-    fn block_poll(&self, handler: &Bound<'_, PyAny>, limit_bytes: usize, view: bool) -> PyResult<usize> {
+    fn block_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::limit_bytes)] limit_bytes: usize,
+        view: bool,
+    ) -> PyResult<usize> {
         let subscription = self.inner.get()?;
         subscription
             .try_block_poll(|block| deliver_block(handler, &block, view), limit_bytes)
@@ -154,7 +165,12 @@ impl Subscription {
     /// Take what has arrived, copied out in one call. Never waits; a large limit releases the GIL
     /// meanwhile.
     #[pyo3(signature = (limit = 4096, *, assemble = true))]
-    fn poll_batch(&self, py: Python<'_>, limit: usize, assemble: bool) -> PyResult<FragmentBatch> {
+    fn poll_batch(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::limit)] limit: usize,
+        assemble: bool,
+    ) -> PyResult<FragmentBatch> {
         let subscription = self.inner.get()?;
         let mut columns = self.spare.columns(subscription.stream_id());
         let mut fill = || -> PyResult<()> {
@@ -181,8 +197,8 @@ impl Subscription {
         &self,
         py: Python<'_>,
         handler: &Bound<'_, PyAny>,
-        context: usize,
-        limit: usize,
+        #[pyo3(from_py_with = arguments::context)] context: usize,
+        #[pyo3(from_py_with = arguments::limit)] limit: usize,
         assemble: bool,
     ) -> PyResult<usize> {
         let subscription = self.inner.get()?;
@@ -301,7 +317,10 @@ impl Subscription {
 
     /// The stream of one publisher; ``None`` when there is none.
     #[pyo3(signature = (session_id, /))]
-    fn image_by_session_id(&self, session_id: i32) -> PyResult<Option<Image>> {
+    fn image_by_session_id(
+        &self,
+        #[pyo3(from_py_with = arguments::session_id)] session_id: i32,
+    ) -> PyResult<Option<Image>> {
         let client = self.client.get()?;
         let image = self.inner.get()?.image_by_session_id(session_id);
         Ok(image.map(|image| Image::new(image, Some(client.clone()))))

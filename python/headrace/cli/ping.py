@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -72,6 +73,8 @@ def command(
       headrace ping --json | jq .p99_ns
     """
     with client_and_turn(directory, "ping", is_embedded=is_embedded, idle=idle) as (client, turn):
+        if sys.stderr.isatty():
+            click.echo(f"waiting for `headrace pong` on {channel} stream {stream_id}", err=True)
         durations_ns = measure.round_trips(
             client,
             turn,

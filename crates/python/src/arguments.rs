@@ -1,0 +1,76 @@
+//! Numbers from Python: one that does not fit is refused by name, with its value and what is allowed.
+//!
+//! For `#[pyo3(from_py_with = ...)]`. A number that fits costs what PyO3's own conversion does.
+
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
+
+use crate::errors;
+
+const COUNT: &str = "must be from 0 to 18446744073709551615";
+const PAYLOAD_LENGTH: &str = "must be from 0 to max_payload_length";
+const ID: &str = "must be from -2147483648 to 2147483647";
+const LONG: &str = "must be from -9223372036854775808 to 9223372036854775807";
+
+/// The conversion of each argument, which is named as the function.
+macro_rules! arguments {
+    ($($name:ident: $type:ty, $rule:expr;)*) => {
+        $(
+            pub(crate) fn $name(number: &Bound<'_, PyAny>) -> PyResult<$type> {
+                extract(number, stringify!($name), $rule)
+            }
+        )*
+    };
+}
+
+arguments! {
+    limit: usize, COUNT;
+    limit_bytes: usize, COUNT;
+    context: usize, COUNT;
+    length: usize, PAYLOAD_LENGTH;
+    stream_id: i32, ID;
+    session_id: i32, ID;
+    type_id: i32, ID;
+    counter_id: i32, ID;
+    registration_id: i64, LONG;
+    limit_position: i64, LONG;
+}
+
+/// The length of padding, which may be longer than one frame's payload.
+pub(crate) fn padding_length(number: &Bound<'_, PyAny>) -> PyResult<usize> {
+    extract(number, "length", COUNT)
+}
+
+/// As [`limit_position`], or `None`.
+pub(crate) fn limit_position_if_any(number: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if number.is_none() {
+        Ok(None)
+    } else {
+        limit_position(number).map(Some)
+    }
+}
+
+#[inline]
+fn extract<'py, T: FromPyObjectOwned<'py>>(
+    number: &Bound<'py, PyAny>,
+    name: &str,
+    rule: &str,
+) -> PyResult<T> {
+    number
+        .extract::<T>()
+        .map_err(|error| refused(number, name, rule, error.into()))
+}
+
+/// What is no integer at all stays the `TypeError` it is.
+#[cold]
+fn refused(number: &Bound<'_, PyAny>, name: &str, rule: &str, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyOverflowError>(number.py()) {
+        return error;
+    }
+    // Python itself declines to write out integers of thousands of digits.
+    let value = number
+        .str()
+        .map_or_else(|_| "(too long to print)".to_owned(), |text| text.to_string());
+    errors::config(name, &value, rule)
+}
