@@ -67,7 +67,7 @@ bench: build ## Measure against the named peers; ONLY=name measures one row
 # --- tests -----------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: test-rust test-python ## Run the Rust tests and the Python tests
+test: test-rust loom test-python ## Run the Rust tests, the models and the Python tests
 
 # The second line runs the fuzz targets over their seeds and damage done to them.
 .PHONY: test-rust
