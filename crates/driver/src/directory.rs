@@ -118,17 +118,19 @@ pub fn delete(directory: &Path) -> Result<(), DirectoryError> {
     }
 }
 
-/// A mistyped directory must not cost its owner what is in it.
+/// A mistyped directory must not cost its owner what is in it: what has no command file is only taken over when
+/// nothing else is there but what a driver that died while starting leaves.
 fn refuse_if_not_a_driver(directory: &Path) -> Result<(), DirectoryError> {
+    if directory.join(cnc::FILE_NAME).exists() {
+        return Ok(());
+    }
     let cannot_list = |source| DirectoryError::io("list", directory, source);
     let mut foreign: Option<OsString> = None;
     for entry in fs::read_dir(directory).map_err(cannot_list)? {
         let name = entry.map_err(cannot_list)?.file_name();
-        if OWN_ENTRIES.iter().any(|own| name == *own) {
-            return Ok(());
-        }
+        let is_own = OWN_ENTRIES.iter().any(|own| name == *own);
         // The first by name, so that the text does not depend on the file system.
-        if foreign.as_ref().is_none_or(|first| name < *first) {
+        if !is_own && foreign.as_ref().is_none_or(|first| name < *first) {
             foreign = Some(name);
         }
     }
@@ -380,15 +382,27 @@ mod tests {
     }
 
     #[test]
-    fn any_entry_of_a_driver_makes_it_a_directory_of_a_driver() {
+    fn a_command_file_makes_it_a_directory_of_a_driver_and_nothing_else_does_beside_others_files() {
         for own in OWN_ENTRIES {
             let fixture = Fixture::new();
-            fs::create_dir_all(&fixture.config.directory).unwrap();
-            fs::write(fixture.config.directory.join("a.txt"), b"x").unwrap();
-            fs::write(fixture.config.directory.join(own), b"x").unwrap();
-            fixture.prepare().unwrap();
-            assert!(!fixture.config.directory.join("a.txt").exists(), "{own}");
+            let directory = &fixture.config.directory;
+            fs::create_dir_all(directory).unwrap();
+            fs::write(directory.join(own), b"x").unwrap();
+            fs::write(directory.join("a.txt"), b"x").unwrap();
+            let is_a_drivers = own == cnc::FILE_NAME;
+            assert_eq!(fixture.prepare().is_ok(), is_a_drivers, "{own}");
+            assert_eq!(directory.join("a.txt").exists(), !is_a_drivers, "{own}");
         }
+    }
+
+    #[test]
+    fn what_a_driver_that_died_while_starting_left_is_cleared_away() {
+        let fixture = Fixture::new();
+        let left = fixture.config.directory.join(IMAGES).join("1.logbuffer");
+        fs::create_dir_all(left.parent().unwrap()).unwrap();
+        fs::write(&left, b"x").unwrap();
+        fixture.prepare().unwrap();
+        assert!(!left.exists());
     }
 
     #[test]
