@@ -1,5 +1,6 @@
 """Starting and reading the processes that a benchmark measures or an interoperability test plays against."""
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -151,4 +152,5 @@ class JavaPeer:
 def java_peer() -> JavaPeer:
     """The reference with the programs of the benchmarks, fetched and compiled once."""
     classes = Path(tempfile.mkdtemp(prefix="headrace-bench-java-"))
+    atexit.register(shutil.rmtree, classes, ignore_errors=True)
     return JavaPeer(classes, ROOT / "benches" / "java" / "Throughput.java")

@@ -82,8 +82,18 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
+/// Runs a driver that is expected to end by itself. One that starts after all is killed, and so has no status.
 fn run(command: &mut Command) -> (Option<i32>, String, String) {
-    let output = command.output().unwrap();
+    let mut child = command.spawn().unwrap();
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let output = child.wait_with_output().unwrap();
     let (stdout, stderr) = (text(&output.stdout).to_owned(), text(&output.stderr).to_owned());
     (output.status.code(), stdout, stderr)
 }
