@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
-from typing import Any, Literal, Self, final
+from typing import Any, Generic, Literal, Self, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from headrace._results import Action, OfferResult
 
 __all__ = [
     "BatchResult",
+    "Checksum",
     "Claim",
     "Client",
     "Counter",
@@ -24,6 +25,7 @@ __all__ = [
     "Image",
     "MediaDriver",
     "Message",
+    "Pending",
     "Publication",
     "RecordingReader",
     "Subscription",
@@ -31,6 +33,7 @@ __all__ = [
     "close_clients",
 ]
 
+_Added = TypeVar("_Added")
 _Handler = Callable[[bytes, Header], object]
 _ViewHandler = Callable[[memoryview, Header], object]
 _ChannelStatus = Literal["initializing", "active", "closing", "errored", "closed"]
@@ -927,6 +930,14 @@ class Counter:
     def get_and_add(self, delta: int, /) -> int:
         """Add atomically and return the value before."""
 
+    def set_reference_id(self, reference_id: int, /) -> None:
+        """Say what this counter refers to, for tools; what that is depends on the type.
+
+        Raises:
+            ClosedError: The counter is closed.
+            ConfigError: The counter is static.
+        """
+
     @property
     def counter_id(self) -> int:
         """Index in the counters file."""
@@ -1002,6 +1013,34 @@ class Watcher:
         """Stop the thread. Closing again does nothing."""
 
 @final
+class Checksum:
+    """A checksum that frames and catalog entries of an archive may carry.
+
+    Args:
+        name: ``"CRC-32"`` or ``"CRC-32C"``.
+    """
+
+    def __new__(cls, name: str) -> Self: ...
+    def __call__(self, data: _Data, /) -> int:
+        """The checksum of some bytes as a signed 32-bit number, which is how files store it. Releases the GIL."""
+
+    def put(self, block: _Data, /) -> bytes:
+        """A copy of a run of frames in which each data frame has its checksum for a session id. Releases the GIL."""
+
+    def first_wrong(self, block: _Data, limit: int, /) -> int | None:
+        """Offset of the first data frame that begins before ``limit``, is whole and does not have its checksum.
+
+        Releases the GIL.
+        """
+
+@final
+class Pending(Generic[_Added]):
+    """Something asked of the driver that need not be there yet. Wrapped by ``headrace.client.Pending``."""
+
+    def poll(self) -> _Added | None: ...
+    def cancel(self) -> None: ...
+
+@final
 class Client:
     """A connection to a media driver. Wrapped by ``headrace.Client``, which documents it."""
 
@@ -1025,6 +1064,17 @@ class Client:
     ) -> Subscription: ...
     def add_counter(self, type_id: int, key: bytes, label: str) -> Counter: ...
     def add_static_counter(self, type_id: int, key: bytes, label: str, registration_id: int) -> Counter: ...
+    def request_exclusive_publication(
+        self, channel: str, stream_id: int
+    ) -> Pending[ExclusivePublication]: ...
+    def request_subscription(
+        self,
+        channel: str,
+        stream_id: int,
+        on_available_image: Callable[[Image], object] | None = None,
+        on_unavailable_image: Callable[[Image], object] | None = None,
+    ) -> Pending[Subscription]: ...
+    def request_counter(self, type_id: int, key: bytes, label: str) -> Pending[Counter]: ...
     def counters(self) -> list[_RecordValues]: ...
     def counter_record(self, counter_id: int, /) -> _RecordValues | None: ...
     def counter_value(self, counter_id: int, /) -> int | None: ...

@@ -6,10 +6,10 @@ import zlib
 import pytest
 
 from headrace.archive.catalog import CATALOG_NAME, Catalog
-from headrace.archive.checksum import checksum_named, crc_32, crc_32c
+from headrace.archive.checksum import Checksum, checksum_named
 from headrace.archive.error_log import ErrorLog
 from headrace.archive.errors import CatalogError, MarkFileError, SegmentError
-from headrace.archive.frames import first_wrong_checksum, read_frame, walk
+from headrace.archive.frames import read_frame, walk
 from headrace.archive.mark_file import MARK_NAME, MarkFields, MarkFile, read_mark_fields
 from headrace.archive.recovery import recover, recovered_stop_position
 from headrace.archive.segment_writer import SegmentWriter
@@ -18,6 +18,10 @@ from headrace.tools.error_log import read_error_log
 from tests.archive.memory import ManualClock, MemoryStorage
 from tests.archive.streams import SESSION_ID, TERM_LENGTH, descriptor, frame, frames
 
+CRC_32 = checksum_named("CRC-32")
+CRC_32C = checksum_named("CRC-32C")
+assert CRC_32 is not None
+assert CRC_32C is not None
 EMPTY = descriptor(stripped_channel="", original_channel="", source_identity="")
 
 
@@ -119,16 +123,19 @@ def test_an_append_cut_short_is_as_if_it_had_not_been() -> None:
 def test_entries_carry_checksums_when_asked_to() -> None:
     """Over the description and the zeros after it."""
     storage = MemoryStorage()
-    Catalog(storage, checksum=crc_32).add(EMPTY)
+    Catalog(storage, checksum=CRC_32).add(EMPTY)
     stored = struct.unpack_from("<i", storage.files[CATALOG_NAME], 40)[0]
     assert stored & 0xFFFF_FFFF == zlib.crc32(storage.files[CATALOG_NAME][64:160])
 
 
 def test_the_checksums_are_the_published_ones() -> None:
     """Check values of both polynomials."""
-    assert crc_32(b"123456789") & 0xFFFF_FFFF == 0xCBF4_3926
-    assert crc_32c(b"123456789") & 0xFFFF_FFFF == 0xE306_9283
-    assert checksum_named("org.agrona.checksum.Crc32c") is crc_32c
+    for name, published in (("Crc32", 0xCBF4_3926), ("Crc32c", 0xE306_9283)):
+        for package in ("io.aeron.archive.checksum", "org.agrona.checksum"):
+            checksum = checksum_named(f"{package}.{name}")
+            assert checksum is not None
+            assert checksum(b"123456789") & 0xFFFF_FFFF == published
+            assert checksum(memoryview(b"0123456789")[1:]) == checksum(bytearray(b"123456789"))
 
 
 # --- segments --------------------------------------------------------------------------------------------
@@ -187,16 +194,20 @@ def test_each_sync_level_forces_what_it_says() -> None:
         assert storage.syncs == syncs
 
 
-def test_checksums_replace_session_ids_on_disk_and_are_found_wrong() -> None:
-    """And a flipped byte is found at the frame it is in."""
+@pytest.mark.parametrize("checksum", [CRC_32, CRC_32C])
+def test_checksums_replace_session_ids_on_disk_and_are_found_wrong(checksum: Checksum) -> None:
+    """Of data and not of padding; and a flipped byte is found at the frame it is in."""
     storage = MemoryStorage()
     block = frames(0, 4, 100)
-    write(storage, 0, (block, len(block)), checksum=crc_32)
-    data = bytearray(storage.files["0-0.rec"][: len(block)])
-    assert read_frame(data).session_id == crc_32(block[32:160])
-    assert first_wrong_checksum(data, len(data), crc_32) is None
+    padding = frame(len(block), b"", kind=0, length=TERM_LENGTH - len(block))
+    write(storage, 0, (block, len(block)), (padding, TERM_LENGTH - len(block)), checksum=checksum)
+    data = bytearray(storage.files["0-0.rec"][: len(block) + 32])
+    assert read_frame(data).session_id == checksum(block[32:160])
+    assert read_frame(data, len(block)).session_id == SESSION_ID
+    assert checksum.first_wrong(data, len(data)) is None
     data[160 + 40] ^= 1
-    assert first_wrong_checksum(data, len(data), crc_32) == 160
+    assert checksum.first_wrong(data, len(data)) == 160
+    assert checksum.first_wrong(data, 160) is None
 
 
 # --- walking ---------------------------------------------------------------------------------------------

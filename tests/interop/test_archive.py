@@ -163,7 +163,10 @@ def test_our_spark_source_reads_a_recording_while_the_java_archive_writes_it(
     assert payloads == MESSAGES
 
 
-def test_our_archive_serves_the_files_of_the_java_archive(java: JavaPeer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("checksum", ["Crc32", "Crc32c"])
+def test_our_archive_serves_the_files_of_the_java_archive(
+    java: JavaPeer, tmp_path: Path, checksum: str
+) -> None:
     """A directory written by the reference is opened, replayed and extended here, and the reference's tool agrees."""
     directory, archive_directory = fresh_directory("interop-files"), tmp_path / "files"
     properties = {
@@ -175,7 +178,7 @@ def test_our_archive_serves_the_files_of_the_java_archive(java: JavaPeer, tmp_pa
         "aeron.archive.control.channel": THEIR_CONTROL,
         "aeron.archive.replication.channel": ANY_PORT,
         "aeron.archive.segment.file.length": "128k",
-        "aeron.archive.record.checksum": "CRC-32",
+        "aeron.archive.record.checksum": f"io.aeron.archive.checksum.{checksum}",
     }
     command = java.command("io.aeron.archive.ArchivingMediaDriver", properties=properties)
     with (
@@ -189,7 +192,9 @@ def test_our_archive_serves_the_files_of_the_java_archive(java: JavaPeer, tmp_pa
         archive.await_signal(RecordingSignal.STOP)
     with (
         headrace.ArchivingMediaDriver.embedded(
-            archive_directory=archive_directory, record_checksum="CRC-32", replay_checksum="CRC-32"
+            archive_directory=archive_directory,
+            record_checksum=f"org.agrona.checksum.{checksum}",
+            replay_checksum=f"org.agrona.checksum.{checksum}",
         ) as archiving,
         archiving.connect_archive() as archive,
     ):
@@ -202,7 +207,7 @@ def test_our_archive_serves_the_files_of_the_java_archive(java: JavaPeer, tmp_pa
         archive.await_signal(RecordingSignal.STOP)
     tool = "io.aeron.archive.ArchiveTool"
     verified = run_java(
-        java, tool, archive_directory, "verify", "-a", "-checksum", "org.agrona.checksum.Crc32"
+        java, tool, archive_directory, "verify", "-a", "-checksum", f"org.agrona.checksum.{checksum}"
     )
     assert "(recordingId=0) OK" in verified
     assert "(recordingId=1) OK" in verified

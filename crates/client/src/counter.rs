@@ -84,6 +84,15 @@ impl Counter {
         (!self.is_closed()).then(|| self.value.get_and_add(delta))
     }
 
+    /// Says what this counter refers to, for tools; what that is depends on the type. False once closed.
+    pub fn set_reference_id(&self, reference_id: i64) -> bool {
+        let open = !self.is_closed();
+        if open {
+            self.value.set_reference_id(reference_id);
+        }
+        open
+    }
+
     /// True once closed, by this program or with the client.
     pub fn is_closed(&self) -> bool {
         self.shared.closed.load(Ordering::Acquire)

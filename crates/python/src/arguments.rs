@@ -34,6 +34,7 @@ arguments! {
     type_id: i32, ID;
     counter_id: i32, ID;
     registration_id: i64, LONG;
+    reference_id: i64, LONG;
     limit_position: i64, LONG;
 }
 

@@ -14,6 +14,7 @@ use crate::driver::MediaDriver;
 use crate::fork_guard::ForkGuard;
 use crate::handlers;
 use crate::kept_client::KeptClient;
+use crate::pending::{Kind, Pending};
 use crate::publication::{self, ExclusivePublication, Publication};
 use crate::subscription::Subscription;
 use crate::wait::Patience;
@@ -57,6 +58,19 @@ impl Client {
                 Err(interrupted)
             }
         }
+    }
+
+    /// Asks the driver without waiting for what it says.
+    fn request(
+        &self,
+        py: Python<'_>,
+        kind: Kind,
+        request: impl FnOnce(&client::Client) -> Result<i64, ClientError> + Send,
+    ) -> PyResult<Pending> {
+        let kept = self.open()?;
+        let inner: &client::Client = kept;
+        let id = py.detach(|| request(inner)).map_err(errors::client)?;
+        Ok(Pending::new(kept.clone(), kind, id))
     }
 }
 
@@ -155,11 +169,7 @@ impl Client {
             |client| client.async_add_exclusive_publication(channel, stream_id),
             client::Client::find_exclusive_publication,
         )?;
-        let base = Publication::new(self.open()?.clone(), publication::Inner::Exclusive(publication));
-        Py::new(
-            py,
-            PyClassInitializer::from(base).add_subclass(ExclusivePublication),
-        )
+        ExclusivePublication::build(py, self.open()?.clone(), publication).map(Bound::unbind)
     }
 
     #[pyo3(signature = (channel, stream_id, on_available_image = None, on_unavailable_image = None))]
@@ -171,10 +181,7 @@ impl Client {
         on_available_image: Option<Py<PyAny>>,
         on_unavailable_image: Option<Py<PyAny>>,
     ) -> PyResult<Subscription> {
-        let handlers = SubscriptionHandlers {
-            available_image: on_available_image.map(|handler| handlers::image(Arc::new(handler))),
-            unavailable_image: on_unavailable_image.map(|handler| handlers::image(Arc::new(handler))),
-        };
+        let handlers = image_handlers(on_available_image, on_unavailable_image);
         let subscription = self.wait(
             py,
             |client| client.async_add_subscription(channel, stream_id, handlers),
@@ -214,6 +221,46 @@ impl Client {
             client::Client::find_static_counter,
         )?;
         Ok(Counter::fixed(self.open()?.clone(), counter))
+    }
+
+    #[pyo3(signature = (channel, stream_id))]
+    fn request_exclusive_publication(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
+    ) -> PyResult<Pending> {
+        self.request(py, Kind::ExclusivePublication, |client| {
+            client.async_add_exclusive_publication(channel, stream_id)
+        })
+    }
+
+    #[pyo3(signature = (channel, stream_id, on_available_image = None, on_unavailable_image = None))]
+    fn request_subscription(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
+        on_available_image: Option<Py<PyAny>>,
+        on_unavailable_image: Option<Py<PyAny>>,
+    ) -> PyResult<Pending> {
+        let handlers = image_handlers(on_available_image, on_unavailable_image);
+        self.request(py, Kind::Subscription, |client| {
+            client.async_add_subscription(channel, stream_id, handlers)
+        })
+    }
+
+    #[pyo3(signature = (type_id, key, label))]
+    fn request_counter(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::type_id)] type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> PyResult<Pending> {
+        self.request(py, Kind::Counter, |client| {
+            client.async_add_counter(type_id, key, label)
+        })
     }
 
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Vec<RecordValues<'py>>> {
@@ -286,6 +333,13 @@ impl Client {
             None => Ok(()),
             Some(client) => py.detach(|| client.close()).map_err(errors::client),
         }
+    }
+}
+
+fn image_handlers(available: Option<Py<PyAny>>, unavailable: Option<Py<PyAny>>) -> SubscriptionHandlers {
+    SubscriptionHandlers {
+        available_image: available.map(|handler| handlers::image(Arc::new(handler))),
+        unavailable_image: unavailable.map(|handler| handlers::image(Arc::new(handler))),
     }
 }
 

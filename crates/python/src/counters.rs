@@ -3,9 +3,9 @@
 use headrace_client as client;
 use pyo3::prelude::*;
 
-use crate::errors;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
+use crate::{arguments, errors};
 
 /// A 64-bit value that every process on the driver can see. Made by ``Client.add_counter``.
 #[pyclass(frozen, weakref, module = "headrace._core")]
@@ -68,6 +68,25 @@ impl Counter {
         match self.inner.get()? {
             Inner::Owned(counter) => counter.get_and_add(delta).ok_or_else(closed),
             Inner::Static(counter) => Ok(counter.get_and_add(delta)),
+        }
+    }
+
+    /// Say what the counter refers to. Static counters have nothing to say it in.
+    #[pyo3(signature = (reference_id, /))]
+    fn set_reference_id(
+        &self,
+        #[pyo3(from_py_with = arguments::reference_id)] reference_id: i64,
+    ) -> PyResult<()> {
+        match self.inner.get()? {
+            Inner::Owned(counter) => counter
+                .set_reference_id(reference_id)
+                .then_some(())
+                .ok_or_else(closed),
+            Inner::Static(_) => Err(errors::config(
+                "reference_id",
+                &reference_id.to_string(),
+                "is of counters that this client owns, and this one is static",
+            )),
         }
     }
 

@@ -8,6 +8,7 @@ mod arguments;
 mod batch;
 mod batch_input;
 mod batch_offer;
+mod checksum;
 mod claim;
 mod client;
 mod columns;
@@ -24,6 +25,7 @@ mod idle;
 mod images;
 mod kept_client;
 mod message;
+mod pending;
 mod publication;
 mod recording;
 mod results;
@@ -39,6 +41,8 @@ mod _core {
     use crate::batch::FragmentBatch;
     #[pymodule_export]
     use crate::batch_offer::BatchResult;
+    #[pymodule_export]
+    use crate::checksum::Checksum;
     #[pymodule_export]
     use crate::claim::Claim;
     #[pymodule_export]
@@ -57,6 +61,8 @@ mod _core {
     use crate::kept_client::close_clients;
     #[pymodule_export]
     use crate::message::Message;
+    #[pymodule_export]
+    use crate::pending::Pending;
     #[pymodule_export]
     use crate::publication::{ExclusivePublication, Publication};
     #[pymodule_export]

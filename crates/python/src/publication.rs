@@ -75,6 +75,18 @@ pub(crate) struct Publication {
 #[pyclass(frozen, extends = Publication, module = "headrace._core")]
 pub(crate) struct ExclusivePublication;
 
+impl ExclusivePublication {
+    /// The publication as an object of Python, which is one of its base class as well.
+    pub(crate) fn build<'py>(
+        py: Python<'py>,
+        client: KeptClient,
+        publication: headrace_client::ExclusivePublication,
+    ) -> PyResult<Bound<'py, Self>> {
+        let base = Publication::new(client, Inner::Exclusive(publication));
+        Bound::new(py, PyClassInitializer::from(base).add_subclass(Self))
+    }
+}
+
 impl Publication {
     pub(crate) fn new(client: KeptClient, inner: Inner) -> Self {
         Self {

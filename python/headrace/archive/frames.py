@@ -1,4 +1,4 @@
-"""The frames in segment files: data header, walk, checksums.
+"""The frames in segment files: data header and walk.
 
     0        4    5    6    8        12       16       20       24               32
     | length | v  | fl | ty | offset | sessn  | stream | term   | reserved value | payload, padded to 32
@@ -11,14 +11,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from headrace.archive.positions import FRAME_ALIGNMENT, HEADER_LENGTH, align
-
-if TYPE_CHECKING:
-    from headrace.archive.checksum import Checksum
 
 __all__ = ["FLAGS_BEGIN", "FLAGS_END", "Frame", "frames_in", "read_frame", "walk"]
 
@@ -132,22 +128,3 @@ def _equal_frames(block: bytearray | memoryview, offset: int, end: int, length: 
     same = (rows[:, 0] == length) & ((rows[:, 1] & np.int32(-65536)) == first_word)
     different = int(np.argmin(same))
     return most if same[different] else max(1, different)
-
-
-def put_checksums(block: bytearray, checksum: Checksum) -> None:
-    """Replace the session id of each data frame by the checksum of what follows its header."""
-    for offset, frame in frames_in(block):
-        if not frame.is_padding:
-            body = memoryview(block)[offset + HEADER_LENGTH : offset + frame.span]
-            _LENGTH.pack_into(block, offset + SESSION_ID_OFFSET, checksum(body))
-
-
-def first_wrong_checksum(block: bytearray | memoryview, limit: int, checksum: Checksum) -> int | None:
-    """Offset of the first whole data frame whose checksum differs from the one stored as its session id."""
-    view = memoryview(block)
-    for offset, frame in frames_in(view):
-        if offset >= limit or offset + frame.span > len(view) or frame.is_padding:
-            return None
-        if checksum(view[offset + HEADER_LENGTH : offset + frame.span]) != frame.session_id:
-            return offset
-    return None

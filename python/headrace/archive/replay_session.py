@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from headrace.archive.errors import ErrorCode
-from headrace.archive.frames import first_wrong_checksum, read_frame, walk
+from headrace.archive.frames import read_frame, walk
 from headrace.archive.positions import FRAME_ALIGNMENT, HEADER_LENGTH, align, segment_name
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class ReplaySession:
         block = self._buffer[:length]
         limit = min(self._replay_limit - position, length)
         if self._checksum is not None:
-            wrong = first_wrong_checksum(block, limit, self._checksum)
+            wrong = self._checksum.first_wrong(block, limit)
             if wrong is not None:
                 text = f"checksum mismatch at position={position + wrong}, {self._file_path()}"
                 return self._fail(ErrorCode.GENERIC, text)

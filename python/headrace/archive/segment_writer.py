@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import SegmentError
-from headrace.archive.frames import put_checksums
 from headrace.archive.positions import Geometry, segment_name
 
 if TYPE_CHECKING:
@@ -67,9 +66,7 @@ class SegmentWriter:
         file = self._file
         assert file is not None, "opened before it is written to"
         if self._checksum is not None:
-            scratch = bytearray(block)
-            put_checksums(scratch, self._checksum)
-            block = scratch  # type: ignore[assignment]
+            block = self._checksum.put(block)
         file.write(self.position - self._base, block)
         if self._sync_level > 0:
             file.sync(self._sync_level)

@@ -13,6 +13,7 @@ from headrace import _core
 from headrace._config import ClientConfig, ClientSettings, default_directory
 from headrace._core import (
     BatchResult,
+    Checksum,
     Claim,
     Counter,
     ExclusivePublication,
@@ -35,6 +36,7 @@ from headrace.client._idle import (
     SleepingIdleStrategy,
     YieldingIdleStrategy,
 )
+from headrace.client._pending import CLOSING_TIMEOUT_S, TEMPORARILY_UNAVAILABLE, Pending
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -47,6 +49,7 @@ __all__ = [
     "BackoffIdleStrategy",
     "BatchResult",
     "BusySpinIdleStrategy",
+    "Checksum",
     "Claim",
     "Client",
     "Counter",
@@ -59,6 +62,7 @@ __all__ = [
     "Image",
     "Message",
     "NoOpIdleStrategy",
+    "Pending",
     "Publication",
     "RecordingReader",
     "SleepingIdleStrategy",
@@ -72,9 +76,7 @@ ImageHandler = Callable[[Image], object]
 CounterHandler = Callable[[int, int], object]
 _Added = TypeVar("_Added")
 
-# The protocol's code for an endpoint that is being closed, and how long and how often to ask again.
-_TEMPORARILY_UNAVAILABLE = 10
-_CLOSING_TIMEOUT_S = 1.0
+# How often to ask again for an endpoint that is being closed.
 _CLOSING_RETRY_S = 0.001
 
 
@@ -236,6 +238,38 @@ class Client:
         """
         return self._client.add_static_counter(type_id, key, label, registration_id)
 
+    def request_exclusive_publication(self, channel: str, stream_id: int) -> Pending[ExclusivePublication]:
+        """Ask for an exclusive publication without waiting for the driver; see :class:`headrace.client.Pending`.
+
+        For programs with a loop that must not stand still. Arguments as for :meth:`add_exclusive_publication`.
+        """
+        return Pending(lambda: self._client.request_exclusive_publication(channel, stream_id))
+
+    def request_subscription(
+        self,
+        channel: str,
+        stream_id: int,
+        *,
+        on_available_image: ImageHandler | None = None,
+        on_unavailable_image: ImageHandler | None = None,
+    ) -> Pending[Subscription]:
+        """Ask for a subscription without waiting for the driver; see :class:`headrace.client.Pending`.
+
+        Images may be told of before the subscription is taken. Arguments as for :meth:`add_subscription`.
+        """
+        return Pending(
+            lambda: self._client.request_subscription(
+                channel, stream_id, on_available_image, on_unavailable_image
+            )
+        )
+
+    def request_counter(self, type_id: int, key: bytes = b"", label: str = "") -> Pending[Counter]:
+        """Ask for a counter without waiting for the driver; see :class:`headrace.client.Pending`.
+
+        Arguments as for :meth:`add_counter`.
+        """
+        return Pending(lambda: self._client.request_counter(type_id, key, label))
+
     @property
     def counters(self) -> Counters:
         """All counters of the driver and its clients."""
@@ -322,12 +356,12 @@ def _once_endpoint_closed(add: Callable[[], _Added]) -> _Added:
 
     Without this a program that closes a subscription and adds it again at once is refused now and then.
     """
-    deadline = time.monotonic() + _CLOSING_TIMEOUT_S
+    deadline = time.monotonic() + CLOSING_TIMEOUT_S
     while True:
         try:
             return add()
         except RegistrationError as refusal:
-            if refusal.code != _TEMPORARILY_UNAVAILABLE or time.monotonic() > deadline:
+            if refusal.code != TEMPORARILY_UNAVAILABLE or time.monotonic() > deadline:
                 raise
         # The driver has no event for it; its sockets are closed within a turn of its agents.
         time.sleep(_CLOSING_RETRY_S)

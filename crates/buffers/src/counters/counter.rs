@@ -1,6 +1,6 @@
 //! One counter's value.
 
-use super::{VALUE_LENGTH, checked_index};
+use super::{REFERENCE_ID_OFFSET, VALUE_LENGTH, checked_index};
 use crate::AtomicBuffer;
 use crate::memory::Memory;
 
@@ -68,6 +68,12 @@ impl<M: Memory> Counter<M> {
     #[inline]
     pub fn get_and_add(&self, delta: i64) -> i64 {
         self.values.get_and_add_i64(self.offset, delta)
+    }
+
+    /// Says what the counter refers to.
+    pub fn set_reference_id(&self, reference_id: i64) {
+        self.values
+            .put_i64(self.offset + REFERENCE_ID_OFFSET, reference_id);
     }
 
     /// Raises the value to `value` unless it is already that high, as the only writer. True if it rose.

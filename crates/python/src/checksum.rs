@@ -1,0 +1,59 @@
+//! Checksums of recorded frames, a block of them in one crossing.
+
+use headrace_client::recording;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::foreign::BorrowedBytes;
+use crate::{arguments, errors};
+
+/// A checksum that frames and catalog entries of an archive may carry.
+#[pyclass(frozen, module = "headrace._core")]
+pub(crate) struct Checksum(recording::Checksum);
+
+#[pymethods]
+impl Checksum {
+    #[new]
+    fn new(name: &str) -> PyResult<Self> {
+        match name {
+            "CRC-32" => Ok(Self(recording::Checksum::Crc32)),
+            "CRC-32C" => Ok(Self(recording::Checksum::Crc32c)),
+            other => Err(errors::config("name", other, "must be CRC-32 or CRC-32C")),
+        }
+    }
+
+    /// The checksum of some bytes as a signed 32-bit number. Releases the GIL.
+    #[pyo3(signature = (data, /))]
+    fn __call__(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<i32> {
+        let data = BorrowedBytes::of(data)?;
+        let bytes = data.as_slice_detached();
+        Ok(py.detach(|| self.0.of(bytes)))
+    }
+
+    /// A copy of a run of frames in which each data frame carries its checksum. Releases the GIL.
+    #[pyo3(signature = (block, /))]
+    fn put<'py>(&self, py: Python<'py>, block: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        let block = BorrowedBytes::of(block)?;
+        let bytes = block.as_slice_detached();
+        PyBytes::new_with(py, bytes.len(), |copy| {
+            py.detach(|| {
+                copy.copy_from_slice(bytes);
+                self.0.put(copy);
+            });
+            Ok(())
+        })
+    }
+
+    /// Offset of the first whole data frame before a limit that does not carry its checksum. Releases the GIL.
+    #[pyo3(signature = (block, limit, /))]
+    fn first_wrong(
+        &self,
+        py: Python<'_>,
+        block: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::limit_bytes)] limit: usize,
+    ) -> PyResult<Option<usize>> {
+        let block = BorrowedBytes::of(block)?;
+        let bytes = block.as_slice_detached();
+        Ok(py.detach(|| self.0.first_wrong(bytes, limit)))
+    }
+}

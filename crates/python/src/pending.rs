@@ -1,0 +1,73 @@
+//! Requests to the driver that nobody waits for.
+
+use headrace_client as client;
+use pyo3::prelude::*;
+
+use crate::counters::Counter;
+use crate::errors;
+use crate::fork_guard::ForkGuard;
+use crate::kept_client::KeptClient;
+use crate::publication::ExclusivePublication;
+use crate::subscription::Subscription;
+
+/// What was asked for.
+pub(crate) enum Kind {
+    ExclusivePublication,
+    Subscription,
+    Counter,
+}
+
+/// Something that was asked of the driver and need not be there yet. Made by ``Client.request_...``.
+#[pyclass(frozen, module = "headrace._core")]
+pub(crate) struct Pending {
+    kind: Kind,
+    registration_id: i64,
+    client: ForkGuard<KeptClient>,
+}
+
+impl Pending {
+    pub(crate) fn new(client: KeptClient, kind: Kind, registration_id: i64) -> Self {
+        Self {
+            kind,
+            registration_id,
+            client: ForkGuard::new(client),
+        }
+    }
+}
+
+#[pymethods]
+impl Pending {
+    /// What was asked for, once; nothing while the driver has not answered.
+    fn poll<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let kept = self.client.get()?;
+        let (inner, id): (&client::Client, i64) = (kept, self.registration_id);
+        Ok(match self.kind {
+            Kind::ExclusivePublication => py
+                .detach(|| inner.find_exclusive_publication(id))
+                .map_err(errors::client)?
+                .map(|found| ExclusivePublication::build(py, kept.clone(), found))
+                .transpose()?
+                .map(Bound::into_any),
+            Kind::Subscription => py
+                .detach(|| inner.find_subscription(id))
+                .map_err(errors::client)?
+                .map(|found| Bound::new(py, Subscription::new(kept.clone(), found)))
+                .transpose()?
+                .map(Bound::into_any),
+            Kind::Counter => py
+                .detach(|| inner.find_counter(id))
+                .map_err(errors::client)?
+                .map(|found| Bound::new(py, Counter::owned(kept.clone(), found)))
+                .transpose()?
+                .map(Bound::into_any),
+        })
+    }
+
+    /// Give the request up; what came of it already is closed. Does nothing once it was taken.
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        let inner: &client::Client = self.client.get()?;
+        py.detach(|| inner.cancel(self.registration_id))
+            .map(|_| ())
+            .map_err(errors::client)
+    }
+}

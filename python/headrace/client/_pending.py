@@ -1,0 +1,60 @@
+"""What was asked of the driver by a program that goes on in the meantime."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from headrace._exceptions import RegistrationError
+
+if TYPE_CHECKING:
+    from headrace import _core
+
+__all__ = ["CLOSING_TIMEOUT_S", "TEMPORARILY_UNAVAILABLE", "Pending"]
+
+_Added = TypeVar("_Added")
+
+# The protocol's code for an endpoint that is being closed, and how long to ask again.
+TEMPORARILY_UNAVAILABLE = 10
+CLOSING_TIMEOUT_S = 1.0
+
+
+class Pending(Generic[_Added]):
+    """A publication, subscription or counter that was asked for and need not be there yet.
+
+    Made by ``Client.request_exclusive_publication`` and its like. Poll it until it gives what was asked for, or
+    cancel it: what is neither taken nor cancelled stays at the driver until the client is closed.
+    """
+
+    def __init__(self, ask: Callable[[], _core.Pending[_Added]]) -> None:
+        self._ask = ask
+        self._asked = ask()
+        self._deadline = time.monotonic() + CLOSING_TIMEOUT_S
+
+    def poll(self) -> _Added | None:
+        """What was asked for, once; ``None`` while the driver has not answered. Never blocks.
+
+        With ``use_invoker=True`` answers are read by :meth:`headrace.Client.invoke`.
+
+        Raises:
+            RegistrationError: The driver refused, with the reason.
+            DriverTimeoutError: The driver did not answer within ``driver_timeout_ms``.
+            ClosedError: The client is closed.
+        """
+        try:
+            return self._asked.poll()
+        except RegistrationError as refusal:
+            # The driver has no event for the moment at which an endpoint that somebody just left is closed.
+            if refusal.code != TEMPORARILY_UNAVAILABLE or time.monotonic() > self._deadline:
+                raise
+        self._asked = self._ask()
+        return None
+
+    def cancel(self) -> None:
+        """Give it up. What came of it already is closed; nothing happens once it was taken. Never blocks.
+
+        Raises:
+            ClosedError: The client is closed.
+        """
+        self._asked.cancel()
