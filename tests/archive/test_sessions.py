@@ -135,15 +135,24 @@ def test_a_recording_writes_blocks_moves_its_counter_and_ends_with_the_stream() 
     padding = frame(len(block), b"", kind=0, length=rest)
     image = FakeImage([(block, len(block)), (padding, rest)])
     session, counter = recording(storage, image, heard)
-    while session.do_work():
-        pass
-    assert counter.value == session.position == TERM_LENGTH
+    while counter.value < TERM_LENGTH:
+        session.do_work()
+    assert session.position == TERM_LENGTH
     assert not session.is_stopped
     image.is_end_of_stream = True
     while not session.is_stopped:
         session.do_work()
     assert heard.events == ["started", "progress", "progress", "stopped"]
     assert storage.files["0-0.rec"][: len(block) + 32] == block + padding
+
+
+def test_a_slow_stream_is_nothing_to_hurry_for_and_a_fast_one_is() -> None:
+    """So that the archive's thread rests between the messages of a slow one."""
+    few, many = frames(0, 10, 96), frames(1280, 100, 96)
+    session, _ = recording(MemoryStorage(), FakeImage([(few, len(few)), (many, len(many))]), Heard())
+    session.do_work()
+    assert (session.do_work(), session.position) == (0, len(few))
+    assert (session.do_work(), session.position) == (len(many), len(few) + len(many))
 
 
 def test_a_full_disk_ends_a_recording_at_the_last_whole_block() -> None:

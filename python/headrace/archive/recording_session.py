@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headrace.archive.errors import ErrorCode, SegmentError
 from headrace.archive.frames import TYPE_PADDING, read_frame
+from headrace.archive.pace import haste
 from headrace.archive.positions import HEADER_LENGTH
 from headrace.archive.storage_space import is_out_of_space
 
@@ -84,7 +85,7 @@ class RecordingSession:
         self._is_aborted = True
 
     def do_work(self) -> int:
-        """One turn: at most one block."""
+        """One turn: at most one block. Gives how much there was to do; a trickle is nothing to hurry for."""
         if self._is_aborted and self.state in (RecordingState.INIT, RecordingState.RECORDING):
             self.state = RecordingState.INACTIVE
         if self.state is RecordingState.RECORDING:
@@ -119,10 +120,11 @@ class RecordingSession:
             self.position = self._writer.position
             self._counter.value = self.position
             self._listener.on_progress(self)
-        elif image.is_closed or image.is_end_of_stream:
+            return haste(consumed, image.term_length)
+        if image.is_closed or image.is_end_of_stream:
             self.state = RecordingState.INACTIVE
             return 1
-        return consumed
+        return 0
 
     def _write(self, block: memoryview, session_id: int, term_id: int, term_offset: int) -> None:
         length = len(block)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headrace.archive.errors import ErrorCode
 from headrace.archive.frames import read_frame, walk
+from headrace.archive.pace import haste
 from headrace.archive.positions import FRAME_ALIGNMENT, HEADER_LENGTH, align, segment_name
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class ReplaySession:
         self.state = ReplayState.DONE
 
     def do_work(self) -> int:
-        """One turn: at most one block."""
+        """One turn: at most one block. Gives how much there was to do; a trickle is nothing to hurry for."""
         try:
             if self.state is ReplayState.REPLAYING:
                 return self._replay()
@@ -254,7 +255,7 @@ class ReplaySession:
         if found.padding and self._position < self._replay_limit:
             self._padding = found.padding
             return found.length + self._send_padding()
-        return found.length
+        return haste(found.length, self._geometry.term_length)
 
     def _send_padding(self) -> int:
         if not self._publication.append_padding(self._padding - HEADER_LENGTH):
