@@ -56,8 +56,10 @@ lock: $(STAMPS)/setup ## Choose dependency versions anew (edits requirements/dev
 # --- the product -----------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: build ## Stream a real data set over IPC and UDP, verified, with live rates and a latency histogram
+demo: build ## Stream real data over IPC and UDP, verified, with rates and latencies; record some, analyse it with Spark
 	@$(BIN)/python -m headrace.demo
+# 3 says that there is no Java for Spark, and that everything up to there went well.
+	@echo && $(BIN)/python examples/weather demo-results || [ $$? -eq 3 ]
 
 .PHONY: bench
 bench: build ## Measure against the named peers; ONLY=name measures one row
@@ -120,4 +122,4 @@ docs: build ## Write the API reference into site/
 
 .PHONY: clean
 clean: ## Remove everything that make made
-	rm -rf $(VENV) .cache target site bench-results demo-results python/headrace/*.so
+	rm -rf $(VENV) .cache target site bench-results demo-results weather-results python/headrace/*.so

@@ -23,12 +23,15 @@ ALONE = {
     "embedded_throughput.py": "messages a second",
 }
 PAIRS = {"basic_publisher.py", "basic_subscriber.py", "ping.py", "pong.py"}
+# Run by tests/spark/test_weather.py.
+WITH_SPARK = {"weather"}
 UDP = "aeron:udp?endpoint=127.0.0.1:20741"
 UDP_BACK = "aeron:udp?endpoint=127.0.0.1:20742"
 
 
 def test_no_example_is_left_out() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(ALONE) | PAIRS
+    assert {path.parent.name for path in EXAMPLES.glob("*/__main__.py")} == WITH_SPARK
 
 
 @pytest.mark.parametrize(("name", "promise"), ALONE.items())

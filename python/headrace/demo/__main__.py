@@ -96,9 +96,10 @@ def _deliver(directory: Path, transport: run.Transport, progress: Progress) -> r
 
 
 def _table(deliveries: list[run.Delivery]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
     for name in ("transport", "messages", "payload", "seconds", "rate", "verified"):
-        table.add_column(name, justify="left" if name in ("transport", "verified") else "right")
+        is_text = name in ("transport", "verified")
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=name != "verified")
     for delivery in deliveries:
         table.add_row(
             delivery.transport,

@@ -38,9 +38,9 @@ class Transport:
 
 _UDP = "aeron:udp?endpoint=127.0.0.1:"
 TRANSPORTS = (
-    Transport("IPC", "aeron:ipc", 8_000_000, "aeron:ipc", "aeron:ipc"),
+    Transport("IPC", "aeron:ipc", 4_000_000, "aeron:ipc", "aeron:ipc"),
     # Other ports for the round trips: there each side has a driver of its own.
-    Transport("UDP", f"{_UDP}20125", 5_000_000, f"{_UDP}20126", f"{_UDP}20127"),
+    Transport("UDP", f"{_UDP}20125", 2_500_000, f"{_UDP}20126", f"{_UDP}20127"),
 )
 
 
