@@ -1,9 +1,30 @@
 """Stand-ins for what a driver would give, so that sessions run against a clock that a test moves."""
 
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
-from headrace import OfferResult
+from headrace import HeadraceError, OfferResult
 from headrace.archive.messages import Message, decode
+
+_Added = TypeVar("_Added")
+
+
+class FakePending(Generic[_Added]):
+    """What the driver adds when the test lets it, which by default is at once, or what it says instead."""
+
+    def __init__(self, added: _Added, *, is_ready: bool = True) -> None:
+        self.added = added
+        self.is_ready = is_ready
+        self.refusal: HeadraceError | None = None
+        self.is_cancelled = False
+
+    def poll(self) -> _Added | None:
+        if self.refusal is not None:
+            raise self.refusal
+        return self.added if self.is_ready else None
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
 
 
 class FakePublication:
@@ -12,6 +33,7 @@ class FakePublication:
     def __init__(self, session_id: int = 7, stream_id: int = 20) -> None:
         self.session_id = session_id
         self.stream_id = stream_id
+        self.registration_id = 4711
         self.is_connected = True
         self.available_window = 1 << 20
         self.refusal: OfferResult | None = None
@@ -55,7 +77,11 @@ class FakeCounter:
 
     def __init__(self) -> None:
         self.value = 0
+        self.reference_id = 0
         self.is_closed = False
+
+    def set_reference_id(self, reference_id: int) -> None:
+        self.reference_id = reference_id
 
     def close(self) -> None:
         self.is_closed = True

@@ -1,6 +1,7 @@
 """The whole archive: recording, replaying, asking, cutting, through our client."""
 
 import asyncio
+import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -311,6 +312,61 @@ def test_what_is_not_built_is_refused_in_words(
     with pytest.raises(headrace.ArchiveError, match="authentication is not built") as refusal:
         archiving.connect_archive(credentials=b"secret")
     assert refusal.value.code == ErrorCode.AUTHENTICATION_REJECTED
+
+
+def test_two_archives_on_a_driver_have_two_ids(tmp_path: Path) -> None:
+    """By default they do; the same one given twice is refused by name, and the first goes on."""
+    with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver:
+
+        def serve(name: str, stream_id: int, **settings: int) -> headrace.ArchiveServer:
+            return headrace.ArchiveServer(
+                driver=driver,
+                archive_directory=tmp_path / name,
+                control_channel_enabled=False,
+                local_control_stream_id=stream_id,
+                **settings,  # type: ignore[arg-type]
+            )
+
+        with serve("a", 10, archive_id=7) as first, serve("b", 11) as other:
+            assert first.archive_id == 7 != other.archive_id
+            with pytest.raises(headrace.ConfigError, match=r"archive_id=7: .*another archive on this driver"):
+                serve("c", 12, archive_id=7)
+            with Archive.connect(driver=driver) as archive:
+                assert archive.archive_id == 7
+                assert record(archive, MESSAGES[:10])
+        with serve("c", 12, archive_id=7) as again:
+            assert again.archive_id == 7
+
+
+def test_counters_tell_tools_what_they_belong_to(
+    archiving: headrace.ArchivingMediaDriver, archive: Archive
+) -> None:
+    """Types, keys, labels and references of the specification."""
+    id_ = archiving.archive.archive_id
+    key, suffix = struct.pack("<q", id_), f" - archiveId={id_}"
+    with archive.add_recorded_publication(CHANNEL, STREAM_ID) as publication:
+        started = archive.await_signal(RecordingSignal.START)
+        found = {one.type_id: one for one in archive.client.counters if 100 <= one.type_id < 200}
+        assert sorted(found) == list(range(100, 114))
+        for type_id in range(101, 113):
+            assert found[type_id].key.rstrip(b"\0") == key.rstrip(b"\0")
+            assert suffix in found[type_id].label
+        position = found[100]
+        identity = b"aeron:ipc"
+        assert position.key.startswith(
+            struct.pack("<qii", started.recording_id, publication.session_id, len(identity)) + identity + key
+        )
+        assert position.label == (
+            f"rec-pos: {started.recording_id} {publication.session_id} {STREAM_ID} "
+            f"aeron:ipc?session-id={publication.session_id}{suffix}"
+        )
+        session = found[113]
+        assert session.key.startswith(key + struct.pack("<q", archive.control_session_id))
+        assert session.value == archive.control_session_id
+        assert session.label.startswith("control-session: name= version=")
+        assert session.label.endswith(suffix)
+        streams = {one.registration_id for one in archive.client.counters if "20 aeron:ipc" in one.label}
+        assert session.reference_id in streams
 
 
 def test_limits_are_kept(tmp_path: Path) -> None:

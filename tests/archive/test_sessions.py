@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from headrace import OfferResult
+from headrace import OfferResult, RegistrationError
 from headrace.archive.control_session import ControlSession, SessionState
 from headrace.archive.errors import ErrorCode
 from headrace.archive.recording_session import RecordingSession
 from headrace.archive.replay_session import ReplaySession
 from headrace.archive.segment_writer import SegmentWriter
-from tests.archive.fakes import FakeCounter, FakeImage, FakePublication, Heard
+from tests.archive.fakes import FakeCounter, FakeImage, FakePending, FakePublication, Heard
 from tests.archive.memory import ManualClock, MemoryStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frame, frames
 
@@ -20,7 +20,7 @@ def control(
     publication: FakePublication, clock: ManualClock, refusal: tuple[int, str] | None = None
 ) -> ControlSession:
     """A session with time-outs of the specification."""
-    parts: Any = FakeImage(), publication, FakeCounter()
+    parts: Any = FakeImage(), FakePending(publication), FakePending(FakeCounter())
     return ControlSession(11, 99, *parts, clock, TIMEOUT_MS * 1_000_000, PING_MS * 1_000_000, refusal)
 
 
@@ -59,6 +59,7 @@ def test_a_client_that_never_connects_or_never_speaks_is_given_up() -> None:
         publication, clock = FakePublication(), ManualClock()
         publication.is_connected = is_connected
         session = control(publication, clock)
+        session.do_work()
         clock.advance_ms(TIMEOUT_MS - 1)
         session.do_work()
         assert not session.is_done
@@ -68,6 +69,57 @@ def test_a_client_that_never_connects_or_never_speaks_is_given_up() -> None:
         assert session.end_reason
         session.close()
         assert publication.events == ["revoke", "close"]
+
+
+def session_in_the_making(
+    clock: ManualClock,
+) -> tuple[ControlSession, FakePending[FakePublication], FakePending[FakeCounter]]:
+    """One that the driver has added nothing for."""
+    publication = FakePending(FakePublication(), is_ready=False)
+    counter = FakePending(FakeCounter(), is_ready=False)
+    parts: Any = FakeImage(), publication, counter
+    session = ControlSession(11, 99, *parts, clock, TIMEOUT_MS * 1_000_000, PING_MS * 1_000_000, None)
+    return session, publication, counter
+
+
+def test_a_session_begins_when_the_driver_has_added_its_stream_and_counter() -> None:
+    """In either order; then the counter shows the session, refers to the stream, and the time-out begins anew."""
+    for first, last in ((0, 1), (1, 0)):
+        clock = ManualClock()
+        session, *pending = session_in_the_making(clock)
+        session.do_work()
+        pending[first].is_ready = True
+        clock.advance_ms(TIMEOUT_MS - 1)
+        session.do_work()
+        assert session.state is SessionState.INIT
+        pending[last].is_ready = True
+        session.do_work()
+        assert session.state is SessionState.CONNECTED
+        assert (pending[1].added.value, pending[1].added.reference_id) == (11, 4711)
+        clock.advance_ms(TIMEOUT_MS - 1)
+        session.do_work()
+        assert not session.is_done
+        assert pending[0].added.names() == ["ControlResponse"] * 2
+
+
+def test_a_session_that_the_driver_refuses_or_is_late_for_leaves_nothing_behind() -> None:
+    """What was added is closed, what was not is given up."""
+    for refuse in (True, False):
+        clock = ManualClock()
+        session, publication, counter = session_in_the_making(clock)
+        counter.is_ready = True
+        session.do_work()
+        if refuse:
+            publication.refusal = RegistrationError("no room for a log")
+        else:
+            clock.advance_ms(TIMEOUT_MS)
+        session.do_work()
+        assert session.is_done
+        assert ("no room for a log" in session.end_reason) == refuse
+        session.close()
+        assert publication.is_cancelled
+        assert counter.added.is_closed
+        assert not counter.is_cancelled
 
 
 def test_a_refused_client_is_told_and_never_served() -> None:
@@ -123,7 +175,7 @@ def recording(storage: MemoryStorage, image: FakeImage, heard: Heard) -> tuple[R
     """A session recording an image from position 0."""
     counter = FakeCounter()
     writer = SegmentWriter(storage, 0, descriptor().geometry, 0)
-    parts: Any = image, writer, counter, heard, ManualClock(), None
+    parts: Any = image, writer, FakePending(counter), heard, ManualClock(), None
     return RecordingSession(0, *parts, 1 << 20), counter
 
 
@@ -155,6 +207,34 @@ def test_a_slow_stream_is_nothing_to_hurry_for_and_a_fast_one_is() -> None:
     assert (session.do_work(), session.position) == (len(many), len(few) + len(many))
 
 
+def test_a_recording_writes_nothing_before_its_position_can_be_seen() -> None:
+    """And one whose counter is refused fails with the reason, having written nothing."""
+    block = frames(0, 10, 96)
+    for refuse in (True, False):
+        storage = MemoryStorage()
+        counter = FakePending(FakeCounter(), is_ready=False)
+        writer = SegmentWriter(storage, 0, descriptor().geometry, 0)
+        parts: Any = FakeImage([(block, len(block))]), writer, counter, Heard(), ManualClock(), None
+        session = RecordingSession(0, *parts, 1 << 20)
+        for _ in range(3):
+            session.do_work()
+        assert session.is_awaiting_counter
+        assert storage.names() == []
+        if refuse:
+            counter.refusal = RegistrationError("no counter left")
+        else:
+            counter.is_ready = True
+        for _ in range(3):
+            session.do_work()
+        assert session.is_stopped == refuse
+        assert session.position == (0 if refuse else len(block))
+        session.close_counter()
+        assert (counter.is_cancelled, counter.added.is_closed) == (refuse, not refuse)
+        if refuse:
+            assert session.error is not None
+            assert "no counter left" in session.error[1]
+
+
 def test_a_full_disk_ends_a_recording_at_the_last_whole_block() -> None:
     """With the code for it, and nothing of the failed block left in the file."""
     first, second = frames(0, 10, 96), frames(1280, 10, 96)
@@ -181,7 +261,17 @@ def replay(
     """A replay of recording 0."""
     session: Any = active(answers, clock)
     recorded = descriptor(stop_position=stop)
-    parts: Any = recorded, publication, position, stop, limit, None, storage, clock, TIMEOUT_MS * 1_000_000
+    parts: Any = (
+        recorded,
+        FakePending(publication),
+        position,
+        stop,
+        limit,
+        None,
+        storage,
+        clock,
+        TIMEOUT_MS * 1_000_000,
+    )
     return ReplaySession(session, 5, 77, *parts, 4096, None, None)
 
 
@@ -203,7 +293,7 @@ def test_a_replay_is_acknowledged_then_awaits_its_subscriber_then_ends_in_order(
     publication.is_connected = False
     session = replay(stored(data), clock, publication, answers, 0, len(data), len(data))
     session.do_work()
-    assert [(one.correlationId, one.relevantId) for one in answers.sent] == [(5, 77)]
+    assert [(one.correlationId, one.relevantId) for one in answers.sent] == [(5, 77 << 32 | 7)]
     session.do_work()
     assert publication.blocks == []
     publication.is_connected = True
@@ -234,6 +324,46 @@ def test_a_replay_without_a_subscriber_fails_and_is_revoked() -> None:
     assert "no subscriber" in session.error[1]
     session.close()
     assert publication.events == ["revoke", "close"]
+
+
+def replay_in_the_making() -> tuple[ReplaySession, FakePending[FakePublication], FakePublication]:
+    """One that the driver has added no stream for, and what its client was told."""
+    data, answers, clock = frames(0, 10, 96), FakePublication(), ManualClock()
+    publication = FakePending(FakePublication(), is_ready=False)
+    session: Any = active(answers, clock)
+    parts: Any = descriptor(stop_position=len(data)), publication, 0, len(data), len(data), None
+    more = stored(data), clock, TIMEOUT_MS * 1_000_000, 4096, None, None
+    return ReplaySession(session, 5, 77, *parts, *more), publication, answers
+
+
+def test_a_replay_is_acknowledged_once_the_driver_has_added_its_stream() -> None:
+    """And refused with the reason when it does not."""
+    session, publication, answers = replay_in_the_making()
+    session.do_work()
+    assert answers.sent == []
+    publication.is_ready = True
+    session.do_work()
+    assert answers.sent[0].relevantId == session.replay_id == 77 << 32 | 7
+    session, publication, answers = replay_in_the_making()
+    publication.refusal = RegistrationError("no room for a log")
+    session.do_work()
+    assert session.is_done
+    assert session.error is not None
+    assert "no room for a log" in session.error[1]
+    session.close()
+    assert publication.is_cancelled
+
+
+def test_a_replay_that_is_stopped_before_it_began_is_answered_all_the_same() -> None:
+    """Its client would wait otherwise."""
+    session, publication, _ = replay_in_the_making()
+    session.do_work()
+    session.abort()
+    assert session.is_done
+    assert session.error is not None
+    assert "stopped before it began" in session.error[1]
+    session.close()
+    assert publication.is_cancelled
 
 
 def test_a_replay_from_within_a_frame_is_refused() -> None:

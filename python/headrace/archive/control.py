@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ConfigError, HeadraceError
+from headrace._exceptions import HeadraceError
 from headrace.archive.channels import ChannelUri, format_size
 from headrace.archive.context import Context
 from headrace.archive.control_session import ControlSession, SessionState
-from headrace.archive.counters import add_control_session
+from headrace.archive.counters import request_control_session
 from headrace.archive.errors import ErrorCode
 from headrace.archive.messages import PROTOCOL_VERSION, Message, MessageError, decode
 
@@ -101,20 +101,20 @@ class Control:
                 mtu=uri.get("mtu") or config.control_mtu_length,
                 sparse=uri.get("sparse") or ("true" if config.control_term_buffer_sparse else "false"),
             )
-            publication = context.client.add_exclusive_publication(channel, request.responseStreamId)
-        except (ConfigError, HeadraceError) as refusal:
+            publication = context.client.request_exclusive_publication(channel, request.responseStreamId)
+            counter = request_control_session(
+                context.client,
+                context.archive_id,
+                self._next_session_id,
+                request.clientInfo,
+                image.source_identity,
+                image.session_id,
+            )
+        except HeadraceError as refusal:
             context.on_error(f"cannot answer a client on {request.responseChannel}: {refusal}")
             return
         session_id = self._next_session_id
         self._next_session_id += 1
-        counter = add_control_session(
-            context.client,
-            context.archive_id,
-            session_id,
-            request.clientInfo,
-            image.source_identity,
-            image.session_id,
-        )
         self._sessions[session_id] = ControlSession(
             session_id,
             request.correlationId,

@@ -1,8 +1,8 @@
 """One client's session with the archive.
 
-    CONNECTING --response stream connected--> CONNECTED --first request--> ACTIVE
-         |                                        |                          |
-         +---- refused, or too slow --------------+---- closed, lost --------+--> DONE
+    INIT --driver added stream and counter--> CONNECTING --client subscribed--> CONNECTED --first request--> ACTIVE
+      |                                           |                                 |                          |
+      +---- refused, or too slow -----------------+---------------------------------+---- closed, lost --------+--> DONE
 
 While CONNECTED the answer to the connect request is repeated, because a client may have missed it. A client that
 cannot be sent to for the connect time-out is given up.
@@ -14,6 +14,7 @@ from collections import deque
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from headrace._exceptions import HeadraceError
 from headrace._results import OfferResult
 from headrace.archive.errors import ErrorCode
 from headrace.archive.messages import PROTOCOL_VERSION, encode
@@ -21,7 +22,7 @@ from headrace.archive.messages import PROTOCOL_VERSION, encode
 if TYPE_CHECKING:
     from headrace.archive.clock import Clock
     from headrace.archive.listings import Listing
-    from headrace.client import Counter, ExclusivePublication, Image
+    from headrace.client import Counter, ExclusivePublication, Image, Pending
 
 __all__ = ["ControlSession", "Response", "SessionState"]
 
@@ -40,6 +41,7 @@ class Response:
 class SessionState(Enum):
     """See the module's diagram."""
 
+    INIT = auto()
     CONNECTING = auto()
     CONNECTED = auto()
     ACTIVE = auto()
@@ -54,8 +56,8 @@ class ControlSession:
         session_id: int,
         correlation_id: int,
         image: Image,
-        publication: ExclusivePublication,
-        counter: Counter,
+        publication: Pending[ExclusivePublication],
+        counter: Pending[Counter],
         clock: Clock,
         connect_timeout_ns: int,
         liveness_interval_ns: int,
@@ -63,12 +65,14 @@ class ControlSession:
     ) -> None:
         self.session_id = session_id
         self.image = image
-        self.state = SessionState.CONNECTING
+        self.state = SessionState.INIT
         self.listing: Listing | None = None
         self.end_reason = ""
         self._connect_correlation_id = correlation_id
-        self._publication = publication
-        self._counter = counter
+        self._pending_publication = publication
+        self._pending_counter = counter
+        self._publication: ExclusivePublication | None = None
+        self._counter: Counter | None = None
         self._clock = clock
         self._connect_timeout_ns = connect_timeout_ns
         self._liveness_interval_ns = liveness_interval_ns
@@ -101,7 +105,9 @@ class ControlSession:
         """One turn: repeat, drain, ping, give up."""
         now_ns = self._clock.now_ns()
         work_count = 0
-        if self.state is SessionState.CONNECTING and self._publication.is_connected:
+        if self.state is SessionState.INIT:
+            work_count += self._init(now_ns)
+        if self.state is SessionState.CONNECTING and self._is_heard:
             self.state = SessionState.CONNECTED
             work_count += 1
         if self.state is SessionState.CONNECTED and now_ns >= self._next_resend_ns:
@@ -113,6 +119,25 @@ class ControlSession:
         if self._deadline_ns is not None and now_ns >= self._deadline_ns:
             self.abort(f"the client did not take what was sent within {self._connect_timeout_ns} ns")
         return work_count
+
+    def _init(self, now_ns: int) -> int:
+        try:
+            self._publication = self._publication or self._pending_publication.poll()
+            self._counter = self._counter or self._pending_counter.poll()
+        except HeadraceError as refusal:
+            self.abort(f"cannot answer the client: {refusal}")
+            return 1
+        if self._publication is None or self._counter is None:
+            return 0
+        self._counter.value = self.session_id
+        self._counter.set_reference_id(self._publication.registration_id)
+        self.state = SessionState.CONNECTING
+        self._deadline_ns = now_ns + self._connect_timeout_ns
+        return 1
+
+    @property
+    def _is_heard(self) -> bool:
+        return self._publication is not None and self._publication.is_connected
 
     def _answer_connect(self) -> None:
         if self._refusal is not None:
@@ -129,7 +154,7 @@ class ControlSession:
         if now_ns >= self._next_ping_ns:
             self._next_ping_ns = now_ns + self._liveness_interval_ns
             self._offer(encode("Ping", controlSessionId=self.session_id))
-        if self.state is SessionState.ACTIVE and not self._publication.is_connected:
+        if self.state is SessionState.ACTIVE and not self._is_heard:
             self.abort("response publication is not connected")
         if self.listing is not None and not self._queue:
             work_count += self.listing.do_work(self)
@@ -184,6 +209,7 @@ class ControlSession:
             self._queue.append(message)
 
     def _offer(self, message: bytes) -> bool:
+        assert self._publication is not None, "nothing is sent before it was added"
         for _ in range(_SEND_ATTEMPTS):
             result = self._publication.offer(message)
             if not isinstance(result, OfferResult):
@@ -200,8 +226,14 @@ class ControlSession:
 
     def close(self) -> None:
         """Take the way back away."""
-        self._publication.revoke()
-        self._publication.close()
-        self._counter.close()
+        if self._publication is None:
+            self._pending_publication.cancel()
+        else:
+            self._publication.revoke()
+            self._publication.close()
+        if self._counter is None:
+            self._pending_counter.cancel()
+        else:
+            self._counter.close()
         self._queue.clear()
         self.listing = None

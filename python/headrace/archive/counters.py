@@ -5,10 +5,12 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from headrace.client import Client, Counter
+from headrace._exceptions import ConfigError
 
-__all__ = ["RECORDING_POSITION", "ArchiveCounters", "add_control_session", "add_recording_position"]
+if TYPE_CHECKING:
+    from headrace.client import Client, Counter, Pending
+
+__all__ = ["RECORDING_POSITION", "ArchiveCounters", "request_control_session", "request_recording_position"]
 
 RECORDING_POSITION = 100
 ERRORS = 101
@@ -32,12 +34,18 @@ _MODE = "SHARED"
 
 
 class ArchiveCounters:
-    """The counters of one archive, closed with its client."""
+    """The counters of one archive.
+
+    Raises:
+        ConfigError: Another archive on the driver has the same id, which is how clients and tools tell them apart.
+    """
 
     def __init__(self, client: Client, archive_id: int, version: str, threshold: str) -> None:
         self._client = client
         self._archive_id = archive_id
+        self._added: list[Counter] = []
         self.errors = self._add(ERRORS, "Archive Errors", f" version={version}")
+        self._check_alone()
         self.control_sessions = self._add(CONTROL_SESSIONS, "Archive Control Sessions")
         self.max_cycle_time = self._add(MAX_CYCLE_TIME, f"archive-conductor max cycle time in ns: {_MODE}")
         self.cycle_time_exceeded = self._add(
@@ -54,8 +62,29 @@ class ArchiveCounters:
         self.replay_sessions = self._add(REPLAY_SESSIONS, "Archive Replay Sessions")
 
     def _add(self, type_id: int, name: str, suffix: str = "") -> Counter:
-        label = f"{name} - archiveId={self._archive_id}{suffix}"
-        return self._client.add_counter(type_id, _ID.pack(self._archive_id), label)
+        label = f"{name}{_archive_suffix(self._archive_id)}{suffix}"
+        counter = self._client.add_counter(type_id, _ID.pack(self._archive_id), label)
+        self._added.append(counter)
+        return counter
+
+    def close(self) -> None:
+        """Give all of them back, so that an archive with the same id can start at once."""
+        for counter in self._added:
+            counter.close()
+
+    def _check_alone(self) -> None:
+        # After its own is there: of two archives that start at once, the driver has put one before the other.
+        key = _ID.pack(self._archive_id)
+        for one in self._client.counters:
+            is_first = one.registration_id < self.errors.registration_id
+            if one.type_id == ERRORS and one.key.startswith(key) and is_first:
+                self.close()
+                rule = (
+                    "is the id of another archive on this driver: choose another, or wait until the driver has "
+                    "noticed that an archive that was killed is gone (client_liveness_timeout_ns)"
+                )
+                text = f"archive_id={self._archive_id}: {rule}"
+                raise ConfigError(text, "archive_id", str(self._archive_id), rule)
 
     def wrote(self, byte_count: int, duration_ns: int) -> None:
         """Note one write."""
@@ -72,7 +101,7 @@ class ArchiveCounters:
             self.max_read_time.value = duration_ns
 
 
-def add_recording_position(
+def request_recording_position(
     client: Client,
     archive_id: int,
     recording_id: int,
@@ -80,25 +109,38 @@ def add_recording_position(
     stream_id: int,
     stripped_channel: str,
     source_identity: str,
-) -> Counter:
-    """The counter with the position up to which a recording is stored."""
+) -> Pending[Counter]:
+    """Asks for the counter with the position up to which a recording is stored."""
     identity = source_identity.encode("ascii", "replace")[:_IDENTITY_MAX]
     key = _POSITION_KEY.pack(recording_id, session_id, len(identity)) + identity + _ID.pack(archive_id)
-    start, end = f"rec-pos: {recording_id} {session_id} {stream_id} ", f" - archiveId={archive_id}"
-    label = start + stripped_channel[: _LABEL_MAX - len(start) - len(end)] + end
-    return client.add_counter(RECORDING_POSITION, key, label)
+    label = _label(
+        f"rec-pos: {recording_id} {session_id} {stream_id} ", stripped_channel, _archive_suffix(archive_id)
+    )
+    return client.request_counter(RECORDING_POSITION, key, label)
 
 
-def add_control_session(
+def request_control_session(
     client: Client, archive_id: int, control_session_id: int, client_info: str, source: str, session_id: int
-) -> Counter:
-    """The counter that shows a control session."""
+) -> Pending[Counter]:
+    """Asks for the counter that shows a control session; its value is the session's id."""
     info = f"{client_info} " if client_info else ""
-    label = f"control-session: {info}sourceIdentity={source} sessionId={session_id} - archiveId={archive_id}"
+    label = _label(
+        "control-session: ",
+        info,
+        f"sourceIdentity={source} sessionId={session_id}{_archive_suffix(archive_id)}",
+    )
     key = _ID.pack(archive_id) + _ID.pack(control_session_id)
-    counter = client.add_counter(CONTROL_SESSION, key, label[:_LABEL_MAX])
-    counter.value = control_session_id
-    return counter
+    return client.request_counter(CONTROL_SESSION, key, label)
+
+
+def _archive_suffix(archive_id: int) -> str:
+    return f" - archiveId={archive_id}"
+
+
+def _label(start: str, text: str, end: str) -> str:
+    """A label in ASCII; of the text in its middle, which others chose, what there is room for."""
+    label = start + text[: _LABEL_MAX - len(start) - len(end)] + end
+    return label.encode("ascii", "replace").decode("ascii")
 
 
 def recording_id_of(key: bytes) -> int:

@@ -1,6 +1,6 @@
 """Records one image: takes blocks of whole frames from the log and writes them, until the stream ends or is stopped.
 
-INIT --first file made--> RECORDING --end of stream, abort, write error--> INACTIVE --closed--> STOPPED
+INIT --counter added, first file made--> RECORDING --end of stream, abort, write error--> INACTIVE --closed--> STOPPED
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import contextlib
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
+from headrace._exceptions import HeadraceError
 from headrace.archive.errors import ErrorCode, SegmentError
 from headrace.archive.frames import TYPE_PADDING, read_frame
 from headrace.archive.pace import haste
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from headrace.archive.clock import Clock
     from headrace.archive.counters import ArchiveCounters
     from headrace.archive.segment_writer import SegmentWriter
-    from headrace.client import Counter, Image
+    from headrace.client import Counter, Image, Pending
 
 __all__ = ["RecordingSession"]
 
@@ -54,7 +55,7 @@ class RecordingSession:
         recording_id: int,
         image: Image,
         writer: SegmentWriter,
-        position: Counter,
+        position: Pending[Counter],
         listener: RecordingListener,
         clock: Clock,
         counters: ArchiveCounters | None,
@@ -66,14 +67,19 @@ class RecordingSession:
         self.error: tuple[ErrorCode, str] | None = None
         self.state = RecordingState.INIT
         self._writer = writer
-        self._counter = position
+        self._pending: Pending[Counter] | None = position
+        self._counter: Counter
         self._listener = listener
         self._clock = clock
         self._counters = counters
         self._block_length = min(block_length, image.term_length)
         self._is_aborted = False
         self.position = writer.position
-        position.value = writer.position
+
+    @property
+    def is_awaiting_counter(self) -> bool:
+        """True while nobody can see its position yet."""
+        return self._pending is not None and self.state is RecordingState.INIT
 
     @property
     def is_stopped(self) -> bool:
@@ -101,8 +107,14 @@ class RecordingSession:
 
     def _start(self) -> int:
         try:
+            if self._pending is not None:
+                counter = self._pending.poll()
+                if counter is None:
+                    return 0
+                self._counter, self._pending = counter, None
+                counter.value = self.position
             self._writer.open()
-        except (OSError, SegmentError) as failure:
+        except (OSError, HeadraceError) as failure:
             self._fail(failure)
             return 1
         self.state = RecordingState.RECORDING
@@ -141,7 +153,9 @@ class RecordingSession:
         code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
         with contextlib.suppress(OSError):
             self._writer.cut()
-        self.position = self._counter.value = self._writer.position
+        self.position = self._writer.position
+        if self._pending is None:
+            self._counter.value = self.position
         self.error = code, f"recording_id={self.recording_id} stopped at position={self.position}: {failure}"
         self.state = RecordingState.INACTIVE
 
@@ -152,4 +166,7 @@ class RecordingSession:
 
     def close_counter(self) -> None:
         """Give the position counter back; the last step, after the catalog knows where the recording stopped."""
-        self._counter.close()
+        if self._pending is not None:
+            self._pending.cancel()
+        else:
+            self._counter.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from headrace._exceptions import ConfigError, HeadraceError
 from headrace.archive.channels import SPY_PREFIX, ChannelUri, recording_key
 from headrace.archive.context import Context, RecordingSignal, SourceLocation
-from headrace.archive.counters import add_recording_position
+from headrace.archive.counters import request_recording_position
 from headrace.archive.descriptor import RecordingDescriptor
 from headrace.archive.errors import ArchiveFileError, ErrorCode, RequestError
 from headrace.archive.positions import NULL_VALUE
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headrace.archive.control_session import ControlSession
     from headrace.archive.deletions import Deletions
     from headrace.archive.events import RecordingEvents
-    from headrace.client import Image, Subscription
+    from headrace.client import Counter, Image, Pending, Subscription
 
 __all__ = ["Recordings"]
 
@@ -37,15 +37,27 @@ class Recorded:
     correlation_id: int
     is_auto_stop: bool
     extended_id: int | None
-    subscription: Subscription
-    arrived: deque[Image] = field(default_factory=deque)
+    pending: Pending[Subscription]
+    arrived: deque[Image]
+    subscription: Subscription | None = None
     recording_ids: set[int] = field(default_factory=set)
     is_stopping: bool = False
 
     @property
     def subscription_id(self) -> int:
         """What clients know it by."""
+        assert self.subscription is not None, "nobody knows it before it was added"
         return self.subscription.registration_id
+
+
+@dataclass(slots=True, eq=False)
+class Active:
+    """One image being recorded."""
+
+    session: RecordingSession
+    recorded: Recorded
+    first_signal: RecordingSignal | None
+    """What the client is told once the position can be seen; ``None`` when it was."""
 
 
 class Recordings:
@@ -57,16 +69,17 @@ class Recordings:
         self._deletions = deletions
         self._by_key: dict[str, Recorded] = {}
         self._recorded: list[Recorded] = []
-        self._sessions: dict[int, tuple[RecordingSession, Recorded]] = {}
+        self._active: dict[int, Active] = {}
 
     def active(self, recording_id: int) -> RecordingSession | None:
         """The session that is recording now."""
-        found = self._sessions.get(recording_id)
-        return found[0] if found is not None else None
+        found = self._active.get(recording_id)
+        return found.session if found is not None else None
 
     def subscriptions(self) -> list[tuple[int, int, str]]:
         """(subscription id, stream id, channel) of what is being recorded."""
-        return [(one.subscription_id, one.stream_id, one.channel) for one in self._by_key.values()]
+        added = [one for one in self._by_key.values() if one.subscription is not None]
+        return [(one.subscription_id, one.stream_id, one.channel) for one in added]
 
     # --- requests --------------------------------------------------------------------------------------------------
 
@@ -80,11 +93,10 @@ class Recordings:
         *,
         is_auto_stop: bool,
         extended_id: int | None = None,
-    ) -> int:
+    ) -> None:
         """Record what arrives on a channel and stream, as new recordings or as the rest of one.
 
-        Returns:
-            The id of the subscription.
+        The session is answered with the id of the subscription when the driver has added it.
 
         Raises:
             RequestError: Limits, space, a recording that cannot be extended, or the channel is recorded already.
@@ -104,7 +116,7 @@ class Recordings:
         subscribed = SPY_PREFIX + stripped if is_spied else stripped
         arrived: deque[Image] = deque()
         try:
-            subscription = self._context.client.add_subscription(
+            pending = self._context.client.request_subscription(
                 subscribed, stream_id, on_available_image=arrived.append
             )
         except HeadraceError as refusal:
@@ -118,12 +130,11 @@ class Recordings:
             correlation_id,
             is_auto_stop,
             extended_id,
-            subscription,
+            pending,
             arrived,
         )
         self._by_key[key] = recorded
         self._recorded.append(recorded)
-        return recorded.subscription_id
 
     def _check_limit(self) -> None:
         limit = self._context.config.max_concurrent_recordings
@@ -138,7 +149,7 @@ class Recordings:
         if descriptor.stream_id != stream_id:
             text = f"cannot extend recording {recording_id} with streamId={stream_id} for existing streamId="
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, text + str(descriptor.stream_id))
-        if recording_id in self._sessions:
+        if recording_id in self._active:
             raise RequestError(ErrorCode.ACTIVE_RECORDING, f"cannot extend active recording: {recording_id}")
         if self._deletions.is_busy(recording_id):
             text = f"cannot extend recording {recording_id} while its files are being deleted"
@@ -165,7 +176,7 @@ class Recordings:
     def stop_subscription(self, subscription_id: int) -> None:
         """Stop what was started under an id."""
         for recorded in list(self._by_key.values()):
-            if recorded.subscription_id == subscription_id:
+            if recorded.subscription is not None and recorded.subscription_id == subscription_id:
                 self._stop(recorded)
                 return
         text = f"no recording subscription found for subscriptionId={subscription_id}"
@@ -175,40 +186,60 @@ class Recordings:
         """Stop one recording; true when its subscription was still there."""
         if self._context.catalog.find(recording_id) is None:
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
-        found = self._sessions.get(recording_id)
-        if found is None:
+        active = self._active.get(recording_id)
+        if active is None:
             return False
-        session, recorded = found
-        session.abort()
-        if self._by_key.pop(recorded.key, None) is None:
+        active.session.abort()
+        if self._by_key.pop(active.recorded.key, None) is None:
             return False
-        recorded.is_stopping = True
+        active.recorded.is_stopping = True
         return True
 
     def _stop(self, recorded: Recorded) -> None:
         self._by_key.pop(recorded.key, None)
         recorded.is_stopping = True
         for recording_id in recorded.recording_ids:
-            self._sessions[recording_id][0].abort()
+            self._active[recording_id].session.abort()
 
     # --- duty cycle ------------------------------------------------------------------------------------------------
 
     def do_work(self) -> int:
         """One turn: begin what has arrived, a block for each session, finish what has stopped."""
         work_count = 0
-        for recorded in self._recorded:
-            while recorded.arrived:
+        for recorded in list(self._recorded):
+            if recorded.subscription is None:
+                work_count += self._subscribe(recorded)
+            while recorded.subscription is not None and recorded.arrived:
                 self._on_image(recorded, recorded.arrived.popleft())
                 work_count += 1
-        for session, recorded in list(self._sessions.values()):
-            work_count += session.do_work()
-            if session.is_stopped:
-                self._finish(session, recorded)
+        for active in list(self._active.values()):
+            work_count += active.session.do_work()
+            if active.first_signal is not None and not active.session.is_awaiting_counter:
+                self._signal(active, active.session.join_position, active.first_signal)
+                active.first_signal = None
+            if active.session.is_stopped:
+                self._finish(active)
         for recorded in [one for one in self._recorded if one.is_stopping and not one.recording_ids]:
-            self._recorded.remove(recorded)
-            recorded.subscription.close()
-            work_count += 1
+            if recorded.subscription is not None:
+                self._recorded.remove(recorded)
+                recorded.subscription.close()
+                work_count += 1
         return work_count
+
+    def _subscribe(self, recorded: Recorded) -> int:
+        """Look whether the driver has added the subscription, and answer who asked for it."""
+        try:
+            recorded.subscription = recorded.pending.poll()
+        except HeadraceError as refusal:
+            self._by_key.pop(recorded.key, None)
+            self._recorded.remove(recorded)
+            text = f"cannot subscribe to {recorded.channel}: {refusal}"
+            recorded.session.send_error(recorded.correlation_id, ErrorCode.GENERIC, text)
+            return 1
+        if recorded.subscription is None:
+            return 0
+        recorded.session.send_ok(recorded.correlation_id, recorded.subscription_id)
+        return 1
 
     def _on_image(self, recorded: Recorded, image: Image) -> None:
         if recorded.is_stopping:
@@ -248,15 +279,21 @@ class Recordings:
             original_channel=recorded.original_channel,
             source_identity=image.source_identity,
         )
-        recording_id = context.catalog.add(descriptor)
-        self._add_session(recorded, image, descriptor.replace(recording_id=recording_id))
-        self._signal(recorded, recording_id, image.join_position, RecordingSignal.START)
+        # The counter first: where it cannot be asked for, nothing has begun.
+        descriptor = descriptor.replace(recording_id=context.catalog.next_recording_id)
+        counter = self._request_counter(recorded, image, descriptor)
+        try:
+            context.catalog.add(descriptor)
+        except (ArchiveFileError, OSError):
+            counter.cancel()
+            raise
+        self._add_session(recorded, image, descriptor, counter, RecordingSignal.START)
 
     def _extend(self, recorded: Recorded, image: Image, recording_id: int) -> None:
         descriptor = self._context.catalog.find(recording_id)
         if descriptor is None:
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
-        if recording_id in self._sessions:
+        if recording_id in self._active:
             raise RequestError(ErrorCode.ACTIVE_RECORDING, f"cannot extend active recording: {recording_id}")
         expected = (
             ("joinPosition", image.join_position, descriptor.stop_position),
@@ -268,22 +305,37 @@ class Recordings:
             if found != wanted:
                 text = f"cannot extend recording {recording_id}: image {name}={found} recording has {wanted}"
                 raise RequestError(ErrorCode.INVALID_EXTENSION, text)
+        counter = self._request_counter(recorded, image, descriptor)
         session = recorded.session.session_id
-        self._context.catalog.extended(recording_id, session, recorded.correlation_id, image.session_id)
-        self._add_session(recorded, image, descriptor)
-        self._signal(recorded, recording_id, image.join_position, RecordingSignal.EXTEND)
+        try:
+            self._context.catalog.extended(recording_id, session, recorded.correlation_id, image.session_id)
+        except OSError:
+            counter.cancel()
+            raise
+        self._add_session(recorded, image, descriptor, counter, RecordingSignal.EXTEND)
 
-    def _add_session(self, recorded: Recorded, image: Image, descriptor: RecordingDescriptor) -> None:
-        context, recording_id = self._context, descriptor.recording_id
-        counter = add_recording_position(
-            context.client,
-            context.archive_id,
-            recording_id,
+    def _request_counter(
+        self, recorded: Recorded, image: Image, descriptor: RecordingDescriptor
+    ) -> Pending[Counter]:
+        return request_recording_position(
+            self._context.client,
+            self._context.archive_id,
+            descriptor.recording_id,
             image.session_id,
             recorded.stream_id,
             descriptor.stripped_channel,
             image.source_identity,
         )
+
+    def _add_session(
+        self,
+        recorded: Recorded,
+        image: Image,
+        descriptor: RecordingDescriptor,
+        counter: Pending[Counter],
+        first_signal: RecordingSignal,
+    ) -> None:
+        context, recording_id = self._context, descriptor.recording_id
         writer = SegmentWriter(
             context.storage,
             recording_id,
@@ -302,34 +354,41 @@ class Recordings:
             context.counters,
             context.config.file_io_max_length,
         )
-        self._sessions[recording_id] = session, recorded
+        self._active[recording_id] = Active(session, recorded, first_signal)
         recorded.recording_ids.add(recording_id)
         context.counters.recording_sessions.get_and_add(1)
 
-    def _finish(self, session: RecordingSession, recorded: Recorded) -> None:
-        context, recording_id = self._context, session.recording_id
-        del self._sessions[recording_id]
+    def _finish(self, active: Active) -> None:
+        context, session, recorded = self._context, active.session, active.recorded
+        recording_id = session.recording_id
+        del self._active[recording_id]
         recorded.recording_ids.discard(recording_id)
         context.catalog.stopped(recording_id, session.position, context.clock.now_ms())
         if session.error is not None:
             code, text = session.error
             context.on_error(text)
             recorded.session.send_error(recorded.correlation_id, code, text)
-        self._signal(recorded, recording_id, session.position, RecordingSignal.STOP)
+        self._signal(active, session.position, RecordingSignal.STOP)
         session.close_counter()
         context.counters.recording_sessions.get_and_add(-1)
         if recorded.is_auto_stop:
             self._stop(recorded)
 
-    def _signal(self, recorded: Recorded, recording_id: int, position: int, signal: RecordingSignal) -> None:
+    @staticmethod
+    def _signal(active: Active, position: int, signal: RecordingSignal) -> None:
+        recorded = active.recorded
         recorded.session.send_signal(
-            recorded.correlation_id, recording_id, recorded.subscription_id, position, signal
+            recorded.correlation_id,
+            active.session.recording_id,
+            recorded.subscription_id,
+            position,
+            signal,
         )
 
     def close(self) -> None:
         """Stop everything where it is, for an archive that ends: nothing needs to be recovered after it."""
         now_ms = self._context.clock.now_ms()
-        for session, _ in self._sessions.values():
-            session.close()
-            self._context.catalog.stopped(session.recording_id, session.position, now_ms)
-        self._sessions.clear()
+        for active in self._active.values():
+            active.session.close()
+            self._context.catalog.stopped(active.session.recording_id, active.session.position, now_ms)
+        self._active.clear()

@@ -1,6 +1,6 @@
 """Replays one recording onto a publication whose positions are those of the recording.
 
-    INIT --first frame checked--> CONNECTING --subscriber came--> REPLAYING --end reached--> DONE
+    INIT --publication added, first frame checked--> CONNECTING --subscriber came--> REPLAYING --end reached--> DONE
 
 From every state an abort or an error leads to DONE too; then the publication is revoked.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
+from headrace._exceptions import HeadraceError
 from headrace.archive.errors import ErrorCode
 from headrace.archive.frames import read_frame, walk
 from headrace.archive.pace import haste
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from headrace.archive.counters import ArchiveCounters
     from headrace.archive.descriptor import RecordingDescriptor
     from headrace.archive.storage import Storage, StorageFile
-    from headrace.client import ExclusivePublication
+    from headrace.client import ExclusivePublication, Pending
 
 __all__ = ["Limit", "ReplaySession"]
 
@@ -49,9 +50,9 @@ class ReplaySession:
     Args:
         session: Who asked for it.
         correlation_id: Of the request.
-        replay_id: What the client knows the replay by.
+        number: Of the replay, among all of this archive.
         descriptor: The recording.
-        publication: Where to, already at the first position.
+        publication: Where to, at the first position.
         position: Where it starts.
         stop: How far there is something to replay now.
         replay_limit: Where it ends; what the frame at this position belongs to is still sent.
@@ -68,9 +69,9 @@ class ReplaySession:
         self,
         session: ControlSession,
         correlation_id: int,
-        replay_id: int,
+        number: int,
         descriptor: RecordingDescriptor,
-        publication: ExclusivePublication,
+        publication: Pending[ExclusivePublication],
         position: int,
         stop: int,
         replay_limit: int,
@@ -84,13 +85,16 @@ class ReplaySession:
     ) -> None:
         self.session = session
         self.correlation_id = correlation_id
-        self.replay_id = replay_id
+        self.replay_id: int | None = None
+        """What the client knows the replay by, once there is a publication."""
         self.recording_id = descriptor.recording_id
         self.error: tuple[ErrorCode, str] | None = None
         self.state = ReplayState.INIT
         self._descriptor = descriptor
         self._geometry = descriptor.geometry
-        self._publication = publication
+        self._number = number
+        self._pending: Pending[ExclusivePublication] | None = publication
+        self._publication: ExclusivePublication
         self._position = position
         self._stop = stop
         self._replay_limit = replay_limit
@@ -118,6 +122,10 @@ class ReplaySession:
 
     def abort(self) -> None:
         """End without sending the rest."""
+        if self.state is ReplayState.INIT:
+            # Whoever asked for it still awaits an answer.
+            text = f"the replay of recording {self.recording_id} was stopped before it began"
+            self._fail(ErrorCode.GENERIC, text)
         self.state = ReplayState.DONE
 
     def do_work(self) -> int:
@@ -144,6 +152,8 @@ class ReplaySession:
         return 1
 
     def _init(self) -> int:
+        if self._pending is not None and not self._take_publication(self._pending):
+            return 0
         if self._position < self._replay_limit and not self._open_file():
             # A recording that has just begun makes its first file a moment later.
             if self._clock.now_ns() < self._deadline_ns:
@@ -152,9 +162,22 @@ class ReplaySession:
         if self._descriptor.start_position < self._position != self._stop and not self._is_at_frame():
             text = f"position={self._position} is not at the beginning of a frame, {self._file_path()}"
             return self._fail(ErrorCode.INVALID_POSITION, text)
+        assert self.replay_id is not None, "the publication was added"
         self.session.send_ok(self.correlation_id, self.replay_id)
         self.state = ReplayState.CONNECTING
         return 1
+
+    def _take_publication(self, pending: Pending[ExclusivePublication]) -> bool:
+        try:
+            publication = pending.poll()
+        except HeadraceError as refusal:
+            self._fail(ErrorCode.GENERIC, f"cannot replay recording {self.recording_id}: {refusal}")
+            return False
+        if publication is None:
+            return False
+        self._publication, self._pending = publication, None
+        self.replay_id = self._number << 32 | publication.session_id & 0xFFFF_FFFF
+        return True
 
     def _is_at_frame(self) -> bool:
         assert self._file is not None, "opened before it is read"
@@ -273,6 +296,9 @@ class ReplaySession:
         """End the stream in order when all of it was sent, else take it away from the subscriber."""
         self.state = ReplayState.DONE
         self._close_file()
+        if self._pending is not None:
+            self._pending.cancel()
+            return
         if not self._is_whole:
             self._publication.revoke()
         self._publication.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ConfigError, HeadraceError
+from headrace._exceptions import HeadraceError
 from headrace.archive.channels import ChannelUri, parse_duration_ns
 from headrace.archive.context import Context
 from headrace.archive.errors import ErrorCode, RequestError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.archive.messages import Message
     from headrace.archive.recording_session import RecordingSession
     from headrace.archive.recordings import Recordings
-    from headrace.client import Client, ExclusivePublication
+    from headrace.client import Client, ExclusivePublication, Pending
 
 __all__ = ["Replays"]
 
@@ -64,7 +64,7 @@ class Replays:
         self._next_number = 1
 
     def start(self, session: ControlSession, request: Message, limit_counter_id: int | None) -> None:
-        """Begin a replay; it is acknowledged when its first frame was found.
+        """Begin a replay; it is acknowledged when the driver has added its stream and its first frame was found.
 
         Raises:
             RequestError: See the specification's list of checks.
@@ -84,15 +84,15 @@ class Replays:
             stop = min(stop, descriptor.stop_position)
         replay_length = self._length(descriptor, request.length, position, stop, limit)
         publication = self._publication(descriptor, position, request)
-        replay_id = self._next_number << 32 | publication.session_id & 0xFFFF_FFFF
+        number = self._next_number
         self._next_number += 1
         io_length = context.config.file_io_max_length
         if request.fileIoMaxLength > 0:
             io_length = min(io_length, request.fileIoMaxLength)
-        self._sessions[replay_id] = ReplaySession(
+        self._sessions[number] = ReplaySession(
             session,
             request.correlationId,
-            replay_id,
+            number,
             descriptor,
             publication,
             position,
@@ -166,7 +166,7 @@ class Replays:
 
     def _publication(
         self, descriptor: RecordingDescriptor, position: int, request: Message
-    ) -> ExclusivePublication:
+    ) -> Pending[ExclusivePublication]:
         geometry = descriptor.geometry
         try:
             uri = ChannelUri(request.replayChannel)
@@ -189,15 +189,15 @@ class Replays:
                 sparse=uri.get("sparse"),
                 eos=uri.get("eos"),
             )
-            return self._context.client.add_exclusive_publication(channel, request.replayStreamId)
-        except (ConfigError, HeadraceError) as refusal:
+            return self._context.client.request_exclusive_publication(channel, request.replayStreamId)
+        except HeadraceError as refusal:
             text = f"cannot replay to {request.replayChannel}: {refusal}"
             raise RequestError(ErrorCode.GENERIC, text) from None
 
     def stop(self, replay_id: int) -> None:
         """End one replay, if it is there."""
-        found = self._sessions.get(replay_id)
-        if found is not None:
+        found = self._sessions.get(replay_id >> 32)
+        if found is not None and found.replay_id == replay_id:
             found.abort()
 
     def stop_all(self, recording_id: int) -> None:
@@ -213,10 +213,10 @@ class Replays:
     def do_work(self) -> int:
         """One turn: a block for each session, and the end of those that are done."""
         work_count = 0
-        for replay_id, one in list(self._sessions.items()):
+        for number, one in list(self._sessions.items()):
             work_count += one.do_work()
             if one.is_done:
-                del self._sessions[replay_id]
+                del self._sessions[number]
                 self._finish(one)
         return work_count
 

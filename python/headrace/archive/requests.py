@@ -97,7 +97,7 @@ class Requests:
     # --- recording -------------------------------------------------------------------------------------------------
 
     def _start_recording(self, session: ControlSession, request: Message) -> None:
-        subscription_id = self._recordings.start(
+        self._recordings.start(
             session,
             request.correlationId,
             request.channel,
@@ -105,10 +105,9 @@ class Requests:
             request.sourceLocation,
             is_auto_stop=bool(request.get("autoStop", 0)),
         )
-        session.send_ok(request.correlationId, subscription_id)
 
     def _extend_recording(self, session: ControlSession, request: Message) -> None:
-        subscription_id = self._recordings.start(
+        self._recordings.start(
             session,
             request.correlationId,
             request.channel,
@@ -117,7 +116,6 @@ class Requests:
             is_auto_stop=bool(request.get("autoStop", 0)),
             extended_id=request.recordingId,
         )
-        session.send_ok(request.correlationId, subscription_id)
 
     def _stop_recording(self, session: ControlSession, request: Message) -> None:
         self._recordings.stop_channel(request.channel, request.streamId)

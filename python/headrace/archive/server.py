@@ -294,6 +294,8 @@ class ArchiveServer:
         try:
             if self._catalog is not None:
                 self._catalog.close()
+            if self._counters is not None:
+                self._counters.close()
             if self._client is not None:
                 self._client.close()
         finally:
