@@ -47,6 +47,10 @@ $(STAMPS)/build: $(STAMPS)/setup $(RUST_SOURCES) pyproject.toml
 	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
+.PHONY: wheel
+wheel: $(STAMPS)/setup ## Build a wheel into target/wheels
+	$(BIN)/maturin build --release --quiet
+
 .PHONY: lock
 lock: $(STAMPS)/setup ## Choose dependency versions anew (edits requirements/dev.lock)
 	$(BIN)/python -m pip install --quiet uv

@@ -1,5 +1,6 @@
 """Catalog, mark file, segments and recovery, in memory and byte for byte."""
 
+import errno
 import struct
 import zlib
 
@@ -192,6 +193,22 @@ def test_each_sync_level_forces_what_it_says() -> None:
         storage = MemoryStorage()
         write(storage, 0, (block, len(block)), sync_level=level)
         assert storage.syncs == syncs
+
+
+def test_a_position_moves_only_after_the_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block that was written and not forced is not acknowledged."""
+    storage, block = MemoryStorage(), frames(0, 4, 96)
+    writer = SegmentWriter(storage, 0, descriptor().geometry, 0, sync_level=1)
+    writer.open()
+
+    def fail(self: object, level: int) -> None:
+        raise OSError(errno.EIO, "not forced")
+
+    monkeypatch.setattr(type(storage.open("0-0.rec")), "sync", fail)
+    with pytest.raises(OSError, match="not forced"):
+        writer.write(block, len(block))
+    assert storage.files["0-0.rec"][: len(block)] == block
+    assert writer.position == 0
 
 
 @pytest.mark.parametrize("checksum", [CRC_32, CRC_32C])

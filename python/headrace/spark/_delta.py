@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headrace._exceptions import HeadraceError
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -20,7 +22,8 @@ def delta_sink(table: str | os.PathLike[str], application: str) -> Callable[[Dat
 
     Args:
         table: Where the table is or will be.
-        application: Names the query; a query with another checkpoint must have another name.
+        application: Names the query; a query with another checkpoint must have another name. One that has not is
+            refused with a :class:`headrace.HeadraceError` at its first batch, unless the table holds that one alone.
     """
     path = os.fspath(table)
 
@@ -29,7 +32,13 @@ def delta_sink(table: str | os.PathLike[str], application: str) -> Callable[[Dat
 
         if DeltaTable.is_deltatable(path):
             last = DeltaTable(path).transaction_version(application)
-            if last is not None and last >= batch_id:
+            if last is not None and last > batch_id:
+                raise HeadraceError(
+                    f"{path}: application={application} has batch {last}, and batch {batch_id} comes now. Only "
+                    "the last batch can come again, so this query has another checkpoint: give it another "
+                    "application name"
+                )
+            if last == batch_id:
                 return
         committed = CommitProperties(app_transactions=[Transaction(application, batch_id)])
         write_deltalake(path, frame.toArrow(), mode="append", commit_properties=committed)
