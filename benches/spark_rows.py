@@ -7,7 +7,7 @@ import tempfile
 from benches.processes import PeerUnavailable, output, python_peer
 from benches.report import Measurement, Row
 
-ROWS = 6_000_000
+ROWS = 12_000_000
 
 
 def spark_batch_read() -> Row:

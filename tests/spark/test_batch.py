@@ -12,6 +12,7 @@ import pytest
 from tests.spark.recordings import SEGMENT_LENGTH, RecordingFiles
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
@@ -117,6 +118,21 @@ def test_a_users_function_decodes(spark: SparkSession, archive: Path):
         spark, archive, recordings=0, codec="python", decoder=packed(lengths), payloadSchema="size bigint"
     )
     assert frame.selectExpr("sum(size)").first()[0] == sum(len(payload_of(index)) for index in range(400))
+
+
+def test_workers_do_not_search_what_they_imported_for_garbage(spark: SparkSession, archive: Path):
+    from headrace.spark import packed
+
+    def frozen(payloads: pa.Array) -> dict[str, object]:
+        import gc
+
+        import pyarrow as pa
+
+        return {"count": pa.array([gc.get_freeze_count()] * len(payloads))}
+
+    options = {"codec": "python", "payloadSchema": "count bigint", "bytesPerPartition": "100k"}
+    counts = {row["count"] for row in load(spark, archive, decoder=packed(frozen), **options).collect()}
+    assert min(counts) > 10_000
 
 
 def test_sbe_messages_become_columns(spark: SparkSession, tmp_path: Path):

@@ -31,7 +31,7 @@ Options of both sources:
 ``decoder``           For ``python``: ``module:function``, or :func:`packed` of a function. It is given an
                       Arrow array of payloads and returns columns by name.
 ``onBadPayload``      For ``json``: ``fail``, the default, or ``null``.
-``bytesPerPartition`` About how much a task reads, 64m by default.
+``bytesPerPartition`` About how much a task reads, 128m by default.
 ``rowsPerBatch``      Rows in an Arrow batch, 16384 by default.
 ``maxBytesPerTrigger`` For streams: how much a micro-batch reads, 256m by default.
 ===================== =================================================================================

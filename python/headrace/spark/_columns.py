@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headrace.spark._codecs import make_codec
 from headrace.spark._options import refuse
+from headrace.spark._worker import settle
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -61,6 +62,7 @@ def batches(part: RecordingRange, options: ReadOptions, schema: StructType) -> I
     # An SBE codec picks messages by their payload, wanted or not.
     needs_payload = bool(decoded.names) or options.codec["kind"] == "sbe"
     reader = part.open(options, with_payload=needs_payload)
+    settle()
     while len(batch := reader.read_batch(options.rows_per_batch)):
         columns, rows = codec.decode(batch, decoded) if needs_payload else ({}, None)
         count = len(batch) if rows is None else len(rows)

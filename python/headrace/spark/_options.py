@@ -149,7 +149,7 @@ class ReadOptions:
             end_time_ns=options.instant("endTime"),
             timestamp_unit_ns=TimestampUnit.get(timestamps),
             columns=_columns(options),
-            bytes_per_partition=options.size("bytesPerPartition", 64 << 20),
+            bytes_per_partition=options.size("bytesPerPartition", 128 << 20),
             rows_per_batch=options.whole("rowsPerBatch", (1, 1 << 20), 16_384) or 0,
             max_bytes_per_trigger=options.size("maxBytesPerTrigger", 256 << 20),
             codec=_codec(options),

@@ -19,6 +19,7 @@ from headrace._exceptions import HeadraceError
 from headrace.spark._envelope import marker, rows
 from headrace.spark._options import refuse
 from headrace.spark._publishing import send
+from headrace.spark._worker import settle
 
 if TYPE_CHECKING:
     from headrace.spark._sink_options import SinkOptions
@@ -80,6 +81,7 @@ def _publish(
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
     count = position = 0
+    settle()
     for batch in batches:
         if not batch.num_rows:
             continue
