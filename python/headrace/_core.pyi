@@ -651,6 +651,8 @@ class RecordingReader:
         reserved_value_min: Give messages with at least this reserved value.
         reserved_value_max: Give messages with at most this reserved value.
         with_payload: False leaves all payloads empty, which is faster where nobody wants them.
+        checksum: What the archive put into frames in place of their session id. Each frame is checked then.
+        recorded_session_id: The publisher in the catalog, for messages whose frames have a checksum instead.
 
     Raises:
         ConfigError: Positions or lengths that cannot be.
@@ -674,6 +676,8 @@ class RecordingReader:
         reserved_value_min: int = ...,
         reserved_value_max: int = ...,
         with_payload: bool = True,
+        checksum: Checksum | None = None,
+        recorded_session_id: int = 0,
     ) -> Self: ...
     def read_batch(self, count_max: int, length_max: int = ...) -> FragmentBatch:
         """The next messages; an empty batch at the end of the range. Releases the GIL.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from headrace.archive.catalog import Catalog
+from headrace.archive.checksum import Checksum
 from headrace.archive.descriptor import RecordingDescriptor
 from headrace.archive.positions import HEADER_LENGTH, align
 from headrace.archive.segment_writer import SegmentWriter
@@ -93,6 +94,11 @@ class RecordingFiles:
         return _HEADER.pack(
             length, 0, flags, kind, offset, self.session_id, self.stream_id, term, reserved_value
         )
+
+    def put_checksums(self, checksum: Checksum) -> None:
+        """Make it a recording of an archive with a record checksum, for recordings from position 0."""
+        for path in self._storage.directory.glob(f"{self.recording_id}-*.rec"):
+            path.write_bytes(checksum.put(path.read_bytes()))
 
     def stop(self, stop_timestamp: int = 1_700_000_060_000) -> None:
         """Note in the catalog where the recording ends."""

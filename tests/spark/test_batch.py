@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -199,6 +200,7 @@ SBE_SCHEMA = """<?xml version="1.0" encoding="UTF-8"?>
         ({"codec": "json"}, "codec=json needs it"),
         ({"codec": "avro"}, "codec=avro: must be one of"),
         ({"startTime": "soon"}, "startTime=soon: must be ISO 8601"),
+        ({"recordChecksum": "MD5"}, "recordChecksum=MD5: must be one of CRC-32"),
         ({"startPositon": 1}, "there is no such option"),
         ({"controlChannel": "aeron:udp?endpoint=localhost:8010"}, "recordings are read from files"),
         ({"codec": "python", "decoder": "nowhere:f", "payloadSchema": "a int"}, "must be module:function"),
@@ -237,6 +239,30 @@ def test_a_damaged_segment_fails_the_query_and_is_named(spark: SparkSession, tmp
     with pytest.raises(PySparkException) as refused:
         load(spark, tmp_path).count()
     assert str(segment) in str(refused.value)
+
+
+def test_a_wrong_checksum_fails_the_query_with_its_place(spark: SparkSession, tmp_path: Path):
+    from pyspark.errors import PySparkException
+
+    from headrace.archive.checksum import Checksum
+
+    files = RecordingFiles(tmp_path)
+    # The last is fragmented.
+    payloads = [b"one", b"two", bytes(3000)]
+    positions = files.append((payload, 0) for payload in payloads)
+    files.put_checksums(Checksum("CRC-32C"))
+    files.stop()
+    checked = {"recordChecksum": "org.agrona.checksum.Crc32c", "sessionId": files.session_id}
+    rows = load(spark, tmp_path, **checked).orderBy("position").collect()
+    assert [(bytes(row.payload), row.session_id) for row in rows] == [(each, 77) for each in payloads]
+    segment = tmp_path / "0-0.rec"
+    with segment.open("r+b") as file:
+        file.seek(positions[0] + 32)
+        file.write(b"!")
+    assert load(spark, tmp_path).count() == 3
+    place = f"{segment}: recording_id=0 offset={positions[0]} position={positions[0]}: checksum="
+    with pytest.raises(PySparkException, match=re.escape(place)):
+        load(spark, tmp_path, **checked).count()
 
 
 def test_bad_json_fails_with_its_position_or_is_null(spark: SparkSession, tmp_path: Path):

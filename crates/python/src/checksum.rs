@@ -9,7 +9,7 @@ use crate::{arguments, errors};
 
 /// A checksum that frames and catalog entries of an archive may carry.
 #[pyclass(frozen, module = "headrace._core")]
-pub(crate) struct Checksum(recording::Checksum);
+pub(crate) struct Checksum(pub(crate) recording::Checksum);
 
 #[pymethods]
 impl Checksum {

@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use headrace_client::recording::{self, MessageFilter, Range, RecordedMessage, RecordingSource};
+use headrace_client::recording::{
+    self, MessageFilter, Range, RecordedChecksum, RecordedMessage, RecordingSource,
+};
 use pyo3::prelude::*;
 
 use crate::batch::FragmentBatch;
+use crate::checksum::Checksum;
 use crate::columns::{PAYLOAD_LENGTH_MAX, Spare};
 use crate::errors;
 use crate::images::lock;
@@ -26,7 +29,7 @@ impl RecordingReader {
     #[pyo3(signature = (
         directory, recording_id, *, start_position, initial_term_id, term_length, segment_length, stream_id,
         start, stop, limit, is_frame_at_start = false, session_id = None, reserved_value_min = i64::MIN,
-        reserved_value_max = i64::MAX, with_payload = true
+        reserved_value_max = i64::MAX, with_payload = true, checksum = None, recorded_session_id = 0
     ))]
     #[allow(clippy::too_many_arguments)] // one by one, they are keywords in Python
     fn new(
@@ -45,6 +48,8 @@ impl RecordingReader {
         reserved_value_min: i64,
         reserved_value_max: i64,
         with_payload: bool,
+        checksum: Option<&Bound<'_, Checksum>>,
+        recorded_session_id: i32,
     ) -> PyResult<Self> {
         let source = RecordingSource {
             directory,
@@ -54,6 +59,10 @@ impl RecordingReader {
             term_length,
             segment_length,
             stream_id,
+            checksum: checksum.map(|checksum| RecordedChecksum {
+                kind: checksum.get().0,
+                session_id: recorded_session_id,
+            }),
         };
         let range = Range {
             start,

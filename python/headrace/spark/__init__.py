@@ -33,6 +33,8 @@ Options of both sources:
 ``onBadPayload``      For ``json``: ``fail``, the default, or ``null``.
 ``bytesPerPartition`` About how much a task reads, 128m by default.
 ``rowsPerBatch``      Rows in an Arrow batch, 16384 by default.
+``recordChecksum``    The archive's setting of that name, if it has one: ``CRC-32`` or ``CRC-32C``. Each frame is
+                      checked then, and ``session_id`` is the catalog's; without it, it is the checksum.
 ``maxBytesPerTrigger`` For streams: how much a micro-batch reads, 256m by default.
 ===================== =================================================================================
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from headrace._exceptions import ConfigError
 from headrace.archive.channels import parse_size
+from headrace.archive.checksum import checksum_named
 
 __all__ = ["INT32", "Options", "ReadOptions", "TimestampUnit", "refuse"]
 
@@ -20,7 +21,7 @@ NAMES = (
     "path", "archiveDirectory", "aeronDirectory", "controlChannel", "recordings", "channel", "streamId",
     "sessionId", "startPosition", "endPosition", "startTime", "endTime", "timestamps", "columns",
     "bytesPerPartition", "rowsPerBatch", "maxBytesPerTrigger", "codec", "payloadSchema", "sbeSchema",
-    "sbeMessage", "decoder", "onBadPayload",
+    "sbeMessage", "decoder", "onBadPayload", "recordChecksum",
 )
 # fmt: on
 _BY_LOWER = {name.lower(): name for name in NAMES}
@@ -121,6 +122,7 @@ class ReadOptions:
     rows_per_batch: int
     max_bytes_per_trigger: int
     codec: dict[str, Any]
+    record_checksum: str | None
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> ReadOptions:
@@ -153,6 +155,7 @@ class ReadOptions:
             rows_per_batch=options.whole("rowsPerBatch", (1, 1 << 20), 16_384) or 0,
             max_bytes_per_trigger=options.size("maxBytesPerTrigger", 256 << 20),
             codec=_codec(options),
+            record_checksum=_checksum(options),
         )
         for first, last in (("start_position", "end_position"), ("start_time_ns", "end_time_ns")):
             start, end = getattr(parsed, first), getattr(parsed, last)
@@ -186,6 +189,12 @@ def _columns(options: Options) -> tuple[str, ...] | None:
     if len(set(names)) != len(names) or not all(names):
         refuse("columns", value, "must be names separated by commas, each once")
     return names
+
+
+def _checksum(options: Options) -> str | None:
+    name = options.text("recordChecksum")
+    checksum_named(name, "recordChecksum")
+    return name
 
 
 def _codec(options: Options) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from headrace.archive.checksum import checksum_named
 from headrace.client import RecordingReader
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class RecordingRange(InputPartition):
     term_length: int
     segment_length: int
     stream_id: int
+    session_id: int
     start: int
     stop: int
     limit: int
@@ -56,6 +58,7 @@ class RecordingRange(InputPartition):
             term_length=descriptor.term_buffer_length,
             segment_length=descriptor.segment_file_length,
             stream_id=descriptor.stream_id,
+            session_id=descriptor.session_id,
             start=start,
             stop=stop,
             limit=limit,
@@ -65,7 +68,7 @@ class RecordingRange(InputPartition):
     def open(
         self, options: ReadOptions, *, with_payload: bool = True, filtered: bool = True
     ) -> RecordingReader:
-        """A reader of this range; ``filtered`` applies the options' session and times."""
+        """A reader of this range; ``filtered`` applies the options' session, times and checksum."""
         reserved = reserved_bounds(options) if filtered else _INT64
         return RecordingReader(
             options.directory,
@@ -83,6 +86,8 @@ class RecordingRange(InputPartition):
             reserved_value_min=reserved[0],
             reserved_value_max=reserved[1],
             with_payload=with_payload,
+            checksum=checksum_named(options.record_checksum) if filtered else None,
+            recorded_session_id=self.session_id,
         )
 
     def pieces(self, length: int) -> Iterator[RecordingRange]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.archive.catalog import Catalog
+from headrace.archive.checksum import checksum_named
 from headrace.archive.counters import RECORDING_POSITION, archive_id_of, recording_id_of
 from headrace.archive.errors import ArchiveFileError, MarkFileError
 from headrace.archive.mark_file import read_mark_fields
@@ -116,7 +117,7 @@ def _live_ends(storage: DirectoryStorage, options: ReadOptions, recording_ids: s
     try:
         mark = read_mark_fields(storage)
     except MarkFileError:
-        return _dead_ends(storage, recording_ids)
+        return _dead_ends(storage, options, recording_ids)
     ends = {}
     directory = options.aeron_directory or mark.aeron_directory
     try:
@@ -130,16 +131,17 @@ def _live_ends(storage: DirectoryStorage, options: ReadOptions, recording_ids: s
     age_ms = time.time_ns() // _NS_PER_MS - mark.activity_timestamp
     is_dead = mark.activity_timestamp == NULL_VALUE or age_ms > _LIVENESS_TIMEOUT_MS
     unknown = recording_ids - ends.keys()
-    return ends | (_dead_ends(storage, unknown) if is_dead and unknown else {})
+    return ends | (_dead_ends(storage, options, unknown) if is_dead and unknown else {})
 
 
-def _dead_ends(storage: DirectoryStorage, recording_ids: set[int]) -> dict[int, int]:
+def _dead_ends(storage: DirectoryStorage, options: ReadOptions, recording_ids: set[int]) -> dict[int, int]:
     """Where recordings ended whose archive died. Nobody writes the files, so they tell."""
+    checksum = checksum_named(options.record_checksum)
     catalog = Catalog(storage, read_only=True)
     try:
         return {
             entry.recording_id: recovered_stop_position(
-                storage, entry.descriptor, None, lambda note: None, may_cut=False
+                storage, entry.descriptor, checksum, lambda note: None, may_cut=False
             )
             for entry in catalog
             if entry.recording_id in recording_ids

@@ -32,10 +32,15 @@ pub enum RecordingError {
     },
 
     /// There is no sound frame at a position where one was recorded.
-    #[error("bad frame: {}: offset={offset} position={position}: {reason}", path.display())]
+    #[error(
+        "bad frame: {}: recording_id={recording_id} offset={offset} position={position}: {reason}",
+        path.display()
+    )]
     BadFrame {
         /// The file.
         path: PathBuf,
+        /// Whose it is.
+        recording_id: i64,
         /// Where in the file.
         offset: u64,
         /// Where in the stream.

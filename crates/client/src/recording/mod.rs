@@ -19,4 +19,4 @@ mod tests;
 pub use checksum::Checksum;
 pub use error::RecordingError;
 pub use reader::{MessageFilter, Range, RecordedMessage, RecordingReader};
-pub use segments::RecordingSource;
+pub use segments::{RecordedChecksum, RecordingSource};

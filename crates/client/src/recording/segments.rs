@@ -12,7 +12,7 @@ use headrace_buffers::align;
 use headrace_buffers::log::descriptor::{TERM_LENGTH_MAX, TERM_LENGTH_MIN};
 use headrace_buffers::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, TYPE_DATA, TYPE_PAD};
 
-use super::RecordingError;
+use super::{Checksum, RecordingError};
 
 /// Small enough to stay in the second-level cache between reading and copying out.
 const BLOCK_LENGTH: usize = 256 * 1024;
@@ -34,6 +34,17 @@ pub struct RecordingSource {
     pub segment_length: i32,
     /// The stream of every frame.
     pub stream_id: i32,
+    /// What the archive put where frames have their session id; `None` if it left that alone.
+    pub checksum: Option<RecordedChecksum>,
+}
+
+/// Frames of a recording carry a checksum where their session id was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedChecksum {
+    /// How it is made.
+    pub kind: Checksum,
+    /// The publisher that the catalog knows, since frames do not tell any more.
+    pub session_id: i32,
 }
 
 impl RecordingSource {
@@ -157,9 +168,23 @@ impl Segments {
                 ..frame
             });
         }
-        at = self.find(position, length as usize, limit)?;
+        let Some(checksum) = self.source.checksum else {
+            at = self.find(position, length as usize, limit)?;
+            return Ok(Frame {
+                payload_at: at + HEADER_LENGTH,
+                ..frame
+            });
+        };
+        let span = frame.span as usize;
+        at = self.find(position, span, limit)?;
+        let due = checksum.kind.of(&self.block[at + HEADER_LENGTH..at + span]);
+        if frame.session_id != due {
+            let reason = format!("checksum={} where {due} is due", frame.session_id);
+            return Err(self.bad_frame(position, reason));
+        }
         Ok(Frame {
             payload_at: at + HEADER_LENGTH,
+            session_id: checksum.session_id,
             ..frame
         })
     }
@@ -199,6 +224,7 @@ impl Segments {
         let base = self.source.segment_base(position);
         RecordingError::BadFrame {
             path: self.source.path(base),
+            recording_id: self.source.recording_id,
             offset: (position - base) as u64,
             position,
             reason,

@@ -92,6 +92,17 @@ impl Recording {
             term_length: TERM_LENGTH,
             segment_length: SEGMENT_LENGTH,
             stream_id: STREAM_ID,
+            checksum: None,
+        }
+    }
+
+    /// The same by an archive that puts checksums into frames.
+    fn write_with_checksums(&mut self, kind: Checksum) -> RecordingSource {
+        let first = (self.start - self.base()) as usize;
+        kind.put(&mut self.bytes[first..]);
+        RecordingSource {
+            checksum: Some(RecordedChecksum { kind, session_id: 42 }),
+            ..self.write()
         }
     }
 
@@ -254,6 +265,72 @@ fn bad_frames_are_errors_with_their_place() {
             fs::write(path, bytes).expect("written");
         });
         assert!(error.to_string().contains(expected), "{error}: no {expected}");
+    }
+}
+
+#[test]
+fn frames_with_checksums_are_read_as_those_without() {
+    for kind in [Checksum::Crc32, Checksum::Crc32c] {
+        let (mut recording, messages) = sample();
+        let source = recording.write_with_checksums(kind);
+        let found = read_range(&source, recording.start, recording.end(), recording.end()).expect("read");
+        assert_eq!(found, messages);
+    }
+}
+
+#[test]
+fn with_checksums_messages_are_of_the_publisher_in_the_catalog() {
+    let mut recording = Recording::new(0);
+    recording.message(b"one", 1000);
+    let source = recording.write_with_checksums(Checksum::Crc32);
+    let limit = recording.end();
+    let range = Range {
+        start: 0,
+        stop: limit,
+        limit,
+        is_frame_at_start: true,
+    };
+    for (wanted, expected) in [(42, vec![42]), (1, vec![])] {
+        let filter = MessageFilter {
+            session_id: Some(wanted),
+            ..MessageFilter::default()
+        };
+        let mut reader = RecordingReader::new(source.clone(), range, filter).expect("a reader");
+        let mut found = Vec::new();
+        reader
+            .read(10, usize::MAX, |message| found.push(message.session_id))
+            .expect("read");
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn a_changed_byte_fails_with_its_place_if_checksums_are_known() {
+    let (mut recording, _) = sample();
+    let source = recording.write_with_checksums(Checksum::Crc32c);
+    // A message of more than 32 bytes begins the second segment; all its 32-byte words are payload or alignment.
+    for offset in [HEADER_LENGTH, HEADER_LENGTH + 30] {
+        let path = recording.segment(1);
+        let sound = fs::read(&path).expect("read");
+        let mut bytes = sound.clone();
+        bytes[offset] ^= 1;
+        fs::write(&path, &bytes).expect("written");
+        let end = recording.end();
+        let error = read_range(&source, recording.start, end, end).expect_err("damaged");
+        let position = 3 * TERM_LENGTH;
+        let text = error.to_string();
+        for expected in [
+            path.display().to_string(),
+            format!("recording_id=3 offset=0 position={position}: checksum="),
+        ] {
+            assert!(text.contains(&expected), "{text}: no {expected}");
+        }
+        let unaware = RecordingSource {
+            checksum: None,
+            ..source.clone()
+        };
+        read_range(&unaware, recording.start, end, end).expect("nobody looks");
+        fs::write(&path, sound).expect("written");
     }
 }
 
