@@ -27,6 +27,7 @@ __all__ = [
     "Message",
     "Pending",
     "Publication",
+    "RecordedBlock",
     "RecordingReader",
     "Subscription",
     "Watcher",
@@ -430,12 +431,51 @@ class ExclusivePublication(Publication):
             ConfigError: The first frame's header does not fit this place.
         """
 
+    def offer_recorded(
+        self, read: Callable[[memoryview, memoryview], int], length: int, within: int
+    ) -> RecordedBlock | OfferResult:
+        """Send frames of a recording, read straight into the log, under the session and stream of this publication.
+
+        The frames must have been recorded at the very position that this publication is at. All that are sent become
+        visible at once.
+
+        Args:
+            read: Called once, with two writable views that are valid in the call only: of 32 bytes, for the first
+                frame's header, and of what the bytes behind it go to. Says how many bytes it filled in all. What it
+                raises is raised here, and nothing is sent. Not called when the result is an ``OfferResult``.
+            length: Most bytes to read. Cut at the end of the term.
+            within: Frames that begin so many bytes or more from the position are not sent.
+
+        Returns:
+            What was sent and what ended it; or why nothing was read, as for :meth:`offer`.
+
+        Raises:
+            ConfigError: The length is shorter than a header.
+            BufferError: ``read`` kept something made from its views.
+        """
+
     def append_padding(self, length: int, /) -> int | OfferResult:
         """Send padding, which subscribers skip, as long as a frame with ``length`` bytes of payload.
 
         Returns:
             As :meth:`offer`.
         """
+
+@final
+class RecordedBlock:
+    """What became of a block of recorded frames. Always true."""
+
+    @property
+    def length(self) -> int:
+        """Bytes of the stream that were sent, whole data frames."""
+
+    @property
+    def padding(self) -> int:
+        """Length in the padding frame that follows them; 0 when there is none."""
+
+    @property
+    def is_malformed(self) -> bool:
+        """True when what follows them is no frame of this place in the stream."""
 
 @final
 class Image:

@@ -1,9 +1,12 @@
 """Stand-ins for what a driver would give, so that sessions run against a clock that a test moves."""
 
+import struct
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Generic, TypeVar
 
 from headrace import HeadraceError, OfferResult
+from headrace.archive.frames import frames_in, read_frame
 from headrace.archive.messages import Message, decode
 
 _Added = TypeVar("_Added")
@@ -52,11 +55,26 @@ class FakePublication:
         self.sent.append(message)
         return 64 * len(self.sent)
 
-    def offer_block(self, block: memoryview) -> int | OfferResult:
+    def offer_recorded(
+        self, read: Callable[[memoryview, memoryview], int], length: int, within: int
+    ) -> SimpleNamespace | OfferResult:
         if self.refusal is not None:
             return self.refusal
-        self.blocks.append(bytes(block))
-        return 64
+        header, rest = bytearray(32), bytearray(length - 32)
+        filled = read(memoryview(header), memoryview(rest))
+        block, at = (header + rest)[:filled], 0
+        for offset, frame in frames_in(block):
+            at = offset
+            if offset >= within or offset + frame.span > len(block) or frame.is_padding:
+                break
+            struct.pack_into("<ii", block, offset + 12, self.session_id, self.stream_id)
+            at = offset + frame.span
+        self.blocks.append(bytes(block[:at]))
+        next_frame = read_frame(block, at) if at < min(within, len(block)) else None
+        padding = next_frame.length if next_frame is not None and next_frame.is_padding else 0
+        return SimpleNamespace(
+            length=at, padding=padding, is_malformed=next_frame is not None and not padding
+        )
 
     def append_padding(self, length: int) -> int | OfferResult:
         self.paddings.append(length)

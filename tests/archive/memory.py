@@ -77,10 +77,13 @@ class MemoryFile:
     def read(self, offset: int, length: int) -> bytes:
         return bytes(self._data[offset : offset + length])
 
-    def read_into(self, offset: int, buffer: memoryview) -> int:
-        data = self.read(offset, len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+    def read_into(self, offset: int, *buffers: memoryview) -> int:
+        start = offset
+        for buffer in buffers:
+            data = self.read(offset, len(buffer))
+            buffer[: len(data)] = data
+            offset += len(data)
+        return offset - start
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         room = min(len(data), self._storage.space)

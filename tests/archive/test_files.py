@@ -10,7 +10,7 @@ from headrace.archive.catalog import CATALOG_NAME, Catalog
 from headrace.archive.checksum import Checksum, checksum_named
 from headrace.archive.error_log import ErrorLog
 from headrace.archive.errors import CatalogError, MarkFileError, SegmentError
-from headrace.archive.frames import read_frame, walk
+from headrace.archive.frames import read_frame
 from headrace.archive.mark_file import MARK_NAME, MarkFields, MarkFile, read_mark_fields
 from headrace.archive.recovery import recover, recovered_stop_position
 from headrace.archive.segment_writer import SegmentWriter
@@ -228,43 +228,6 @@ def test_checksums_replace_session_ids_on_disk_and_are_found_wrong(checksum: Che
 
 
 # --- walking ---------------------------------------------------------------------------------------------
-
-
-def expected_walk(data: bytes, limit: int) -> bytes:
-    """The same, frame by frame."""
-    result, offset = bytearray(data), 0
-    while offset < min(limit, len(data)):
-        length = struct.unpack_from("<i", data, offset)[0]
-        struct.pack_into("<ii", result, offset + 12, 5, 6)
-        offset += -(-length // 32) * 32
-    return bytes(result[:offset])
-
-
-@pytest.mark.parametrize(
-    "lengths", [[32] * 50, [32] * 20 + [100] + [32] * 20, list(range(1, 200, 7)), [7, 32] * 40]
-)
-def test_a_walk_gives_every_frame_the_session_of_the_replay(lengths: list[int]) -> None:
-    """Whether the frames are equally long, which is done by the column, or not."""
-    data = b""
-    for length in lengths:
-        data += frame(len(data), b"x" * length)
-    for limit in (len(data), len(data) // 2, 1):
-        block = bytearray(data)
-        found = walk(block, limit, 5, 6)
-        assert bytes(block[: found.length]) == expected_walk(data, limit)
-        assert (found.padding, found.broken) == (0, False)
-
-
-def test_a_walk_ends_at_padding_at_a_hole_and_at_half_a_frame() -> None:
-    """And says which it was."""
-    data = frames(0, 20, 32)
-    padding = frame(len(data), b"", kind=0, length=640)
-    found = walk(bytearray(data + padding + bytes(64)), 1 << 20, 5, 6)
-    assert (found.length, found.padding) == (len(data), 640)
-    found = walk(bytearray(data + bytes(320)), 1 << 20, 5, 6)
-    assert (found.length, found.padding, found.broken) == (len(data), 0, True)
-    found = walk(bytearray(data[:-32]), 1 << 20, 5, 6)
-    assert (found.length, found.padding, found.broken) == (len(data) - 64, 0, False)
 
 
 # --- recovery --------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def test_each_compiled_class_is_exported_or_wrapped():
         if name in WRAPPED:
             assert WRAPPED[name] is not getattr(headrace._core, name)
         else:
-            assert getattr(headrace, name) is getattr(headrace._core, name), name
+            assert getattr(headrace.client, name) is getattr(headrace._core, name), name
 
 
 def test_wrappers_cover_what_they_wrap():

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use headrace_buffers::AtomicBuffer;
 use headrace_buffers::log::append::{Progress, ReservedValue};
-use headrace_buffers::log::{Append, AppendError, ClaimResult, ExclusiveAppender};
+use headrace_buffers::log::frame::HEADER_LENGTH;
+use headrace_buffers::log::{Append, AppendError, ClaimResult, ExclusiveAppender, RecordedResult};
 
 use crate::core::try_lock;
 use crate::error::OfferError;
@@ -92,6 +93,43 @@ impl ExclusivePublication {
     /// Sends whole frames that were formed for exactly this place of the stream, all visible at once.
     pub fn offer_block(&self, block: &[u8]) -> Result<Append, OfferError> {
         self.writer()?.offer_block(block)
+    }
+
+    /// Sends the whole data frames among `length` bytes of a recording, all visible at once; frames that begin
+    /// `within` bytes or later are left for another time.
+    ///
+    /// `fill` is given the first header and the part of the log that the bytes behind that header go to, and says
+    /// how many bytes it filled in all. They must have been recorded at this very position.
+    pub fn offer_recorded<E: From<OfferError>>(
+        &self,
+        length: usize,
+        within: usize,
+        fill: impl FnOnce(&mut [u8; HEADER_LENGTH], AtomicBuffer) -> Result<usize, E>,
+    ) -> Result<RecordedResult, E> {
+        let mut writer = self.writer()?;
+        let Some(limit) = writer.limit() else {
+            return Ok(RecordedResult::Refused(Append::Closed));
+        };
+        let fill = |first: &mut [u8; HEADER_LENGTH], term: &AtomicBuffer, offset, length| {
+            fill(first, term.slice(offset, length)).map_err(Failure::Fill)
+        };
+        match writer.appender.append_recorded(length, within, limit, fill) {
+            Ok(result) => Ok(result),
+            Err(Failure::Fill(failure)) => Err(failure),
+            Err(Failure::Append(failure)) => Err(OfferError::from(failure).into()),
+        }
+    }
+}
+
+/// What ends [`ExclusivePublication::offer_recorded`].
+enum Failure<E> {
+    Append(AppendError),
+    Fill(E),
+}
+
+impl<E> From<AppendError> for Failure<E> {
+    fn from(failure: AppendError) -> Self {
+        Self::Append(failure)
     }
 }
 

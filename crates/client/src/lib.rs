@@ -53,7 +53,9 @@ pub use exclusive::{ExclusivePublication, Writer};
 pub use handlers::{
     CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationError, PublicationErrorHandler,
 };
-pub use headrace_buffers::log::{Action, Append as Offer, AppendError, Claim, ClaimResult, Header};
+pub use headrace_buffers::log::{
+    Action, Append as Offer, AppendError, Claim, ClaimResult, Header, RecordedEnd, RecordedResult,
+};
 pub use headrace_protocol::ErrorCode;
 pub use image::{Block, Image};
 pub use publication::{Publication, PublicationHandle};

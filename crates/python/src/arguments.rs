@@ -28,6 +28,7 @@ arguments! {
     limit: usize, COUNT;
     limit_bytes: usize, COUNT;
     context: usize, COUNT;
+    within: usize, COUNT;
     length: usize, PAYLOAD_LENGTH;
     stream_id: i32, ID;
     session_id: i32, ID;
@@ -38,8 +39,8 @@ arguments! {
     limit_position: i64, LONG;
 }
 
-/// The length of padding, which may be longer than one frame's payload.
-pub(crate) fn padding_length(number: &Bound<'_, PyAny>) -> PyResult<usize> {
+/// The length of padding or of a block, which may be longer than one frame's payload.
+pub(crate) fn span_length(number: &Bound<'_, PyAny>) -> PyResult<usize> {
     extract(number, "length", COUNT)
 }
 

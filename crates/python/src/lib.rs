@@ -27,6 +27,7 @@ mod kept_client;
 mod message;
 mod pending;
 mod publication;
+mod recorded;
 mod recording;
 mod results;
 mod subscription;
@@ -65,6 +66,8 @@ mod _core {
     use crate::pending::Pending;
     #[pymodule_export]
     use crate::publication::{ExclusivePublication, Publication};
+    #[pymodule_export]
+    use crate::recorded::RecordedBlock;
     #[pymodule_export]
     use crate::recording::RecordingReader;
     #[pymodule_export]

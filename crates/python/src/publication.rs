@@ -16,7 +16,7 @@ use crate::foreign::BorrowedBytes;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 use crate::wait::Patience;
-use crate::{arguments, errors, results};
+use crate::{arguments, errors, recorded, results};
 
 /// The two kinds behind one class, so that the methods they share are written, and documented, once.
 pub(crate) enum Inner {
@@ -548,11 +548,25 @@ impl ExclusivePublication {
         results::to_python(py, append)
     }
 
+    /// Send frames of a recording that ``read`` reads straight into the log.
+    #[pyo3(signature = (read, length, within))]
+    fn offer_recorded(
+        slf: &Bound<'_, Self>,
+        read: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::span_length)] length: usize,
+        #[pyo3(from_py_with = arguments::within)] within: usize,
+    ) -> PyResult<Py<PyAny>> {
+        match &**slf.as_super().get().inner.get()? {
+            Inner::Exclusive(publication) => recorded::offer(publication, read, length, within),
+            Inner::Concurrent(_) => Err(not_exclusive()),
+        }
+    }
+
     /// Send padding, which subscribers skip, as long as a frame with ``length`` bytes of payload.
     #[pyo3(signature = (length, /))]
     fn append_padding(
         slf: &Bound<'_, Self>,
-        #[pyo3(from_py_with = arguments::padding_length)] length: usize,
+        #[pyo3(from_py_with = arguments::span_length)] length: usize,
     ) -> PyResult<Py<PyAny>> {
         let append = exclusive(slf, |publication| publication.append_padding(length))?;
         results::to_python(slf.py(), append)
@@ -565,8 +579,12 @@ fn exclusive(
 ) -> PyResult<Append> {
     match &**slf.as_super().get().inner.get()? {
         Inner::Exclusive(publication) => call(publication).map_err(errors::offer),
-        Inner::Concurrent(_) => Err(PyTypeError::new_err("not an exclusive publication")),
+        Inner::Concurrent(_) => Err(not_exclusive()),
     }
+}
+
+fn not_exclusive() -> PyErr {
+    PyTypeError::new_err("not an exclusive publication")
 }
 
 /// The bytes of a buffer or of several parts, copied.

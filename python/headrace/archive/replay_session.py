@@ -11,8 +11,9 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from headrace._exceptions import HeadraceError
+from headrace._results import OfferResult
 from headrace.archive.errors import ErrorCode
-from headrace.archive.frames import read_frame, walk
+from headrace.archive.frames import read_frame
 from headrace.archive.pace import haste
 from headrace.archive.positions import FRAME_ALIGNMENT, HEADER_LENGTH, align, segment_name
 
@@ -42,6 +43,12 @@ class ReplayState(Enum):
     CONNECTING = auto()
     REPLAYING = auto()
     DONE = auto()
+
+
+class _ChecksumMismatch(Exception):
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
 
 
 class ReplaySession:
@@ -102,7 +109,7 @@ class ReplaySession:
         self._storage = storage
         self._clock = clock
         self._deadline_ns = clock.now_ns() + timeout_ns
-        self._buffer = memoryview(bytearray(min(io_length, descriptor.term_buffer_length)))
+        self._io_length = io_length
         self._checksum = checksum
         self._counters = counters
         self._file: StorageFile | None = None
@@ -211,8 +218,6 @@ class ReplaySession:
             return 0 if self.state is ReplayState.REPLAYING else 1
         if self._padding:
             return self._send_padding()
-        if (self._publication.available_window or 0) <= 0:
-            return 0
         if self._position - self._base >= self._geometry.segment_length and not self._open_file():
             return self._fail(ErrorCode.GENERIC, f"missing segment file: {self._file_path()}")
         return self._send_block()
@@ -246,39 +251,44 @@ class ReplaySession:
         return self._storage.describe(segment_name(self.recording_id, base))
 
     def _send_block(self) -> int:
-        file, position = self._file, self._position
-        assert file is not None, "opened before it is read"
-        term_rest = self._geometry.term_length - position % self._geometry.term_length
-        wanted = min(self._stop - position, len(self._buffer), term_rest)
-        before_ns = self._clock.now_ns()
-        length = file.read_into(position - self._base, self._buffer[:wanted])
-        if self._counters is not None:
-            self._counters.read(length, self._clock.now_ns() - before_ns)
-        block = self._buffer[:length]
-        limit = min(self._replay_limit - position, length)
-        if self._checksum is not None:
-            wrong = self._checksum.first_wrong(block, limit)
-            if wrong is not None:
-                text = f"checksum mismatch at position={position + wrong}, {self._file_path()}"
-                return self._fail(ErrorCode.GENERIC, text)
-        found = walk(block, limit, self._publication.session_id, self._publication.stream_id)
-        if found.broken and found.length == 0:
+        position = self._position
+        wanted = min(self._stop - position, self._io_length)
+        try:
+            block = self._publication.offer_recorded(self._read, wanted, self._replay_limit - position)
+        except _ChecksumMismatch as wrong:
+            return self._fail(
+                ErrorCode.GENERIC, f"checksum mismatch at position={wrong.position}, {self._file_path()}"
+            )
+        if isinstance(block, OfferResult):
+            return 0
+        if block.is_malformed and block.length == 0:
             return self._fail(
                 ErrorCode.GENERIC, f"unexpected end at position={position}, {self._file_path()}"
             )
-        if found.length == 0 and not found.padding:
+        if block.length == 0 and not block.padding:
             return self._fail(
                 ErrorCode.GENERIC,
                 f"a frame at position={position} is longer than what is stored of it, {self._file_path()}",
             )
-        if found.length:
-            if not self._publication.offer_block(block[: found.length]):
-                return 0
-            self._position += found.length
-        if found.padding and self._position < self._replay_limit:
-            self._padding = found.padding
-            return found.length + self._send_padding()
-        return haste(found.length, self._geometry.term_length)
+        self._position += block.length
+        if block.padding and self._position < self._replay_limit:
+            self._padding = block.padding
+            return block.length + self._send_padding()
+        return haste(block.length, self._geometry.term_length)
+
+    def _read(self, header: memoryview, rest: memoryview) -> int:
+        file, position = self._file, self._position
+        assert file is not None, "opened before it is read"
+        before_ns = self._clock.now_ns()
+        length = file.read_into(position - self._base, header, rest)
+        if self._counters is not None:
+            self._counters.read(length, self._clock.now_ns() - before_ns)
+        if self._checksum is not None:
+            block = b"".join((header, rest))[:length]
+            wrong = self._checksum.first_wrong(block, min(self._replay_limit - position, length))
+            if wrong is not None:
+                raise _ChecksumMismatch(position + wrong)
+        return length
 
     def _send_padding(self) -> int:
         if not self._publication.append_padding(self._padding - HEADER_LENGTH):

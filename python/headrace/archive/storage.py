@@ -25,8 +25,8 @@ class StorageFile(Protocol):
     def read(self, offset: int, length: int) -> bytes:
         """At most ``length`` bytes from an offset; fewer at the end of the file."""
 
-    def read_into(self, offset: int, buffer: memoryview) -> int:
-        """Fill a buffer from an offset; gives the number of bytes read."""
+    def read_into(self, offset: int, *buffers: memoryview) -> int:
+        """Fill buffers, one after the other, from an offset; gives the number of bytes read."""
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         """Write all of the data at an offset."""
@@ -88,8 +88,8 @@ class _File:
     def read(self, offset: int, length: int) -> bytes:
         return os.pread(self._descriptor, length, offset)
 
-    def read_into(self, offset: int, buffer: memoryview) -> int:
-        return os.preadv(self._descriptor, [buffer], offset)
+    def read_into(self, offset: int, *buffers: memoryview) -> int:
+        return os.preadv(self._descriptor, buffers, offset)
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         written = os.pwrite(self._descriptor, data, offset)

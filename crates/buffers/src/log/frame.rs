@@ -211,8 +211,9 @@ pub(super) fn put_padding_header<M: Memory>(term: &M, offset: usize, identity: T
     term.put_i64(offset + RESERVED_VALUE_OFFSET, 0);
 }
 
+/// Says where a frame is and whose, the header's four words after kind.
 #[inline(always)]
-fn put_place<M: Memory>(term: &M, offset: usize, identity: TermIdentity) {
+pub(super) fn put_place<M: Memory>(term: &M, offset: usize, identity: TermIdentity) {
     term.put_i64(
         offset + TERM_OFFSET_OFFSET,
         join(offset as u32 as i32, identity.session_id),

@@ -29,7 +29,8 @@ pub mod spec;
 pub mod unblock;
 
 pub use append::{
-    Append, AppendError, BlockError, Claim, ClaimResult, ConcurrentAppender, ExclusiveAppender,
+    Append, AppendError, BlockError, Claim, ClaimResult, ConcurrentAppender, ExclusiveAppender, RecordedEnd,
+    RecordedResult,
 };
 pub use buffers::LogBuffers;
 pub use error::LogError;

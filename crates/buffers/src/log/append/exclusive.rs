@@ -17,6 +17,10 @@ use crate::log::position::index_by_term_count;
 use crate::log::raw_tail;
 use crate::log::rotation::rotate_exclusive;
 
+mod recorded;
+
+pub use recorded::{RecordedEnd, RecordedResult};
+
 /// Appends to an exclusive publication; there must be no other appender of the log.
 #[derive(Debug)]
 pub struct ExclusiveAppender<M: Memory = AtomicBuffer> {

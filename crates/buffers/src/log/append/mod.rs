@@ -10,7 +10,7 @@ mod payload;
 
 pub use claim::{Claim, ClaimResult};
 pub use concurrent::ConcurrentAppender;
-pub use exclusive::{BlockError, ExclusiveAppender};
+pub use exclusive::{BlockError, ExclusiveAppender, RecordedEnd, RecordedResult};
 
 use crate::{Memory, align};
 
