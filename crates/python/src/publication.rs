@@ -548,7 +548,7 @@ impl ExclusivePublication {
         results::to_python(py, append)
     }
 
-    /// Send frames of a recording that ``read`` reads straight into the log.
+    /// Send frames of a recording, read straight into the log, under the session and stream of this publication.
     #[pyo3(signature = (read, length, within))]
     fn offer_recorded(
         slf: &Bound<'_, Self>,
