@@ -463,7 +463,7 @@ class ExclusivePublication(Publication):
 
 @final
 class RecordedBlock:
-    """What became of a block of recorded frames. Always true."""
+    """What became of a block of recorded frames."""
 
     @property
     def length(self) -> int:
