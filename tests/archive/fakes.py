@@ -37,6 +37,7 @@ class FakePublication:
         self.session_id = session_id
         self.stream_id = stream_id
         self.registration_id = 4711
+        self.max_message_length = 8192
         self.is_connected = True
         self.available_window = 1 << 20
         self.refusal: OfferResult | None = None

@@ -12,6 +12,7 @@ from headrace.archive.control_session import ControlSession, SessionState
 from headrace.archive.counters import request_control_session
 from headrace.archive.errors import ErrorCode
 from headrace.archive.messages import PROTOCOL_VERSION, Message, MessageError, decode
+from headrace.archive.positions import NULL_VALUE
 
 if TYPE_CHECKING:
     from headrace.archive.requests import Requests
@@ -71,6 +72,7 @@ class Control:
             request = decode(payload)
         except MessageError as wrong:
             self._context.on_error(f"request from session_id={header.session_id}: {wrong}")
+            self._refuse(image, wrong)
             return
         if request is None:
             return
@@ -78,6 +80,13 @@ class Control:
             self._connect(image, request)
         elif request.get("controlSessionId") is not None:
             self._on_request(image, request)
+
+    def _refuse(self, image: Image, wrong: MessageError) -> None:
+        """Answer a request that cannot be read, so that its sender need not wait in vain."""
+        session_id, correlation_id = wrong.ids or (NULL_VALUE, NULL_VALUE)
+        session = self._sessions.get(session_id)
+        if session is not None and session.image == image and session.state is SessionState.ACTIVE:
+            session.send_error(correlation_id, ErrorCode.GENERIC, f"malformed request: {wrong}")
 
     def _on_request(self, image: Image, request: Message) -> None:
         session = self._sessions.get(request.controlSessionId)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from headrace._exceptions import HeadraceError
 from headrace._results import OfferResult
 from headrace.archive.errors import ErrorCode
-from headrace.archive.messages import PROTOCOL_VERSION, encode
+from headrace.archive.messages import PROTOCOL_VERSION, correlation_id_of, encode
 
 if TYPE_CHECKING:
     from headrace.archive.clock import Clock
@@ -30,6 +30,7 @@ RESEND_INTERVAL_NS = 200_000_000
 _SEND_ATTEMPTS = 3
 _FINAL = (OfferResult.NOT_CONNECTED, OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED)
 _DRAIN_LIMIT = 16
+_TEXT_MAX = 4096
 
 
 class Response:
@@ -168,7 +169,7 @@ class ControlSession:
             relevantId=relevant_id,
             code=code,
             version=PROTOCOL_VERSION,
-            errorMessage=text,
+            errorMessage=text.encode("ascii", "replace").decode("ascii")[:_TEXT_MAX],
         )
 
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
@@ -210,6 +211,8 @@ class ControlSession:
 
     def _offer(self, message: bytes) -> bool:
         assert self._publication is not None, "nothing is sent before it was added"
+        if len(message) > self._publication.max_message_length:
+            message = self._too_long(message, self._publication.max_message_length)
         for _ in range(_SEND_ATTEMPTS):
             result = self._publication.offer(message)
             if not isinstance(result, OfferResult):
@@ -223,6 +226,13 @@ class ControlSession:
         if self._deadline_ns is None:
             self._deadline_ns = self._clock.now_ns() + self._connect_timeout_ns
         return False
+
+    def _too_long(self, message: bytes, longest: int) -> bytes:
+        text = (
+            f"the answer has length={len(message)}, above max_message_length={longest} of the response channel: "
+            "connect with a longer term"
+        )
+        return self._response(correlation_id_of(message), int(ErrorCode.GENERIC), Response.ERROR, text)
 
     def close(self) -> None:
         """Take the way back away."""

@@ -6,20 +6,31 @@ end is skipped.
 
 from __future__ import annotations
 
+import struct
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from headrace._exceptions import HeadraceError
 from headrace.archive.positions import NULL_VALUE
 from headrace.sbe import DecodeError, Schema
 
-__all__ = ["PROTOCOL_VERSION", "Message", "MessageError", "decode", "encode", "header_of"]
+__all__ = [
+    "PROTOCOL_VERSION",
+    "Message",
+    "MessageError",
+    "correlation_id_of",
+    "decode",
+    "encode",
+    "header_of",
+]
 
 SCHEMA_ID = 101
 PROTOCOL_VERSION = 1 << 16 | 12 << 8
 """Semantic version 1.12.0 of the protocol."""
 
 _HEADER_LENGTH = 8
+_IDS = struct.Struct("<qq")
 # What the absence of a field in an older message means, where it is not -1.
 _ABSENT: dict[str, Any] = {
     "version": 0,
@@ -29,8 +40,16 @@ _ABSENT: dict[str, Any] = {
 }
 
 
-class MessageError(ValueError):
-    """Bytes that are no message of the protocol; the text says why."""
+class MessageError(HeadraceError):
+    """Bytes that are no message of the protocol; the text says why.
+
+    Attributes:
+        ids: Control session and correlation id, where they can be told all the same: somebody awaits an answer.
+    """
+
+    def __init__(self, text: str, ids: tuple[int, int] | None = None) -> None:
+        super().__init__(text)
+        self.ids = ids
 
 
 class Message:
@@ -75,7 +94,7 @@ def decode(data: bytes) -> Message | None:
     """The message that some bytes are; ``None`` for a template nobody here knows, which is to be ignored.
 
     Raises:
-        MessageError: They are of another schema, or are cut off.
+        MessageError: They are of another schema, are cut off, or hold values that nobody here knows.
     """
     if len(data) < _HEADER_LENGTH:
         raise MessageError(f"length={len(data)} is below the 8 bytes of a message header")
@@ -88,4 +107,30 @@ def decode(data: bytes) -> Message | None:
     try:
         return Message(codec.name, codec.decode(data))
     except DecodeError as wrong:
-        raise MessageError(str(wrong)) from None
+        raise MessageError(str(wrong), _ids(data, codec.name)) from None
+
+
+def _ids(data: bytes, name: str) -> tuple[int, int] | None:
+    """Control session and correlation id of a message that is damaged further on."""
+    is_long_enough = len(data) >= _HEADER_LENGTH + _IDS.size
+    if not (is_long_enough and int.from_bytes(data[:2], "little") >= _IDS.size and name in _with_ids()):
+        return None
+    ids: tuple[int, int] = _IDS.unpack_from(data, _HEADER_LENGTH)
+    return ids
+
+
+@cache
+def _with_ids() -> frozenset[str]:
+    """Messages that begin with the ids of control session and request."""
+    beginnings = {
+        message.name: [field.name for field in message.body.fields[:2]]
+        for message in _schema().model.messages
+    }
+    return frozenset(
+        name for name, fields in beginnings.items() if fields == ["controlSessionId", "correlationId"]
+    )
+
+
+def correlation_id_of(data: bytes) -> int:
+    """The request that a message to a client, which this module has encoded, answers."""
+    return int(_IDS.unpack_from(data, _HEADER_LENGTH)[1])

@@ -1,0 +1,307 @@
+"""A hostile client: every request with every kind of number and text, damaged, foreign, or none at all.
+
+The archive answers each request that can be told to be one, once, and goes on.
+"""
+
+import os
+import random
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import headrace
+from headrace.archive import Archive, ErrorCode, RecordingSignal
+from headrace.archive.control_session import Response
+from headrace.archive.messages import Message, MessageError, _schema, decode, encode
+from tests.helpers import await_true
+
+pytestmark = pytest.mark.system
+
+CHANNEL = "aeron:ipc?term-length=64k"
+CONTROL_STREAM_ID = 10
+TEMPLATES = {message.name: message for message in _schema().model.messages}
+# No request of a session, or one without an answer.
+UNANSWERED = {"AuthConnectRequest", "ChallengeResponse", "CloseSessionRequest", "KeepAliveRequest"}
+ANSWERED = sorted(name for name in TEMPLATES if "Request" in name and name not in UNANSWERED)
+NUMBERS = {
+    4: [0, 1, -1, -2, 7, 31, 32, 33, 1001, 2**31 - 1, -(2**31)],
+    8: [0, 1, 2, -1, -2, -32, 32, 33, 64, 2**32, 2**63 - 1, -(2**63)],
+}
+TEXTS = [
+    b"",
+    b"aeron:ipc",
+    b"aeron:udp",
+    b"aeron:udp?endpoint=127.0.0.1:0",
+    b"aeron-spy:aeron:udp?endpoint=127.0.0.1:24999",
+    b"udp://nowhere",
+    b"aeron:ipc?a",
+    b"aeron:ipc?=|",
+    b"\xff\xfe",
+    b"\0",
+    b"aeron:ipc?alias=\xfc",
+    b"a" * 5000,
+    b"aeron:ipc?alias=" + b"b" * 4000,
+    b"aeron:ipc?alias=" + b"b" * 7000,
+    b"aeron:ipc?control-mode=response",
+    b"aeron:ipc?linger=x",
+    b"aeron:ipc?session-id=x",
+    b"aeron:ipc?term-length=3",
+    b"aeron:ipc?so-sndbuf=x",
+    b"aeron:ipc?eos=perhaps",
+]
+
+
+@pytest.fixture(scope="module")
+def archiving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[headrace.ArchivingMediaDriver]:
+    """An archive with a recording of ten messages, and limits that no test reaches."""
+    with headrace.ArchivingMediaDriver.embedded(
+        archive_directory=tmp_path_factory.mktemp("archive"),
+        max_concurrent_recordings=10_000,
+        max_concurrent_replays=10_000,
+    ) as archiving:
+        with archiving.connect_archive() as archive:
+            with archive.add_recorded_publication(CHANNEL, 1001) as publication:
+                for _ in range(10):
+                    publication.offer_blocking(b"kept" * 50)
+            archive.await_signal(RecordingSignal.STOP)
+        yield archiving
+        assert archiving.archive.failure is None
+
+
+@pytest.fixture
+def archive(archiving: headrace.ArchivingMediaDriver) -> Iterator[Archive]:
+    """A session with it."""
+    with archiving.connect_archive() as archive:
+        yield archive
+
+
+def message_of(name: str, choose: random.Random, **given: int) -> bytes:
+    """A message with numbers and texts that nobody should send, but for those given."""
+    template = TEMPLATES[name]
+    block = bytearray(template.body.block_length)
+    for field in template.body.wire_fields:
+        number = given.get(field.name, choose.choice(NUMBERS[field.size]))
+        block[field.offset : field.offset + field.size] = number.to_bytes(field.size, "little", signed=True)
+    texts = [choose.choice(TEXTS) for _ in template.body.data]
+    header = struct.pack("<HHHH", len(block), template.template_id, 101, 14)
+    return header + bytes(block) + b"".join(struct.pack("<I", len(text)) + text for text in texts)
+
+
+def answer_to(archive: Archive, correlation_id: int) -> Message:
+    """The first answer to a request."""
+    found: list[Message] = []
+
+    def look() -> bool:
+        while (received := archive._subscription.poll_message()) is not None:
+            message = decode(received.payload)
+            assert message is not None
+            is_answer = message.name != "RecordingSignalEvent"
+            if is_answer and message.get("correlationId") == correlation_id:
+                found.append(message)
+        return bool(found)
+
+    await_true(look)
+    return found[0]
+
+
+@pytest.mark.timeout(120)
+def test_every_request_is_answered_whatever_it_says(archive: Archive) -> None:
+    """And afterwards the recording is what it was, unless it was asked to be shorter or gone."""
+    seed = int(os.environ.get("HEADRACE_SEED", "20261"))
+    print(f"seed={seed}; again with HEADRACE_SEED={seed}")
+    choose = random.Random(seed)
+    for round_ in range(8):
+        for index, name in enumerate(ANSWERED):
+            correlation_id = 1_000_000 + round_ * 1000 + index
+            given = {"controlSessionId": archive.control_session_id, "correlationId": correlation_id}
+            if name in ("PurgeRecordingRequest", "TruncateRecordingRequest"):
+                given["recordingId"] = 4711
+            request = message_of(name, choose, **given)
+            if len(request) > archive._publication.max_message_length:
+                continue
+            archive._publication.offer_blocking(request, timeout_s=10)
+            assert answer_to(archive, correlation_id), (name, request)
+    # Of what was started meanwhile, nothing is in the way.
+    archive.stop_all_replays()
+    with archive.replay(0, stream_id=4100) as replay:
+        assert [one.payload for one in replay] == [b"kept" * 50] * 10
+
+
+def test_bytes_that_are_no_request_are_noted_and_hurt_nobody(
+    archiving: headrace.ArchivingMediaDriver, archive: Archive
+) -> None:
+    """Cut off anywhere, of another schema, of a template nobody knows, for another session."""
+    choose = random.Random(20262)
+    request = message_of("StartRecordingRequest2", choose, controlSessionId=5, correlationId=6)
+    none = [request[:length] for length in range(0, len(request), 3)]
+    none += [
+        struct.pack("<HHHH", 24, 63, 7, 14) + bytes(100),
+        struct.pack("<HHHH", 24, 999, 101, 14) + bytes(100),
+        struct.pack("<HHHH", 65535, 63, 101, 14) + bytes(100),
+        struct.pack("<HHHH", 0, 63, 101, 0),
+        struct.pack("<HHHH", 28, 63, 101, 14) + bytes(28) + b"\xff\xff\xff\x7f",
+        message_of("KeepAliveRequest", choose, controlSessionId=archive.control_session_id + 1),
+        message_of("CloseSessionRequest", choose, controlSessionId=archive.control_session_id + 1),
+        message_of("ControlResponse", choose, controlSessionId=archive.control_session_id, code=0),
+        message_of("ChallengeResponse", choose, controlSessionId=archive.control_session_id),
+    ]
+    before = archiving.archive.error_count
+    for one in none:
+        archive._publication.offer_blocking(one, timeout_s=10)
+    assert archive.start_position(0) == 0
+    assert archiving.archive.error_count > before + 20
+
+
+def test_a_request_that_cannot_be_read_is_refused_in_words(archive: Archive) -> None:
+    """When it says whose it is; its sender would wait for an answer otherwise."""
+    ids = {"controlSessionId": archive.control_session_id, "correlationId": 77}
+    whole = encode(
+        "StartRecordingRequest2", **ids, streamId=1, sourceLocation=0, autoStop=0, channel="aeron:ipc"
+    )
+    location, text = 8 + 20, len(whole) - len("aeron:ipc")
+    damaged = {
+        "sourceLocation": whole[:location] + b"\x09" + whole[location + 1 :],
+        "channel": whole[:text] + b"\xfc" + whole[text + 1 :],
+        "cut": whole[:-1],
+    }
+    for case, request in damaged.items():
+        with pytest.raises(MessageError):
+            decode(request)
+        archive._publication.offer_blocking(request)
+        answer = answer_to(archive, 77)
+        assert (int(answer.code), answer.relevantId) == (Response.ERROR, ErrorCode.GENERIC), case
+        assert answer.errorMessage.startswith("malformed request: StartRecordingRequest2"), case
+
+
+def test_an_answer_that_does_not_fit_the_clients_channel_is_an_error_and_not_silence(
+    archiving: headrace.ArchivingMediaDriver, archive: Archive
+) -> None:
+    """A description with channels of 4000 characters is longer than an eighth of the smallest term."""
+    long = "aeron:ipc?alias=" + "x" * 4070
+    archive.update_channel(0, long)
+    try:
+        for ask in (archive.list_recordings, lambda: archive.find_recording(0)):
+            with pytest.raises(headrace.ArchiveError, match="connect with a longer term"):
+                ask()
+        with archiving.connect_archive(
+            response_channel="aeron:ipc?term-length=128k", response_stream_id=21
+        ) as roomy:
+            found = roomy.find_recording(0)
+            assert found is not None
+            assert found.original_channel == long
+    finally:
+        archive.update_channel(0, CHANNEL)
+
+
+def silent_connect(client: headrace.Client, response_channel: str, **changes: object) -> int:
+    """Asks for a session of a response channel, and gives the request's session id."""
+    publication = client.add_exclusive_publication("aeron:ipc?term-length=64k", CONTROL_STREAM_ID)
+    assert publication.wait_until_connected(10)
+    values: dict[str, object] = {
+        "correlationId": client.next_correlation_id(),
+        "responseStreamId": 29,
+        "version": 1 << 16 | 12 << 8,
+        "responseChannel": response_channel,
+        "encodedCredentials": b"",
+        "clientInfo": "",
+    }
+    publication.offer_blocking(encode("AuthConnectRequest", **(values | changes)))
+    return publication.session_id
+
+
+CONNECTS = {
+    "malformed channel": (lambda client: silent_connect(client, "udp://nowhere"), "cannot answer a client"),
+    "refused channel": (
+        lambda client: silent_connect(client, "aeron:udp?endpoint=nowhere"),
+        "cannot answer the client",
+    ),
+    "response mode": (
+        lambda client: silent_connect(client, "aeron:udp?control-mode=response|control=127.0.0.1:24990"),
+        "cannot answer the client",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONNECTS)
+def test_a_connect_that_cannot_be_answered_is_noted_with_the_reason(
+    archiving: headrace.ArchivingMediaDriver,
+    archive: Archive,
+    case: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There is no other way to tell; others go on."""
+    connect, words = CONNECTS[case]
+    noted: list[str] = []
+    monkeypatch.setattr(archiving.archive, "_on_error", noted.append)
+    with archiving.connect() as client:
+        connect(client)
+        await_true(lambda: any(words in text for text in noted))
+    assert archive.start_position(0) == 0
+
+
+def sessions(archive: Archive) -> int:
+    """Sessions that the archive has now, by its counter."""
+    (count,) = (one.value for one in archive.client.counters if one.type_id == 102)
+    return count
+
+
+@pytest.mark.timeout(60)
+def test_clients_that_leave_at_any_stage_are_forgotten(
+    archiving: headrace.ArchivingMediaDriver, archive: Archive
+) -> None:
+    """Before the archive can answer them, before they have spoken, in the middle of a listing, during a replay."""
+    before = sessions(archive)
+
+    def in_a_listing(client: headrace.Client) -> None:
+        other = Archive.connect(client)
+        fields = {"fromRecordingId": 0, "recordCount": 2**31 - 1}
+        other._send("ListRecordingsRequest", fields)
+
+    def in_a_replay(client: headrace.Client) -> None:
+        Archive.connect(client).start_replay(0, CHANNEL, 4200)
+
+    stages: list[Callable[[headrace.Client], object]] = [
+        lambda client: silent_connect(client, "aeron:ipc"),
+        lambda client: silent_connect(client, "aeron:ipc?session-id=12345"),
+        in_a_listing,
+        in_a_replay,
+    ]
+    for leave in stages:
+        with archiving.connect() as client:
+            leave(client)
+            if leave in stages[:2]:
+                await_true(lambda: sessions(archive) == before + 1)
+        await_true(lambda: sessions(archive) == before)
+
+
+def test_a_client_of_another_major_version_is_told_so(archiving: headrace.ArchivingMediaDriver) -> None:
+    """With its session id for a code, as the reference does; a client shows it."""
+    with archiving.connect() as client:
+        answers = client.add_subscription("aeron:ipc", 29)
+        silent_connect(client, "aeron:ipc", version=2 << 16)
+        received = answers.receive(timeout_s=10)
+        assert received is not None
+        answer = decode(received.payload)
+        assert answer is not None
+        assert int(answer.code) == Response.ERROR
+        assert "invalid client version 2.0" in answer.errorMessage
+
+
+def test_a_path_that_is_not_ascii_does_not_stop_the_archive_from_saying_what_is_wrong(tmp_path: Path) -> None:
+    """The protocol has no other characters, so they are shown as question marks."""
+    directory = tmp_path / "Aufnähme"
+    with (
+        headrace.ArchivingMediaDriver.embedded(
+            archive_directory=directory, connect_timeout_ns=100_000_000
+        ) as archiving,
+        archiving.connect_archive() as archive,
+    ):
+        with archive.add_recorded_publication(CHANNEL, 1001) as publication:
+            publication.offer_blocking(b"gone")
+        archive.await_signal(RecordingSignal.STOP)
+        (directory / "0-0.rec").unlink()
+        with pytest.raises(headrace.ArchiveError, match=r"no segment file.*Aufn\?hme/0-0\.rec"):
+            archive.replay(0)
+        assert archiving.archive.failure is None
