@@ -30,7 +30,7 @@ impl Checksum {
         Ok(py.detach(|| self.0.of(bytes)))
     }
 
-    /// A copy of a run of frames in which each data frame carries its checksum. Releases the GIL.
+    /// A copy of a run of frames in which each data frame has its checksum for a session id. Releases the GIL.
     #[pyo3(signature = (block, /))]
     fn put<'py>(&self, py: Python<'py>, block: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let block = BorrowedBytes::of(block)?;
@@ -44,7 +44,7 @@ impl Checksum {
         })
     }
 
-    /// Offset of the first whole data frame before a limit that does not carry its checksum. Releases the GIL.
+    /// Offset of the first data frame that begins before ``limit``, is whole and does not have its checksum.
     #[pyo3(signature = (block, limit, /))]
     fn first_wrong(
         &self,

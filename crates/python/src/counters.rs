@@ -71,7 +71,7 @@ impl Counter {
         }
     }
 
-    /// Say what the counter refers to. Static counters have nothing to say it in.
+    /// Say what this counter refers to, for tools; what that is depends on the type.
     #[pyo3(signature = (reference_id, /))]
     fn set_reference_id(
         &self,
