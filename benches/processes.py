@@ -113,8 +113,8 @@ class JavaPeer:
         "--add-opens=java.base/java.util.zip=ALL-UNNAMED",
     )
 
-    def __init__(self, classes: Path, source: Path) -> None:
-        """Fetches the artifacts and compiles one program that uses them into `classes`."""
+    def __init__(self, classes: Path, *sources: Path) -> None:
+        """Fetches the artifacts and compiles programs that use them into `classes`."""
         if shutil.which("mvn") is None or shutil.which("javac") is None:
             raise PeerUnavailable("the peer needs a JDK and Maven: `mvn` or `javac` is not on the PATH")
         jars = classes / "jars"
@@ -124,7 +124,7 @@ class JavaPeer:
         if finished.returncode != 0:
             raise PeerUnavailable(f"Maven could not fetch the peer: {finished.stdout.strip()[:300]}")
         self.class_path = os.pathsep.join([*(str(jar) for jar in jars.glob("*.jar")), str(classes)])
-        subprocess.run(["javac", "-cp", self.class_path, "-d", str(classes), str(source)], check=True)
+        subprocess.run(["javac", "-cp", self.class_path, "-d", str(classes), *map(str, sources)], check=True)
 
     def command(self, main: str, *args: object, properties: dict[str, str] | None = None) -> list[str]:
         """The command line of a Java program."""

@@ -8,7 +8,7 @@ import pytest
 from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory
 
 import headrace
-from headrace.archive import Archive, Catalog, DirectoryStorage, RecordingSignal
+from headrace.archive import Archive, Catalog, DirectoryStorage, ErrorCode, RecordingSignal
 from tests.helpers import await_true
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
@@ -24,9 +24,9 @@ MESSAGES = [b"message %d " % index * (1 + index % 400) for index in range(1000)]
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    source = ROOT / "tests" / "interop" / "java" / "ArchivePeer.java"
+    sources = (ROOT / "tests" / "interop" / "java").glob("Archive*.java")
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java-archive"), source)
+        return JavaPeer(tmp_path_factory.mktemp("java-archive"), *sources)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 
@@ -68,6 +68,58 @@ def test_java_client_and_tool_on_our_archive(
     assert "recordingId=0" in described
     assert "stopPosition=793536" in described
     assert "(recordingId=0) OK" in run_java(java, "io.aeron.archive.ArchiveTool", directory, "verify", "-a")
+
+
+REFUSALS = {
+    "credentials": (ErrorCode.AUTHENTICATION_REJECTED, "authentication is not built"),
+    "replicate": (ErrorCode.GENERIC, "replication is not built"),
+    "stop replication": (ErrorCode.UNKNOWN_REPLICATION, "replication is not built"),
+    "detach": (ErrorCode.GENERIC, "detaching segments is not built"),
+    "delete detached": (ErrorCode.GENERIC, "deleting detached segments is not built"),
+    "purge segments": (ErrorCode.GENERIC, "purging segments is not built"),
+    "attach": (ErrorCode.GENERIC, "attaching segments is not built"),
+    "migrate": (ErrorCode.GENERIC, "migrating segments is not built"),
+    "replay by response channel": (ErrorCode.GENERIC, "response channel is not built"),
+    "purge active": (ErrorCode.ACTIVE_RECORDING, "recording is active"),
+    "truncate active": (ErrorCode.ACTIVE_RECORDING, "recording is active"),
+    "extend active": (ErrorCode.ACTIVE_RECORDING, "cannot extend active recording"),
+    "unknown recording": (ErrorCode.UNKNOWN_RECORDING, "unknown recording id: 4711"),
+    "position off the grid": (ErrorCode.GENERIC, "position=33 is not a multiple of 32"),
+    "position within a frame": (ErrorCode.INVALID_POSITION, "position=32 is not at the beginning of a frame"),
+    "position at the end": (ErrorCode.INVALID_POSITION, "is not below stop="),
+    "negative length": (ErrorCode.GENERIC, "length=-7 is below 0"),
+    "truncate within a frame": (
+        ErrorCode.INVALID_POSITION,
+        "position 32 is not at the beginning of a frame",
+    ),
+    "extend other stream": (ErrorCode.UNKNOWN_RECORDING, "streamId=9"),
+    "malformed channel": (ErrorCode.GENERIC, "starts with aeron:"),
+    "purge unknown": (ErrorCode.UNKNOWN_RECORDING, "4711"),
+    "truncate unknown": (ErrorCode.UNKNOWN_RECORDING, "4711"),
+    "stop unknown": (ErrorCode.UNKNOWN_SUBSCRIPTION, "streamId=4711"),
+    "find below 0": (ErrorCode.UNKNOWN_RECORDING, "minRecordingId=-1"),
+    "update unknown": (ErrorCode.GENERIC, "RECORDING_UNKNOWN"),
+    "purged": (ErrorCode.UNKNOWN_RECORDING, "unknown recording id"),
+}
+
+
+def test_java_client_is_refused_by_our_archive_with_code_and_reason(java: JavaPeer, tmp_path: Path) -> None:
+    """For what is not built and for what is wrong; and the reference's code finds our counters."""
+    with headrace.ArchivingMediaDriver.embedded(archive_directory=tmp_path / "archive") as archiving:
+        printed = run_java(java, "ArchiveRefusals", archiving.directory, "aeron:ipc")
+        archive_id = archiving.archive.archive_id
+    lines = [line.split("\t") for line in printed.splitlines()]
+    told = {name: (code, text) for name, code, text in (line for line in lines if len(line) == 3)}
+    for name, (code, words) in REFUSALS.items():
+        assert told[name][0] == str(int(code)), (name, told[name])
+        assert words in told[name][1], (name, told[name])
+    assert told["update channel"][0] == told["purge"][0] == "none"
+    assert told["position"][0] == "true"
+    assert told["position"][1].startswith("aeron:ipc rec-pos: 0 ")
+    labels = {int(line[1]): line[2] for line in lines if line[0] == "counter"}
+    assert sorted(labels) == list(range(101, 113))
+    assert all(f" - archiveId={archive_id}" in label for label in labels.values())
+    assert told["archive"][0] == str(archive_id)
 
 
 @pytest.fixture

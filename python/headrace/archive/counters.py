@@ -44,7 +44,7 @@ class ArchiveCounters:
         self._client = client
         self._archive_id = archive_id
         self._added: list[Counter] = []
-        self.errors = self._add(ERRORS, "Archive Errors", f" version={version}")
+        self.errors = self._add(ERRORS, "Archive Errors", f" version={version} commit=unknown")
         self._check_alone()
         self.control_sessions = self._add(CONTROL_SESSIONS, "Archive Control Sessions")
         self.max_cycle_time = self._add(MAX_CYCLE_TIME, f"archive-conductor max cycle time in ns: {_MODE}")
