@@ -49,8 +49,7 @@ def report(stream: analyse.Stream, results: Path) -> None:
     weather = saved(analyse.weather_by_day(stream), results / "weather.parquet")
     latency = saved(analyse.latency_by_window(stream), results / "latency.parquet")
     gaps = saved(analyse.gaps(stream), results / "gaps.parquet")
-    overall = analyse.latencies(stream).agg(*analyse.at_percentiles(50, 90, 99, 99.9)).toPandas()
-    unanswered = analyse.unanswered(stream).count()
+    overall = analyse.deliveries(stream).agg(*analyse.at_percentiles(50, 90, 99, 99.9)).toPandas()
     plot.save(weather, latency, int(gaps["missing"].sum()), results / "weather.png")
 
     print("\nTemperatures, °F")
@@ -59,9 +58,7 @@ def report(stream: analyse.Stream, results: Path) -> None:
     print(by_city.reset_index().to_string(index=False, float_format="{:.1f}".format))
     print("\nLatencies from publisher to receiver, microseconds")
     print(overall.to_string(index=False, float_format="{:.1f}".format))
-    print(
-        f"\nGaps: {len(gaps)}, readings missing: {gaps['missing'].sum()}, readings not received: {unanswered}"
-    )
+    print(f"\nGaps in the sequence numbers: {len(gaps)}, readings missing: {gaps['missing'].sum()}")
     if len(gaps):
         print(gaps.to_string(index=False))
     print("\nFiles")
@@ -76,4 +73,7 @@ def saved(table: DataFrame, path: Path) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -52,28 +52,29 @@ def weather_by_day(stream: Stream) -> DataFrame:
     )
 
 
-def latencies(stream: Stream) -> DataFrame:
-    """One row a receipt: when its reading was sent, and how long it took to arrive."""
-    return stream.receipts.selectExpr(
+def deliveries(stream: Stream) -> DataFrame:
+    """One row a reading: when it was sent, and how long it took to arrive; null if there is no receipt."""
+    received = stream.receipts.select("sequence", "receivedNs")
+    return stream.readings.join(received, "sequence", "left").selectExpr(
         "timestamp_micros(sentNs div 1000) AS sent", "(receivedNs - sentNs) / 1000 AS latency_us"
     )
 
 
 def at_percentiles(*wanted: float) -> list[Column]:
-    """What to ask of latencies. Never a mean alone: it hides the slow ones."""
+    """What to ask of deliveries. Never a mean alone: it hides the slow ones."""
     exact = [f.percentile("latency_us", f.lit(each / 100)).alias(f"p{each:g}") for each in wanted]
-    return [f.count("*").alias("messages"), *exact, f.max("latency_us").alias("max")]
+    counts = [f.count("*").alias("sent"), f.count("latency_us").alias("received")]
+    return [*counts, *exact, f.max("latency_us").alias("max")]
 
 
 def latency_by_window(stream: Stream, width: str = "100 milliseconds") -> DataFrame:
     """One row a window of the time at which readings were sent."""
     return (
-        latencies(stream)
+        deliveries(stream)
         .groupBy(f.window("sent", width).alias("window"))
         .agg(*at_percentiles(50, 90, 99))
-        .withColumn("sent", f.col("window.start"))
-        .drop("window")
-        .orderBy("sent")
+        .withColumn("window", f.col("window.start"))
+        .orderBy("window")
     )
 
 
@@ -88,11 +89,6 @@ def gaps(stream: Stream) -> DataFrame:
         )
         .orderBy("recording_id", "position")
     )
-
-
-def unanswered(stream: Stream) -> DataFrame:
-    """Readings without a receipt."""
-    return stream.readings.join(stream.receipts, "sequence", "left_anti")
 
 
 @contextlib.contextmanager

@@ -25,11 +25,11 @@ def save(weather: pd.DataFrame, latency: pd.DataFrame, missing: int, path: Path)
         xlabel="day of observation",
         ylabel="temperature, °F",
     )
-    seconds = (latency["sent"] - latency["sent"].min()).dt.total_seconds()
+    seconds = (latency["window"] - latency["window"].min()).dt.total_seconds()
     for name, colour in SHADES.items():
         below.plot(seconds, latency[name], color=colour, label=name)
     below.set(
-        title=f"How it arrived: {latency['messages'].sum():,} readings, {missing:,} missing",
+        title=f"How it arrived: {latency['received'].sum():,} readings, {missing:,} missing",
         xlabel="sent, seconds since the first (windows of 100 ms)",
         ylabel="latency, microseconds",
         yscale="log",

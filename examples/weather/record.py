@@ -69,8 +69,8 @@ def receive(driver_directory: str) -> None:
 
         def on_reading(payload: bytes, header: headrace.Header) -> None:
             received_ns = time.time_ns()
-            sequence, sent_ns, *_ = reading.decode(payload)
-            receipts.offer_blocking(receipt.encode(sequence, sent_ns, received_ns), timeout_s=TIMEOUT_S)
+            sequence = reading.decode(payload).sequence
+            receipts.offer_blocking(receipt.encode(sequence, received_ns), timeout_s=TIMEOUT_S)
 
         receipts.wait_until_connected(TIMEOUT_S)
         subscription.wait_until_connected(TIMEOUT_S)
