@@ -209,6 +209,18 @@ impl Memory for AtomicBuffer {
     }
 
     #[inline]
+    fn prefetch(&self, offset: usize) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch is a hint; it faults at no address.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(self.base.as_ptr().wrapping_add(offset).cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = offset;
+    }
+
+    #[inline]
     fn release_fence(&self) {
         fence(Ordering::Release);
     }

@@ -71,6 +71,9 @@ pub trait Memory {
     /// Sets a range to zero.
     fn zero(&self, offset: usize, length: usize);
 
+    /// Asks for the cache line at an offset, which may lie outside the memory, to be there soon.
+    fn prefetch(&self, _offset: usize) {}
+
     /// Orders earlier stores before later stores.
     fn release_fence(&self);
     /// Orders earlier loads before later loads.

@@ -203,6 +203,10 @@ where
     Ok(length)
 }
 
+/// How far ahead of a scan the next frames are asked for. A scan touches nothing of a frame but its header, and would
+/// else wait for each to come from the core that wrote it: a quarter of the time of a recording of small messages.
+const PREFETCH_DISTANCE: usize = 1024;
+
 /// Length of the block at `offset`, and whether it is a padding frame.
 fn scan_block<M: Memory>(term: &M, offset: usize, block_length_limit: usize) -> (usize, bool) {
     if !offset.is_multiple_of(FRAME_ALIGNMENT) {
@@ -224,6 +228,7 @@ fn scan_block<M: Memory>(term: &M, offset: usize, block_length_limit: usize) -> 
             break;
         }
         at += found.span;
+        term.prefetch(at + PREFETCH_DISTANCE);
     }
     (at.saturating_sub(offset), false)
 }
