@@ -282,6 +282,29 @@ def start_archive(driver_directory: str, directory: Path) -> subprocess.Popen[st
     return process
 
 
+def test_a_replay_whose_archive_dies_is_an_error_and_not_an_early_end(
+    driver: headrace.MediaDriver, directory: Path
+) -> None:
+    """The driver ends the stream of a dead client as it ends that of one which has finished."""
+    process = start_archive(driver.directory, directory)
+    try:
+        with headrace.Client.connect(driver=driver) as client:
+            archive = Archive.connect(client, message_timeout_s=2)
+            recording_id, end = record(archive, 300)
+            replay = archive.replay(recording_id)
+            found = [next(replay).payload]
+            process.kill()
+            process.wait()
+            with pytest.raises(headrace.ArchiveError, match="the archive is gone"):
+                found.extend(one.payload for one in replay)
+            assert found == [message(index) for index in range(len(found))]
+            assert replay.position is not None
+            assert 0 < replay.position < end
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.slow
 def test_an_archive_killed_fifty_times_keeps_what_it_acknowledged(
     driver: headrace.MediaDriver, directory: Path

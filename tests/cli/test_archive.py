@@ -1,5 +1,6 @@
 """`headrace archive`: looking at files, and asking a running archive."""
 
+import io
 import json
 import subprocess
 import sys
@@ -9,12 +10,16 @@ from pathlib import Path
 
 import pytest
 from benches.processes import ROOT, fresh_directory
+from rich.console import Console
+from rich.text import Text
 
 import headrace
-from headrace.archive import RecordingSignal
+from headrace.archive import Catalog, DirectoryStorage, RecordingSignal
+from headrace.tools.views.recordings import recordings_table
 
 pytestmark = pytest.mark.system
 
+CHANNEL = "aeron:ipc?term-length=64k"
 LINES = [f"line {number}" for number in range(500)]
 
 
@@ -68,6 +73,115 @@ def test_what_is_wrong_is_said_and_shown_in_the_status(
     found = run("verify", "-a", directory, status=1).stdout
     assert "recording 0: ERROR" in found
     assert "position=64" in found
+
+
+WRONG_POSITIONS = {
+    -64: "positions from 0 to 32000",
+    33: "multiples of 32",
+    32: "the frame at position=32",
+    64_000: "positions from 0 to 32000",
+}
+
+
+@pytest.mark.parametrize("position", WRONG_POSITIONS)
+def test_a_dump_from_where_no_frame_begins_says_so(
+    archiving: headrace.ArchivingMediaDriver, position: int
+) -> None:
+    """In a line; nothing is printed that is not a frame."""
+    done = run("dump", 0, "-a", archiving.archive.directory, "--from", position, status=1)
+    assert done.stdout == ""
+    assert WRONG_POSITIONS[position] in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_files_are_not_repaired_under_a_running_archive(
+    archiving: headrace.ArchivingMediaDriver, tmp_path: Path
+) -> None:
+    """It would be told nothing of it. A directory without a catalog is no archive, and is not made one."""
+    directory = Path(archiving.archive.directory)
+    before = (directory / "archive.catalog").read_bytes()
+    assert "another archive is running" in run("verify", "-a", directory, "--repair", status=1).stderr
+    assert (directory / "archive.catalog").read_bytes() == before
+    archiving.close()
+    assert "recording 0: OK" in run("verify", "-a", directory, "--repair").stdout
+    (tmp_path / "empty").mkdir()
+    assert "there is no catalog" in run("verify", "-a", tmp_path / "empty", "--repair", status=1).stderr
+    assert list((tmp_path / "empty").iterdir()) == []
+    (tmp_path / "file").touch()
+    assert "is a file and not a directory" in run("-a", tmp_path / "file", status=1).stderr
+
+
+def test_a_mark_file_elsewhere_is_found_by_its_link(tmp_path: Path) -> None:
+    """As the specification has it, for looking and for keeping off."""
+    with headrace.ArchivingMediaDriver.embedded(
+        archive_directory=tmp_path / "a", mark_file_directory=tmp_path / "marks"
+    ):
+        assert "archive_id: " in run("describe", "-a", tmp_path / "a").stdout
+        assert (
+            "another archive is running" in run("verify", "-a", tmp_path / "a", "--repair", status=1).stderr
+        )
+
+
+def test_a_recording_that_fails_is_not_a_success(tmp_path: Path) -> None:
+    """`record` says why, and so does its status; when the archive goes, it does not wait for it."""
+    with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver:
+        server = headrace.ArchiveServer(
+            driver=driver,
+            archive_directory=tmp_path / "a",
+            control_channel_enabled=False,
+            segment_file_length=64 * 1024,
+        )
+        command = [
+            sys.executable,
+            "-m",
+            "headrace",
+            "archive",
+            "record",
+            "-d",
+            driver.directory,
+            "-c",
+            CHANNEL,
+        ]
+        recorder = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        killer = threading.Timer(40, recorder.kill)
+        killer.start()
+        try:
+            with driver.connect() as client, client.add_publication(CHANNEL, 1001) as publication:
+                publication.offer_blocking(b"recorded", timeout_s=20)
+                assert recorder.stdout is not None
+                assert "start recording 0" in recorder.stdout.readline()
+                # The next segment is there already, and belongs to somebody else.
+                (tmp_path / "a" / "0-65536.rec").touch()
+                while publication.position is not None and publication.position < 65536:
+                    publication.offer_blocking(bytes(1000))
+                assert "stop recording 0" in recorder.stdout.readline()
+                server.close()
+                _, errors = recorder.communicate(timeout=30)
+            assert recorder.returncode == 1
+            assert "segment file already exists" in errors
+            assert "the archive is gone" in errors
+        finally:
+            killer.cancel()
+            recorder.kill()
+            recorder.wait()
+
+
+def test_the_list_fits_a_narrow_terminal(archiving: headrace.ArchivingMediaDriver) -> None:
+    """What matters is whole: ids, states, positions and channels; the rest is left out."""
+    catalog = Catalog(DirectoryStorage(archiving.archive.directory), read_only=True)
+    found = [(entry.descriptor, entry.state_name) for entry in catalog]
+    catalog.close()
+    for width in (80, 140):
+        console = Console(width=width, file=io.StringIO(), color_system=None)
+        console.print(recordings_table(Text("recordings"), found, width))
+        assert isinstance(console.file, io.StringIO)
+        printed = console.file.getvalue()
+        assert "\u2026" not in printed, "nothing is cut"
+        row = printed.splitlines()[2].split()
+        assert row[:3] == ["0", "VALID", "1001"]
+        assert "32000" in row
+        assert ("session" in printed.splitlines()[1]) == (width == 140)
+        assert "aeron:ipc?term-length=64k" in printed
 
 
 def test_recordings_are_replayed_and_cut(archiving: headrace.ArchivingMediaDriver) -> None:

@@ -72,7 +72,8 @@ class AsyncReplay:
             message = replay.subscription.poll_message()
             if message is not None:
                 return message
-            if replay.is_over():
+            if replay.has_ended():
+                await asyncio.to_thread(replay.confirm_end)
                 raise StopAsyncIteration
             with contextlib.suppress(TimeoutError):
                 return await asyncio.wait_for(anext(self._messages), _LOOK_INTERVAL_S)

@@ -215,11 +215,7 @@ class Archive(ArchiveSession):
         except BaseException:
             self.stop_replay(replay_id)
             raise
-        expected = None
-        if length is not None:
-            first = self.start_position(recording_id) if position is None else position
-            expected = first + length
-        return Replay(self, recording_id, replay_id, correlation_id, subscription, expected, self._timeout_s)
+        return Replay(self, recording_id, replay_id, correlation_id, subscription, self._timeout_s)
 
     def stop_replay(self, replay_id: int) -> None:
         """Stop one replay; one that has ended is no error."""

@@ -12,6 +12,7 @@ import dataclasses
 import struct
 from dataclasses import dataclass
 
+from headrace.archive.errors import ArchiveFileError
 from headrace.archive.positions import FRAME_ALIGNMENT, NULL_VALUE, Geometry
 
 __all__ = ["DescriptorError", "RecordingDescriptor"]
@@ -25,7 +26,7 @@ BLOCK_LENGTH = _BLOCK.size
 assert BLOCK_LENGTH == 80, "the specification's block"
 
 
-class DescriptorError(ValueError):
+class DescriptorError(ArchiveFileError):
     """The bytes are no description of a recording; the text says why."""
 
 

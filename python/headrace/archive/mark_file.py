@@ -14,17 +14,21 @@ than ten seconds belongs to somebody.
 
 from __future__ import annotations
 
+import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import MarkFileError
 from headrace.archive.positions import NULL_VALUE, align
+from headrace.archive.storage import DirectoryStorage
 
 if TYPE_CHECKING:
     from headrace.archive.storage import Storage, StorageFile
 
-__all__ = ["LINK_NAME", "MARK_NAME", "MarkFields", "MarkFile", "read_mark_fields"]
+__all__ = ["LINK_NAME", "MARK_NAME", "MarkFields", "MarkFile", "no_archive_running", "read_mark_fields"]
 
 MARK_NAME = "archive-mark.dat"
 LINK_NAME = "archive-mark.lnk"
@@ -40,6 +44,7 @@ _STRING_LENGTH = struct.Struct("<I")
 _STRINGS_OFFSET = 136
 _ACTIVATING = (1 << 63) - 1
 _PAGE_LENGTH = 4096
+_PATH_MAX = 4096
 _FULL_SYNC = 2
 
 
@@ -100,12 +105,65 @@ def _decode(data: bytes) -> MarkFields:
     return MarkFields(*numbers, *texts)
 
 
+def mark_storage(storage: Storage) -> Storage:
+    """Where the mark file of an archive's directory is: there, or where the link in it says."""
+    try:
+        link = storage.open(LINK_NAME, read_only=True)
+    except FileNotFoundError:
+        return storage
+    try:
+        return DirectoryStorage(os.fsdecode(link.read(0, _PATH_MAX).strip()), create=False)
+    finally:
+        link.close()
+
+
+@contextmanager
+def no_archive_running(storage: Storage, now_ms: int) -> Iterator[None]:
+    """Keeps archives of ours away from a directory while its files are changed.
+
+    Raises:
+        MarkFileError: One is running on it.
+    """
+    where = mark_storage(storage)
+    path = where.describe(MARK_NAME)
+    try:
+        file = where.open(MARK_NAME)
+    except FileNotFoundError:
+        # Files that were copied here: no archive has run on them.
+        yield
+        return
+    try:
+        _lock(file, path)
+        header = file.read(0, HEADER_LENGTH)
+        if len(header) >= _STRINGS_OFFSET and header[2:6] == _MESSAGE_HEADER[2:6]:
+            _check_inactive(_decode(header), path, now_ms, LIVENESS_TIMEOUT_MS)
+        yield
+    finally:
+        file.close()
+
+
+def _lock(file: StorageFile, path: str) -> None:
+    if not file.try_lock():
+        raise MarkFileError(f"another archive is running on the directory: {path} is locked")
+
+
+def _check_inactive(fields: MarkFields, path: str, now_ms: int, liveness_timeout_ms: int) -> None:
+    age_ms = now_ms - fields.activity_timestamp
+    if fields.activity_timestamp != NULL_VALUE and age_ms < liveness_timeout_ms:
+        text = (
+            f"another archive is running on the directory: {path} was active {max(age_ms, 0)} ms ago, "
+            f"pid={fields.pid}; one that was killed is taken for dead after {liveness_timeout_ms} ms"
+        )
+        raise MarkFileError(text)
+
+
 def read_mark_fields(storage: Storage) -> MarkFields:
-    """What the mark file of a directory says.
+    """What the mark file of an archive's directory says.
 
     Raises:
         MarkFileError: There is none, or it is damaged.
     """
+    storage = mark_storage(storage)
     path = storage.describe(MARK_NAME)
     try:
         file = storage.open(MARK_NAME, read_only=True)
@@ -155,8 +213,7 @@ class MarkFile:
             return self._storage.open(MARK_NAME)
 
     def _take(self, now_ms: int, liveness_timeout_ms: int, length: int) -> None:
-        if not self._file.try_lock():
-            raise MarkFileError(f"another archive is running on the directory: {self._path} is locked")
+        _lock(self._file, self._path)
         header = self._file.read(0, HEADER_LENGTH)
         if header[2:6] == _MESSAGE_HEADER[2:6]:
             self._check_old(header, now_ms, liveness_timeout_ms)
@@ -169,13 +226,7 @@ class MarkFile:
         major = fields.version >> 16
         if fields.version and major != VERSION >> 16:
             raise MarkFileError(f"{self._path}: major version={major} where 3 is understood")
-        age_ms = now_ms - fields.activity_timestamp
-        if fields.activity_timestamp != NULL_VALUE and age_ms < liveness_timeout_ms:
-            text = (
-                f"another archive is running on the directory: {self._path} was active {max(age_ms, 0)} ms ago, "
-                f"pid={fields.pid}; one that was killed is taken for dead after {liveness_timeout_ms} ms"
-            )
-            raise MarkFileError(text)
+        _check_inactive(fields, self._path, now_ms, liveness_timeout_ms)
         if fields.header_length == HEADER_LENGTH:
             self.old_errors = self._file.read(HEADER_LENGTH, fields.error_buffer_length)
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError
+from headrace._exceptions import ArchiveError, ArchiveTimeoutError, HeadraceError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -36,12 +36,10 @@ class Replay:
         replay_id: int,
         correlation_id: int,
         subscription: Subscription,
-        expected: int | None,
         timeout_s: float,
     ) -> None:
         self._archive = archive
         self._correlation_id = correlation_id
-        self._expected = expected
         self._deadline = time.monotonic() + timeout_s
         self._timeout_s = timeout_s
         self._image: Image | None = None
@@ -66,14 +64,15 @@ class Replay:
             message = subscription.poll_message()
             if message is not None:
                 return message
-            if self.is_over():
+            if self.has_ended():
+                self.confirm_end()
                 raise StopIteration
             message = subscription.receive(timeout_s=_WAIT_S)
             if message is not None:
                 return message
 
-    def is_over(self) -> bool:
-        """True when there is nothing more to come. Raises as :meth:`__next__`."""
+    def has_ended(self) -> bool:
+        """True when nothing more will come. Never blocks. Raises as :meth:`__next__`."""
         if self._is_closed:
             return True
         if self._image is None:
@@ -99,6 +98,25 @@ class Replay:
             text = f"the archive ended the replay early, at position={image.position}"
             raise ArchiveError(text, recording_id=self.recording_id)
         return True
+
+    def confirm_end(self) -> None:
+        """Make sure that the archive ended the replay. Its stream would end as quietly if it had died.
+
+        Blocks until the archive has answered a request. Without a session there is nobody to ask, and the end is
+        taken for what it looks like.
+
+        Raises:
+            ArchiveError: The archive does not answer.
+        """
+        if self._is_closed or self._archive.is_closed:
+            return
+        try:
+            self._archive.find_recording(self.recording_id)
+        except HeadraceError as silence:
+            text = (
+                f"the archive is gone; its replay ended at position={self.position}, perhaps early: {silence}"
+            )
+            raise ArchiveError(text, recording_id=self.recording_id) from silence
 
     @property
     def position(self) -> int | None:

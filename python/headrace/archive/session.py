@@ -304,6 +304,11 @@ class ArchiveSession:
         """True while the archive is there."""
         return not self._is_closed and self._publication.is_connected and self._subscription.is_connected
 
+    @property
+    def is_closed(self) -> bool:
+        """True once this program has closed the session."""
+        return self._is_closed
+
     def close(self) -> None:
         """End the session. Closing again does nothing."""
         with self._lock:

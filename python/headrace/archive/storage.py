@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from headrace.archive.errors import ArchiveFileError
+
 __all__ = ["DirectoryStorage", "Storage", "StorageFile"]
 
 SYNC_NONE = 0
@@ -139,7 +141,10 @@ class DirectoryStorage:
     def __init__(self, directory: str | os.PathLike[str], *, create: bool = True) -> None:
         self.directory = Path(directory)
         if create:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            try:
+                self.directory.mkdir(parents=True, exist_ok=True)
+            except FileExistsError:
+                raise ArchiveFileError(f"{self.directory} is a file and not a directory") from None
 
     def names(self) -> list[str]:
         """See :class:`Storage`."""

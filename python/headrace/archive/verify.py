@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.archive.checksum import Checksum
     from headrace.archive.storage import Storage
 
-__all__ = ["Finding", "frames_of", "verify"]
+__all__ = ["Finding", "check_frame", "frames_of", "verify"]
 
 _READ_LENGTH = 1 << 20
 
@@ -61,7 +61,7 @@ def verify(
             continue
         try:
             stop = _verify_entry(catalog, storage, entry, is_thorough, checksum, is_repaired)
-        except (ArchiveFileError, DescriptorError, OSError) as wrong:
+        except (ArchiveFileError, OSError) as wrong:
             if is_repaired and entry.state == STATE_VALID:
                 catalog.set_state(entry.recording_id, STATE_INVALID)
             yield Finding(entry.recording_id, False, str(wrong))
@@ -97,13 +97,18 @@ def _verify_entry(
     if not is_thorough and bases:
         first = max(first, bases[-1])
     for position, frame, body in frames_of(storage, descriptor, first, stop):
-        _verify_frame(descriptor, position, frame)
+        check_frame(descriptor, position, frame)
         if checksum is not None and not frame.is_padding and checksum(body) != frame.session_id:
             raise DescriptorError(f"checksum of the frame at position={position} is wrong")
     return stop
 
 
-def _verify_frame(descriptor: RecordingDescriptor, position: int, frame: Frame) -> None:
+def check_frame(descriptor: RecordingDescriptor, position: int, frame: Frame) -> None:
+    """Look whether a frame is the one that belongs at a position.
+
+    Raises:
+        DescriptorError: It is not.
+    """
     geometry = descriptor.geometry
     expected = geometry.term_offset(position), geometry.term_id(position), descriptor.stream_id
     found = frame.term_offset, frame.term_id, frame.stream_id

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from headrace._exceptions import ConfigError
 from headrace.cli import options
 from headrace.cli.archive.reach import archive_directory_option, files
 from headrace.cli.lifecycle import FAILED
@@ -40,7 +41,8 @@ def list_command(archive_directory: Path, show_all: bool, as_json: bool) -> None
         return
     console = Console()
     console = console if console.is_terminal else Console(width=240)
-    console.print(recordings_table(Text(f"recordings  {archive_directory}", style="bold"), found))
+    title = Text(f"recordings  {archive_directory}", style="bold")
+    console.print(recordings_table(title, found, console.width))
 
 
 @click.command("describe")
@@ -82,8 +84,9 @@ def dump_command(
 ) -> None:
     """Print the frames of a recording: header, and payload in hexadecimal."""
     from headrace.archive.errors import CatalogError
+    from headrace.archive.positions import FRAME_ALIGNMENT
     from headrace.archive.recovery import recovered_stop_position
-    from headrace.archive.verify import frames_of
+    from headrace.archive.verify import check_frame, frames_of
 
     with files(archive_directory) as (storage, catalog):
         descriptor = catalog.find(recording_id)
@@ -93,9 +96,15 @@ def dump_command(
         if descriptor.is_active:
             stop = recovered_stop_position(storage, descriptor, None, lambda text: None, may_cut=False)
         first = descriptor.start_position if start is None else start
+        if not descriptor.start_position <= first <= stop or first % FRAME_ALIGNMENT:
+            raise ConfigError(
+                f"--from={first}: recording {recording_id} has positions from {descriptor.start_position} to {stop}, "
+                f"and frames begin at multiples of {FRAME_ALIGNMENT}"
+            )
         for number, (position, frame, body) in enumerate(frames_of(storage, descriptor, first, stop)):
             if limit is not None and number >= limit:
                 break
+            check_frame(descriptor, position, frame)
             payload = b"" if frame.is_padding else body[: frame.length - 32]
             values = {"position": position, **dataclasses.asdict(frame)}
             if as_json:
@@ -139,7 +148,7 @@ def verify_command(
     from headrace.archive.checksum import checksum_named
     from headrace.archive.verify import verify
 
-    is_ok = True
+    is_ok, count = True, 0
     with files(archive_directory, read_only=not repair) as (storage, catalog):
         for finding in verify(
             catalog,
@@ -151,11 +160,14 @@ def verify_command(
             now_ms=time.time_ns() // 1_000_000,
         ):
             is_ok &= finding.is_ok
+            count += 1
             if as_json:
                 print_json(dataclasses.asdict(finding))
             else:
                 click.echo(
                     f"recording {finding.recording_id}: {'' if finding.is_ok else 'ERROR: '}{finding.text}"
                 )
+    if count == 0 and not as_json:
+        click.echo("no recordings")
     if not is_ok:
         raise click.exceptions.Exit(FAILED)

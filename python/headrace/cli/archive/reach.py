@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +16,7 @@ from headrace.cli import options
 from headrace.cli.connection import connect
 
 if TYPE_CHECKING:
-    from headrace.archive import Archive, Catalog, DirectoryStorage
+    from headrace.archive import Archive, ArchiveError, Catalog, DirectoryStorage
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -49,9 +51,13 @@ def session_options(command: Command) -> Command:
 
 @contextmanager
 def session(
-    directory: Path, name: str, control_channel: str, response_channel: str | None
+    directory: Path,
+    name: str,
+    control_channel: str,
+    response_channel: str | None,
+    on_error: Callable[[ArchiveError], object] | None = None,
 ) -> Iterator[Archive]:
-    """A session with a running archive."""
+    """A session with a running archive, and who hears what goes wrong after it has answered."""
     from headrace.archive import Archive
 
     if response_channel is None:
@@ -64,6 +70,7 @@ def session(
             control_channel=control_channel,
             response_channel=response_channel,
             client_name=f"headrace archive {name}",
+            on_error=on_error,
         ) as archive,
     ):
         yield archive
@@ -71,12 +78,18 @@ def session(
 
 @contextmanager
 def files(directory: Path, *, read_only: bool = True) -> Iterator[tuple[DirectoryStorage, Catalog]]:
-    """The files of an archive, running or not."""
-    from headrace.archive import Catalog, DirectoryStorage
+    """The files of an archive: running or not for reading, not running for changing them."""
+    from headrace.archive import Catalog, CatalogError, DirectoryStorage
+    from headrace.archive.catalog import CATALOG_NAME
+    from headrace.archive.mark_file import no_archive_running
 
+    if not (directory / CATALOG_NAME).is_file():
+        advice = "name the archive's directory with --archive-dir or AERON_ARCHIVE_DIR"
+        raise CatalogError(f"there is no catalog: {directory / CATALOG_NAME}; {advice}")
     storage = DirectoryStorage(directory, create=False)
-    catalog = Catalog(storage, read_only=read_only)
-    try:
+    with contextlib.ExitStack() as stack:
+        if not read_only:
+            stack.enter_context(no_archive_running(storage, time.time_ns() // 1_000_000))
+        catalog = Catalog(storage, read_only=read_only)
+        stack.callback(catalog.close)
         yield storage, catalog
-    finally:
-        catalog.close()

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from headrace._exceptions import ArchiveError
 from headrace.cli import options
 from headrace.cli.archive.reach import session, session_options
-from headrace.cli.lifecycle import until_stopped
+from headrace.cli.lifecycle import FAILED, until_stopped
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
 from headrace.cli.subscribe import FORMATS, WRITERS, write_json
@@ -99,7 +100,16 @@ def record_command(
 
     location = SourceLocation.REMOTE if remote else SourceLocation.LOCAL
     active: set[int] = set()
-    with until_stopped() as stop, session(directory, "record", control_channel, response_channel) as archive:
+    failures: list[ArchiveError] = []
+
+    def fail(error: ArchiveError) -> None:
+        failures.append(error)
+        click.echo(f"error: {error}", err=True)
+
+    with (
+        until_stopped() as stop,
+        session(directory, "record", control_channel, response_channel, fail) as archive,
+    ):
         subscription_id = archive.start_recording(channel, stream_id, location=location)
         if not as_json:
             click.echo(f"recording {channel} stream {stream_id}; Ctrl-C ends it", err=True)
@@ -111,9 +121,13 @@ def record_command(
                 elif one.signal == RecordingSignal.STOP:
                     active.discard(one.recording_id)
                 _show(one.signal.name, one.recording_id, one.position, as_json)
+            if not archive.is_connected:
+                raise ArchiveError("the archive is gone; what it had recorded is in its files")
             if deadline is None and stop.wait(_LOOK_INTERVAL_S):
                 archive.stop_recording_subscription(subscription_id)
                 deadline = time.monotonic() + _STOP_TIMEOUT_S
+    if failures:
+        raise click.exceptions.Exit(FAILED)
 
 
 def _show(signal: str, recording_id: int, position: int, as_json: bool) -> None:
@@ -146,4 +160,5 @@ def truncate_command(
                 f"cut recording {recording_id} from position {stop} back to {position}?", abort=True
             )
         count = archive.truncate_recording(recording_id, position)
-    click.echo(f"recording {recording_id} now ends at position {position}; {count} files deleted")
+    files = "1 file" if count == 1 else f"{count} files"
+    click.echo(f"recording {recording_id} now ends at position {position}; {files} deleted")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Group as Renderables
@@ -16,39 +17,71 @@ from headrace.tools.units import format_bytes, format_time_ms
 if TYPE_CHECKING:
     from headrace.archive.descriptor import RecordingDescriptor
 
+# Narrower than this, the columns that say least would leave no room for the channel.
+_WIDE = 130
 _STATE_STYLES = {"VALID": "green", "INVALID": "bold red", "DELETED": "dim"}
 
 
-def recordings_table(title: Text, recordings: Sequence[tuple[RecordingDescriptor, str]]) -> RenderableType:
-    """One row a recording, with its state."""
+def recordings_table(
+    title: Text, recordings: Sequence[tuple[RecordingDescriptor, str]], width: int
+) -> RenderableType:
+    """One row a recording, with its state; below a width, what says least is left out rather than cut to nothing."""
     if not recordings:
         return Renderables(title, Text("no recordings", style="dim"))
+    columns = [column for column in _COLUMNS if width >= _WIDE or not column.is_minor]
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("id", justify="right", style="bold", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    for name in ("stream", "session", "start", "stop", "length"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("began", style="dim", no_wrap=True)
-    table.add_column("channel", overflow="fold")
-    table.add_column("source", no_wrap=True)
-    for one, state in recordings:
-        is_active = one.is_active
-        table.add_row(
-            str(one.recording_id),
-            Text(
-                "ACTIVE" if is_active else state,
-                style="yellow" if is_active else _STATE_STYLES.get(state, ""),
-            ),
-            str(one.stream_id),
-            str(one.session_id),
-            str(one.start_position),
-            "-" if is_active else str(one.stop_position),
-            "-" if is_active else format_bytes(one.stop_position - one.start_position),
-            format_time_ms(one.start_timestamp),
-            Text(one.original_channel),
-            Text(one.source_identity),
+    for column in columns:
+        table.add_column(
+            column.name,
+            justify="right" if column.is_number else "left",
+            style=column.style,
+            no_wrap=column.name != "channel",
+            overflow="fold" if column.name == "channel" else "ellipsis",
         )
-    return Renderables(title, table, Text(f"{len(recordings)} recordings", style="bold"))
+    for one, state in recordings:
+        table.add_row(*(column.show(one, state) for column in columns))
+    many = "" if len(recordings) == 1 else "s"
+    footer = Text(f"{len(recordings)} recording{many}", style="bold")
+    if width < _WIDE:
+        footer.append("; `headrace archive describe` and --json show all that is known of them", style="dim")
+    return Renderables(title, table, footer)
+
+
+def _state(one: RecordingDescriptor, state: str) -> Text:
+    if one.is_active:
+        return Text("ACTIVE", style="yellow")
+    return Text(state, style=_STATE_STYLES.get(state, ""))
+
+
+def _stop(one: RecordingDescriptor, state: str) -> str:
+    return "-" if one.is_active else str(one.stop_position)
+
+
+def _length(one: RecordingDescriptor, state: str) -> str:
+    return "-" if one.is_active else format_bytes(one.stop_position - one.start_position)
+
+
+@dataclass(frozen=True)
+class _Column:
+    name: str
+    show: Callable[[RecordingDescriptor, str], RenderableType]
+    is_number: bool = False
+    is_minor: bool = False
+    style: str = ""
+
+
+_COLUMNS = (
+    _Column("id", lambda one, _: str(one.recording_id), is_number=True, style="bold"),
+    _Column("state", _state),
+    _Column("stream", lambda one, _: str(one.stream_id), is_number=True),
+    _Column("session", lambda one, _: str(one.session_id), is_number=True, is_minor=True),
+    _Column("start", lambda one, _: str(one.start_position), is_number=True),
+    _Column("stop", _stop, is_number=True),
+    _Column("length", _length, is_number=True),
+    _Column("began", lambda one, _: format_time_ms(one.start_timestamp), is_minor=True, style="dim"),
+    _Column("channel", lambda one, _: Text(one.original_channel)),
+    _Column("source", lambda one, _: Text(one.source_identity), is_minor=True),
+)
 
 
 def recording_json(recording: RecordingDescriptor, state: str) -> dict[str, object]:
