@@ -147,3 +147,15 @@ def test_aggregates_are_those_of_the_messages(
     )
     windows = analyse.latency_by_window(stream).collect()
     assert [(row.sent, row.received, row.max) for row in windows] == [(100, 100, 99), (3, 1, 100)]
+
+
+def test_a_message_that_the_schema_lacks_is_refused_with_those_it_has(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from pyspark.errors import PySparkException
+
+    reader = spark.read.format("headrace").option("codec", "sbe").option("sbeMessage", "Readings")
+    with pytest.raises(
+        PySparkException, match=r"weather\.xml has no such message; there are Reading, Receipt"
+    ):
+        reader.option("sbeSchema", str(EXAMPLE / "weather.xml")).load(str(tmp_path))

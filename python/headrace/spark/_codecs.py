@@ -159,13 +159,14 @@ class _SbeCodec:
         from headrace import sbe
 
         try:
-            self._codec = sbe.Schema.from_file(path)[message]
+            schema = sbe.Schema.from_file(path)
         except OSError as error:
             refuse("sbeSchema", path, f"cannot be read: {error.strerror}")
         except sbe.SchemaError as error:
             refuse("sbeSchema", path, str(error))
-        except KeyError:
-            refuse("sbeMessage", message, f"{path} has no such message")
+        if message not in schema:
+            refuse("sbeMessage", message, f"{path} has no such message; there are {', '.join(schema)}")
+        self._codec = schema[message]
 
     def types(self) -> dict[str, str]:
         from pyspark.sql.pandas.types import from_arrow_type
