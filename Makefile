@@ -60,7 +60,7 @@ lock: $(STAMPS)/setup ## Choose dependency versions anew (edits requirements/dev
 # --- the product -----------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: build ## Stream real data over IPC and UDP, verified, with rates and latencies; record some, analyse it with Spark
+demo: build ## Stream real data over IPC and UDP, verified; record some and analyse it with Spark
 	@$(BIN)/python -m headrace.demo
 # 3 says that there is no Java for Spark, and that everything up to there went well.
 	@echo && $(BIN)/python examples/weather demo-results || [ $$? -eq 3 ]
