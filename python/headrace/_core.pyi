@@ -669,20 +669,21 @@ class FragmentBatch:
 
 @final
 class RecordingReader:
-    """Reads messages of a recording from an archive's segment files, a batch in one crossing.
+    """Reads messages of a recording, a batch in one crossing: from an archive's segment files, or from its replay.
 
     It gives the messages that begin in ``[start, stop)``, put together from their fragments, and reads past ``stop``
-    to finish the last of them. So ranges that meet give every message once, wherever they meet. Opens nothing before
-    the first read. Thread-safe.
+    to finish the last of them. So ranges that meet give every message once, wherever they meet. Opens no file
+    before the first read. Thread-safe.
 
     Args:
-        directory: The archive's directory.
+        source: The archive's directory; or the image of a replay that began at ``start``, or at its term's beginning
+            if no frame is known to begin there. The image must have no other reader.
         recording_id: Which recording; this and the next five are in the archive's catalog.
         start_position: Where the recording begins.
         initial_term_id: Term at position 0.
         term_length: Bytes of a term.
-        segment_length: Bytes of a segment file.
-        stream_id: The recording's stream.
+        segment_length: Bytes of a segment file; of no meaning to a replay.
+        stream_id: The stream of the frames.
         start: First position at which a message may begin.
         stop: First position at which no message may begin any more.
         limit: Where the recording ends; nothing from here on is looked at.
@@ -690,9 +691,10 @@ class RecordingReader:
         session_id: Give messages of this publisher only.
         reserved_value_min: Give messages with at least this reserved value.
         reserved_value_max: Give messages with at most this reserved value.
+        recorded_session_id: What messages are to have as their publisher instead of what frames say: those of a
+            replay have a session of the replay, those with a checksum have that.
         with_payload: False leaves all payloads empty, which is faster where nobody wants them.
         checksum: What the archive put into frames in place of their session id. Each frame is checked then.
-        recorded_session_id: The publisher in the catalog, for messages whose frames have a checksum instead.
 
     Raises:
         ConfigError: Positions or lengths that cannot be.
@@ -700,7 +702,7 @@ class RecordingReader:
 
     def __new__(
         cls,
-        directory: str | os.PathLike[str],
+        source: str | os.PathLike[str] | Image,
         recording_id: int,
         *,
         start_position: int,
@@ -715,27 +717,38 @@ class RecordingReader:
         session_id: int | None = None,
         reserved_value_min: int = ...,
         reserved_value_max: int = ...,
+        recorded_session_id: int | None = None,
         with_payload: bool = True,
         checksum: Checksum | None = None,
-        recorded_session_id: int = 0,
     ) -> Self: ...
-    def read_batch(self, count_max: int, length_max: int = ...) -> FragmentBatch:
-        """The next messages; an empty batch at the end of the range. Releases the GIL.
+    def read_batch(self, count_max: int, length_max: int = ..., timeout_s: float = 0.0) -> FragmentBatch:
+        """The next messages. Releases the GIL.
+
+        Empty at the end of the range. From a replay it has what came within ``timeout_s``, which may be nothing;
+        :attr:`is_at_end` tells the two apart. A replay that ends early looks like one that sends nothing more.
 
         Args:
             count_max: Messages at most.
             length_max: No further message once there are this many bytes of payload.
+            timeout_s: How long to wait for a replay to fill the batch. Files never wait.
 
         Raises:
-            headrace.archive.SegmentError: A file is missing, cut short or damaged; the text names it.
+            headrace.archive.SegmentError: A file is missing, cut short or damaged, or a replay is of something else;
+                the text names it.
         """
 
-    def skip_to_boundary(self) -> int:
-        """Read to the end of the range without giving the messages; returns :attr:`boundary`.
+    def skip_to_boundary(self, timeout_s: float = 0.0) -> int:
+        """Read on without giving the messages; returns :attr:`boundary`.
+
+        Goes to the end of the range, or of what a replay sent within ``timeout_s``; see :attr:`is_at_end`.
 
         Raises:
             headrace.archive.SegmentError: As :meth:`read_batch`.
         """
+
+    @property
+    def is_at_end(self) -> bool:
+        """True when the range has no more."""
 
     @property
     def position(self) -> int:

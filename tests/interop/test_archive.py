@@ -186,17 +186,23 @@ def test_our_client_on_the_java_archive(java_archive: tuple[Path, Path], transpo
     catalog.close()
 
 
+@pytest.mark.parametrize("source", ["files", "replays"])
 def test_our_spark_source_reads_a_recording_while_the_java_archive_writes_it(
-    java_archive: tuple[Path, Path],
+    java_archive: tuple[Path, Path], source: str
 ) -> None:
     """What is recorded so far, by the reference's own counter; fragmented messages are whole."""
     pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'headrace[spark]'")
     from headrace.spark._options import ReadOptions
-    from headrace.spark._ranges import RecordingRange
+    from headrace.spark._ranges import RecordingRange, cut
+    from headrace.spark._reading import opened
     from headrace.spark._recordings import select
 
     directory, archive_directory = java_archive
-    options = ReadOptions.parse({"path": str(archive_directory)})
+    place = {
+        "files": {"path": str(archive_directory)},
+        "replays": {"controlChannel": THEIR_CONTROL, "timeoutMs": "10000"},
+    }[source]
+    options = ReadOptions.parse({**place, "bytesPerPartition": "40k"})
     with (
         headrace.Client.connect(directory=directory) as client,
         Archive.connect(client) as archive,
@@ -211,7 +217,10 @@ def test_our_spark_source_reads_a_recording_while_the_java_archive_writes_it(
         part = RecordingRange.of(
             selected.descriptor, selected.descriptor.start_position, selected.end, selected.end
         )
-        payloads = [row for each in part.pieces(40_000) for row in each.open(options).read_batch(5000)]
+        payloads = []
+        for piece in cut([part], options):
+            with opened(piece, options) as reader:
+                payloads += [row for batch in reader.batches(5000) for row in batch]
     assert payloads == MESSAGES
 
 

@@ -202,7 +202,9 @@ SBE_SCHEMA = """<?xml version="1.0" encoding="UTF-8"?>
         ({"startTime": "soon"}, "startTime=soon: must be ISO 8601"),
         ({"recordChecksum": "MD5"}, "recordChecksum=MD5: must be one of CRC-32"),
         ({"startPositon": 1}, "there is no such option"),
-        ({"controlChannel": "aeron:udp?endpoint=localhost:8010"}, "recordings are read from files"),
+        ({"controlChannel": "aeron:udp?endpoint=localhost:8010"}, "read from the archive or from its files"),
+        ({"replayStreamId": 7}, "has no meaning without controlChannel"),
+        ({"recordings": 1, "startPosition": 1 << 20}, "is behind the end of recording 1"),
         ({"codec": "python", "decoder": "nowhere:f", "payloadSchema": "a int"}, "must be module:function"),
     ],
 )

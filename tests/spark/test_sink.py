@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,35 +12,12 @@ import headrace
 from headrace.spark import CommittedBatches
 from tests.helpers import await_true
 from tests.spark.recordings import RecordingFiles
+from tests.spark.streams import CHANNEL, listening
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
-CHANNEL = "aeron:ipc?term-length=256k"
-
-
-@contextmanager
-def listening(client: headrace.Client, stream_id: int) -> Iterator[list[bytes]]:
-    """What comes on a stream, while Spark publishes from other processes."""
-    received: list[bytes] = []
-    done = threading.Event()
-
-    def listen() -> None:
-        with client.add_subscription(CHANNEL, stream_id) as subscription:
-            while not done.is_set():
-                message = subscription.poll_batch(1000).to_list()
-                received.extend(message)
-                if not message:
-                    done.wait(0.001)
-
-    thread = threading.Thread(target=listen)
-    thread.start()
-    try:
-        yield received
-    finally:
-        done.set()
-        thread.join()
 
 
 def options(driver: headrace.MediaDriver, stream_id: int, **others: str) -> dict[str, str]:

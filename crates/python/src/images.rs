@@ -31,6 +31,10 @@ impl Image {
             _client: ForkGuard::new(client),
         }
     }
+
+    pub(crate) fn shared(&self) -> PyResult<Arc<headrace_client::Image>> {
+        self.inner.get().map(Arc::clone)
+    }
 }
 
 #[pymethods]

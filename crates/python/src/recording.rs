@@ -1,10 +1,10 @@
-//! Recorded messages, read from segment files in batches.
+//! Recorded messages, read in batches from segment files or from a replay.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use headrace_client::recording::{
-    self, MessageFilter, Range, RecordedChecksum, RecordedMessage, RecordingSource,
+    self, MessageFilter, Range, RecordedMessage, RecordingError, RecordingShape, Replayed, Segments,
 };
 use pyo3::prelude::*;
 
@@ -12,28 +12,61 @@ use crate::batch::FragmentBatch;
 use crate::checksum::Checksum;
 use crate::columns::{PAYLOAD_LENGTH_MAX, Spare};
 use crate::errors;
-use crate::images::lock;
+use crate::images::{Image, lock};
+use crate::wait::Patience;
 
-/// Reads messages of a recording from an archive's segment files, a batch in one crossing.
+/// Reads messages of a recording, a batch in one crossing.
 #[pyclass(frozen, module = "headrace._core")]
 pub(crate) struct RecordingReader {
     inner: Mutex<recording::RecordingReader>,
+    // Keeps the client of a replay open, and knows whether this is still the process that made it.
+    image: Option<Py<Image>>,
     spare: Arc<Spare>,
     stream_id: i32,
     with_payload: bool,
+}
+
+/// Where frames come from: an archive's directory, or the image of a replay.
+#[derive(FromPyObject)]
+enum Source {
+    Replay(Py<Image>),
+    Directory(PathBuf),
+}
+
+impl RecordingReader {
+    /// Repeats `step` until it says that it has enough, the range ends, or time is over.
+    fn read(
+        &self,
+        py: Python<'_>,
+        timeout_s: f64,
+        mut step: impl FnMut(&mut recording::RecordingReader) -> Result<bool, RecordingError> + Send,
+    ) -> PyResult<()> {
+        if let Some(image) = &self.image {
+            image.get().shared()?;
+        }
+        let once = || {
+            let mut reader = lock(&self.inner);
+            match step(&mut reader) {
+                Ok(is_enough) => (is_enough || reader.is_at_end()).then_some(Ok(())),
+                Err(error) => Some(Err(error)),
+            }
+        };
+        let done = Patience::new(Some(timeout_s), None)?.wait_for(py, once)?;
+        done.unwrap_or(Ok(())).map_err(errors::recording)
+    }
 }
 
 #[pymethods]
 impl RecordingReader {
     #[new]
     #[pyo3(signature = (
-        directory, recording_id, *, start_position, initial_term_id, term_length, segment_length, stream_id,
+        source, recording_id, *, start_position, initial_term_id, term_length, segment_length, stream_id,
         start, stop, limit, is_frame_at_start = false, session_id = None, reserved_value_min = i64::MIN,
-        reserved_value_max = i64::MAX, with_payload = true, checksum = None, recorded_session_id = 0
+        reserved_value_max = i64::MAX, recorded_session_id = None, with_payload = true, checksum = None
     ))]
     #[allow(clippy::too_many_arguments)] // one by one, they are keywords in Python
     fn new(
-        directory: PathBuf,
+        source: Source,
         recording_id: i64,
         start_position: i64,
         initial_term_id: i32,
@@ -47,22 +80,18 @@ impl RecordingReader {
         session_id: Option<i32>,
         reserved_value_min: i64,
         reserved_value_max: i64,
+        recorded_session_id: Option<i32>,
         with_payload: bool,
         checksum: Option<&Bound<'_, Checksum>>,
-        recorded_session_id: i32,
     ) -> PyResult<Self> {
-        let source = RecordingSource {
-            directory,
+        let shape = RecordingShape {
             recording_id,
             start_position,
             initial_term_id,
             term_length,
-            segment_length,
             stream_id,
-            checksum: checksum.map(|checksum| RecordedChecksum {
-                kind: checksum.get().0,
-                session_id: recorded_session_id,
-            }),
+            session_id: recorded_session_id,
+            checksum: checksum.map(|checksum| checksum.get().0),
         };
         let range = Range {
             start,
@@ -75,45 +104,72 @@ impl RecordingReader {
             reserved_value_min,
             reserved_value_max,
         };
-        let inner = recording::RecordingReader::new(source, range, filter).map_err(errors::recording)?;
+        let (inner, image) = match source {
+            Source::Directory(directory) => {
+                let reader = Segments::new(directory, segment_length, &shape)
+                    .and_then(|blocks| recording::RecordingReader::new(shape, blocks, range, filter));
+                (reader, None)
+            }
+            Source::Replay(image) => {
+                let blocks = Replayed::new(image.get().shared()?);
+                (
+                    recording::RecordingReader::new(shape, blocks, range, filter),
+                    Some(image),
+                )
+            }
+        };
         Ok(Self {
-            inner: Mutex::new(inner),
+            inner: Mutex::new(inner.map_err(errors::recording)?),
+            image,
             spare: Arc::default(),
             stream_id,
             with_payload,
         })
     }
 
-    /// The next messages; an empty batch at the end of the range. Releases the GIL.
-    #[pyo3(signature = (count_max, length_max = 16 << 20))]
-    fn read_batch(&self, py: Python<'_>, count_max: usize, length_max: usize) -> PyResult<FragmentBatch> {
+    /// The next messages; an empty batch at the end of the range, or when a replay sent none in time. Releases
+    /// the GIL.
+    #[pyo3(signature = (count_max, length_max = 16 << 20, timeout_s = 0.0))]
+    fn read_batch(
+        &self,
+        py: Python<'_>,
+        count_max: usize,
+        length_max: usize,
+        timeout_s: f64,
+    ) -> PyResult<FragmentBatch> {
         let mut columns = self.spare.columns(self.stream_id);
-        let with_payload = self.with_payload;
-        py.detach(|| {
-            let deliver = |message: RecordedMessage<'_>| {
-                let payload = if with_payload { message.payload } else { &[] };
+        let length_max = length_max.min(PAYLOAD_LENGTH_MAX);
+        let (mut count, mut length) = (0, 0);
+        self.read(py, timeout_s, |reader| {
+            count += reader.read(count_max - count, length_max.saturating_sub(length), |message| {
+                length += message.payload.len();
                 columns.push(
-                    payload,
+                    if self.with_payload { message.payload } else { &[] },
                     message.position,
                     message.session_id,
                     message.reserved_value,
                 );
-            };
-            lock(&self.inner).read(count_max, length_max.min(PAYLOAD_LENGTH_MAX), deliver)
-        })
-        .map_err(errors::recording)?;
+            })?;
+            Ok(count >= count_max || length >= length_max)
+        })?;
         Ok(FragmentBatch::new(columns))
     }
 
-    /// Read to the end of the range without giving the messages; returns :attr:`boundary`.
-    fn skip_to_boundary(&self, py: Python<'_>) -> PyResult<i64> {
-        py.detach(|| {
-            let mut reader = lock(&self.inner);
-            reader
-                .read(usize::MAX, usize::MAX, |_| {})
-                .map(|_| reader.boundary())
-        })
-        .map_err(errors::recording)
+    /// Read on without giving the messages, to the end of the range or of what a replay sent in time; returns
+    /// :attr:`boundary`.
+    #[pyo3(signature = (timeout_s = 0.0))]
+    fn skip_to_boundary(&self, py: Python<'_>, timeout_s: f64) -> PyResult<i64> {
+        self.read(py, timeout_s, |reader| {
+            reader.read(usize::MAX, usize::MAX, |_: RecordedMessage<'_>| {})?;
+            Ok(false)
+        })?;
+        Ok(self.boundary())
+    }
+
+    /// True when the range has no more.
+    #[getter]
+    fn is_at_end(&self) -> bool {
+        lock(&self.inner).is_at_end()
     }
 
     /// Stream position of the next frame.

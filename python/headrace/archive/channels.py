@@ -95,6 +95,11 @@ class ChannelUri:
         """True when the publisher answers through the connection of a subscriber."""
         return self.get("control-mode") == "response"
 
+    @property
+    def is_port_open(self) -> bool:
+        """True when the system is to choose the port of the endpoint."""
+        return (self.get("endpoint") or "").endswith(":0")
+
     def stripped(self, **added: str | int | None) -> str:
         """The channel with what tells where it goes and nothing else, and with parameters for a publication.
 

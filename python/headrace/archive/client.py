@@ -202,19 +202,30 @@ class Archive(ArchiveSession):
             position: Where to start; ``None`` for the beginning.
             length: Bytes to replay; ``None`` for everything, following a recording that is still active.
             channel: How the messages get here: ``aeron:ipc`` from an archive on the same driver, else
-                ``aeron:udp?endpoint=host:port`` with an address of this machine.
+                ``aeron:udp?endpoint=host:port`` with an address of this machine; port 0 lets the system choose one.
             stream_id: Which flow on the channel.
             limit_counter_id: A counter whose value the replay may not pass.
         """
-        replay_id, correlation_id = self._start_replay(
-            recording_id, channel, stream_id, position, length, limit_counter_id
-        )
-        session_channel = ChannelUri(channel).with_parameters(session_id=signed_32(replay_id))
-        try:
-            subscription = self._client.add_subscription(session_channel, stream_id)
-        except BaseException:
-            self.stop_replay(replay_id)
-            raise
+        start = position, length, limit_counter_id
+        if ChannelUri(channel).is_port_open:
+            # The port is known only when somebody listens there, so the session must be known before.
+            session_id = self._client.next_available_session_id(stream_id)
+            channel = ChannelUri(channel).with_parameters(session_id=session_id)
+            subscription = self._client.add_subscription(channel, stream_id)
+            try:
+                resolved = self._resolved(subscription, channel)
+                replay_id, correlation_id = self._start_replay(recording_id, resolved, stream_id, *start)
+            except BaseException:
+                subscription.close()
+                raise
+        else:
+            replay_id, correlation_id = self._start_replay(recording_id, channel, stream_id, *start)
+            session_channel = ChannelUri(channel).with_parameters(session_id=signed_32(replay_id))
+            try:
+                subscription = self._client.add_subscription(session_channel, stream_id)
+            except BaseException:
+                self.stop_replay(replay_id)
+                raise
         return Replay(self, recording_id, replay_id, correlation_id, subscription, self._timeout_s)
 
     def stop_replay(self, replay_id: int) -> None:

@@ -144,15 +144,9 @@ class ArchiveSession:
         return archive
 
     def _handshake(self, responses: str, stream_id: int, client_name: str, credentials: bytes) -> None:
-        deadline = time.monotonic() + self._timeout_s
         if not self._publication.wait_until_connected(self._timeout_s):
             raise ArchiveTimeoutError(f"no archive takes requests on {self._publication.channel}")
-        while ":0" in responses and (resolved := self._subscription.resolved_channel) is None:
-            if time.monotonic() > deadline:
-                raise ArchiveTimeoutError(f"the port of {responses} is not known")
-            time.sleep(0.001)
-        if ":0" in responses and resolved is not None:
-            responses = resolved
+        responses = self._resolved(self._subscription, responses)
         correlation_id = self._client.next_correlation_id()
         name = f"name={client_name} version={version('headrace')}"
         request = encode(
@@ -173,6 +167,17 @@ class ArchiveSession:
             "KeepAliveRequest", controlSessionId=self.control_session_id, correlationId=NULL_VALUE
         )
         self._publication.offer_blocking(keep_alive, timeout_s=self._timeout_s)
+
+    def _resolved(self, subscription: Subscription, channel: str) -> str:
+        """The channel of a subscription with the port that the system chose, if it was to choose one."""
+        if not ChannelUri(channel).is_port_open:
+            return channel
+        deadline = time.monotonic() + self._timeout_s
+        while (resolved := subscription.resolved_channel) is None:
+            if time.monotonic() > deadline:
+                raise ArchiveTimeoutError(f"the port of {channel} is not known")
+            time.sleep(0.001)
+        return resolved
 
     # --- sending and waiting ---------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from headrace.spark._columns import batches
+from headrace.spark._option_values import refuse
 from headrace.spark._ranges import RecordingRange, cut
 from headrace.spark._recordings import select, still_recorded
 
@@ -35,6 +36,9 @@ class RecordingBatchReader(DataSourceReader):
             if selected.end is None:
                 raise still_recorded(selected)
             descriptor = selected.descriptor
+            if options.recordings is not None and options.start_position > selected.end:
+                rule = f"is behind the end of recording {descriptor.recording_id}, position={selected.end}"
+                refuse("startPosition", options.start_position, rule)
             start = max(descriptor.start_position, options.start_position)
             end = selected.end if options.end_position is None else min(options.end_position, selected.end)
             if start < end:

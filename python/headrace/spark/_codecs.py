@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import pyarrow as pa
 
 from headrace._exceptions import HeadraceError
-from headrace.spark._options import refuse
+from headrace.spark._option_values import refuse
 
 if TYPE_CHECKING:
     from headrace.client import FragmentBatch

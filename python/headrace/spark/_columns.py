@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.spark._codecs import make_codec
-from headrace.spark._options import refuse
+from headrace.spark._option_values import refuse
+from headrace.spark._reading import opened
 from headrace.spark._worker import settle
 
 if TYPE_CHECKING:
@@ -61,16 +62,18 @@ def batches(part: RecordingRange, options: ReadOptions, schema: StructType) -> I
     decoded = pa.schema([field for field in wanted if field.name in decodable])
     # An SBE codec picks messages by their payload, wanted or not.
     needs_payload = bool(decoded.names) or options.codec["kind"] == "sbe"
-    reader = part.open(options, with_payload=needs_payload)
-    settle()
-    while len(batch := reader.read_batch(options.rows_per_batch)):
-        columns, rows = codec.decode(batch, decoded) if needs_payload else ({}, None)
-        count = len(batch) if rows is None else len(rows)
-        arrays = [
-            columns[field.name] if field.name in columns else _fixed(field, batch, rows, count, part, options)
-            for field in wanted
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+    with opened(part, options, with_payload=needs_payload) as reader:
+        settle()
+        for batch in reader.batches(options.rows_per_batch):
+            columns, rows = codec.decode(batch, decoded) if needs_payload else ({}, None)
+            count = len(batch) if rows is None else len(rows)
+            arrays = [
+                columns[field.name]
+                if field.name in columns
+                else _fixed(field, batch, rows, count, part, options)
+                for field in wanted
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
 def _fixed(

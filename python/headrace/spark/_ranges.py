@@ -1,7 +1,8 @@
 """Ranges of recordings: what one task reads.
 
 A range owns the messages that begin in ``[start, stop)``. Ranges are cut at segment files, or at powers of two inside
-them, so a range reads one file, or whole files, and at most the beginning of one more to finish a message.
+them, so a range reads one file, or whole files, and at most the beginning of one more to finish a message. Ranges
+that are replayed are no shorter than a term.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from pyspark.sql.datasource import InputPartition
 
 from headrace.archive.checksum import checksum_named
 from headrace.client import RecordingReader
+from headrace.spark._archive_options import ArchiveFiles
 
 if TYPE_CHECKING:
     from headrace.archive.descriptor import RecordingDescriptor
+    from headrace.client import Image
     from headrace.spark._options import ReadOptions
 
 __all__ = ["RecordingRange", "cut"]
@@ -65,29 +68,49 @@ class RecordingRange(InputPartition):
             is_frame_at_start=is_frame_at_start,
         )
 
-    def open(
-        self, options: ReadOptions, *, with_payload: bool = True, filtered: bool = True
+    @property
+    def first(self) -> int:
+        """Where reading begins: at a frame, from which the reader walks to :attr:`start`."""
+        if self.is_frame_at_start:
+            return self.start
+        return max(self.start_position, self.start - self.start % self.term_length)
+
+    def reader(
+        self, image: Image | None, options: ReadOptions, *, with_payload: bool, is_filtered: bool
     ) -> RecordingReader:
-        """A reader of this range; ``filtered`` applies the options' session, times and checksum."""
-        reserved = reserved_bounds(options) if filtered else _INT64
+        """A reader of this range from files, or from the image of a replay.
+
+        ``is_filtered`` applies the options' session, times and checksum.
+        """
+        archive, checksum = options.archive, None
+        if isinstance(archive, ArchiveFiles):
+            source: str | Image = archive.directory
+            stream_id = self.stream_id
+            if is_filtered:
+                checksum = checksum_named(archive.record_checksum)
+        else:
+            assert image is not None, "an archive that is no directory replays"
+            source, stream_id = image, archive.replay_stream_id
+        reserved = reserved_bounds(options) if is_filtered else _INT64
         return RecordingReader(
-            options.directory,
+            source,
             self.recording_id,
             start_position=self.start_position,
             initial_term_id=self.initial_term_id,
             term_length=self.term_length,
             segment_length=self.segment_length,
-            stream_id=self.stream_id,
+            stream_id=stream_id,
             start=self.start,
             stop=self.stop,
             limit=self.limit,
             is_frame_at_start=self.is_frame_at_start,
-            session_id=options.session_id if filtered else None,
+            session_id=options.session_id if is_filtered else None,
             reserved_value_min=reserved[0],
             reserved_value_max=reserved[1],
+            # Frames of files have it themselves, unless a checksum took its place.
+            recorded_session_id=None if source is not image and checksum is None else self.session_id,
             with_payload=with_payload,
-            checksum=checksum_named(options.record_checksum) if filtered else None,
-            recorded_session_id=self.session_id,
+            checksum=checksum,
         )
 
     def pieces(self, length: int) -> Iterator[RecordingRange]:
@@ -124,4 +147,11 @@ def reserved_bounds(options: ReadOptions) -> tuple[int, int]:
 
 def cut(ranges: list[RecordingRange], options: ReadOptions) -> list[RecordingRange]:
     """The tasks that read some ranges."""
-    return [piece for each in ranges for piece in each.pieces(max(32, options.bytes_per_partition))]
+    length = max(32, options.bytes_per_partition)
+    # A walk from the term's beginning costs a look at headers in files; a replay sends everything.
+    cuts_terms = isinstance(options.archive, ArchiveFiles)
+    return [
+        piece
+        for each in ranges
+        for piece in each.pieces(length if cuts_terms else max(length, each.term_length))
+    ]

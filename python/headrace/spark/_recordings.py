@@ -1,33 +1,22 @@
-"""Which recordings a query reads, and how far each of them goes at this moment.
-
-Only the driver program looks here: catalog, mark file and counters are on the archive's host.
-"""
+"""Which recordings a query reads, and how far each of them goes at this moment."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.archive.catalog import Catalog
-from headrace.archive.checksum import checksum_named
-from headrace.archive.counters import RECORDING_POSITION, archive_id_of, recording_id_of
-from headrace.archive.errors import ArchiveFileError, MarkFileError
-from headrace.archive.mark_file import read_mark_fields
-from headrace.archive.positions import NULL_VALUE
-from headrace.archive.recovery import recovered_stop_position
-from headrace.archive.storage import DirectoryStorage
-from headrace.spark._options import refuse
-from headrace.tools import CncFile, DriverFileMissingError, DriverNotReadyError, FileFormatError
+from headrace.archive.errors import ArchiveFileError
+from headrace.spark import _archive_files, _archive_service
+from headrace.spark._archive_options import ArchiveFiles
+from headrace.spark._option_values import refuse
 
 if TYPE_CHECKING:
     from headrace.archive.descriptor import RecordingDescriptor
+    from headrace.spark._archive_options import ArchiveService
     from headrace.spark._options import ReadOptions
 
 __all__ = ["Selected", "select", "still_recorded"]
 
-_LIVENESS_TIMEOUT_MS = 10_000
 _NS_PER_MS = 1_000_000
 # A recording that stops between a look at the catalog and one at the counters is in neither.
 _ATTEMPTS = 2
@@ -55,37 +44,53 @@ def select(options: ReadOptions) -> list[Selected]:
 
     Raises:
         ArchiveFileError: There is no archive in the directory, or it is damaged.
+        ArchiveError: The archive does not answer.
         ConfigError: A recording that was named is not there.
     """
-    storage = DirectoryStorage(options.directory, create=False)
-    if not storage.directory.is_dir():
-        refuse("archiveDirectory", options.directory, "there is no such directory")
+    archive = options.archive
+    if not isinstance(archive, ArchiveFiles):
+        return _asked(archive, options)
     chosen: list[Selected] = []
     for _ in range(_ATTEMPTS):
-        chosen = _look(storage, options)
+        chosen = _looked_up(archive, options)
         if all(each.end is not None for each in chosen):
             break
     return chosen
 
 
-def _look(storage: DirectoryStorage, options: ReadOptions) -> list[Selected]:
-    catalog = Catalog(storage, read_only=True)
-    try:
-        descriptors = [entry.descriptor for entry in catalog]
-    finally:
-        catalog.close()
-    if options.recordings is not None:
-        known = {each.recording_id for each in descriptors}
-        for recording_id in options.recordings:
-            if recording_id not in known:
-                refuse("recordings", recording_id, f"{options.directory} has no such recording")
-    chosen = [each for each in descriptors if _matches(each, options)]
+def _looked_up(archive: ArchiveFiles, options: ReadOptions) -> list[Selected]:
+    storage = _archive_files.storage_of(archive)
+    chosen = _chosen(_archive_files.described(storage), options)
     active = {each.recording_id for each in chosen if each.is_active}
-    ends = _live_ends(storage, options, active) if active else {}
+    ends = _archive_files.live_ends(storage, archive, active) if active else {}
     return [
         Selected(each, ends.get(each.recording_id) if each.is_active else each.stop_position)
         for each in chosen
     ]
+
+
+def _asked(archive: ArchiveService, options: ReadOptions) -> list[Selected]:
+    with _archive_service.requests(archive, "list recordings") as session:
+        found = (
+            session.list_recordings(stream_id=options.stream_id)
+            if options.recordings is None
+            else [each for each in map(session.find_recording, options.recordings) if each is not None]
+        )
+        return [
+            Selected(
+                each,
+                session.max_recorded_position(each.recording_id) if each.is_active else each.stop_position,
+            )
+            for each in _chosen(found, options)
+        ]
+
+
+def _chosen(descriptors: list[RecordingDescriptor], options: ReadOptions) -> list[RecordingDescriptor]:
+    known = {each.recording_id for each in descriptors}
+    for recording_id in options.recordings or ():
+        if recording_id not in known:
+            refuse("recordings", recording_id, f"{options.archive} has no such recording")
+    return [each for each in descriptors if _matches(each, options)]
 
 
 def still_recorded(selected: Selected) -> ArchiveFileError:
@@ -110,41 +115,3 @@ def _matches(descriptor: RecordingDescriptor, options: ReadOptions) -> bool:
     if options.end_time_ns is not None and start >= options.end_time_ns:
         return False
     return descriptor.is_active or options.start_time_ns is None or stop >= options.start_time_ns
-
-
-def _live_ends(storage: DirectoryStorage, options: ReadOptions, recording_ids: set[int]) -> dict[int, int]:
-    """How far active recordings are, as far as that can be told."""
-    try:
-        mark = read_mark_fields(storage)
-    except MarkFileError:
-        return _dead_ends(storage, options, recording_ids)
-    ends = {}
-    directory = options.aeron_directory or mark.aeron_directory
-    try:
-        with CncFile.open(Path(directory)) as cnc:
-            for counter in cnc.counters:
-                if counter.type_id == RECORDING_POSITION and archive_id_of(counter.key) == mark.archive_id:
-                    ends[recording_id_of(counter.key)] = counter.value
-    except (DriverFileMissingError, DriverNotReadyError, FileFormatError):
-        # No driver there, or one that is starting. What is said below holds for it too.
-        ends = {}
-    age_ms = time.time_ns() // _NS_PER_MS - mark.activity_timestamp
-    is_dead = mark.activity_timestamp == NULL_VALUE or age_ms > _LIVENESS_TIMEOUT_MS
-    unknown = recording_ids - ends.keys()
-    return ends | (_dead_ends(storage, options, unknown) if is_dead and unknown else {})
-
-
-def _dead_ends(storage: DirectoryStorage, options: ReadOptions, recording_ids: set[int]) -> dict[int, int]:
-    """Where recordings ended whose archive died. Nobody writes the files, so they tell."""
-    checksum = checksum_named(options.record_checksum)
-    catalog = Catalog(storage, read_only=True)
-    try:
-        return {
-            entry.recording_id: recovered_stop_position(
-                storage, entry.descriptor, checksum, lambda note: None, may_cut=False
-            )
-            for entry in catalog
-            if entry.recording_id in recording_ids
-        }
-    finally:
-        catalog.close()

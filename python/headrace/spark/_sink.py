@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from headrace._exceptions import HeadraceError
 from headrace.spark._envelope import marker, rows
-from headrace.spark._options import refuse
+from headrace.spark._option_values import refuse
 from headrace.spark._publishing import send
 from headrace.spark._worker import settle
 

@@ -7,17 +7,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace._config import default_directory
-from headrace.spark._options import INT32, Options, refuse
+from headrace.spark._option_values import INT32, MILLISECONDS, Options, refuse
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = ["SinkOptions"]
 
-_NAMES = ("channel", "streamId", "aeronDirectory", "payloadColumn", "delivery", "timeoutMs")
-# Spark hands its own option over as well.
-_BY_LOWER = {name.lower(): name for name in (*_NAMES, "path", "checkpointLocation")}
-_HOUR_MS = 3_600_000
+# Spark hands the last two, its own, over as well.
+_NAMES = (
+    "channel",
+    "streamId",
+    "aeronDirectory",
+    "payloadColumn",
+    "delivery",
+    "timeoutMs",
+    "path",
+    "checkpointLocation",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +45,7 @@ class SinkOptions:
         Raises:
             ConfigError: An option is unknown, missing or wrong, or there is no such column.
         """
-        options = Options(given, _BY_LOWER)
+        options = Options(given, _NAMES)
         channel = options.required("channel", "where are the rows to be published?")
         stream_id = options.whole("streamId", INT32)
         if stream_id is None:
@@ -55,5 +62,5 @@ class SinkOptions:
             aeron_directory=options.text("aeronDirectory") or default_directory(),
             payload_column=column,
             is_marked=options.choice("delivery", ("plain", "marked"), "plain") == "marked",
-            timeout_s=(options.whole("timeoutMs", (1, _HOUR_MS), 30_000) or 0) / 1000,
+            timeout_s=(options.whole("timeoutMs", MILLISECONDS, 30_000) or 0) / 1000,
         )

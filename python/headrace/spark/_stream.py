@@ -20,6 +20,7 @@ from pyspark.sql.streaming.datasource import (
 from headrace.archive.errors import ArchiveFileError
 from headrace.spark._columns import batches
 from headrace.spark._ranges import RecordingRange, cut
+from headrace.spark._reading import opened
 from headrace.spark._recordings import Selected, select
 
 if TYPE_CHECKING:
@@ -87,9 +88,7 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         for key, stop in end.items():
             selected = known.get(key)
             if selected is None:
-                text = (
-                    f"recording_id={key} is in the checkpoint and not in {self._options.directory} any more"
-                )
+                text = f"recording_id={key} is in the checkpoint and not in {self._options.archive} any more"
                 raise ArchiveFileError(text)
             position = self._position(selected, start)
             if stop > position:
@@ -140,11 +139,17 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _boundary(self, selected: Selected, position: int, stop: int, *, is_frame_at_start: bool) -> int:
         """The end of the last whole message that begins before ``stop``."""
         assert selected.end is not None, "only asked for recordings with something to read"
+        # No message lies across terms, so the last term tells.
+        term_begin = stop - stop % selected.descriptor.term_buffer_length
+        if term_begin > position:
+            position, is_frame_at_start = term_begin, True
+        if position >= stop:
+            return position
         part = RecordingRange.of(
             selected.descriptor, position, stop, selected.end, is_frame_at_start=is_frame_at_start
         )
-        reader = part.open(self._options, with_payload=False, filtered=False)
-        return max(position, reader.skip_to_boundary())
+        with opened(part, self._options, with_payload=False, filtered=False) as reader:
+            return max(position, reader.boundary())
 
 
 def _shared(backlog: dict[str, int], limit: ReadLimit) -> dict[str, int]:

@@ -1,7 +1,9 @@
-//! What can be wrong with the files of a recording. Every text names the file.
+//! What can be wrong with a recording. Every text names the file, or the replay.
 
 use std::io;
 use std::path::PathBuf;
+
+use crate::error::PollError;
 
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -32,21 +34,34 @@ pub enum RecordingError {
     },
 
     /// There is no sound frame at a position where one was recorded.
-    #[error(
-        "bad frame: {}: recording_id={recording_id} offset={offset} position={position}: {reason}",
-        path.display()
-    )]
+    #[error("bad frame: {place} position={position}: {reason}")]
     BadFrame {
-        /// The file.
-        path: PathBuf,
-        /// Whose it is.
-        recording_id: i64,
-        /// Where in the file.
-        offset: u64,
+        /// The file and where in it, or the replay.
+        place: String,
         /// Where in the stream.
         position: i64,
         /// What is wrong with it.
         reason: String,
+    },
+
+    /// A replay is not where the reader is: it began elsewhere, or somebody else reads it too.
+    #[error("wrong place: {place} goes on at position={found}, and position={position} is due")]
+    Misplaced {
+        /// The replay.
+        place: String,
+        /// What was to be read from it.
+        position: i64,
+        /// What it gives next.
+        found: i64,
+    },
+
+    /// A replay cannot be polled.
+    #[error("cannot read {place}: {source}")]
+    Poll {
+        /// The replay.
+        place: String,
+        /// Why not.
+        source: PollError,
     },
 
     /// The operating system refused.

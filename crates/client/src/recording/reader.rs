@@ -6,8 +6,8 @@
 
 use headrace_buffers::log::frame::{FLAG_BEGIN, FLAG_END, FLAGS_UNFRAGMENTED, FRAME_ALIGNMENT};
 
-use super::segments::{Frame, Segments};
-use super::{RecordingError, RecordingSource};
+use super::frames::{Frame, Frames};
+use super::{Blocks, RecordingError, RecordingShape};
 
 /// What to read of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct RecordedMessage<'a> {
 
 /// Reads the messages of a range in their order.
 pub struct RecordingReader {
-    segments: Segments,
+    frames: Frames,
     range: Range,
     filter: MessageFilter,
     position: i64,
@@ -85,19 +85,24 @@ struct Unfinished {
 }
 
 impl RecordingReader {
-    /// Opens nothing yet: a missing file shows when it is reached.
-    pub fn new(source: RecordingSource, range: Range, filter: MessageFilter) -> Result<Self, RecordingError> {
+    /// Loads nothing yet: a missing file shows when it is reached.
+    pub fn new(
+        shape: RecordingShape,
+        blocks: impl Blocks + 'static,
+        range: Range,
+        filter: MessageFilter,
+    ) -> Result<Self, RecordingError> {
         let Range {
             start, stop, limit, ..
         } = range;
-        if start < source.start_position {
+        if start < shape.start_position {
             let rule = "must not be before the recording begins";
             return Err(RecordingError::argument("start", start, rule));
         }
         if stop < start {
             return Err(RecordingError::argument("stop", stop, "must not be below start"));
         }
-        if limit < source.start_position || limit % FRAME_ALIGNMENT as i64 != 0 {
+        if limit < shape.start_position || limit % FRAME_ALIGNMENT as i64 != 0 {
             let rule = "must be a multiple of 32 from the recording's beginning up";
             return Err(RecordingError::argument("limit", limit, rule));
         }
@@ -108,15 +113,15 @@ impl RecordingReader {
                 "must be a multiple of 32",
             ));
         }
-        let segments = Segments::new(source)?;
+        let frames = Frames::new(shape, Box::new(blocks))?;
         let position = if range.is_frame_at_start {
             start
         } else {
-            let source = &segments.source;
-            source.start_position.max(source.term_begin(start))
+            let shape = &frames.shape;
+            shape.start_position.max(shape.term_begin(start))
         };
         Ok(Self {
-            segments,
+            frames,
             range,
             filter,
             position,
@@ -127,7 +132,8 @@ impl RecordingReader {
     }
 
     /// Gives at most `count_max` messages, and stops after `length_max` bytes of payload. Returns how many; fewer
-    /// than asked for, with bytes to spare, means that the range has no more.
+    /// than asked for, with bytes to spare, means that the range has no more or, unless [`Self::is_at_end`], that
+    /// the rest has not come yet.
     pub fn read(
         &mut self,
         count_max: usize,
@@ -137,7 +143,9 @@ impl RecordingReader {
         let mut count = 0;
         let mut length = 0;
         while count < count_max && length < length_max && !self.is_at_end() {
-            let frame = self.segments.frame(self.position, self.range.limit)?;
+            let Some(frame) = self.frames.frame(self.position, self.range.limit)? else {
+                break;
+            };
             let begin = self.position;
             self.position += frame.span;
             let whole = if frame.is_padding || begin < self.range.start {
@@ -145,7 +153,7 @@ impl RecordingReader {
                 None
             } else {
                 Self::message(
-                    &self.segments,
+                    &self.frames,
                     &frame,
                     &mut self.unfinished,
                     &mut self.incomplete_count,
@@ -176,12 +184,12 @@ impl RecordingReader {
     /// The message that `frame` is or completes.
     #[inline]
     fn message<'a>(
-        segments: &'a Segments,
+        frames: &'a Frames,
         frame: &Frame,
         unfinished: &'a mut Unfinished,
         incomplete_count: &mut u64,
     ) -> Option<(i32, i64, &'a [u8])> {
-        let payload = segments.payload(frame);
+        let payload = frames.payload(frame);
         let begins = frame.flags & FLAG_BEGIN != 0;
         if begins && unfinished.is_open {
             unfinished.is_open = false;
@@ -241,6 +249,6 @@ impl RecordingReader {
 
     /// The stream that is read.
     pub fn stream_id(&self) -> i32 {
-        self.segments.source.stream_id
+        self.frames.shape.stream_id
     }
 }

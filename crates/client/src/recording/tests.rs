@@ -1,5 +1,5 @@
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use headrace_buffers::align;
 use headrace_buffers::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH};
@@ -78,37 +78,59 @@ impl Recording {
         }
     }
 
-    fn write(&self) -> RecordingSource {
+    fn write(&self) -> Written {
         for (index, chunk) in self.bytes.chunks(SEGMENT_LENGTH as usize).enumerate() {
             let mut chunk = chunk.to_vec();
             chunk.resize(SEGMENT_LENGTH as usize, 0);
             fs::write(self.segment(index), chunk).expect("written");
         }
-        RecordingSource {
+        Written {
             directory: self.directory.path().to_path_buf(),
+            segment_length: SEGMENT_LENGTH,
+            shape: self.shape(),
+        }
+    }
+
+    fn shape(&self) -> RecordingShape {
+        RecordingShape {
             recording_id: 3,
             start_position: self.start,
             initial_term_id: INITIAL_TERM_ID,
             term_length: TERM_LENGTH,
-            segment_length: SEGMENT_LENGTH,
             stream_id: STREAM_ID,
+            session_id: None,
             checksum: None,
         }
     }
 
     /// The same by an archive that puts checksums into frames.
-    fn write_with_checksums(&mut self, kind: Checksum) -> RecordingSource {
+    fn write_with_checksums(&mut self, kind: Checksum) -> Written {
         let first = (self.start - self.base()) as usize;
         kind.put(&mut self.bytes[first..]);
-        RecordingSource {
-            checksum: Some(RecordedChecksum { kind, session_id: 42 }),
-            ..self.write()
-        }
+        let mut written = self.write();
+        written.shape.checksum = Some(kind);
+        written.shape.session_id = Some(42);
+        written
     }
 
     fn segment(&self, index: usize) -> std::path::PathBuf {
         let base = self.base() + index as i64 * i64::from(SEGMENT_LENGTH);
         self.directory.path().join(format!("3-{base}.rec"))
+    }
+}
+
+/// What is known of a recording in files.
+#[derive(Clone)]
+struct Written {
+    directory: PathBuf,
+    segment_length: i32,
+    shape: RecordingShape,
+}
+
+impl Written {
+    fn reader(&self, range: Range, filter: MessageFilter) -> Result<RecordingReader, RecordingError> {
+        let segments = Segments::new(self.directory.clone(), self.segment_length, &self.shape)?;
+        RecordingReader::new(self.shape.clone(), segments, range, filter)
     }
 }
 
@@ -124,19 +146,14 @@ fn sample() -> (Recording, Vec<Vec<u8>>) {
     (recording, messages)
 }
 
-fn read_range(
-    source: &RecordingSource,
-    start: i64,
-    stop: i64,
-    limit: i64,
-) -> Result<Vec<Vec<u8>>, RecordingError> {
+fn read_range(written: &Written, start: i64, stop: i64, limit: i64) -> Result<Vec<Vec<u8>>, RecordingError> {
     let range = Range {
         start,
         stop,
         limit,
         is_frame_at_start: false,
     };
-    let mut reader = RecordingReader::new(source.clone(), range, MessageFilter::default())?;
+    let mut reader = written.reader(range, MessageFilter::default())?;
     let mut found = Vec::new();
     while reader.read(7, usize::MAX, |message| found.push(message.payload.to_vec()))? > 0 {}
     Ok(found)
@@ -181,7 +198,7 @@ fn the_boundary_is_before_a_message_that_is_not_finished() {
         limit,
         is_frame_at_start: true,
     };
-    let mut reader = RecordingReader::new(source, range, MessageFilter::default()).expect("a reader");
+    let mut reader = source.reader(range, MessageFilter::default()).expect("a reader");
     assert_eq!(reader.read(10, usize::MAX, |_| {}).expect("read"), 1);
     assert_eq!((reader.boundary(), reader.incomplete_count()), (boundary, 1));
 }
@@ -205,7 +222,7 @@ fn filters_by_session_and_reserved_value() {
         limit,
         is_frame_at_start: true,
     };
-    let mut reader = RecordingReader::new(source, range, filter).expect("a reader");
+    let mut reader = source.reader(range, filter).expect("a reader");
     let mut found = Vec::new();
     reader
         .read(10, usize::MAX, |message| {
@@ -295,7 +312,7 @@ fn with_checksums_messages_are_of_the_publisher_in_the_catalog() {
             session_id: Some(wanted),
             ..MessageFilter::default()
         };
-        let mut reader = RecordingReader::new(source.clone(), range, filter).expect("a reader");
+        let mut reader = source.reader(range, filter).expect("a reader");
         let mut found = Vec::new();
         reader
             .read(10, usize::MAX, |message| found.push(message.session_id))
@@ -325,10 +342,8 @@ fn a_changed_byte_fails_with_its_place_if_checksums_are_known() {
         ] {
             assert!(text.contains(&expected), "{text}: no {expected}");
         }
-        let unaware = RecordingSource {
-            checksum: None,
-            ..source.clone()
-        };
+        let mut unaware = source.clone();
+        unaware.shape.checksum = None;
         read_range(&unaware, recording.start, end, end).expect("nobody looks");
         fs::write(&path, sound).expect("written");
     }
@@ -337,14 +352,15 @@ fn a_changed_byte_fails_with_its_place_if_checksums_are_known() {
 #[test]
 fn refuses_ranges_and_descriptions_that_cannot_be() {
     let source = Recording::new(64).write();
-    let refused = |source: RecordingSource, start, stop, limit| {
+    let refused = |source: Written, start, stop, limit| {
         let range = Range {
             start,
             stop,
             limit,
             is_frame_at_start: false,
         };
-        RecordingReader::new(source, range, MessageFilter::default())
+        source
+            .reader(range, MessageFilter::default())
             .err()
             .expect("refused")
             .to_string()
@@ -352,14 +368,120 @@ fn refuses_ranges_and_descriptions_that_cannot_be() {
     assert!(refused(source.clone(), 0, 64, 64).starts_with("start=0"));
     assert!(refused(source.clone(), 128, 64, 64).starts_with("stop=64"));
     assert!(refused(source.clone(), 64, 64, 65).starts_with("limit=65"));
-    let odd = RecordingSource {
-        term_length: 3,
-        ..source.clone()
-    };
+    let mut odd = source.clone();
+    odd.shape.term_length = 3;
     assert!(refused(odd, 64, 64, 64).starts_with("term_length=3"));
-    let short = RecordingSource {
+    let short = Written {
         segment_length: 65536 / 2,
         ..source
     };
     assert!(refused(short, 64, 64, 64).starts_with("segment_length"));
+}
+
+/// A replay: blocks of a few whole frames, each of them asked for in vain before it comes.
+struct Trickle {
+    start: i64,
+    bytes: Vec<u8>,
+    is_due: bool,
+}
+
+impl Blocks for Trickle {
+    fn load(
+        &mut self,
+        position: i64,
+        needed: usize,
+        limit: i64,
+        block: &mut Vec<u8>,
+    ) -> Result<usize, RecordingError> {
+        assert!(
+            position + needed as i64 <= limit,
+            "nobody needs what lies behind the limit"
+        );
+        self.is_due = !self.is_due;
+        if self.is_due {
+            return Ok(0);
+        }
+        let rest = &self.bytes[(position - self.start) as usize..];
+        let frame = |at: usize| i32::from_le_bytes(rest[at..at + 4].try_into().expect("four bytes")) as usize;
+        let mut length = align(frame(0), FRAME_ALIGNMENT);
+        while length < 2000 && length < rest.len() {
+            length += align(frame(length), FRAME_ALIGNMENT);
+        }
+        block.clear();
+        block.extend_from_slice(&rest[..length]);
+        Ok(length)
+    }
+
+    fn place(&self, _position: i64) -> String {
+        "replay".to_owned()
+    }
+}
+
+fn trickle(recording: &Recording, session_id: Option<i32>) -> RecordingReader {
+    let skipped = (recording.start - recording.base()) as usize;
+    let blocks = Trickle {
+        start: recording.start,
+        bytes: recording.bytes[skipped..].to_vec(),
+        is_due: false,
+    };
+    let range = Range {
+        start: recording.start,
+        stop: recording.end(),
+        limit: recording.end(),
+        is_frame_at_start: true,
+    };
+    let shape = RecordingShape {
+        session_id,
+        ..recording.shape()
+    };
+    RecordingReader::new(shape, blocks, range, MessageFilter::default()).expect("a reader")
+}
+
+#[test]
+fn what_comes_bit_by_bit_is_read_as_it_comes() {
+    let (recording, messages) = sample();
+    let mut reader = trickle(&recording, None);
+    let mut found = Vec::new();
+    let mut pauses = 0;
+    while !reader.is_at_end() {
+        let count = reader.read(usize::MAX, usize::MAX, |message| {
+            found.push(message.payload.to_vec())
+        });
+        pauses += usize::from(count.expect("read") == 0);
+    }
+    assert_eq!(found, messages);
+    assert_eq!(reader.incomplete_count(), 0);
+    assert!(pauses > 0, "everything was there at once, so nothing was tested");
+}
+
+#[test]
+fn a_replays_messages_have_the_session_of_the_recording() {
+    let (recording, _) = sample();
+    let mut reader = trickle(&recording, Some(77));
+    let mut sessions = Vec::new();
+    while !reader.is_at_end() {
+        reader
+            .read(10, usize::MAX, |message| sessions.push(message.session_id))
+            .expect("read");
+    }
+    assert_eq!(sessions, [77; 600]);
+}
+
+#[test]
+fn a_bad_frame_of_a_replay_is_an_error_with_its_place() {
+    let (mut recording, _) = sample();
+    let start = (recording.start - recording.base()) as usize;
+    recording.bytes[start + 16] += 1;
+    let (mut reader, mut read) = (trickle(&recording, None), Ok(0));
+    while matches!(read, Ok(0)) {
+        read = reader.read(1, usize::MAX, |_| {});
+    }
+    let text = read.expect_err("damaged").to_string();
+    assert_eq!(
+        text,
+        format!(
+            "bad frame: replay position={}: stream_id=1002 where 1001 is due",
+            recording.start
+        )
+    );
 }

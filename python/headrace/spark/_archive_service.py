@@ -1,0 +1,219 @@
+"""Sessions with archives that answer requests, and replays from them, in the processes of Spark.
+
+A process keeps its driver and its session for the next task or look, until something goes wrong.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ConfigError, HeadraceError
+from headrace.archive.channels import ChannelUri
+from headrace.archive.client import Archive
+from headrace.archive.errors import ErrorCode
+from headrace.client import Client
+from headrace.spark._option_values import refuse
+from headrace.spark._own_driver import OwnDriver
+
+if TYPE_CHECKING:
+    from headrace.archive.replay import Replay
+    from headrace.client import Image
+    from headrace.spark._archive_options import ArchiveService
+    from headrace.spark._ranges import RecordingRange
+
+__all__ = ["RangeReplay", "replayed", "requests"]
+
+_CLIENT_NAME = "headrace-spark"
+_WAIT_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    archive: Archive
+    replay_channel: str
+    resources: ExitStack
+
+
+_sessions: dict[ArchiveService, _Session] = {}
+
+
+@contextmanager
+def requests(service: ArchiveService, what: str) -> Iterator[Archive]:
+    """A session with the archive, to do ``what``.
+
+    Raises:
+        ArchiveError: The archive refused or cannot be reached; says what was to be done. The next attempt begins with
+            a new session.
+    """
+    with _attempt(service, what) as session:
+        yield session.archive
+
+
+class RangeReplay:
+    """The replay of one range, as the archive sends it."""
+
+    def __init__(self, replay: Replay, image: Image, part: RecordingRange, timeout_s: float) -> None:
+        self.image = image
+        self._replay = replay
+        self._limit = part.limit
+        self._timeout_s = timeout_s
+        self._position = part.first
+        self._moved_at = time.monotonic()
+
+    def check(self, position: int) -> None:
+        """Called when nothing came after ``position``, where the reader is: is there still something to wait for?
+
+        Raises:
+            ArchiveError: The replay ended.
+            ArchiveTimeoutError: The archive has sent nothing for too long.
+        """
+        if self._replay.is_over():
+            text = (
+                f"it ended at position={position} and {self._limit} was recorded: the archive is gone, or the "
+                "recording was truncated or purged meanwhile"
+            )
+            raise ArchiveError(text, recording_id=self._replay.recording_id)
+        now = time.monotonic()
+        if position > self._position:
+            self._position, self._moved_at = position, now
+        elif now - self._moved_at > self._timeout_s:
+            text = f"nothing came after position={position} for {self._timeout_s:g} s (option timeoutMs)"
+            raise ArchiveTimeoutError(text, recording_id=self._replay.recording_id)
+
+
+@contextmanager
+def replayed(service: ArchiveService, part: RecordingRange) -> Iterator[RangeReplay]:
+    """A replay of what it takes to read a range, stopped at the end.
+
+    Raises:
+        ArchiveError: The archive refused, or ended the replay early.
+        ArchiveTimeoutError: The archive is not there, or sends nothing.
+    """
+    what = f"replay recording_id={part.recording_id} from position={part.first} to {part.limit}"
+    with (
+        _attempt(service, what) as session,
+        _start(session, service, part) as replay,
+    ):
+        while not replay.subscription.wait_until_connected(_WAIT_S):
+            replay.is_over()
+        yield RangeReplay(replay, replay.subscription.images[0], part, service.timeout_s)
+
+
+def _start(session: _Session, service: ArchiveService, part: RecordingRange) -> Replay:
+    deadline = time.monotonic() + service.timeout_s
+    while True:
+        try:
+            return session.archive.replay(
+                part.recording_id,
+                position=part.first,
+                length=part.limit - part.first,
+                channel=session.replay_channel,
+                stream_id=service.replay_stream_id,
+            )
+        except ArchiveError as refusal:
+            # Other tasks have all there are, and will end.
+            if refusal.code != ErrorCode.MAX_REPLAYS or time.monotonic() > deadline:
+                raise
+        time.sleep(_WAIT_S)
+
+
+@contextmanager
+def _attempt(service: ArchiveService, what: str) -> Iterator[_Session]:
+    try:
+        yield _session(service)
+    except ConfigError:
+        raise
+    except HeadraceError as failure:
+        _forget(service)
+        text = f"cannot {what}: {service}: {failure}{_advice(service, failure)}"
+        kind = ArchiveTimeoutError if isinstance(failure, TimeoutError) else ArchiveError
+        code, name = (failure.code, failure.code_name) if isinstance(failure, ArchiveError) else (-1, "")
+        raise kind(text, code, name, getattr(failure, "recording_id", None)) from failure
+
+
+def _advice(service: ArchiveService, failure: HeadraceError) -> str:
+    if isinstance(failure, ArchiveError) and failure.code == ErrorCode.MAX_REPLAYS:
+        return (
+            ". Each task takes one: raise aeron.archive.max.concurrent.replays, or give tasks more to do "
+            "(option bytesPerPartition)"
+        )
+    if not isinstance(failure, ArchiveTimeoutError):
+        return ""
+    return (
+        f". Waited timeoutMs={service.timeout_s * 1000:.0f}. Is an archive running with this control channel and "
+        f"stream, and does it reach this host at {service.response_channel or _own_channel(service)}? "
+        "(Options controlResponseChannel and replayChannel)"
+    )
+
+
+def _session(service: ArchiveService) -> _Session:
+    kept = _sessions.get(service)
+    if kept is not None and not kept.archive.is_connected:
+        _forget(service)
+        kept = None
+    if kept is None:
+        kept = _sessions[service] = _open(service)
+    return kept
+
+
+def _open(service: ArchiveService) -> _Session:
+    own_channel = _own_channel(service)
+    with ExitStack() as resources:
+        if service.aeron_directory is None:
+            own = OwnDriver()
+            resources.callback(own.close)
+            client = own.driver.connect(client_name=_CLIENT_NAME)
+        else:
+            client = Client.connect(service.aeron_directory, client_name=_CLIENT_NAME)
+        resources.callback(client.close)
+        archive = Archive.connect(
+            client,
+            control_channel=service.control_channel,
+            control_stream_id=service.control_stream_id,
+            response_channel=service.response_channel or own_channel,
+            response_stream_id=service.response_stream_id,
+            message_timeout_s=service.timeout_s,
+            client_name=_CLIENT_NAME,
+        )
+        resources.callback(archive.close)
+        return _Session(archive, service.replay_channel or own_channel, resources.pop_all())
+
+
+def _own_channel(service: ArchiveService) -> str:
+    """Where this process listens if nobody says otherwise: its address as the archive sees it, on a free port."""
+    control = ChannelUri(service.control_channel)
+    if control.media == "ipc":
+        return "aeron:ipc"
+    host, _, port = (control.get("endpoint") or "").rpartition(":")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_DGRAM
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            # Sends nothing: the system looks up the way and the address at its beginning.
+            probe.connect(address)
+            own = probe.getsockname()[0]
+    except (OSError, ValueError) as failure:
+        refuse("controlChannel", service.control_channel, f"its endpoint is no address and port: {failure}")
+    return f"aeron:udp?endpoint={f'[{own}]' if family == socket.AF_INET6 else own}:0"
+
+
+def _forget(service: ArchiveService) -> None:
+    kept = _sessions.pop(service, None)
+    if kept is not None:
+        # The reason why it is left is told; what goes wrong now adds nothing to it.
+        with contextlib.suppress(HeadraceError):
+            kept.resources.close()
+
+
+@atexit.register
+def _forget_all() -> None:
+    for service in list(_sessions):
+        _forget(service)

@@ -1,0 +1,40 @@
+"""A media driver of this process, whose directory is removed however the process ends."""
+
+from __future__ import annotations
+
+import subprocess
+
+from headrace.driver import MediaDriver
+
+__all__ = ["OwnDriver"]
+
+# Ends when nobody holds the other end of its standard input any more.
+_TIDY_UP = 'cat > /dev/null; rm -rf -- "$1"'
+
+
+class OwnDriver:
+    """An embedded driver, for processes that are ended by signals: Spark's Python workers.
+
+    Its logs are in memory that outlives processes, so a shell waits to remove them.
+    """
+
+    def __init__(self) -> None:
+        self.driver = MediaDriver.embedded(threading_mode="SHARED")
+        try:
+            # In a session of its own, out of reach of signals to the process group.
+            self._janitor = subprocess.Popen(
+                ["/bin/sh", "-c", _TIDY_UP, "sh", self.driver.directory],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+        except BaseException:
+            self.driver.close()
+            raise
+
+    def close(self) -> None:
+        """Stop the driver and delete its directory. Closing again does nothing."""
+        self.driver.close()
+        self._janitor.communicate()

@@ -1,0 +1,42 @@
+"""Streams and channels beside Spark."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import headrace
+
+CHANNEL = "aeron:ipc?term-length=256k"
+
+
+@contextmanager
+def listening(client: headrace.Client, stream_id: int) -> Iterator[list[bytes]]:
+    """What comes on a stream of ``CHANNEL``, while Spark publishes from other processes."""
+    received: list[bytes] = []
+    done = threading.Event()
+
+    def listen() -> None:
+        with client.add_subscription(CHANNEL, stream_id) as subscription:
+            while not done.is_set():
+                message = subscription.poll_batch(1000).to_list()
+                received.extend(message)
+                if not message:
+                    done.wait(0.001)
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    try:
+        yield received
+    finally:
+        done.set()
+        thread.join()
+
+
+def free_udp_channel() -> str:
+    """A channel on loopback with a port that nobody has, for an archive that must say where it is."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"aeron:udp?endpoint=127.0.0.1:{probe.getsockname()[1]}"
