@@ -12,6 +12,7 @@ import headrace
 from headrace.archive import (
     Archive,
     ArchiveConfig,
+    ArchiveFileError,
     Catalog,
     DirectoryStorage,
     ErrorCode,
@@ -92,6 +93,55 @@ def test_a_replay_begins_and_ends_where_it_is_asked_to(archive: Archive) -> None
     assert replayed(archive, recording_id, position=start, length=stop - start) == MESSAGES[first:last]
     assert replayed(archive, recording_id, position=start, length=stop - start - 1) == MESSAGES[first:last]
     assert replayed(archive, recording_id, position=positions[-2], length=end) == MESSAGES[-1:]
+
+
+@pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:udp?endpoint=127.0.0.1:0"])
+def test_several_replays_come_each_to_its_own_reader(archive: Archive, channel: str) -> None:
+    """Also where the system chooses ports."""
+    recording_id, end = record(archive)
+    with (
+        archive.replay(recording_id, channel=channel) as first,
+        archive.replay(recording_id, channel=channel, length=end) as second,
+    ):
+        assert [message.payload for message in second] == MESSAGES
+        assert [message.payload for message in first] == MESSAGES
+
+
+def test_a_replay_is_read_in_batches(archive: Archive) -> None:
+    """By the reader of files, which takes a replay's image as well and gives it the recording's session."""
+    recording_id, end = record(archive)
+    descriptor = archive.find_recording(recording_id)
+    assert descriptor is not None
+    with archive.replay(recording_id, stream_id=7) as replay:
+        assert replay.subscription.wait_until_connected()
+        (image,) = replay.subscription.images
+
+        def reader_from(start: int) -> headrace.RecordingReader:
+            return headrace.RecordingReader(
+                image,
+                recording_id,
+                start_position=descriptor.start_position,
+                initial_term_id=descriptor.initial_term_id,
+                term_length=descriptor.term_buffer_length,
+                segment_length=descriptor.segment_file_length,
+                stream_id=7,
+                start=start,
+                stop=end,
+                limit=end,
+                is_frame_at_start=True,
+                recorded_session_id=descriptor.session_id,
+            )
+
+        with pytest.raises(ArchiveFileError, match="goes on at position=0, and position=1024 is due"):
+            reader_from(1024).read_batch(10)
+        reader, payloads = reader_from(0), []
+        while not reader.is_at_end:
+            batch = reader.read_batch(100, timeout_s=5.0)
+            assert len(batch) == 100 or reader.is_at_end
+            assert set(batch.session_ids) == {descriptor.session_id}
+            payloads += batch.to_list()
+    assert payloads == MESSAGES
+    assert not reader.read_batch(100)
 
 
 def test_a_replay_follows_a_live_recording_until_it_stops(archive: Archive) -> None:

@@ -6,12 +6,32 @@ register::
     frame = spark.read.format("headrace").option("recordings", "3").load("recordings")
     query = spark.readStream.format("headrace").option("streamId", 1001).load("recordings").writeStream...
 
-Options of both sources:
+    service = spark.read.format("headrace").option("controlChannel", "aeron:udp?endpoint=archive-host:8010").load()
+
+The archive, by its files or by its control channel, for both sources:
+
+=========================== ===========================================================================
+``archiveDirectory``        The archive's directory, which all executors see; what ``load()`` is given means
+                            the same.
+``controlChannel``          Instead of a directory: where the archive takes requests, such as
+                            ``aeron:udp?endpoint=host:8010``. Executors then have it replay to them.
+``controlStreamId``         Stream of the requests, 10 by default.
+``controlResponseChannel``  Where the archive answers; by default this host's address towards the archive, on a
+                            port that the system chooses.
+``controlResponseStreamId`` Stream of the answers, 20 by default.
+``replayChannel``           Where the archive replays to, with the same default. With a port other than 0, tasks
+                            on a host must share a driver (``aeronDirectory``).
+``replayStreamId``          Stream of the replays, 1020 by default.
+``timeoutMs``               With ``controlChannel``: how long the archive may take to answer, or send nothing,
+                            before the query or task fails; 30000.
+``aeronDirectory``          With ``controlChannel``: the driver on every host; without it every process starts
+                            one of its own. With files: the archive's driver, which shows how far active
+                            recordings are; by default what the archive says in its mark file.
+=========================== ===========================================================================
+
+What to read of it, for both sources:
 
 ===================== =================================================================================
-``archiveDirectory``  The archive's directory; what ``load()`` is given means the same.
-``aeronDirectory``    Directory of the archive's driver, which shows how far active recordings are;
-                      by default what the archive says in its mark file.
 ``recordings``        Recording ids separated by commas, or ``all``, the default.
 ``channel``           Only recordings whose channel contains this text.
 ``streamId``          Only recordings of this stream.

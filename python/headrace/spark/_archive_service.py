@@ -14,10 +14,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ConfigError, HeadraceError
+from headrace._exceptions import (
+    ArchiveError,
+    ArchiveTimeoutError,
+    ClientError,
+    DriverError,
+    DriverTimeoutError,
+    HeadraceError,
+    PublicationError,
+    RegistrationError,
+)
 from headrace.archive.channels import ChannelUri
 from headrace.archive.client import Archive
-from headrace.archive.errors import ErrorCode
+from headrace.archive.errors import ArchiveFileError, ErrorCode
 from headrace.client import Client
 from headrace.spark._option_values import refuse
 from headrace.spark._own_driver import OwnDriver
@@ -28,10 +37,20 @@ if TYPE_CHECKING:
     from headrace.spark._archive_options import ArchiveService
     from headrace.spark._ranges import RecordingRange
 
-__all__ = ["RangeReplay", "replayed", "requests"]
+__all__ = ["RangeReplay", "close_sessions", "replayed", "requests"]
 
 _CLIENT_NAME = "headrace-spark"
 _WAIT_S = 0.05
+# What goes wrong with an archive or the way to it, and not with what a caller does meanwhile.
+_FAILURES = (
+    ArchiveError,
+    ArchiveFileError,
+    ClientError,
+    DriverError,
+    DriverTimeoutError,
+    PublicationError,
+    RegistrationError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +120,14 @@ def replayed(service: ArchiveService, part: RecordingRange) -> Iterator[RangeRep
         _attempt(service, what) as session,
         _start(session, service, part) as replay,
     ):
-        while not replay.subscription.wait_until_connected(_WAIT_S):
-            replay.is_over()
-        yield RangeReplay(replay, replay.subscription.images[0], part, service.timeout_s)
+        try:
+            while not replay.subscription.wait_until_connected(_WAIT_S):
+                replay.is_over()
+            yield RangeReplay(replay, replay.subscription.images[0], part, service.timeout_s)
+        except _FAILURES:
+            # With the session gone nobody waits for an answer on ending the replay: what went wrong is known.
+            session.archive.close()
+            raise
 
 
 def _start(session: _Session, service: ArchiveService, part: RecordingRange) -> Replay:
@@ -128,9 +152,7 @@ def _start(session: _Session, service: ArchiveService, part: RecordingRange) -> 
 def _attempt(service: ArchiveService, what: str) -> Iterator[_Session]:
     try:
         yield _session(service)
-    except ConfigError:
-        raise
-    except HeadraceError as failure:
+    except _FAILURES as failure:
         _forget(service)
         text = f"cannot {what}: {service}: {failure}{_advice(service, failure)}"
         kind = ArchiveTimeoutError if isinstance(failure, TimeoutError) else ArchiveError
@@ -214,6 +236,7 @@ def _forget(service: ArchiveService) -> None:
 
 
 @atexit.register
-def _forget_all() -> None:
+def close_sessions() -> None:
+    """End all sessions that this process keeps, and their drivers."""
     for service in list(_sessions):
         _forget(service)
