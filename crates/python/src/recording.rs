@@ -15,7 +15,7 @@ use crate::errors;
 use crate::images::{Image, lock};
 use crate::wait::Patience;
 
-/// Reads messages of a recording, a batch in one crossing.
+/// Reads messages of a recording, a batch in one crossing: from an archive's segment files, or from its replay.
 #[pyclass(frozen, module = "headrace._core")]
 pub(crate) struct RecordingReader {
     inner: Mutex<recording::RecordingReader>,
@@ -127,8 +127,7 @@ impl RecordingReader {
         })
     }
 
-    /// The next messages; an empty batch at the end of the range, or when a replay sent none in time. Releases
-    /// the GIL.
+    /// The next messages. Releases the GIL.
     #[pyo3(signature = (count_max, length_max = 16 << 20, timeout_s = 0.0))]
     fn read_batch(
         &self,
@@ -155,8 +154,7 @@ impl RecordingReader {
         Ok(FragmentBatch::new(columns))
     }
 
-    /// Read on without giving the messages, to the end of the range or of what a replay sent in time; returns
-    /// :attr:`boundary`.
+    /// Read on without giving the messages; returns :attr:`boundary`.
     #[pyo3(signature = (timeout_s = 0.0))]
     fn skip_to_boundary(&self, py: Python<'_>, timeout_s: f64) -> PyResult<i64> {
         self.read(py, timeout_s, |reader| {
