@@ -166,6 +166,8 @@ def _advice(service: ArchiveService, failure: HeadraceError) -> str:
             ". Each task takes one: raise aeron.archive.max.concurrent.replays, or give tasks more to do "
             "(option bytesPerPartition)"
         )
+    if isinstance(failure, DriverTimeoutError):
+        return " (option aeronDirectory; without it every process starts a driver of its own)"
     if not isinstance(failure, ArchiveTimeoutError):
         return ""
     return (

@@ -8,8 +8,8 @@ from headrace.driver import MediaDriver
 
 __all__ = ["OwnDriver"]
 
-# Ends when nobody holds the other end of its standard input any more.
-_TIDY_UP = 'cat > /dev/null; rm -rf -- "$1"'
+# Nobody writes a line, so reading ends when nobody holds the other end of the pipe any more.
+_TIDY_UP = 'read -r line; rm -rf -- "$1"'
 
 
 class OwnDriver:
