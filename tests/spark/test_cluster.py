@@ -23,7 +23,7 @@ from tests.spark.cluster import spark_cluster
 from tests.spark.recordings import RecordingFiles
 from tests.spark.streams import free_udp_channel, listening
 
-pytestmark = [pytest.mark.system, pytest.mark.slow]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(600)]
 HERE = Path(__file__).parent
 SOURCES = ("files", "replays")
 RUN_TIMEOUT_S = 240
@@ -62,7 +62,9 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
     }
     published: dict[str, list[bytes]] = {}
     with ExitStack() as stack:
-        driver = stack.enter_context(headrace.MediaDriver.embedded(threading_mode="SHARED"))
+        # A crowded machine may give the archive's process nothing for long; that is not what is tested.
+        patience = {"client_liveness_timeout_ns": 120_000_000_000}
+        driver = stack.enter_context(headrace.MediaDriver.embedded(threading_mode="SHARED", **patience))
         server = ArchiveServer(driver=driver, archive_directory=base / "archive", control_channel=control)
         stack.enter_context(server)
         client = stack.enter_context(driver.connect())
