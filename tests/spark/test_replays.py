@@ -276,7 +276,9 @@ def test_a_recording_that_was_truncated_meanwhile_fails_the_task(stored: Stored)
     with stored.session() as session:
         session.truncate_recording(0, stored.ends[9])
     what = f"cannot replay recording_id=0 from position=0 to {stored.ends[-1]}"
-    with pytest.raises(headrace.ArchiveError, match=f"{what}: .*: it ended at position={stored.ends[9]} and"):
+    with pytest.raises(
+        headrace.ArchiveError, match=f"{what}: .*: it ended at position={stored.ends[9]}, and"
+    ):
         list(reader.read(parts[0]))
     with pytest.raises(headrace.ArchiveError, match=r"INVALID_POSITION"):
         list(reader.read(parts[-1]))

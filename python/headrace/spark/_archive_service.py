@@ -93,9 +93,10 @@ class RangeReplay:
             ArchiveError: The replay ended.
             ArchiveTimeoutError: The archive has sent nothing for too long.
         """
-        if self._replay.is_over():
+        if self._replay.has_ended():
+            self._replay.confirm_end()
             text = (
-                f"it ended at position={position} and {self._limit} was recorded: the archive is gone, or the "
+                f"it ended at position={position}, and when the query was planned, {self._limit} was recorded: the "
                 "recording was truncated or purged meanwhile"
             )
             raise ArchiveError(text, recording_id=self._replay.recording_id)
@@ -122,7 +123,7 @@ def replayed(service: ArchiveService, part: RecordingRange) -> Iterator[RangeRep
     ):
         try:
             while not replay.subscription.wait_until_connected(_WAIT_S):
-                replay.is_over()
+                replay.has_ended()
             yield RangeReplay(replay, replay.subscription.images[0], part, service.timeout_s)
         except _FAILURES:
             # With the session gone nobody waits for an answer on ending the replay: what went wrong is known.
