@@ -11,9 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as parquet
 from pyspark.sql import SparkSession
 
 from headrace.spark import packed
+
+CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 def decode(payloads: Any) -> dict[str, Any]:
@@ -35,6 +38,8 @@ def main(master: str, output: str, directory: str, *sources: str) -> None:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        # Starts fewer processes for each batch.
+        .config("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINTS)
         # Nothing runs before both executors are there, so both get tasks.
         .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
         .getOrCreate()
@@ -50,7 +55,9 @@ def main(master: str, output: str, directory: str, *sources: str) -> None:
 def run(spark: SparkSession, base: Path, options: dict[str, str], stream: dict[str, str]) -> None:
     batch = spark.read.format("headrace").options(**options)
     batch = batch.option("codec", "python").option("decoder", packed(decode))
-    batch.option("payloadSchema", "message binary, executor bigint").load().write.parquet(str(base / "batch"))
+    table = batch.option("payloadSchema", "message binary, executor bigint").load().toArrow()
+    base.mkdir(parents=True)
+    parquet.write_table(table, base / "batch.parquet")
 
     follow = spark.readStream.format("headrace").options(**options).option("maxBytesPerTrigger", "400k")
     for format_name, more in (

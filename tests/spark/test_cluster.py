@@ -23,10 +23,10 @@ from tests.spark.cluster import spark_cluster
 from tests.spark.recordings import RecordingFiles
 from tests.spark.streams import free_udp_channel, listening
 
-pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(900)]
 HERE = Path(__file__).parent
 SOURCES = ("files", "replays")
-RUN_TIMEOUT_S = 240
+RUN_TIMEOUT_S = 420
 
 
 def payload_of(index: int) -> bytes:
@@ -63,7 +63,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
     published: dict[str, list[bytes]] = {}
     with ExitStack() as stack:
         # A crowded machine may give the archive's process nothing for long; that is not what is tested.
-        patience = {"client_liveness_timeout_ns": 120_000_000_000}
+        patience = {"client_liveness_timeout_ns": 120 * 10**9, "publication_unblock_timeout_ns": 130 * 10**9}
         driver = stack.enter_context(headrace.MediaDriver.embedded(threading_mode="SHARED", **patience))
         server = ArchiveServer(driver=driver, archive_directory=base / "archive", control_channel=control)
         stack.enter_context(server)
@@ -79,37 +79,36 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
 def run_program(*args: object) -> None:
     command = [sys.executable, str(HERE / "on_cluster.py"), *map(str, args)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         env=environment,
         start_new_session=True,
-    )
-    try:
-        printed, _ = process.communicate(timeout=RUN_TIMEOUT_S)
-        assert process.returncode == 0, printed
-    finally:
-        # The whole session: a Python program that ends badly leaves its JVM behind.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    ) as process:
+        try:
+            printed, _ = process.communicate(timeout=RUN_TIMEOUT_S)
+            assert process.returncode == 0, printed
+        finally:
+            # The whole session: a Python program that ends badly leaves its JVM behind.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def rows_of(outcome: Outcome, source: str, name: str) -> list[dict[str, object]]:
     import pyarrow.parquet as parquet
 
-    parts = sorted((outcome.output / source / name).glob("*.parquet"))
-    assert parts, f"nothing was written to {name}"
-    return sorted(
-        (row for part in parts for row in parquet.read_table(part).to_pylist()),
-        key=lambda row: row["position"],
-    )
+    found = outcome.output / source / name
+    parts = sorted(found.glob("*.parquet")) if found.is_dir() else [found]
+    assert parts, f"nothing was written to {found}"
+    rows = [row for part in parts for row in parquet.read_table(part).to_pylist()]
+    return sorted(rows, key=lambda row: row["position"])
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_batch_is_read_by_both_executors(outcome: Outcome, source: str):
-    rows = rows_of(outcome, source, "batch")
+    rows = rows_of(outcome, source, "batch.parquet")
     assert [row["message"] for row in rows] == PAYLOADS
     assert {(row["recording_id"], row["session_id"], row["stream_id"]) for row in rows} == {(0, 77, 1001)}
     assert len({row["executor"] for row in rows}) == 2
@@ -133,7 +132,7 @@ def committed(messages: list[bytes]) -> list[bytes]:
 
 
 def test_files_and_replays_give_the_same_rows(outcome: Outcome):
-    files, replays = (rows_of(outcome, source, "batch") for source in SOURCES)
+    files, replays = (rows_of(outcome, source, "batch.parquet") for source in SOURCES)
     for row in (*files, *replays):
         del row["executor"]
     assert files == replays
