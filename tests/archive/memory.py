@@ -58,6 +58,15 @@ class MemoryStorage:
     def sync(self) -> None:
         self.syncs.append("directory")
 
+    def on_written(self, name: str, offset: int, length: int) -> None:
+        """For disks that want to know."""
+
+    def on_synced(self, name: str, level: int) -> None:
+        self.syncs.append(f"{name}:{level}")
+
+    def is_written(self, name: str, offset: int, length: int) -> bool | None:
+        return None
+
     def usable_bytes(self) -> int:
         return self.space
 
@@ -92,6 +101,7 @@ class MemoryFile:
         if len(self._data) < end:
             self._data.extend(bytes(end - len(self._data)))
         self._data[offset:end] = bytes(data)[:room]
+        self._storage.on_written(self._name, offset, room)
         if room < len(data):
             raise OSError(errno.ENOSPC, "no space left", self._name)
 
@@ -104,10 +114,10 @@ class MemoryFile:
 
     def sync(self, level: int) -> None:
         if level:
-            self._storage.syncs.append(f"{self._name}:{level}")
+            self._storage.on_synced(self._name, level)
 
     def is_written(self, offset: int, length: int) -> bool | None:
-        return None
+        return self._storage.is_written(self._name, offset, length)
 
     def try_lock(self) -> bool:
         if self._name in self._storage.locked:

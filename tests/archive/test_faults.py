@@ -17,6 +17,7 @@ from benches.processes import fresh_directory
 import headrace
 from headrace.archive import Archive, Catalog, CatalogError, DirectoryStorage, MarkFileError, RecordingSignal
 from headrace.archive.catalog import CATALOG_NAME
+from headrace.archive.checksum import checksum_named
 from headrace.archive.recovery import recovered_stop_position
 from headrace.archive.verify import frames_of, verify
 
@@ -261,19 +262,24 @@ def test_a_client_that_dies_during_a_replay_leaves_nothing_behind(
 
 ARCHIVE_PROCESS = """
 import sys, threading, headrace
+sync_level, checksum = int(sys.argv[3]), sys.argv[4] or None
 headrace.ArchiveServer(
     aeron_directory=sys.argv[1], archive_directory=sys.argv[2], control_channel_enabled=False,
     segment_file_length=128 * 1024, mark_file_liveness_timeout_ms=0,
+    file_sync_level=sync_level, catalog_file_sync_level=sync_level,
+    record_checksum=checksum, replay_checksum=checksum,
 )
 print("READY", flush=True)
 threading.Event().wait()
 """
 
 
-def start_archive(driver_directory: str, directory: Path) -> subprocess.Popen[str]:
+def start_archive(
+    driver_directory: str, directory: Path, sync_level: int = 0, checksum: str = ""
+) -> subprocess.Popen[str]:
     """An archive in a process that can be killed; takes the directory of a dead one at once."""
     process = subprocess.Popen(
-        [sys.executable, "-c", ARCHIVE_PROCESS, driver_directory, str(directory)],
+        [sys.executable, "-c", ARCHIVE_PROCESS, driver_directory, str(directory), str(sync_level), checksum],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -306,8 +312,11 @@ def test_a_replay_whose_archive_dies_is_an_error_and_not_an_early_end(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kills", "sync_level", "checksum"), [(KILLS, 0, ""), (10, 1, "CRC-32C"), (10, 2, "")]
+)
 def test_an_archive_killed_fifty_times_keeps_what_it_acknowledged(
-    driver: headrace.MediaDriver, directory: Path
+    driver: headrace.MediaDriver, directory: Path, kills: int, sync_level: int, checksum: str
 ) -> None:
     """At random moments, with messages of zeros across pages among them; no torn frame is ever replayed.
 
@@ -319,8 +328,8 @@ def test_an_archive_killed_fifty_times_keeps_what_it_acknowledged(
     choose = random.Random(seed)
     acknowledged: dict[int, int] = {}
     client = headrace.Client.connect(driver=driver)
-    for _ in range(KILLS):
-        process = start_archive(driver.directory, directory)
+    for _ in range(kills):
+        process = start_archive(driver.directory, directory, sync_level, checksum)
         try:
             archive = Archive.connect(client)
             publication = archive.add_recorded_publication(CHANNEL, STREAM_ID)
@@ -342,7 +351,13 @@ def test_an_archive_killed_fifty_times_keeps_what_it_acknowledged(
         archive._publication.close()
         archive._subscription.close()
     with (
-        serve(driver, directory, mark_file_liveness_timeout_ms=0) as server,
+        serve(
+            driver,
+            directory,
+            mark_file_liveness_timeout_ms=0,
+            record_checksum=checksum,
+            replay_checksum=checksum,
+        ) as server,
         Archive.connect(client) as archive,
     ):
         recordings = archive.list_recordings()
@@ -357,7 +372,8 @@ def test_an_archive_killed_fifty_times_keeps_what_it_acknowledged(
     client.close()
     storage = DirectoryStorage(directory)
     catalog = Catalog(storage, read_only=True)
-    assert all(finding.is_ok for finding in verify(catalog, storage, is_thorough=True))
+    found_by = verify(catalog, storage, is_thorough=True, checksum=checksum_named(checksum))
+    assert [finding.text for finding in found_by if not finding.is_ok] == []
     assert max(acknowledged.values()) > SEGMENT, "some lives were long enough to fill a segment"
 
 

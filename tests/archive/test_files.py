@@ -96,8 +96,8 @@ def test_a_damaged_catalog_is_refused_by_name(offset: int, data: bytes, words: s
     """Never opened with recordings missing."""
     storage = MemoryStorage()
     catalog = Catalog(storage, capacity=4096)
-    catalog.add(descriptor())
-    catalog.add(descriptor())
+    for _ in range(3):
+        storage.create(f"{catalog.add(descriptor())}-0.rec", 0)
     catalog.close()
     assert catalog.entries()[1].offset == 224
     put(storage, offset, data)
@@ -262,6 +262,40 @@ def test_a_last_frame_across_pages_is_trusted_only_with_evidence() -> None:
     storage.files["0-0.rec"][len(first) : len(first + zeros)] = zeros
     with pytest.raises(SegmentError, match=r"0-0\.rec.*verify"):
         recovered(storage)
+
+
+def test_a_torn_frame_that_others_follow_is_refused_and_cut_by_a_repair() -> None:
+    """No kill leaves one, a power cut or a bad disk may: nothing behind it is thrown away unasked."""
+    for checksum in (CRC_32C, None):
+        storage, block = MemoryStorage(), frames(0, 20, 992)
+        write(storage, 0, (block, len(block)), checksum=checksum)
+        torn, files = 8 * 1024, storage.files
+        files["0-0.rec"][torn + 32 : torn + 64] = bytes(32)
+        if checksum is None:
+            # Without checksums only a frame over pages can be told to be torn, where the file system knows holes.
+            assert recovered(storage) == (len(block), [])
+            continue
+        catalog = Catalog(storage, checksum=checksum)
+        catalog.add(descriptor())
+        with pytest.raises(SegmentError, match=rf"0-0\.rec: the frame at offset={torn} is torn.*--repair"):
+            recover(catalog, storage, checksum, 0, lambda text: None)
+        assert any(files["0-0.rec"][torn + 1024 :])
+        (finding,) = verify(catalog, storage, checksum=checksum, is_repaired=True)
+        assert finding.is_ok
+        assert Catalog(storage).find(0).stop_position == torn  # type: ignore[union-attr]
+        assert not any(files["0-0.rec"][torn:])
+
+
+def test_checksums_that_begin_within_a_recording_are_no_damage() -> None:
+    """Nor are frames without them after others that have them: it was extended with another setting."""
+    for first, second in ((None, CRC_32C), (CRC_32C, None)):
+        storage = MemoryStorage()
+        block = frames(0, 4, 100)
+        write(storage, 0, (block, len(block)), checksum=first)
+        more = frames(len(block), 4, 100)
+        write(storage, len(block), (more, len(more)), checksum=second)
+        found = recovered_stop_position(storage, descriptor(), CRC_32C, lambda text: None)
+        assert found == len(block) + len(more)
 
 
 def test_padding_across_pages_is_trusted() -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["CATALOG_NAME", "STATE_NAMES", "Catalog", "CatalogEntry"]
 
 CATALOG_NAME = "archive.catalog"
+_UPDATED_NAME = "archive.catalog.updated"
 VERSION = 3 << 16 | 1 << 8
 HEADER_LENGTH = 32
 ENTRY_HEADER_LENGTH = 32
@@ -42,6 +43,8 @@ _LONG = struct.Struct("<q")
 _NEXT_ID_OFFSET = 8
 _STATE_OFFSET = 4
 _SCAN_LENGTH = 1 << 20
+# Three strings of the longest channel, and room to spare: more bytes than this are of more than one entry.
+_APPEND_MAX = 16 * 1024
 _FULL_SYNC = 2
 
 
@@ -134,12 +137,18 @@ class Catalog:
             raise CatalogError(f"{self._path}: header has length={length} alignment={self.alignment}")
         self.capacity = self._file.length()
         end = HEADER_LENGTH
-        while (entry := self._read_entry(end)) is not None:
-            if self._ids and entry.recording_id <= self._ids[-1]:
-                self._refuse(end, f"recording_id={entry.recording_id} follows recording_id={self._ids[-1]}")
-            self._entries.append(entry)
-            self._ids.append(entry.recording_id)
-            end += entry.length
+        try:
+            while (entry := self._read_entry(end)) is not None:
+                if self._ids and entry.recording_id <= self._ids[-1]:
+                    self._refuse(
+                        end, f"recording_id={entry.recording_id} follows recording_id={self._ids[-1]}"
+                    )
+                self._entries.append(entry)
+                self._ids.append(entry.recording_id)
+                end += entry.length
+        except CatalogError:
+            if not self._is_append_cut_short(next_id, end):
+                raise
         self._end = end
         self._check_end(next_id)
 
@@ -163,24 +172,40 @@ class Catalog:
             self._refuse(offset, f"state={state} is none of {', '.join(STATE_NAMES)}")
         return CatalogEntry(offset, frame_length, state, checksum, descriptor)
 
+    def _is_append_cut_short(self, next_id: int, offset: int) -> bool:
+        """Whether what is behind the last whole entry is of one that was being added when the machine stopped.
+
+        Then it is the last, its id is the next or was just given, and nothing was recorded under it yet: files are
+        made after the entry was forced to the medium.
+        """
+        recording_id = self._ids[-1] + 1 if self._ids else 0
+        is_next = next_id in (recording_id, recording_id + 1)
+        has_files = any(name.startswith(f"{recording_id}-") for name in self._storage.names())
+        return is_next and not has_files and not self._has_bytes_from(offset + _APPEND_MAX)
+
     def _refuse(self, offset: int, reason: str) -> None:
         advice = "restore it, or take the archive's segment files away from it before it is used again"
         raise CatalogError(f"{self._path}: damaged entry at offset={offset}: {reason}; {advice}")
 
     def _check_end(self, next_id: int) -> None:
         after_last = self._ids[-1] + 1 if self._ids else 0
-        if next_id < after_last and not (next_id == 0 or self._read_only):
+        # The id is written after the entry: one less is an archive that was killed in between.
+        if next_id < after_last - 1 and not (next_id == 0 or self._read_only):
             raise CatalogError(
                 f"{self._path}: next_recording_id={next_id} is not above the last, {after_last - 1}"
             )
-        # An entry whose length was lost would hide all that follow it. Only an append cut short looks the same, and
-        # then the id was not used yet.
-        if next_id > after_last and self._has_bytes_from(self._end):
+        # An entry whose length was lost would hide all that follow it.
+        has_rest = self._has_bytes_from(self._end)
+        if has_rest and next_id > after_last and not self._is_append_cut_short(next_id, self._end):
             self._refuse(self._end, f"its length is 0 but next_recording_id={next_id} and more bytes follow")
         self.next_recording_id = max(next_id, after_last)
-        if not self._read_only and self._has_bytes_from(self._end):
+        if self._read_only:
+            return
+        if has_rest:
             self._file.set_length(self._end)
             self._file.set_length(self.capacity)
+        if next_id != self.next_recording_id:
+            self._file.write(_NEXT_ID_OFFSET, _LONG.pack(self.next_recording_id))
 
     def _has_bytes_from(self, offset: int) -> bool:
         while data := self._file.read(offset, _SCAN_LENGTH):
@@ -268,19 +293,36 @@ class Catalog:
         entry = self._entry(recording_id)
         descriptor = entry.descriptor.replace(original_channel=original, stripped_channel=stripped)
         needed = align(ENTRY_HEADER_LENGTH + len(descriptor.encode()), self.alignment)
-        if needed > entry.length:
-            self._make_room(entry, needed - entry.length)
         entry.descriptor = descriptor
-        self._write(entry)
+        if needed > entry.length:
+            self._rewrite_from(entry, needed - entry.length)
+        else:
+            self._write(entry)
 
-    def _make_room(self, entry: CatalogEntry, extra: int) -> None:
+    def _rewrite_from(self, entry: CatalogEntry, extra: int) -> None:
+        """Make an entry longer: in a new file that takes the place of the old one, so that either is there whole."""
         start = entry.offset + entry.length
+        before = self._file.read(0, entry.offset)
+        after = self._file.read(start, self._end - start)
         self._reserve(self._end + extra)
-        moved = self._file.read(start, self._end - start)
-        self._file.write(start + extra, moved)
+        file = self._storage.create(_UPDATED_NAME, self.capacity, may_exist=True)
+        old, self._file = self._file, file
+        try:
+            file.write(0, before)
+            file.write(start + extra, after)
+            entry.length += extra
+            self._write(entry)
+            file.sync(_FULL_SYNC)
+            self._storage.rename(_UPDATED_NAME, CATALOG_NAME)
+            self._storage.sync()
+        except OSError:
+            self._file = old
+            entry.length = start - entry.offset
+            file.close()
+            raise
+        old.close()
         for follower in self._entries[self._entries.index(entry) + 1 :]:
             follower.offset += extra
-        entry.length += extra
         self._end += extra
 
     def set_state(self, recording_id: int, state: int) -> None:
@@ -324,8 +366,9 @@ class Catalog:
     def _write(self, entry: CatalogEntry) -> None:
         padded = self._padded(entry)
         entry.checksum = self._checksum(padded) if self._checksum else 0
-        self._file.write(entry.offset + ENTRY_HEADER_LENGTH, padded)
-        self._file.write(entry.offset, _ENTRY_HEADER.pack(len(padded), entry.state, entry.checksum))
+        # In one write, so that a kill leaves no description without its checksum.
+        header = _ENTRY_HEADER.pack(len(padded), entry.state, entry.checksum)
+        self._file.write(entry.offset, header + padded)
         self._file.sync(self._sync_level)
 
     def close(self) -> None:

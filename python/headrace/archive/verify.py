@@ -87,7 +87,9 @@ def _verify_entry(
     if checksum is not None and entry.checksum != catalog.checksum_of(entry, checksum):
         raise DescriptorError(f"checksum of the catalog entry at offset={entry.offset} is wrong")
     bases = segment_positions(storage, descriptor.recording_id)
-    stop = recovered_stop_position(storage, descriptor, checksum, lambda text: None, may_cut=is_repaired)
+    stop = recovered_stop_position(
+        storage, descriptor, checksum, lambda text: None, may_cut=is_repaired, is_repair=is_repaired
+    )
     recorded_stop = descriptor.stop_position
     if recorded_stop != NULL_VALUE and stop < recorded_stop and stop not in bases:
         raise DescriptorError(f"stop_position={recorded_stop} but frames end at position={stop}")

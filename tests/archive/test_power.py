@@ -1,0 +1,196 @@
+"""What was synced is there after a power cut at any moment, at both sync levels; and a kill leaves no half catalog."""
+
+import os
+import random
+from collections.abc import Callable
+
+import pytest
+
+from headrace.archive.catalog import CATALOG_NAME, Catalog
+from headrace.archive.checksum import Checksum, checksum_named
+from headrace.archive.errors import SegmentError
+from headrace.archive.recovery import recover
+from headrace.archive.segment_writer import SegmentWriter
+from headrace.archive.verify import frames_of, verify
+from tests.archive.memory import MemoryStorage
+from tests.archive.power import PowerCut, UnsafeStorage
+from tests.archive.streams import TERM_LENGTH, descriptor, frame
+
+pytestmark = pytest.mark.faults
+
+CUTS = 300
+CAPACITY = 4096
+# Entries that reach over pages of the catalog, now and then.
+LONG = "aeron:ipc?alias=" + "x" * 1500
+
+
+def seeded() -> random.Random:
+    """The same choices each time, unless HEADRACE_SEED says otherwise."""
+    seed = int(os.environ.get("HEADRACE_SEED", "20263"))
+    print(f"seed={seed}; again with HEADRACE_SEED={seed}")
+    return random.Random(seed)
+
+
+def block(choose: random.Random, position: int) -> bytes:
+    """Some whole frames to the end of a term at most: short ones, long ones, ones of zeros."""
+    data, room = b"", TERM_LENGTH - position % TERM_LENGTH
+    for _ in range(choose.randint(1, 12)):
+        length = choose.choice((0, 1, 40, 500, 1376, 3000, 9000))
+        payload = bytes(length) if choose.random() < 0.3 else choose.randbytes(length)
+        one = frame(position + len(data), payload)
+        if len(data) + len(one) > room:
+            return data or frame(position, b"", kind=0, length=room)
+        data += one
+    return data
+
+
+class Life:
+    """One life of an archive's files: a recording after another, until the power goes."""
+
+    def __init__(
+        self, storage: UnsafeStorage, choose: random.Random, sync_level: int, checksum: Checksum | None
+    ) -> None:
+        self._storage = storage
+        self._choose = choose
+        self._sync_level = sync_level
+        self._checksum = checksum
+        self.acknowledged: dict[int, int] = {}
+        self.recorded: dict[int, bytearray] = {}
+
+    def run(self) -> None:
+        catalog = Catalog(
+            self._storage, capacity=CAPACITY, sync_level=self._sync_level, checksum=self._checksum
+        )
+        while True:
+            recording_id = catalog.add(descriptor(original_channel=LONG))
+            self.acknowledged[recording_id] = 0
+            self.recorded[recording_id] = stream = bytearray()
+            writer = SegmentWriter(
+                self._storage,
+                recording_id,
+                descriptor().geometry,
+                0,
+                sync_level=self._sync_level,
+                checksum=self._checksum,
+            )
+            writer.open()
+            for _ in range(self._choose.randint(1, 40)):
+                data = block(self._choose, writer.position)
+                is_padding = data[6] == 0
+                length = int.from_bytes(data[:4], "little") if is_padding else len(data)
+                stream += data.ljust(length, b"\0")
+                writer.write(data, length)
+                self.acknowledged[recording_id] = writer.position
+            writer.close()
+            catalog.stopped(recording_id, writer.position, 1)
+
+
+def stored(storage: MemoryStorage, catalog: Catalog, recording_id: int) -> bytes:
+    """The payloads of a recording, with the zeros between them."""
+    found = catalog.find(recording_id)
+    assert found is not None
+    return b"".join(body for _, one, body in frames_of(storage, found, 0, found.stop_position))
+
+
+def written(stream: bytearray, storage: MemoryStorage, stop: int) -> bytes:
+    """The same of what was to be recorded."""
+    memory = MemoryStorage()
+    whole = SegmentWriter(memory, 0, descriptor().geometry, 0)
+    whole.open()
+    offset = 0
+    while offset < stop:
+        end = min(stop, offset + TERM_LENGTH - offset % TERM_LENGTH)
+        whole.write(bytes(stream[offset:end]), end - offset)
+        offset = end
+    whole.close()
+    return b"".join(body for _, _, body in frames_of(memory, descriptor(stop_position=stop), 0, stop))
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("sync_level", [1, 2])
+@pytest.mark.parametrize("checksum", [None, "CRC-32C"])
+def test_what_was_acknowledged_is_there_after_a_power_cut(sync_level: int, checksum: str | None) -> None:
+    """At any write or sync, with any pages of what was not synced lost; what is behind it is whole, or refused.
+
+    Where a torn frame is followed by others, the start is refused by name, and a repair cuts there.
+    """
+    choose, kind = seeded(), checksum_named(checksum)
+    refusals: list[str] = []
+    acknowledged = 0
+    for cut in range(CUTS):
+        storage = UnsafeStorage(choose, choose.randint(0, 150))
+        life = Life(storage, choose, sync_level, kind)
+        with pytest.raises(PowerCut):
+            life.run()
+        if CATALOG_NAME not in storage._kept_names:
+            assert not any(life.acknowledged.values())
+            continue
+        after = storage.after_the_cut()
+        catalog = Catalog(after, capacity=CAPACITY, sync_level=sync_level, checksum=kind)
+        try:
+            recover(catalog, after, kind, 2, lambda text: None)
+        except SegmentError as refusal:
+            refusals.append(str(refusal))
+            list(verify(catalog, after, checksum=kind, is_repaired=True, now_ms=2))
+        for recording_id, position in life.acknowledged.items():
+            acknowledged += position > 0
+            found = catalog.find(recording_id)
+            if found is None:
+                assert position == 0
+                continue
+            assert found.stop_position >= position, (cut, recording_id)
+            stream = life.recorded[recording_id]
+            assert stored(after, catalog, recording_id) == written(stream, after, found.stop_position)
+        wrong = [one.text for one in verify(catalog, after, is_thorough=True, checksum=kind) if not one.is_ok]
+        assert wrong == [], (cut, wrong)
+        assert catalog.next_recording_id > max(life.acknowledged, default=-1) - 1
+        catalog.close()
+    assert acknowledged > CUTS, "most lives had something to lose"
+    assert all(".rec: " in text and "--repair" in text for text in refusals)
+    assert 0 < len(refusals) < CUTS // 4
+
+
+class KilledStorage(MemoryStorage):
+    """All that was written is there, but the process is killed at a write."""
+
+    def __init__(self, writes: int) -> None:
+        super().__init__()
+        self._left = writes
+
+    def on_written(self, name: str, offset: int, length: int) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise PowerCut
+
+
+CHANGES: dict[str, Callable[[Catalog], object]] = {
+    "add": lambda catalog: catalog.add(descriptor(stream_id=9)),
+    "stop": lambda catalog: catalog.stopped(1, 4096, 5),
+    "extend": lambda catalog: catalog.extended(1, 2, 3, 4),
+    "longer channel": lambda catalog: catalog.replace_channel(0, "aeron:ipc?alias=" + "x" * 200, "aeron:ipc"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_kill_at_any_write_of_the_catalog_leaves_one_that_opens(change: str) -> None:
+    """With every other recording as it was."""
+    writes = 0
+    is_over = False
+    while not is_over:
+        storage = KilledStorage(1 << 60)
+        catalog = Catalog(storage, capacity=CAPACITY)
+        for stream_id in (1, 2, 3):
+            catalog.add(descriptor(stream_id=stream_id, stop_position=64))
+        storage._left = writes
+        try:
+            CHANGES[change](catalog)
+            is_over = True
+        except PowerCut:
+            pass
+        storage._left = 1 << 60
+        again = Catalog(storage)
+        assert [one.descriptor.stream_id for one in again][:3] == [1, 2, 3]
+        assert again.add(descriptor(stream_id=10)) >= 3
+        assert [one.descriptor.stream_id for one in Catalog(storage)][-1] == 10
+        writes += 1
+    assert writes > 1
