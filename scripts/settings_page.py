@@ -46,10 +46,12 @@ _ARCHIVE = """
 ## Archive
 
 A setting comes from, the later winning: the default; the environment; `properties=` of `headrace.ArchiveServer` or
-`-D` of `headrace archive`, by property name; the Python keyword, a field of `headrace.archive.ArchiveConfig`.
+`-D` of `headrace archive`, by property name; the Python keyword, a field of `headrace.archive.ArchiveConfig`. Sizes and
+durations are written as the driver's. A property of Aeron's archive that is not in the table is refused by name, with
+the reason.
 
-| property | environment | Python keyword | default |
-|---|---|---|---|
+| property | environment | Python keyword | default | must be |
+|---|---|---|---|---|
 """
 
 
@@ -101,7 +103,8 @@ def _archive_rows() -> list[str]:
         if isinstance(default, bool):
             default = str(default).lower()
         names = f"`{name}` | `{name.upper().replace('.', '_')}`" if name else " | "
-        rows.append(f"| {names} | `{field.name}` | {'unset' if default is None else f'`{default}`'} |\n")
+        shown = "unset" if default is None else f"`{default}`"
+        rows.append(f"| {names} | `{field.name}` | {shown} | {field.metadata['rule'].text} |\n")
     return rows
 
 

@@ -531,6 +531,20 @@ def test_a_session_serves_asyncio(archiving: headrace.ArchivingMediaDriver) -> N
         ({"properties": {"aeron.archive.segmnt.file.length": "64k"}}, ["aeron.archive.segmnt.file.length"]),
         ({"properties": {"aeron.archive.authenticator.supplier": "x"}}, ["authentication is not built"]),
         ({"colour": "blue"}, ["colour"]),
+        ({"idle_strategy": "lazy"}, ["idle_strategy='lazy'", "backoff"]),
+        ({"control_channel": 5}, ["control_channel=5"]),
+        ({"control_stream_id": 1 << 40}, ["control_stream_id=1099511627776", "2147483647"]),
+        ({"archive_directory": 5}, ["archive_directory=5", "directory"]),
+        ({"file_io_max_length": 1 << 40}, ["file_io_max_length", "power of two"]),
+        ({"max_concurrent_replays": 0}, ["max_concurrent_replays=0", "from 1"]),
+        ({"connect_timeout_ns": -1}, ["connect_timeout_ns=-1", "nanoseconds"]),
+        ({"recording_events_enabled": True}, ["recording_events_channel", "required"]),
+        ({"properties": {"aeron.archive.dir": ""}}, ["archive_directory=None"]),
+        ({"properties": {"aeron.archive.dir.delete.on.start": "yes"}}, ["true or false"]),
+        ({"properties": {"aeron.archive.id": "x"}}, ["aeron.archive.id='x'", "whole number"]),
+        ({"properties": {"aeron.archive.threading.mode": "DEDICATED"}}, ["one thread"]),
+        ({"properties": {"aeron.archive.recorder.idle.strategy": "spin"}}, ["aeron.archive.idle.strategy"]),
+        ({"properties": {"aeron.archive.max.catalog.entries": "8192"}}, ["catalog.capacity"]),
     ],
 )
 def test_a_wrong_setting_is_refused_before_anything_starts(
@@ -543,6 +557,15 @@ def test_a_wrong_setting_is_refused_before_anything_starts(
         ArchiveConfig.of(environment={}, **settings)  # type: ignore[arg-type]
     for word in words:
         assert word in str(refusal.value)
+
+
+def test_a_property_of_what_there_is_anyway_is_accepted() -> None:
+    """A configuration for the reference's archive that asks for one thread need not be changed."""
+    properties = {
+        "aeron.archive.threading.mode": "SHARED",
+        "aeron.archive.authorisation.service.supplier": "ALLOW_ALL",
+    }
+    assert ArchiveConfig.of(properties=properties, environment={}, control_channel_enabled=False)
 
 
 def test_settings_come_from_properties_and_the_environment() -> None:
