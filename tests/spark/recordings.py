@@ -18,6 +18,7 @@ SEGMENT_LENGTH = 128 * 1024
 MTU = 1408
 MAX_PAYLOAD = MTU - HEADER_LENGTH
 INITIAL_TERM_ID = 11
+CHECKSUM = "CRC-32C"
 _HEADER = struct.Struct("<iBBHiiiiq")
 Message = tuple[bytes, int]
 """Payload and reserved value."""

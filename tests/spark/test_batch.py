@@ -198,6 +198,7 @@ SBE_SCHEMA = """<?xml version="1.0" encoding="UTF-8"?>
         ({"startPosition": 64, "endPosition": 32}, "must not be before"),
         ({"columns": "price"}, "columns=price: there is no such column"),
         ({"codec": "json"}, "codec=json needs it"),
+        ({"onBadPayload": "null"}, "onBadPayload=null: has no meaning with codec=binary"),
         ({"codec": "avro"}, "codec=avro: must be one of"),
         ({"startTime": "soon"}, "startTime=soon: must be ISO 8601"),
         ({"recordChecksum": "MD5"}, "recordChecksum=MD5: must be one of CRC-32"),
@@ -267,17 +268,71 @@ def test_a_wrong_checksum_fails_the_query_with_its_place(spark: SparkSession, tm
         load(spark, tmp_path, **checked).count()
 
 
-def test_bad_json_fails_with_its_position_or_is_null(spark: SparkSession, tmp_path: Path):
+def check_bad_payloads(
+    spark: SparkSession, directory: Path, payloads: list[bytes], expected: list[object], **options: object
+) -> None:
+    """The second of some payloads is the first that is bad. Expected is column ``id``, with null for all bad ones."""
     from pyspark.errors import PySparkException
 
-    files = RecordingFiles(tmp_path)
-    positions = files.append([(b'{"id": 1}', 0), (b"oh", 0), (b'{"id": "x"}', 0)])
+    files = RecordingFiles(directory)
+    positions = files.append([(payload, 0) for payload in payloads])
     files.stop()
-    options = {"codec": "json", "payloadSchema": "id bigint"}
-    with pytest.raises(PySparkException, match=f"position={positions[1]}"):
-        load(spark, tmp_path, **options).collect()
-    rows = load(spark, tmp_path, onBadPayload="null", **options).orderBy("position").collect()
-    assert [row.id for row in rows] == [1, None, None]
+    place = f"ends at position={positions[1]} in recording_id=0: "
+    with pytest.raises(PySparkException, match=place):
+        load(spark, directory, **options).collect()
+    rows = load(spark, directory, onBadPayload="null", **options).orderBy("position").collect()
+    assert [(row.position, row.id) for row in rows] == list(zip(positions, expected, strict=True))
+
+
+def test_bad_json_fails_with_its_place_or_is_null(spark: SparkSession, tmp_path: Path):
+    # The third and fourth would make two objects out of two payloads if they were read as one text.
+    payloads = [
+        b'{"id": 1}',
+        b"oh",
+        b'{"id": 2}{"id": 3}',
+        b"",
+        b'{"id": "x"}',
+        b"null",
+        b"\xff",
+        b"{}",
+        b'{"id":\n4}',
+    ]
+    expected = [1, None, None, None, None, None, None, None, 4]
+    check_bad_payloads(spark, tmp_path, payloads, expected, codec="json", payloadSchema="id bigint")
+
+
+def test_two_json_objects_in_a_payload_do_not_move_the_others(spark: SparkSession, tmp_path: Path):
+    payloads = [b'{"id": 1}', b'{"id": 2}{"id": 3}', b""]
+    check_bad_payloads(spark, tmp_path, payloads, [1, None, None], codec="json", payloadSchema="id bigint")
+
+
+def test_bad_sbe_fails_with_its_place_or_is_null(spark: SparkSession, tmp_path: Path):
+    from headrace import sbe
+
+    schema = tmp_path / "orders.xml"
+    schema.write_text(SBE_SCHEMA)
+    orders = sbe.Schema.from_file(schema)["Order"]
+    sound = [orders.encode(id=number, quantity=1, side="BUY") for number in range(4)]
+    payloads = [sound[0], sound[1][:-1], sound[2], b"oh", sound[3]]
+    options = {"codec": "sbe", "sbeSchema": schema, "sbeMessage": "Order"}
+    check_bad_payloads(spark, tmp_path / "archive", payloads, [0, None, 2, None, 3], **options)
+
+
+def test_what_a_users_function_cannot_decode_fails_with_its_place_or_is_null(
+    spark: SparkSession, tmp_path: Path
+):
+    from headrace.spark import packed
+
+    def numbers(payloads: pa.BinaryArray) -> dict[str, object]:
+        # As users may: the buffers themselves.
+        _, offsets, data = payloads.buffers()
+        ends = memoryview(offsets).cast("i")[: len(payloads) + 1]
+        text = bytes(data)
+        return {"id": [int(text[ends[index] : ends[index + 1]]) for index in range(len(payloads))]}
+
+    options = {"codec": "python", "decoder": packed(numbers), "payloadSchema": "id bigint"}
+    payloads = [b"1", b"oh", b"2", b"3", b"", b"99999999999999999999", b"4"]
+    check_bad_payloads(spark, tmp_path, payloads, [1, None, 2, 3, None, None, 4], **options)
 
 
 def test_an_unfinished_recording_of_a_dead_archive_is_read_to_its_end(spark: SparkSession, tmp_path: Path):

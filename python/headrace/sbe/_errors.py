@@ -52,6 +52,7 @@ class DecodeError(HeadraceError, ValueError):
         field: Where decoding stopped, empty for the message as a whole.
         offset: Byte at which the field begins, in the given data or in that message of a batch.
         index: Which message of a batch, ``None`` for a single one.
+        reason: What is wrong there.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class DecodeError(HeadraceError, ValueError):
         self.field = field
         self.offset = offset
         self.index = index
+        self.reason = reason
 
 
 class UnknownTemplateError(DecodeError):

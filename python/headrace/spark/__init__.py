@@ -50,7 +50,9 @@ What to read of it, for both sources:
 ``sbeMessage``        For ``sbe``: name of the message; others are left out.
 ``decoder``           For ``python``: ``module:function``, or :func:`packed` of a function. It is given an
                       Arrow array of payloads and returns columns by name.
-``onBadPayload``      For ``json``: ``fail``, the default, or ``null``.
+``onBadPayload``      For codecs but ``binary``: what is to become of a payload that cannot be decoded. ``fail``, the
+                      default, fails the task with :class:`PayloadError`, which names recording and position;
+                      ``null`` makes a row of it whose decoded columns are null.
 ``bytesPerPartition`` About how much a task reads, 128m by default.
 ``rowsPerBatch``      Rows in an Arrow batch, 16384 by default.
 ``recordChecksum``    The archive's setting of that name, if it has one: ``CRC-32`` or ``CRC-32C``. Each frame is
@@ -77,8 +79,9 @@ frame is used with two filters. A loaded frame is what was recorded when it was 
 
 from __future__ import annotations
 
-from headrace.spark._codecs import PayloadError, packed
+from headrace.spark._codecs import packed
 from headrace.spark._committed import CommittedBatch, CommittedBatches
+from headrace.spark._decoding import PayloadError
 from headrace.spark._delta import delta_sink
 from headrace.spark._envelope import EnvelopeError
 

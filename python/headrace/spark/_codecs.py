@@ -11,24 +11,23 @@ import io
 import json
 import pickle
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from headrace._exceptions import HeadraceError
 from headrace.spark._option_values import refuse
 
-if TYPE_CHECKING:
-    from headrace.client import FragmentBatch
-
-__all__ = ["Codec", "PayloadError", "columns_of", "make_codec", "packed"]
+__all__ = ["Codec", "Decoded", "Unreadable", "columns_of", "make_codec", "packed"]
 
 _PICKLED = "pickle:"
-Rows = "npt.NDArray[np.intp] | None"
+Decoded = tuple[dict[str, pa.Array], npt.NDArray[np.intp] | None]
+"""Columns by name, and which of the payloads they are of; ``None`` for all of them."""
 
 
-class PayloadError(HeadraceError, ValueError):
-    """A recorded payload is not what the codec was told it is."""
+class Unreadable(Exception):
+    """At least one of some payloads is not what it should be; the text says why, if there was just one."""
 
 
 class Codec(Protocol):
@@ -37,8 +36,12 @@ class Codec(Protocol):
     def types(self) -> dict[str, str]:
         """Names of the columns and their Spark types."""
 
-    def decode(self, batch: FragmentBatch, wanted: pa.Schema) -> tuple[dict[str, pa.Array], Any]:
-        """The wanted columns, and which messages of the batch they are of; ``None`` for all of them."""
+    def decode(self, payloads: pa.BinaryArray, wanted: pa.Schema) -> Decoded:
+        """The wanted columns of payloads.
+
+        Raises:
+            Unreadable: There are payloads of which no columns can be made.
+        """
 
 
 def make_codec(settings: dict[str, Any]) -> Codec:
@@ -48,9 +51,8 @@ def make_codec(settings: dict[str, Any]) -> Codec:
         ConfigError: The schema or the function is not there, or is not what it should be.
     """
     kind = settings["kind"]
-    on_bad_payload = settings["on_bad_payload"]
     if kind == "json":
-        return _JsonCodec(settings["payloadSchema"], nulls=on_bad_payload == "null")
+        return _JsonCodec(settings["payloadSchema"])
     if kind == "sbe":
         return _SbeCodec(settings["sbeSchema"], settings["sbeMessage"])
     if kind == "python":
@@ -85,71 +87,54 @@ def packed(function: Callable[[pa.BinaryArray], Any]) -> str:
     return _PICKLED + base64.b64encode(pickled).decode("ascii")
 
 
-def payload_array(batch: FragmentBatch) -> pa.BinaryArray:
-    """The payloads as an Arrow array over the batch's memory."""
-    buffers = [None, pa.py_buffer(batch.offsets), pa.py_buffer(batch.payload)]
-    return pa.Array.from_buffers(pa.binary(), len(batch), buffers)
-
-
 class _BinaryCodec:
     def types(self) -> dict[str, str]:
         return {"payload": "binary"}
 
-    def decode(self, batch: FragmentBatch, wanted: pa.Schema) -> tuple[dict[str, pa.Array], Any]:
-        return {"payload": payload_array(batch)} if wanted.names else {}, None
+    def decode(self, payloads: pa.BinaryArray, wanted: pa.Schema) -> Decoded:
+        return {"payload": payloads} if wanted.names else {}, None
 
 
 class _JsonCodec:
     """One JSON object a message. Fields it lacks are null; fields that the schema lacks are left out."""
 
-    def __init__(self, schema: str, *, nulls: bool) -> None:
+    def __init__(self, schema: str) -> None:
         self._types = columns_of(schema)
-        self._nulls = nulls
 
     def types(self) -> dict[str, str]:
         return self._types
 
-    def decode(self, batch: FragmentBatch, wanted: pa.Schema) -> tuple[dict[str, pa.Array], Any]:
-        table = self._parse(batch.to_list(), wanted)
-        if table is None:
-            table = self._parse(self._repaired(batch, wanted), wanted)
-        if table is None:
-            raise PayloadError("JSON payloads could not be read as one object a message")
-        return {name: _one_chunk(table.column(name)) for name in wanted.names}, None
-
-    def _parse(self, lines: list[bytes], wanted: pa.Schema) -> pa.Table | None:
+    def decode(self, payloads: pa.BinaryArray, wanted: pa.Schema) -> Decoded:
         from pyarrow import json as arrow_json
 
-        options = arrow_json.ParseOptions(
-            explicit_schema=wanted, newlines_in_values=True, unexpected_field_behavior="ignore"
-        )
+        # Each payload is a value in a line of its own, so that two in one payload, or one in two, are found out.
+        lines = [b'{"index":%d,"value":%b}' % each for each in enumerate(payloads.to_pylist())]
         text = b"\n".join(lines)
+        options = arrow_json.ParseOptions(
+            explicit_schema=pa.schema([("index", pa.int64()), ("value", pa.struct(list(wanted)))]),
+            newlines_in_values=True,
+            unexpected_field_behavior="ignore",
+        )
         reading = arrow_json.ReadOptions(block_size=len(text) + 1, use_threads=False)
         try:
             table = arrow_json.read_json(io.BytesIO(text), read_options=reading, parse_options=options)
         except pa.ArrowInvalid:
-            return None
-        return table if table.num_rows == len(lines) else None
+            raise Unreadable(self._reason(payloads)) from None
+        values = _one_chunk(table.column("value"))
+        if values.null_count or table.column("index").to_pylist() != list(range(len(payloads))):
+            raise Unreadable(self._reason(payloads))
+        return {name: values.field(name) for name in wanted.names}, None
 
-    def _repaired(self, batch: FragmentBatch, wanted: pa.Schema) -> list[bytes]:
-        """The payloads, one line each; those that are no JSON objects of the schema as empty ones, if they may be."""
-        lines = []
-        for index, payload in enumerate(batch):
-            try:
-                line = json.dumps(json.loads(payload)).encode()
-                reason = None if line[:1] == b"{" else "it is no JSON object"
-            except ValueError as error:
-                reason = str(error)
-            if reason is None and self._parse([line], wanted) is None:
-                reason = (
-                    f"it does not fit {', '.join(f'{name} {kind}' for name, kind in self._types.items())}"
-                )
-            if reason is not None:
-                if not self._nulls:
-                    _refuse_payload(batch, index, reason)
-                line = b"{}"
-            lines.append(line)
-        return lines
+    def _reason(self, payloads: pa.BinaryArray) -> str:
+        if len(payloads) > 1:
+            return "they are not one JSON object a message"
+        try:
+            value = json.loads(payloads[0].as_py())
+        except ValueError as error:
+            return str(error)
+        if not isinstance(value, dict):
+            return "it is no JSON object"
+        return f"it does not fit {', '.join(f'{name} {kind}' for name, kind in self._types.items())}"
 
 
 class _SbeCodec:
@@ -174,15 +159,16 @@ class _SbeCodec:
         schema = self._codec.arrow_schema(enums="name")
         return {field.name: from_arrow_type(_spark_arrow(field.type)).simpleString() for field in schema}
 
-    def decode(self, batch: FragmentBatch, wanted: pa.Schema) -> tuple[dict[str, pa.Array], Any]:
+    def decode(self, payloads: pa.BinaryArray, wanted: pa.Schema) -> Decoded:
         from headrace.sbe import DecodeError
 
         try:
-            selection = self._codec.select(batch)
+            selection = self._codec.select(payloads)
             made = selection.to_arrow(enums="name", names=wanted.names) if wanted.names else None
         except DecodeError as error:
-            _refuse_payload(batch, error.index or 0, str(error))
-        rows = None if len(selection) == len(batch) else selection.rows
+            where = ".".join(filter(None, (error.template or "message", error.field)))
+            raise Unreadable(f"{where} at offset {error.offset}: {error.reason}") from error
+        rows = None if len(selection) == len(payloads) else selection.rows
         if made is None:
             return {}, rows
         return {field.name: made.column(field.name).cast(field.type) for field in wanted}, rows
@@ -198,8 +184,11 @@ class _PythonCodec:
     def types(self) -> dict[str, str]:
         return self._types
 
-    def decode(self, batch: FragmentBatch, wanted: pa.Schema) -> tuple[dict[str, pa.Array], Any]:
-        made = self._function(payload_array(batch))
+    def decode(self, payloads: pa.BinaryArray, wanted: pa.Schema) -> Decoded:
+        try:
+            made = self._function(payloads)
+        except Exception as error:
+            raise Unreadable(f"the decoder raised {type(error).__name__}: {error}") from error
         columns = {}
         for field in wanted:
             try:
@@ -207,10 +196,18 @@ class _PythonCodec:
             except KeyError:
                 refuse("decoder", "", f"its result has no column {field.name}, which payloadSchema names")
             array = _one_chunk(column) if isinstance(column, pa.ChunkedArray) else column
-            array = array if isinstance(array, pa.Array) else pa.array(array, from_pandas=True)
-            if len(array) != len(batch):
-                refuse("decoder", "", f"made {len(array)} values of {field.name} from {len(batch)} messages")
-            columns[field.name] = array if array.type == field.type else array.cast(field.type)
+            try:
+                array = array if isinstance(array, pa.Array) else pa.array(array, from_pandas=True)
+                array = array if array.type == field.type else array.cast(field.type)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                raise Unreadable(
+                    f"the decoder made a {field.name} that is no {field.type}: {error}"
+                ) from error
+            if len(array) != len(payloads):
+                refuse(
+                    "decoder", "", f"made {len(array)} values of {field.name} from {len(payloads)} messages"
+                )
+            columns[field.name] = array
         return columns, None
 
 
@@ -249,10 +246,3 @@ def _spark_arrow(kind: pa.DataType) -> pa.DataType:
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     combined = column.combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
-
-
-def _refuse_payload(batch: FragmentBatch, index: int, reason: str) -> NoReturn:
-    start = bytes(batch[index][:40])
-    raise PayloadError(
-        f"payload of the message that ends at position={batch.positions[index]}: {reason}: {start!r}"
-    )

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.spark._codecs import make_codec
+from headrace.spark._decoding import decode
 from headrace.spark._option_values import refuse
 from headrace.spark._reading import opened
 from headrace.spark._worker import settle
@@ -62,10 +63,15 @@ def batches(part: RecordingRange, options: ReadOptions, schema: StructType) -> I
     decoded = pa.schema([field for field in wanted if field.name in decodable])
     # An SBE codec picks messages by their payload, wanted or not.
     needs_payload = bool(decoded.names) or options.codec["kind"] == "sbe"
+    nulls = options.codec["on_bad_payload"] == "null"
     with opened(part, options, with_payload=needs_payload) as reader:
         settle()
         for batch in reader.batches(options.rows_per_batch):
-            columns, rows = codec.decode(batch, decoded) if needs_payload else ({}, None)
+            columns, rows = (
+                decode(codec, batch, decoded, recording_id=part.recording_id, nulls=nulls)
+                if needs_payload
+                else ({}, None)
+            )
             count = len(batch) if rows is None else len(rows)
             arrays = [
                 columns[field.name]

@@ -116,4 +116,6 @@ def _codec(options: Options) -> dict[str, Any]:
         if value is None and name in belongs:
             refuse(name, "", f"codec={kind} needs it")
     on_bad_payload = options.choice("onBadPayload", ("fail", "null"), "fail")
+    if kind == "binary" and options.text("onBadPayload") is not None:
+        refuse("onBadPayload", on_bad_payload, "has no meaning with codec=binary: every payload is good")
     return {"kind": kind, "on_bad_payload": on_bad_payload, **{name: given[name] for name in belongs}}

@@ -1,0 +1,101 @@
+"""Decodes batches in which there may be payloads that cannot be decoded.
+
+A codec takes many payloads at once and says at most that something is wrong with them. Which ones it is shows by
+decoding halves, and halves of those, so that good batches cost nothing for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from headrace._exceptions import HeadraceError
+from headrace.spark._codecs import Codec, Decoded, Unreadable
+
+if TYPE_CHECKING:
+    from headrace.client import FragmentBatch
+
+__all__ = ["PayloadError", "decode"]
+
+
+class PayloadError(HeadraceError, ValueError):
+    """A recorded payload is not what the codec was told it is."""
+
+
+def decode(
+    codec: Codec, batch: FragmentBatch, wanted: pa.Schema, *, recording_id: int, nulls: bool
+) -> Decoded:
+    """The wanted columns of a batch, and which messages they are of; ``None`` for all of them.
+
+    Args:
+        codec: What makes the columns.
+        batch: The messages.
+        wanted: Which columns, of the types that they must have.
+        recording_id: Where they come from, for errors.
+        nulls: What cannot be decoded becomes a row of nulls, and no error.
+
+    Raises:
+        PayloadError: A payload cannot be decoded; it names recording and position.
+    """
+    payloads = _payload_array(batch)
+    try:
+        return codec.decode(payloads, wanted)
+    except Unreadable as error:
+        reason = error
+    parts = []
+    for start, count, made in _pieces(codec, payloads, wanted, 0):
+        if isinstance(made, Unreadable):
+            if not nulls:
+                _refuse(batch, start, recording_id, made)
+            made = {field.name: pa.nulls(1, field.type) for field in wanted}, None
+        parts.append((start, count, made))
+    if not nulls:
+        text = (
+            f"recording_id={recording_id} from position={batch.positions[0]} to position={batch.positions[-1]}: "
+            f"each message can be decoded by itself, but not together: {reason}"
+        )
+        raise PayloadError(text) from reason
+    rows = [
+        start + (np.arange(count) if of_part is None else of_part) for start, count, (_, of_part) in parts
+    ]
+    columns = {name: pa.concat_arrays([made[name] for _, _, (made, _) in parts]) for name in wanted.names}
+    return columns, np.concatenate(rows)
+
+
+def _pieces(
+    codec: Codec, payloads: pa.BinaryArray, wanted: pa.Schema, start: int
+) -> Iterator[tuple[int, int, Decoded | Unreadable]]:
+    """Where each part begins, how long it is and what came of it: columns, or why one payload has none."""
+    count = len(payloads)
+    try:
+        yield start, count, codec.decode(payloads, wanted)
+    except Unreadable as error:
+        if count == 1:
+            yield start, 1, error
+            return
+        half = count // 2
+        yield from _pieces(codec, _copied(payloads[:half]), wanted, start)
+        yield from _pieces(codec, _copied(payloads[half:]), wanted, start + half)
+
+
+def _payload_array(batch: FragmentBatch) -> pa.BinaryArray:
+    """The payloads as an Arrow array over the batch's memory."""
+    buffers = [None, pa.py_buffer(batch.offsets), pa.py_buffer(batch.payload)]
+    return pa.Array.from_buffers(pa.binary(), len(batch), buffers)
+
+
+def _copied(payloads: pa.BinaryArray) -> pa.BinaryArray:
+    """The same with buffers that begin with it, as users' functions may look into them."""
+    return payloads.take(pa.array(range(len(payloads))))
+
+
+def _refuse(batch: FragmentBatch, index: int, recording_id: int, reason: Unreadable) -> NoReturn:
+    start = bytes(batch[index][:40])
+    text = (
+        f"payload of the message that ends at position={batch.positions[index]} in recording_id={recording_id}: "
+        f"{reason}: {start!r}"
+    )
+    raise PayloadError(text) from reason
