@@ -1,38 +1,38 @@
-"""A streaming query in a process of its own, to be killed: ``follow.py ARCHIVE OUTPUT CHECKPOINT [once]``.
+"""One streaming query for each sink, in a process to be killed: ``follow BASE DRIVER_DIRECTORY``.
 
-Without ``once`` it follows for ever and prints a line after each batch that had rows.
+Prints ``SINK END_OFFSET`` after each batch that had rows, and ends when a query does.
 """
 
 from __future__ import annotations
 
 import sys
-import time
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.spark.sinks import SINKS, start
 
-def main(archive: str, output: str, checkpoint: str, mode: str = "follow") -> None:
+
+def main(base: str, driver_directory: str) -> None:
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.memory", "1g")
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    stream = spark.readStream.format("headrace").option("maxBytesPerTrigger", "400k").load(archive)
-    writer = stream.writeStream.format("parquet").option("path", output)
-    writer = writer.option("checkpointLocation", checkpoint)
-    if mode == "once":
-        writer.trigger(availableNow=True).start().awaitTermination()
-        return
-    query = writer.start()
-    seen = -1
-    while not query.awaitTermination(0.05):
-        progress = query.lastProgress
-        if progress is not None and progress["batchId"] != seen and progress["numInputRows"] > 0:
-            seen = progress["batchId"]
-            print(f"batch {seen} {time.time():.3f}", flush=True)
+    queries = {sink: start(spark, sink, Path(base), driver_directory) for sink in SINKS}
+    seen = dict.fromkeys(SINKS, -1)
+    while all(query.isActive for query in queries.values()):
+        for sink, query in queries.items():
+            progress = query.lastProgress
+            if progress is not None and progress["batchId"] != seen[sink] and progress["numInputRows"] > 0:
+                seen[sink] = progress["batchId"]
+                print(sink, progress["sources"][0]["endOffset"], flush=True)
+        spark.streams.awaitAnyTermination(0.05)
 
 
 main(*sys.argv[1:])

@@ -1,14 +1,8 @@
-"""Recordings as streams: each message once into the sink, whatever dies."""
+"""Recordings as streams: which messages are in which batch, and what fails a query."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
-HERE = Path(__file__).parent
 
 
 class Follower:
@@ -146,44 +139,3 @@ def test_a_truncated_recording_is_no_silent_loss(spark: SparkSession, tmp_path: 
     catalog.close()
     with pytest.raises(StreamingQueryException, match="it was truncated"):
         follower.catch_up()
-
-
-@contextmanager
-def program(name: str, *args: object) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, str(HERE / name), *map(str, args)]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
-    )
-    try:
-        yield process
-    finally:
-        # The whole session: a killed Python driver program leaves its JVM behind.
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
-@pytest.mark.timeout(600)
-def test_killed_queries_and_a_killed_archive_lose_and_repeat_nothing(spark: SparkSession, tmp_path: Path):
-    archive, output, checkpoint = tmp_path / "archive", tmp_path / "output", tmp_path / "checkpoint"
-
-    def follow_for(batches: int) -> None:
-        with program("follow.py", archive, output, checkpoint) as query:
-            assert query.stdout is not None
-            for _ in range(batches):
-                assert query.stdout.readline().startswith("batch "), "the query ended by itself"
-
-    with program("record.py", archive, tmp_path / "driver") as recorder:
-        assert recorder.stdout is not None
-        assert recorder.stdout.readline() == "recording\n"
-        follow_for(1)
-        follow_for(3)
-    # The archive was killed in the middle of a recording. Nobody else may start on its directory before its sign of
-    # life is old; a query needs no archive.
-    follower = Follower(spark, tmp_path)
-    whole = spark.read.format("headrace").load(str(archive))
-    assert whole.count() > 0
-    follower.catch_up()
-    found = follower.payloads()
-    assert found == [bytes(row.payload) for row in whole.orderBy("position").collect()]
-    assert [int(payload.split()[1]) for payload in found] == list(range(len(found)))
