@@ -58,6 +58,10 @@ class MemoryStorage:
     def sync(self) -> None:
         self.syncs.append("directory")
 
+    def room_for(self, name: str, length: int) -> int:
+        """How many bytes of a write find a place."""
+        return min(length, self.space)
+
     def on_written(self, name: str, offset: int, length: int) -> None:
         """For disks that want to know."""
 
@@ -95,7 +99,7 @@ class MemoryFile:
         return offset - start
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
-        room = min(len(data), self._storage.space)
+        room = self._storage.room_for(self._name, len(data))
         self._storage.space -= room
         end = offset + room
         if len(self._data) < end:

@@ -20,6 +20,8 @@ from headrace.archive.catalog import CATALOG_NAME
 from headrace.archive.checksum import checksum_named
 from headrace.archive.recovery import recovered_stop_position
 from headrace.archive.verify import frames_of, verify
+from tests.archive.memory import MemoryStorage
+from tests.helpers import await_true
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
@@ -219,6 +221,50 @@ def test_a_full_disk_stops_the_recording_with_the_protocols_code(tmp_path: Path)
     assert "No space left on device" in lines[0]
     assert int(lines[1].split()[1]) > 3000
     assert lines[-1] == "AGAIN"
+
+
+class NoRoomForTheCatalog(MemoryStorage):
+    """A disk on which the catalog cannot be written for a while."""
+
+    is_full = False
+
+    def room_for(self, name: str, length: int) -> int:
+        return 0 if self.is_full and name == CATALOG_NAME else length
+
+
+def test_a_catalog_that_cannot_be_written_stops_nothing_but_what_needs_it(
+    driver: headrace.MediaDriver,
+) -> None:
+    """A new recording is refused by its code; one that stops is kept, and its end is found at the next start."""
+    storage = NoRoomForTheCatalog()
+    settings = {"driver": driver, "storage": storage, "control_channel_enabled": False}
+    noted: list[str] = []
+    with (
+        headrace.ArchiveServer(**settings, on_error=noted.append) as server,  # type: ignore[arg-type]
+        Archive.connect(driver=driver) as archive,
+    ):
+        with archive.add_recorded_publication(CHANNEL, STREAM_ID) as publication:
+            archive.await_signal(RecordingSignal.START)
+            for index in range(20):
+                publication.offer_blocking(message(index))
+            end = publication.position
+            storage.is_full = True
+            with archive.add_recorded_publication(CHANNEL, STREAM_ID + 1):
+                await_true(lambda: archive.poll() >= 0 and archive._late_errors)
+        (error,) = archive._late_errors.values()
+        assert error.code_name == "STORAGE_SPACE"
+        assert archive.await_signal(RecordingSignal.STOP).position == end
+        assert any("recording_id=0 cannot be noted as stopped" in text for text in noted)
+        with archive.replay(0) as replay:
+            assert [one.payload for one in replay] == [message(index) for index in range(20)]
+        assert server.failure is None
+        storage.is_full = False
+        assert record(archive, 5)[0] == 1
+    noted.clear()
+    again = headrace.ArchiveServer(**settings, on_error=noted.append)  # type: ignore[arg-type]
+    with again, Archive.connect(driver=driver) as archive:
+        assert archive.stop_position(0) == end
+        assert any("recovered recording_id=0" in text for text in noted)
 
 
 DYING_CLIENT = """

@@ -15,6 +15,7 @@ from headrace.archive.errors import ArchiveFileError, ErrorCode, RequestError
 from headrace.archive.positions import NULL_VALUE
 from headrace.archive.recording_session import RecordingSession
 from headrace.archive.segment_writer import SegmentWriter
+from headrace.archive.storage_space import is_out_of_space
 
 if TYPE_CHECKING:
     from headrace.archive.control_session import ControlSession
@@ -255,8 +256,9 @@ class Recordings:
             if recorded.is_auto_stop:
                 self._stop(recorded)
         except (ArchiveFileError, OSError, HeadraceError) as failure:
+            code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
             text = f"cannot record session_id={image.session_id} of {recorded.original_channel}: {failure}"
-            recorded.session.send_error(recorded.correlation_id, ErrorCode.GENERIC, text)
+            recorded.session.send_error(recorded.correlation_id, code, text)
             self._context.on_error(text)
 
     def _begin(self, recorded: Recorded, image: Image) -> None:
@@ -363,7 +365,7 @@ class Recordings:
         recording_id = session.recording_id
         del self._active[recording_id]
         recorded.recording_ids.discard(recording_id)
-        context.catalog.stopped(recording_id, session.position, context.clock.now_ms())
+        self._note_stop(session, context.clock.now_ms())
         if session.error is not None:
             code, text = session.error
             context.on_error(text)
@@ -373,6 +375,15 @@ class Recordings:
         context.counters.recording_sessions.get_and_add(-1)
         if recorded.is_auto_stop:
             self._stop(recorded)
+
+    def _note_stop(self, session: RecordingSession, now_ms: int) -> None:
+        try:
+            self._context.catalog.stopped(session.recording_id, session.position, now_ms)
+        except OSError as failure:
+            # Others go on. On disk the recording is still active, and its end is found again at the next start.
+            self._context.on_error(
+                f"recording_id={session.recording_id} cannot be noted as stopped: {failure}"
+            )
 
     @staticmethod
     def _signal(active: Active, position: int, signal: RecordingSignal) -> None:
@@ -390,5 +401,5 @@ class Recordings:
         now_ms = self._context.clock.now_ms()
         for active in self._active.values():
             active.session.close()
-            self._context.catalog.stopped(active.session.recording_id, active.session.position, now_ms)
+            self._note_stop(active.session, now_ms)
         self._active.clear()
