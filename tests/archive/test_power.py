@@ -194,3 +194,16 @@ def test_a_kill_at_any_write_of_the_catalog_leaves_one_that_opens(change: str) -
         assert [one.descriptor.stream_id for one in Catalog(storage)][-1] == 10
         writes += 1
     assert writes > 1
+
+
+def test_what_a_kill_left_of_a_longer_catalog_is_not_used_again() -> None:
+    """Its bytes would be entries of nobody."""
+    storage = MemoryStorage()
+    catalog = Catalog(storage, capacity=1 << 16)
+    catalog.add(descriptor())
+    storage.files["archive.catalog.updated"] = bytearray(b"\x01" * (1 << 17))
+    CHANGES["longer channel"](catalog)
+    again = Catalog(storage)
+    assert [one.descriptor.original_channel[-1] for one in again] == ["x"]
+    assert again.add(descriptor()) == 1
+    assert storage.names() == [CATALOG_NAME]

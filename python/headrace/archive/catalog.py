@@ -305,7 +305,8 @@ class Catalog:
         before = self._file.read(0, entry.offset)
         after = self._file.read(start, self._end - start)
         self._reserve(self._end + extra)
-        file = self._storage.create(_UPDATED_NAME, self.capacity, may_exist=True)
+        self._storage.delete(_UPDATED_NAME)  # what a kill left of an earlier one
+        file = self._storage.create(_UPDATED_NAME, self.capacity)
         old, self._file = self._file, file
         try:
             file.write(0, before)
