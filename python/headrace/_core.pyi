@@ -137,13 +137,23 @@ class Claim:
 
     @property
     def reserved_value(self) -> int:
-        """64 bits that the frame carries besides its payload; may be set until the claim ends."""
+        """64 bits that the frame carries besides its payload; may be set until the claim ends.
+
+        Raises:
+            ClosedError: The claim was committed or aborted.
+            ConfigError: What it is set to is longer than 64 bits.
+        """
 
     @reserved_value.setter
     def reserved_value(self, value: int) -> None: ...
     @property
     def flags(self) -> int:
-        """Flags that the frame carries, for publishers that fragment by themselves."""
+        """Flags that the frame carries, for publishers that fragment by themselves.
+
+        Raises:
+            ClosedError: The claim was committed or aborted.
+            ConfigError: What they are set to is longer than 8 bits.
+        """
 
     @flags.setter
     def flags(self, value: int) -> None: ...
@@ -269,7 +279,7 @@ class Publication:
             false.
 
         Raises:
-            ConfigError: The length exceeds one frame.
+            ConfigError: The length is below 0 or exceeds one frame.
         """
 
     def claim_blocking(
@@ -450,7 +460,7 @@ class ExclusivePublication(Publication):
             What was sent and what ended it; or why nothing was read, as for :meth:`offer`.
 
         Raises:
-            ConfigError: The length is shorter than a header.
+            ConfigError: The length is shorter than a header, or ``within`` is below 0.
             BufferError: ``read`` kept something made from its views.
         """
 
@@ -459,6 +469,9 @@ class ExclusivePublication(Publication):
 
         Returns:
             As :meth:`offer`.
+
+        Raises:
+            ConfigError: The length is below 0 or exceeds the longest message.
         """
 
 @final
@@ -504,7 +517,11 @@ class Image:
         assemble: bool = True,
         view: bool = False,
     ) -> int:
-        """As :meth:`poll`, for fragments that begin before ``limit_position``."""
+        """As :meth:`poll`, for fragments that begin before ``limit_position``.
+
+        Raises:
+            ConfigError: Also for a position that is longer than 64 bits.
+        """
 
     def controlled_poll(
         self,
@@ -515,7 +532,11 @@ class Image:
         assemble: bool = True,
         view: bool = False,
     ) -> int:
-        """As :meth:`Subscription.controlled_poll`, optionally up to fragments that begin before a position."""
+        """As :meth:`Subscription.controlled_poll`, optionally up to fragments that begin before a position.
+
+        Raises:
+            ConfigError: Also for a position that is longer than 64 bits.
+        """
 
     def block_poll(
         self,
@@ -697,7 +718,7 @@ class RecordingReader:
         checksum: What the archive put into frames in place of their session id. Each frame is checked then.
 
     Raises:
-        ConfigError: Positions or lengths that cannot be.
+        ConfigError: Positions, lengths or ids that cannot be.
     """
 
     def __new__(
@@ -733,6 +754,7 @@ class RecordingReader:
             timeout_s: How long to wait for a replay to fill the batch. Files never wait.
 
         Raises:
+            ConfigError: A count, length or time is below 0.
             headrace.archive.SegmentError: A file is missing, cut short or damaged, or a replay is of something else;
                 the text names it.
         """
@@ -796,6 +818,7 @@ class Subscription:
 
         Raises:
             ClosedError: The subscription is closed.
+            ConfigError: The limit is below 0.
             ReentrantError: Polled by another thread, or from inside its own handler.
             BufferError: With ``view``, the handler kept a slice or an array made from the view.
             DriverTimeoutError: The client ended because the driver is gone.
@@ -819,6 +842,7 @@ class Subscription:
 
         Raises:
             TypeError: The handler returned something else.
+            ConfigError: The limit is below 0. Otherwise as :meth:`poll`.
         """
 
     def block_poll(
@@ -837,6 +861,9 @@ class Subscription:
 
         Returns:
             Bytes of log that were consumed.
+
+        Raises:
+            ConfigError: The limit is below 0. Otherwise as :meth:`poll`.
         """
 
     def poll_batch(self, limit: int = 4096, *, assemble: bool = True) -> FragmentBatch:
@@ -851,6 +878,7 @@ class Subscription:
 
         Raises:
             ClosedError: The subscription is closed.
+            ConfigError: The limit is below 0.
             ReentrantError: Polled by another thread.
         """
 
@@ -868,6 +896,9 @@ class Subscription:
 
         Returns:
             How many fragments were taken.
+
+        Raises:
+            ConfigError: The context is no address, or the limit is below 0. Otherwise as :meth:`poll`.
         """
 
     def poll_message(self) -> Message | None:
@@ -910,7 +941,11 @@ class Subscription:
         """Number of publishers now."""
 
     def image_by_session_id(self, session_id: int, /) -> Image | None:
-        """The stream of one publisher; ``None`` when there is none."""
+        """The stream of one publisher; ``None`` when there is none.
+
+        Raises:
+            ConfigError: The session id is no 32-bit number.
+        """
 
     @property
     def is_connected(self) -> bool:
@@ -980,19 +1015,25 @@ class Counter:
 
         Raises:
             ClosedError: The counter is closed; the driver may have given its place to somebody else.
+            ConfigError: What it is set to is longer than 64 bits.
         """
 
     @value.setter
     def value(self, value: int) -> None: ...
     def get_and_add(self, delta: int, /) -> int:
-        """Add atomically and return the value before."""
+        """Add atomically and return the value before.
+
+        Raises:
+            ClosedError: The counter is closed.
+            ConfigError: What is to be added is longer than 64 bits.
+        """
 
     def set_reference_id(self, reference_id: int, /) -> None:
         """Say what this counter refers to, for tools; what that is depends on the type.
 
         Raises:
             ClosedError: The counter is closed.
-            ConfigError: The counter is static.
+            ConfigError: The counter is static, or the number is longer than 64 bits.
         """
 
     @property
@@ -1088,6 +1129,9 @@ class Checksum:
         """Offset of the first data frame that begins before ``limit``, is whole and does not have its checksum.
 
         Releases the GIL.
+
+        Raises:
+            ConfigError: The limit is below 0.
         """
 
 @final

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Generic, TypeVar
 
-from headrace import HeadraceError, OfferResult
+from headrace import ConfigError, HeadraceError, OfferResult
 from headrace.archive.frames import frames_in, read_frame
 from headrace.archive.messages import Message, decode
 
@@ -78,6 +78,8 @@ class FakePublication:
         )
 
     def append_padding(self, length: int) -> int | OfferResult:
+        if length > self.max_message_length:
+            raise ConfigError(f"length={length} is too long")
         self.paddings.append(length)
         return 64
 

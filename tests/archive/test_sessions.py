@@ -311,6 +311,30 @@ def test_a_replay_is_acknowledged_then_awaits_its_subscriber_then_ends_in_order(
     assert publication.events == ["close"]
 
 
+def test_a_replay_hurries_while_more_was_recorded_however_short_its_blocks_are() -> None:
+    """As a client may ask for short ones; the last of them is a trickle like any other."""
+    data, clock, publication = frames(0, 100, 96), ManualClock(), FakePublication()
+    session = replay(stored(data), clock, publication, FakePublication(), 0, len(data), len(data))
+    session.do_work()
+    session.do_work()
+    assert [session.do_work() for _ in range(4)] == [4096, 4096, 4096, 0]
+    assert session.position == len(data)
+
+
+def test_padding_that_cannot_be_sent_ends_the_replay_alone() -> None:
+    """As a damaged file may have it; the archive and its other replays go on."""
+    first = frames(0, 1, 96)
+    data = first + frame(len(first), b"", kind=0, length=32_768)
+    publication = FakePublication()
+    session = replay(stored(data), ManualClock(), publication, FakePublication(), 0, TERM_LENGTH, TERM_LENGTH)
+    while not session.is_done:
+        session.do_work()
+    assert session.error is not None
+    assert "cannot replay recording 0: length=32736 is too long" in session.error[1]
+    session.close()
+    assert publication.events == ["revoke", "close"]
+
+
 def test_a_replay_without_a_subscriber_fails_and_is_revoked() -> None:
     """After the connect time-out."""
     clock, publication, answers = ManualClock(), FakePublication(), FakePublication()

@@ -62,6 +62,21 @@ CLIENT = {
     "session": (lambda client: client.next_available_session_id(2**40), "stream_id", 2**40, ID),
     "counter": (lambda client: client.add_counter(2**31, label="x"), "type_id", 2**31, ID),
 }
+COUNTER = {
+    "value": (lambda counter: setattr(counter, "value", 2**63), "value", 2**63, LONG),
+    "get_and_add": (lambda counter: counter.get_and_add(-(2**63) - 1), "delta", -(2**63) - 1, LONG),
+    "set_reference_id": (lambda counter: counter.set_reference_id(2**63), "reference_id", 2**63, LONG),
+}
+CLAIM = {
+    "flags": (lambda claim: setattr(claim, "flags", 256), "flags", 256, "must be from 0 to 255"),
+    "reserved_value": (lambda claim: setattr(claim, "reserved_value", 2**63), "reserved_value", 2**63, LONG),
+}
+
+READER = dict.fromkeys(
+    ("start_position", "initial_term_id", "stream_id", "start", "stop", "limit"), 0
+) | dict.fromkeys(("term_length", "segment_length"), 65_536)
+SHORT = ("initial_term_id", "term_length", "segment_length", "stream_id", "session_id", "recorded_session_id")
+NUMBERS = (*READER, "session_id", "recorded_session_id", "reserved_value_min", "reserved_value_max")
 
 
 def assert_refused(call, name, value, rule, subject):
@@ -92,6 +107,34 @@ def test_a_publication_names_the_number(open_stream, case):
 @pytest.mark.parametrize("case", CLIENT)
 def test_a_client_names_the_number(media_client, case):
     assert_refused(*CLIENT[case], media_client)
+
+
+@pytest.mark.parametrize("case", COUNTER)
+def test_a_counter_names_the_number(media_client, case):
+    with media_client.add_counter(1001) as counter:
+        assert_refused(*COUNTER[case], counter)
+        assert counter.value == 0
+
+
+@pytest.mark.parametrize("case", CLAIM)
+def test_a_claim_names_the_number(stream, case):
+    claim = stream[0].try_claim(8)
+    assert_refused(*CLAIM[case], claim)
+    claim.abort()
+
+
+@pytest.mark.parametrize("name", ["recording_id", *NUMBERS])
+def test_a_reader_of_recordings_names_the_number(tmp_path, name):
+    given = {"recording_id": 0} | READER | {name: 2**63}
+    rule = ID if name in SHORT else LONG
+    assert_refused(lambda source: headrace.RecordingReader(source, **given), name, 2**63, rule, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["count_max", "length_max"])
+def test_a_batch_of_a_recording_names_the_number(tmp_path, name):
+    reader = headrace.RecordingReader(tmp_path, 0, **READER)
+    given = {"count_max": 1} | {name: -1}
+    assert_refused(lambda reader: reader.read_batch(**given), name, -1, COUNT, reader)
 
 
 def test_what_is_no_integer_stays_a_type_error(stream):

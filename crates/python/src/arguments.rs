@@ -10,6 +10,7 @@ use crate::errors;
 
 const COUNT: &str = "must be from 0 to 18446744073709551615";
 const PAYLOAD_LENGTH: &str = "must be from 0 to max_payload_length";
+const BYTE: &str = "must be from 0 to 255";
 const ID: &str = "must be from -2147483648 to 2147483647";
 const LONG: &str = "must be from -9223372036854775808 to 9223372036854775807";
 
@@ -29,14 +30,30 @@ arguments! {
     limit_bytes: usize, COUNT;
     context: usize, COUNT;
     within: usize, COUNT;
+    count_max: usize, COUNT;
+    length_max: usize, COUNT;
     length: usize, PAYLOAD_LENGTH;
     stream_id: i32, ID;
     session_id: i32, ID;
+    recorded_session_id: i32, ID;
+    initial_term_id: i32, ID;
+    term_length: i32, ID;
+    segment_length: i32, ID;
     type_id: i32, ID;
     counter_id: i32, ID;
     registration_id: i64, LONG;
     reference_id: i64, LONG;
+    value: i64, LONG;
+    delta: i64, LONG;
+    reserved_value: i64, LONG;
+    flags: u8, BYTE;
     limit_position: i64, LONG;
+    recording_id: i64, LONG;
+    start_position: i64, LONG;
+    start: i64, LONG;
+    stop: i64, LONG;
+    reserved_value_min: i64, LONG;
+    reserved_value_max: i64, LONG;
 }
 
 /// The length of padding or of a block, which may be longer than one frame's payload.
@@ -44,13 +61,31 @@ pub(crate) fn span_length(number: &Bound<'_, PyAny>) -> PyResult<usize> {
     extract(number, "length", COUNT)
 }
 
+/// The limit of a recording, which is a position and not a count as [`limit`] is.
+pub(crate) fn recording_limit(number: &Bound<'_, PyAny>) -> PyResult<i64> {
+    extract(number, "limit", LONG)
+}
+
 /// As [`limit_position`], or `None`.
 pub(crate) fn limit_position_if_any(number: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-    if number.is_none() {
-        Ok(None)
-    } else {
-        limit_position(number).map(Some)
-    }
+    if_any(number, limit_position)
+}
+
+/// As [`session_id`], or `None`.
+pub(crate) fn session_id_if_any(number: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
+    if_any(number, session_id)
+}
+
+/// As [`recorded_session_id`], or `None`.
+pub(crate) fn recorded_session_id_if_any(number: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
+    if_any(number, recorded_session_id)
+}
+
+fn if_any<T>(
+    number: &Bound<'_, PyAny>,
+    convert: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+) -> PyResult<Option<T>> {
+    (!number.is_none()).then(|| convert(number)).transpose()
 }
 
 #[inline]

@@ -7,9 +7,9 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
-use crate::errors;
 use crate::foreign::{Exporter, Lent, Loan, end_loan};
 use crate::fork_guard::ForkGuard;
+use crate::{arguments, errors};
 
 /// One frame in the log that this program fills in place.
 #[pyclass(frozen, module = "headrace._core")]
@@ -104,7 +104,10 @@ impl Claim {
     }
 
     #[setter]
-    fn set_reserved_value(&self, value: i64) -> PyResult<()> {
+    fn set_reserved_value(
+        &self,
+        #[pyo3(from_py_with = arguments::reserved_value)] value: i64,
+    ) -> PyResult<()> {
         self.with_open(|open| {
             open.claim.set_reserved_value(value);
             Ok(())
@@ -118,7 +121,7 @@ impl Claim {
     }
 
     #[setter]
-    fn set_flags(&self, flags: u8) -> PyResult<()> {
+    fn set_flags(&self, #[pyo3(from_py_with = arguments::flags)] flags: u8) -> PyResult<()> {
         self.with_open(|open| {
             open.claim.set_flags(flags);
             Ok(())

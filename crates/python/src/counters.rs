@@ -52,7 +52,7 @@ impl Counter {
     }
 
     #[setter]
-    fn set_value(&self, value: i64) -> PyResult<()> {
+    fn set_value(&self, #[pyo3(from_py_with = arguments::value)] value: i64) -> PyResult<()> {
         match self.inner.get()? {
             Inner::Owned(counter) => counter.set(value).then_some(()).ok_or_else(closed),
             Inner::Static(counter) => {
@@ -64,7 +64,7 @@ impl Counter {
 
     /// Add atomically and return the value before.
     #[pyo3(signature = (delta, /))]
-    fn get_and_add(&self, delta: i64) -> PyResult<i64> {
+    fn get_and_add(&self, #[pyo3(from_py_with = arguments::delta)] delta: i64) -> PyResult<i64> {
         match self.inner.get()? {
             Inner::Owned(counter) => counter.get_and_add(delta).ok_or_else(closed),
             Inner::Static(counter) => Ok(counter.get_and_add(delta)),

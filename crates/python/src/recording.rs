@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 use crate::batch::FragmentBatch;
 use crate::checksum::Checksum;
 use crate::columns::{PAYLOAD_LENGTH_MAX, Spare};
-use crate::errors;
 use crate::images::{Image, lock};
 use crate::wait::Patience;
+use crate::{arguments, errors};
 
 /// Reads messages of a recording, a batch in one crossing: from an archive's segment files, or from its replay.
 #[pyclass(frozen, module = "headrace._core")]
@@ -67,20 +67,20 @@ impl RecordingReader {
     #[allow(clippy::too_many_arguments)] // one by one, they are keywords in Python
     fn new(
         source: Source,
-        recording_id: i64,
-        start_position: i64,
-        initial_term_id: i32,
-        term_length: i32,
-        segment_length: i32,
-        stream_id: i32,
-        start: i64,
-        stop: i64,
-        limit: i64,
+        #[pyo3(from_py_with = arguments::recording_id)] recording_id: i64,
+        #[pyo3(from_py_with = arguments::start_position)] start_position: i64,
+        #[pyo3(from_py_with = arguments::initial_term_id)] initial_term_id: i32,
+        #[pyo3(from_py_with = arguments::term_length)] term_length: i32,
+        #[pyo3(from_py_with = arguments::segment_length)] segment_length: i32,
+        #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
+        #[pyo3(from_py_with = arguments::start)] start: i64,
+        #[pyo3(from_py_with = arguments::stop)] stop: i64,
+        #[pyo3(from_py_with = arguments::recording_limit)] limit: i64,
         is_frame_at_start: bool,
-        session_id: Option<i32>,
-        reserved_value_min: i64,
-        reserved_value_max: i64,
-        recorded_session_id: Option<i32>,
+        #[pyo3(from_py_with = arguments::session_id_if_any)] session_id: Option<i32>,
+        #[pyo3(from_py_with = arguments::reserved_value_min)] reserved_value_min: i64,
+        #[pyo3(from_py_with = arguments::reserved_value_max)] reserved_value_max: i64,
+        #[pyo3(from_py_with = arguments::recorded_session_id_if_any)] recorded_session_id: Option<i32>,
         with_payload: bool,
         checksum: Option<&Bound<'_, Checksum>>,
     ) -> PyResult<Self> {
@@ -132,8 +132,8 @@ impl RecordingReader {
     fn read_batch(
         &self,
         py: Python<'_>,
-        count_max: usize,
-        length_max: usize,
+        #[pyo3(from_py_with = arguments::count_max)] count_max: usize,
+        #[pyo3(from_py_with = arguments::length_max)] length_max: usize,
         timeout_s: f64,
     ) -> PyResult<FragmentBatch> {
         let mut columns = self.spare.columns(self.stream_id);

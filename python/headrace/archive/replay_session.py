@@ -144,8 +144,8 @@ class ReplaySession:
                 return self._init()
             if self.state is ReplayState.CONNECTING:
                 return self._connect()
-        except OSError as failure:
-            self._fail(ErrorCode.GENERIC, f"cannot read recording {self.recording_id}: {failure}")
+        except (OSError, HeadraceError) as failure:
+            self._fail(ErrorCode.GENERIC, f"cannot replay recording {self.recording_id}: {failure}")
         return 0
 
     def _fail(self, code: ErrorCode, text: str) -> int:
@@ -274,7 +274,10 @@ class ReplaySession:
         if block.padding and self._position < self._replay_limit:
             self._padding = block.padding
             return block.length + self._send_padding()
-        return haste(block.length, self._geometry.term_length)
+        # Short because it may be no longer, and not because no more was recorded: the rest is due at once.
+        return (
+            block.length if self._position < self._stop else haste(block.length, self._geometry.term_length)
+        )
 
     def _read(self, header: memoryview, rest: memoryview) -> int:
         file, position = self._file, self._position

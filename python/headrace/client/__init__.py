@@ -180,6 +180,7 @@ class Client:
             RegistrationError: The driver refused, with the reason.
             DriverTimeoutError: The driver did not answer.
             ClosedError: The client is closed.
+            ConfigError: A number is longer than 32 bits.
         """
         return _once_endpoint_closed(lambda: self._client.add_publication(channel, stream_id))
 

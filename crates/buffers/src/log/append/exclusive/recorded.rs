@@ -13,7 +13,7 @@ use crate::log::frame::{self, FRAME_ALIGNMENT, HEADER_LENGTH, TYPE_DATA, TYPE_PA
 pub enum RecordedEnd {
     /// Where it was to end, or before a frame that reaches beyond what was read.
     Whole,
-    /// At a padding frame of this length; recordings keep the header alone.
+    /// At a padding frame of this length, within its term; recordings keep the header alone.
     Padding(usize),
     /// At something that is no frame of this place in the stream.
     Malformed,
@@ -125,12 +125,14 @@ fn adopt<M: Memory>(
         if length < HEADER_LENGTH as i32 || !is_here {
             return (at, RecordedEnd::Malformed);
         }
+        let span = align(length as usize, FRAME_ALIGNMENT);
         match frame::frame_type(term, place) {
             TYPE_DATA => (),
-            TYPE_PAD => return (at, RecordedEnd::Padding(length as usize)),
+            TYPE_PAD if span <= term.capacity() - place => {
+                return (at, RecordedEnd::Padding(length as usize));
+            }
             _ => return (at, RecordedEnd::Malformed),
         }
-        let span = align(length as usize, FRAME_ALIGNMENT);
         if span > filled - at {
             break;
         }
@@ -265,11 +267,13 @@ mod tests {
     fn what_is_no_frame_of_this_place_ends_the_block_and_is_not_seen() {
         let whole = recording(&[100, 100, 100]);
         let second = 160;
-        let spoilt: [(usize, &[u8]); 6] = [
+        let spoilt: [(usize, &[u8]); 7] = [
             (second, &[0, 0, 0, 0]),
             (second, &[31, 0, 0, 0]),
             (second, &[255, 255, 255, 255]),
             (second + frame::VERSION_OFFSET + 2, &[2, 0]),
+            // Padding, and longer than the rest of the term.
+            (second, &[0, 0, 1, 0, 0, 0, 0, 0]),
             (second + frame::TERM_OFFSET_OFFSET, &[0, 0, 0, 0]),
             (second + frame::TERM_ID_OFFSET, &[0, 0, 0, 0]),
         ];
