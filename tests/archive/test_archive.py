@@ -22,6 +22,7 @@ from headrace.archive import (
 )
 from headrace.archive.aio import AsyncArchive
 from headrace.archive.messages import decode
+from tests.helpers import await_true
 
 CHANNEL = "aeron:ipc?term-length=64k"
 STREAM_ID = 1001
@@ -105,6 +106,22 @@ def test_several_replays_come_each_to_its_own_reader(archive: Archive, channel: 
     ):
         assert [message.payload for message in second] == MESSAGES
         assert [message.payload for message in first] == MESSAGES
+
+
+def test_a_reader_that_takes_its_time_over_the_last_message_sees_the_end(tmp_path: Path) -> None:
+    """Although the stream of the replay has gone by then."""
+    with (
+        headrace.ArchivingMediaDriver.embedded(
+            archive_directory=tmp_path / "archive", replay_linger_timeout_ns=1
+        ) as archiving,
+        archiving.connect_archive(message_timeout_s=3.0) as archive,
+    ):
+        recording_id, end = record(archive, [b"only"])
+        with archive.replay(recording_id) as replay:
+            assert next(replay).payload == b"only"
+            await_true(lambda: not replay.subscription.images)
+            assert next(replay, None) is None
+            assert replay.position == end
 
 
 def test_a_replay_is_read_in_batches(archive: Archive) -> None:

@@ -13,7 +13,7 @@ from headrace.archive.replay import Replay
 from headrace.archive.session import ArchiveSession, refusal_of
 
 if TYPE_CHECKING:
-    from headrace.client import ExclusivePublication
+    from headrace.client import ExclusivePublication, Image
 
 __all__ = ["Archive", "extension_channel"]
 
@@ -207,11 +207,13 @@ class Archive(ArchiveSession):
             limit_counter_id: A counter whose value the replay may not pass.
         """
         start = position, length, limit_counter_id
+        # Told of and not looked for: a reader that takes its time over the last message may find its image gone.
+        images: list[Image] = []
         if ChannelUri(channel).is_port_open:
             # The port is known only when somebody listens there, so the session must be known before.
             session_id = self._client.next_available_session_id(stream_id)
             channel = ChannelUri(channel).with_parameters(session_id=session_id)
-            subscription = self._client.add_subscription(channel, stream_id)
+            subscription = self._client.add_subscription(channel, stream_id, on_available_image=images.append)
             try:
                 resolved = self._resolved(subscription, channel)
                 replay_id, correlation_id = self._start_replay(recording_id, resolved, stream_id, *start)
@@ -222,11 +224,13 @@ class Archive(ArchiveSession):
             replay_id, correlation_id = self._start_replay(recording_id, channel, stream_id, *start)
             session_channel = ChannelUri(channel).with_parameters(session_id=signed_32(replay_id))
             try:
-                subscription = self._client.add_subscription(session_channel, stream_id)
+                subscription = self._client.add_subscription(
+                    session_channel, stream_id, on_available_image=images.append
+                )
             except BaseException:
                 self.stop_replay(replay_id)
                 raise
-        return Replay(self, recording_id, replay_id, correlation_id, subscription, self._timeout_s)
+        return Replay(self, recording_id, replay_id, correlation_id, subscription, images, self._timeout_s)
 
     def stop_replay(self, replay_id: int) -> None:
         """Stop one replay; one that has ended is no error."""

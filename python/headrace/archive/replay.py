@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, HeadraceError
@@ -36,13 +36,14 @@ class Replay:
         replay_id: int,
         correlation_id: int,
         subscription: Subscription,
+        images: Sequence[Image],
         timeout_s: float,
     ) -> None:
         self._archive = archive
         self._correlation_id = correlation_id
         self._deadline = time.monotonic() + timeout_s
         self._timeout_s = timeout_s
-        self._image: Image | None = None
+        self._images = images
         self._is_closed = False
         self._ended_at: float | None = None
         self.recording_id = recording_id
@@ -75,17 +76,14 @@ class Replay:
         """True when nothing more will come. Never blocks. Raises as :meth:`__next__`."""
         if self._is_closed:
             return True
-        if self._image is None:
-            images = self.subscription.images
-            if images:
-                self._image = images[0]
-            elif time.monotonic() > self._deadline:
+        image = self.image
+        if image is None:
+            if time.monotonic() > self._deadline:
                 error = self._archive.late_error(self._correlation_id)
                 raise error or ArchiveTimeoutError(
                     f"the replay did not begin within {self._timeout_s} s", recording_id=self.recording_id
                 )
             return False
-        image = self._image
         if not (image.is_closed or image.is_end_of_stream):
             return False
         error = self._archive.late_error(self._correlation_id)
@@ -119,16 +117,23 @@ class Replay:
             raise ArchiveError(text, recording_id=self.recording_id) from silence
 
     @property
+    def image(self) -> Image | None:
+        """The stream of the replay, which stays here after it has ended; ``None`` before it has begun."""
+        return self._images[0] if self._images else None
+
+    @property
     def position(self) -> int | None:
         """Position up to which messages were delivered; ``None`` before the first."""
-        return self._image.position if self._image is not None else None
+        image = self.image
+        return image.position if image is not None else None
 
     def close(self) -> None:
         """Stop the replay, if it has not ended. Closing again does nothing."""
         if self._is_closed:
             return
         self._is_closed = True
-        is_over = self._image is not None and (self._image.is_closed or self._image.is_end_of_stream)
+        image = self.image
+        is_over = image is not None and (image.is_closed or image.is_end_of_stream)
         self.subscription.close()
         if not is_over and self._archive.is_connected:
             self._archive.stop_replay(self.replay_id)

@@ -122,9 +122,10 @@ def replayed(service: ArchiveService, part: RecordingRange) -> Iterator[RangeRep
         _start(session, service, part) as replay,
     ):
         try:
-            while not replay.subscription.wait_until_connected(_WAIT_S):
+            while (image := replay.image) is None:
+                replay.subscription.wait_until_connected(_WAIT_S)
                 replay.has_ended()
-            yield RangeReplay(replay, replay.subscription.images[0], part, service.timeout_s)
+            yield RangeReplay(replay, image, part, service.timeout_s)
         except _FAILURES:
             # With the session gone nobody waits for an answer on ending the replay: what went wrong is known.
             session.archive.close()
