@@ -5,6 +5,7 @@ from typing import Any
 from headrace import OfferResult, RegistrationError
 from headrace.archive.control_session import ControlSession, SessionState
 from headrace.archive.errors import ErrorCode
+from headrace.archive.positions import HEADER_LENGTH
 from headrace.archive.recording_session import RecordingSession
 from headrace.archive.replay_session import ReplaySession
 from headrace.archive.segment_writer import SegmentWriter
@@ -321,18 +322,19 @@ def test_a_replay_hurries_while_more_was_recorded_however_short_its_blocks_are()
     assert session.position == len(data)
 
 
-def test_padding_that_cannot_be_sent_ends_the_replay_alone() -> None:
-    """As a damaged file may have it; the archive and its other replays go on."""
-    first = frames(0, 1, 96)
-    data = first + frame(len(first), b"", kind=0, length=32_768)
-    publication = FakePublication()
-    session = replay(stored(data), ManualClock(), publication, FakePublication(), 0, TERM_LENGTH, TERM_LENGTH)
+def test_padding_longer_than_any_message_is_replayed_in_parts() -> None:
+    """As a lossy stream without repair leaves it behind."""
+    first, clock, publication = frames(0, 1, 96), ManualClock(), FakePublication()
+    last = frames(len(first) + 32_768, 1, 96)
+    gap = frame(len(first), b"", kind=0, length=32_750) + bytes(32_768 - HEADER_LENGTH)
+    data = first + gap + last
+    session = replay(stored(data), clock, publication, FakePublication(), 0, len(data), len(data))
     while not session.is_done:
         session.do_work()
-    assert session.error is not None
-    assert "cannot replay recording 0: length=32736 is too long" in session.error[1]
-    session.close()
-    assert publication.events == ["revoke", "close"]
+    assert session.error is None
+    assert publication.paddings == [8192 - HEADER_LENGTH] * 4
+    assert session.position == len(data)
+    assert [len(block) for block in publication.blocks if block] == [len(first), len(last)]
 
 
 def test_a_replay_without_a_subscriber_fails_and_is_revoked() -> None:

@@ -272,7 +272,7 @@ class ReplaySession:
             )
         self._position += block.length
         if block.padding and self._position < self._replay_limit:
-            self._padding = block.padding
+            self._padding = align(block.padding, FRAME_ALIGNMENT)
             return block.length + self._send_padding()
         # Short because it may be no longer, and not because no more was recorded: the rest is due at once.
         return (
@@ -294,10 +294,12 @@ class ReplaySession:
         return length
 
     def _send_padding(self) -> int:
-        if not self._publication.append_padding(self._padding - HEADER_LENGTH):
+        # A gap that nobody repaired may be longer than the longest message, which is what a publication pads at once.
+        span = min(self._padding, self._publication.max_message_length)
+        if not self._publication.append_padding(span - HEADER_LENGTH):
             return 0
-        self._position += align(self._padding, FRAME_ALIGNMENT)
-        self._padding = 0
+        self._position += span
+        self._padding -= span
         return 1
 
     def _close_file(self) -> None:
