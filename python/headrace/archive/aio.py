@@ -19,10 +19,10 @@ import functools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from headrace._closing import AsyncClosing
 from headrace.archive.client import Archive
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from headrace.archive.replay import Replay
@@ -47,7 +47,7 @@ def _in_thread(
     return request
 
 
-class AsyncReplay:
+class AsyncReplay(AsyncClosing):
     """The messages of a recording, in order, each whole: an asynchronous iterator and context manager.
 
     Ends and raises as :class:`headrace.archive.Replay`, which is :attr:`replay`.
@@ -82,19 +82,8 @@ class AsyncReplay:
         """Stop the replay, if it has not ended."""
         await asyncio.to_thread(self.replay.close)
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-
-class AsyncArchive:
+class AsyncArchive(AsyncClosing):
     """A session with an archive for asyncio. Each method is the one of :class:`headrace.Archive`, awaited."""
 
     def __init__(self, archive: Archive) -> None:
@@ -136,14 +125,3 @@ class AsyncArchive:
     async def close(self) -> None:
         """End the session."""
         await asyncio.to_thread(self.archive.close)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()

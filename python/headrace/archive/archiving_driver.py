@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from headrace._closing import Closing
 from headrace.archive._config import ArchiveConfig
 from headrace.archive.client import Archive
 from headrace.archive.server import ArchiveServer
 from headrace.driver import MediaDriver
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from headrace._config import DriverConfig
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ArchivingMediaDriver"]
 
 
-class ArchivingMediaDriver:
+class ArchivingMediaDriver(Closing):
     """A media driver with an archive, in this process. A context manager that closes both.
 
     Args:
@@ -93,14 +93,3 @@ class ArchivingMediaDriver:
         """Stop the archive, then the driver. Closing again does nothing."""
         self.archive.close()
         self.driver.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -6,12 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from headrace._closing import Closing
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, HeadraceError
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
     from headrace.archive.client import Archive
     from headrace.client import Image, Message, Subscription
 
@@ -22,7 +20,7 @@ _WAIT_S = 0.05
 _REASON_WAIT_S = 1.0
 
 
-class Replay:
+class Replay(Closing):
     """The messages of a recording, in order, each whole: an iterator and a context manager.
 
     Ends when everything asked for was delivered; for an active recording with no length, when it stops. A replay that
@@ -137,14 +135,3 @@ class Replay:
         self.subscription.close()
         if not is_over and self._archive.is_connected:
             self._archive.stop_replay(self.replay_id)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from headrace._closing import Closing
 from headrace._exceptions import ClosedError
 from headrace.archive._config import ArchiveConfig
 from headrace.archive.catalog import CATALOG_NAME, Catalog
@@ -36,9 +37,6 @@ from headrace.client import Client, IdleStrategy
 from headrace.tools.error_log import read_error_log
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
     from headrace.driver import MediaDriver
 
 __all__ = ["ArchiveServer"]
@@ -47,7 +45,7 @@ _MARK_INTERVAL_NS = 1_000_000_000
 _RUNNING: weakref.WeakSet[ArchiveServer] = weakref.WeakSet()
 
 
-class ArchiveServer:
+class ArchiveServer(Closing):
     """An archive running on a driver, in this process.
 
     Records streams into files, answers clients (:class:`headrace.Archive`) and replays to them. Runs in a thread of
@@ -300,17 +298,6 @@ class ArchiveServer:
                 self._client.close()
         finally:
             self._mark_file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"ArchiveServer({self.directory!r}{', closed' if self._is_closed else ''})"

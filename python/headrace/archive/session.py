@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from headrace._closing import Closing
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ConfigError
 from headrace.archive.channels import ChannelUri
 from headrace.archive.context import RecordingSignal
@@ -22,7 +23,6 @@ from headrace.client import Client
 
 if TYPE_CHECKING:
     import os
-    from types import TracebackType
     from typing import Self
 
     from headrace.client import ExclusivePublication, Subscription
@@ -47,7 +47,7 @@ class Signal:
     correlation_id: int
 
 
-class ArchiveSession:
+class ArchiveSession(Closing):
     """What a client and an archive know of each other. See :class:`headrace.Archive`, which has the requests."""
 
     def __init__(
@@ -329,17 +329,6 @@ class ArchiveSession:
         self._subscription.close()
         if self._owns_client:
             self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         closed = ", closed" if self._is_closed else ""

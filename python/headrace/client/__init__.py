@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from headrace import _core
+from headrace._closing import Closing
 from headrace._config import ClientConfig, ClientSettings, default_directory
 from headrace._core import (
     BatchResult,
@@ -40,7 +41,6 @@ from headrace.client._idle import (
 from headrace.client._pending import CLOSING_TIMEOUT_S, TEMPORARILY_UNAVAILABLE, Pending
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self, Unpack
 
     from headrace._exceptions import HeadraceError
@@ -82,7 +82,7 @@ _Added = TypeVar("_Added")
 _CLOSING_RETRY_S = 0.001
 
 
-class Client:
+class Client(Closing):
     """A connection to a media driver, made with :meth:`connect`.
 
     Thread-safe. A context manager that closes the client. What was made with a client keeps it open, so a client
@@ -323,17 +323,6 @@ class Client:
             ReentrantError: Called from one of this client's handlers.
         """
         self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         try:

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headrace import _core
+from headrace._closing import Closing
 from headrace._config import DriverConfig, DriverSettings, default_directory
 from headrace._exceptions import ClosedError, ConfigError
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self, Unpack
 
     from headrace.client import Client
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["MediaDriver"]
 
 
-class MediaDriver:
+class MediaDriver(Closing):
     """A media driver running in this process.
 
     Starting takes some milliseconds and returns when clients can connect. Unless ``threading_mode`` is
@@ -142,17 +142,6 @@ class MediaDriver:
         """
         self._finalizer.detach()
         self._driver.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"MediaDriver(directory={self._directory!r}{', closed' if self.is_closed else ''})"

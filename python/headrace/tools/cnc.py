@@ -17,8 +17,8 @@ import struct
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
+from headrace._closing import Closing
 from headrace.tools._faults import DriverFileMissingError, DriverNotReadyError, FileFormatError
 from headrace.tools.counters import METADATA_LENGTH, VALUE_LENGTH, CountersReader
 
@@ -54,7 +54,7 @@ class CncHeader:
         return semantic_version(self.version)
 
 
-class CncFile:
+class CncFile(Closing):
     """A driver's command and control file. Use as a context manager; reading it never blocks the driver.
 
     Not thread-safe to close while another thread reads.
@@ -156,14 +156,6 @@ class CncFile:
         self._sections.clear()
         self._view.release()
         self._mapping.close()
-
-    def __enter__(self) -> CncFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def semantic_version(packed: int) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
+from headrace._closing import Closing
 from headrace.tools.cnc import CncFile
 from headrace.tools.counters import CounterRecord
 from headrace.tools.error_log import ErrorEntry, read_error_log
@@ -32,7 +32,7 @@ class DriverSnapshot:
         return self.heartbeat_age_ms is not None and self.heartbeat_age_ms <= self.driver_timeout_ms
 
 
-class DriverWatcher:
+class DriverWatcher(Closing):
     """Takes snapshots of a directory; maps the file again when a new driver has replaced it.
 
     A context manager. While no driver has the directory, the last file is still shown: its heartbeat says that it
@@ -66,11 +66,3 @@ class DriverWatcher:
     def close(self) -> None:
         """Unmap the file. Closing twice is allowed."""
         self._cnc.close()
-
-    def __enter__(self) -> DriverWatcher:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

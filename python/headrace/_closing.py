@@ -1,0 +1,50 @@
+"""What a ``with`` block closes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+__all__ = ["AsyncClosing", "Closing"]
+
+
+class Closing(ABC):
+    """A context manager that gives itself and closes itself."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give up what this holds. Closing again does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class AsyncClosing(ABC):
+    """An asynchronous context manager that gives itself and closes itself."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Give up what this holds. Closing again does nothing."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
