@@ -78,6 +78,48 @@ def test_recordings_survive_a_reopening_in_the_order_of_their_ids() -> None:
     assert [entry.recording_id for entry in again.valid_from(2)] == [3, 4]
 
 
+class FailingStorage(MemoryStorage):
+    """Refuses one thing that a longer description takes."""
+
+    def __init__(self, refused: str) -> None:
+        super().__init__()
+        self.refused = refused
+
+    def fail(self, what: str) -> None:
+        if what == self.refused:
+            raise OSError(errno.EIO, "the disk refuses", what)
+
+    def on_written(self, name: str, offset: int, length: int) -> None:
+        if name != CATALOG_NAME:
+            self.fail("write")
+
+    def rename(self, name: str, new_name: str) -> None:
+        self.fail("rename")
+        super().rename(name, new_name)
+
+    def sync(self) -> None:
+        self.fail("sync")
+
+
+@pytest.mark.parametrize("refused", ["write", "rename", "sync"])
+def test_a_description_that_cannot_be_made_longer_harms_no_other(refused: str) -> None:
+    """Neither at once nor when it is written again."""
+    storage = FailingStorage("nothing")
+    catalog = Catalog(storage)
+    for _ in range(2):
+        catalog.add(descriptor())
+    storage.refused = refused
+    with pytest.raises(OSError, match="the disk refuses"):
+        catalog.replace_channel(0, "aeron:ipc?alias=" + "x" * 500, "aeron:ipc")
+    catalog.stopped(0, 4096, 17)
+    catalog.stopped(1, 8192, 18)
+    catalog.close()
+    storage.refused = "nothing"
+    again = Catalog(storage)
+    assert list(again) == list(catalog)
+    assert [entry.descriptor.stop_position for entry in again] == [4096, 8192]
+
+
 @pytest.mark.parametrize(
     ("offset", "data", "words"),
     [

@@ -293,38 +293,39 @@ class Catalog:
         entry = self._entry(recording_id)
         descriptor = entry.descriptor.replace(original_channel=original, stripped_channel=stripped)
         needed = align(ENTRY_HEADER_LENGTH + len(descriptor.encode()), self.alignment)
-        entry.descriptor = descriptor
         if needed > entry.length:
-            self._rewrite_from(entry, needed - entry.length)
+            self._rewrite(entry, descriptor, needed)
         else:
+            entry.descriptor = descriptor
             self._write(entry)
 
-    def _rewrite_from(self, entry: CatalogEntry, extra: int) -> None:
+    def _rewrite(self, entry: CatalogEntry, descriptor: RecordingDescriptor, length: int) -> None:
         """Make an entry longer: in a new file that takes the place of the old one, so that either is there whole."""
-        start = entry.offset + entry.length
+        start, extra = entry.offset + entry.length, length - entry.length
         before = self._file.read(0, entry.offset)
         after = self._file.read(start, self._end - start)
         self._reserve(self._end + extra)
         self._storage.delete(_UPDATED_NAME)  # what a kill left of an earlier one
         file = self._storage.create(_UPDATED_NAME, self.capacity)
-        old, self._file = self._file, file
+        old = self._file, entry.descriptor, entry.length
+        self._file, entry.descriptor, entry.length = file, descriptor, length
         try:
             file.write(0, before)
             file.write(start + extra, after)
-            entry.length += extra
             self._write(entry)
             file.sync(_FULL_SYNC)
             self._storage.rename(_UPDATED_NAME, CATALOG_NAME)
-            self._storage.sync()
         except OSError:
-            self._file = old
-            entry.length = start - entry.offset
+            # An entry that is longer here than its place in the file would be written over the next.
+            self._file, entry.descriptor, entry.length = old
             file.close()
             raise
-        old.close()
+        old[0].close()
         for follower in self._entries[self._entries.index(entry) + 1 :]:
             follower.offset += extra
         self._end += extra
+        # Last, as the new file has the name now, whether or not that can be forced to the medium.
+        self._storage.sync()
 
     def set_state(self, recording_id: int, state: int) -> None:
         """Make a recording valid, invalid or deleted."""
