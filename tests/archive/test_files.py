@@ -328,6 +328,33 @@ def test_a_torn_frame_that_others_follow_is_refused_and_cut_by_a_repair() -> Non
         assert not any(files["0-0.rec"][torn:])
 
 
+@pytest.mark.parametrize("damaged", [0, 4096])
+def test_a_repair_cuts_nothing_off_a_recording_that_was_stopped(damaged: int) -> None:
+    """A frame that went bad is no torn one: the recording is invalid then, and the frames behind it stay."""
+    storage, block = MemoryStorage(), frames(0, 20, 992)
+    write(storage, 0, (block, len(block)), checksum=CRC_32C)
+    catalog = Catalog(storage, checksum=CRC_32C)
+    catalog.add(descriptor(stop_position=len(block)))
+    storage.files["0-0.rec"][damaged + 40] ^= 1
+    before = bytes(storage.files["0-0.rec"])
+    (finding,) = verify(catalog, storage, checksum=CRC_32C, is_repaired=True)
+    assert not finding.is_ok
+    assert catalog.find(0) is None
+    assert storage.files["0-0.rec"] == before
+
+
+def test_a_last_segment_without_frames_is_no_sound_recording() -> None:
+    """Unless the recording ends where it begins."""
+    storage, block = MemoryStorage(), frames(0, 2 * TERM_LENGTH // 128, 96)
+    write(storage, 0, (block[:TERM_LENGTH], TERM_LENGTH), (block[TERM_LENGTH:], TERM_LENGTH))
+    catalog = Catalog(storage)
+    catalog.add(descriptor(stop_position=2 * TERM_LENGTH))
+    assert [finding.is_ok for finding in verify(catalog, storage)] == [True]
+    catalog.update(0, stop_position=2 * TERM_LENGTH + 128)
+    (finding,) = verify(catalog, storage)
+    assert f"frames end at position={2 * TERM_LENGTH}" in finding.text
+
+
 def test_checksums_that_begin_within_a_recording_are_no_damage() -> None:
     """Nor are frames without them after others that have them: it was extended with another setting."""
     for first, second in ((None, CRC_32C), (CRC_32C, None)):

@@ -49,7 +49,8 @@ def verify(
         recording_id: Only this one.
         is_thorough: Walk all segment files and not only the last.
         checksum: Also check the checksums of entries and frames.
-        is_repaired: Cut torn frames off, write found stop positions, and mark what is damaged as invalid.
+        is_repaired: Cut torn frames off recordings that were never stopped, write found stop positions, and mark what
+            is damaged as invalid.
         now_ms: Time for stop timestamps.
     """
     entries = [entry for entry in catalog.entries() if recording_id in (None, entry.recording_id)]
@@ -87,12 +88,19 @@ def _verify_entry(
     if checksum is not None and entry.checksum != catalog.checksum_of(entry, checksum):
         raise DescriptorError(f"checksum of the catalog entry at offset={entry.offset} is wrong")
     bases = segment_positions(storage, descriptor.recording_id)
+    # One that was stopped is whole or damaged, and never half written: what is behind the damage is left where it is.
+    is_active = descriptor.is_active
     stop = recovered_stop_position(
-        storage, descriptor, checksum, lambda text: None, may_cut=is_repaired, is_repair=is_repaired
+        storage,
+        descriptor,
+        checksum,
+        lambda text: None,
+        may_cut=is_repaired and is_active,
+        is_repair=is_repaired or not is_active,
     )
     recorded_stop = descriptor.stop_position
-    if recorded_stop != NULL_VALUE and stop < recorded_stop and stop not in bases:
-        raise DescriptorError(f"stop_position={recorded_stop} but frames end at position={stop}")
+    if recorded_stop != NULL_VALUE and stop < recorded_stop:
+        raise DescriptorError(f"stop_position={recorded_stop} but whole frames end at position={stop}")
     if recorded_stop != NULL_VALUE and not bases and recorded_stop != descriptor.start_position:
         raise DescriptorError(f"stop_position={recorded_stop} but there are no segment files")
     first = descriptor.start_position
