@@ -195,7 +195,11 @@ SBE_SCHEMA = """<?xml version="1.0" encoding="UTF-8"?>
     [
         ({"recordings": 9}, "recordings=9: "),
         ({"startPosition": "-1"}, "startPosition=-1: must be from 0"),
-        ({"startPosition": 64, "endPosition": 32}, "must not be before"),
+        ({"startPosition": 64, "endPosition": 32}, "endPosition=32: must not be before startPosition=64"),
+        (
+            {"startTime": "2026-02-01", "endTime": "2026-01-31"},
+            "endTime=2026-01-31: must not be before startTime=2026-02-01",
+        ),
         ({"columns": "price"}, "columns=price: there is no such column"),
         ({"codec": "json"}, "codec=json needs it"),
         ({"onBadPayload": "null"}, "onBadPayload=null: has no meaning with codec=binary"),

@@ -71,10 +71,12 @@ class ReadOptions:
             max_bytes_per_trigger=options.size("maxBytesPerTrigger", 256 << 20),
             codec=_codec(options),
         )
-        for first, last in (("start_position", "end_position"), ("start_time_ns", "end_time_ns")):
-            start, end = getattr(parsed, first), getattr(parsed, last)
+        for first, last, start, end in (
+            ("startPosition", "endPosition", parsed.start_position, parsed.end_position),
+            ("startTime", "endTime", parsed.start_time_ns, parsed.end_time_ns),
+        ):
             if start is not None and end is not None and end < start:
-                refuse(last, end, f"must not be before {first}={start}")
+                refuse(last, options.text(last), f"must not be before {first}={options.text(first)}")
         return parsed
 
 
