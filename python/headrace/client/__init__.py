@@ -245,6 +245,10 @@ class Client(Closing):
         """Ask for an exclusive publication without waiting for the driver; see :class:`headrace.client.Pending`.
 
         For programs with a loop that must not stand still. Arguments as for :meth:`add_exclusive_publication`.
+
+        Raises:
+            ClosedError: The client is closed.
+            ConfigError: A number is longer than 32 bits.
         """
         return Pending(lambda: self._client.request_exclusive_publication(channel, stream_id))
 
@@ -258,7 +262,8 @@ class Client(Closing):
     ) -> Pending[Subscription]:
         """Ask for a subscription without waiting for the driver; see :class:`headrace.client.Pending`.
 
-        Images may be told of before the subscription is taken. Arguments as for :meth:`add_subscription`.
+        Images may be told of before the subscription is taken. Arguments as for :meth:`add_subscription`. Raises as
+        :meth:`request_exclusive_publication`.
         """
         return Pending(
             lambda: self._client.request_subscription(
@@ -269,7 +274,7 @@ class Client(Closing):
     def request_counter(self, type_id: int, key: bytes = b"", label: str = "") -> Pending[Counter]:
         """Ask for a counter without waiting for the driver; see :class:`headrace.client.Pending`.
 
-        Arguments as for :meth:`add_counter`.
+        Arguments as for :meth:`add_counter`. Raises as :meth:`request_exclusive_publication`.
         """
         return Pending(lambda: self._client.request_counter(type_id, key, label))
 

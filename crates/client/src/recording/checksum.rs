@@ -4,10 +4,11 @@
 //! frame, the alignment included. Padding frames keep their session id.
 
 use headrace_buffers::align;
-use headrace_buffers::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, TYPE_PAD};
+use headrace_buffers::log::frame::{
+    FRAME_ALIGNMENT, FRAME_LENGTH_OFFSET, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_PAD,
+};
 
-const TYPE_OFFSET: usize = 6;
-const SESSION_ID_OFFSET: usize = 12;
+use super::{kind, word};
 
 /// A checksum of the archive's specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl Checksum {
             let frame = Frame::at(block, offset)?;
             if !frame.is_padding {
                 let body = &block[offset + HEADER_LENGTH..frame.end];
-                if self.of(body) != read_i32(block, offset + SESSION_ID_OFFSET) {
+                if self.of(body) != word(block, offset + SESSION_ID_OFFSET) {
                     return Some(offset);
                 }
             }
@@ -68,22 +69,20 @@ impl Frame {
     /// The frame at an offset. None where there is no frame, or a data frame is not whole.
     fn at(block: &[u8], offset: usize) -> Option<Self> {
         let header = block.get(offset..offset + HEADER_LENGTH)?;
-        let length = usize::try_from(read_i32(header, 0)).ok()?;
+        let length = usize::try_from(word(header, FRAME_LENGTH_OFFSET)).ok()?;
         if length < HEADER_LENGTH {
             return None;
         }
         let end = offset + align(length, FRAME_ALIGNMENT);
-        let is_padding = u16::from_le_bytes([header[TYPE_OFFSET], header[TYPE_OFFSET + 1]]) == TYPE_PAD;
+        let is_padding = kind(header) == TYPE_PAD;
         (is_padding || end <= block.len()).then_some(Self { end, is_padding })
     }
 }
 
-fn read_i32(bytes: &[u8], offset: usize) -> i32 {
-    i32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes"))
-}
-
 #[cfg(test)]
 mod tests {
+    use headrace_buffers::log::frame::TYPE_OFFSET;
+
     use super::*;
 
     const DATA: u16 = 1;
@@ -109,15 +108,15 @@ mod tests {
         let mut block = [frame(b"one", DATA), frame(&[9; 40], DATA), frame(b"", TYPE_PAD)].concat();
         Checksum::Crc32c.put(&mut block);
         assert_eq!(
-            read_i32(&block, SESSION_ID_OFFSET),
+            word(&block, SESSION_ID_OFFSET),
             Checksum::Crc32c.of(&block[32..64])
         );
         assert_eq!(
-            read_i32(&block, 64 + SESSION_ID_OFFSET),
+            word(&block, 64 + SESSION_ID_OFFSET),
             Checksum::Crc32c.of(&block[96..160])
         );
         assert_eq!(
-            read_i32(&block, 160 + SESSION_ID_OFFSET),
+            word(&block, 160 + SESSION_ID_OFFSET),
             7,
             "padding keeps its session id"
         );

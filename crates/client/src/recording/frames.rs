@@ -2,9 +2,12 @@
 
 use headrace_buffers::align;
 use headrace_buffers::log::descriptor::{TERM_LENGTH_MAX, TERM_LENGTH_MIN};
-use headrace_buffers::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, TYPE_DATA, TYPE_PAD};
+use headrace_buffers::log::frame::{
+    FLAGS_OFFSET, FRAME_ALIGNMENT, FRAME_LENGTH_OFFSET, HEADER_LENGTH, RESERVED_VALUE_OFFSET,
+    SESSION_ID_OFFSET, STREAM_ID_OFFSET, TERM_ID_OFFSET, TERM_OFFSET_OFFSET, TYPE_DATA, TYPE_PAD,
+};
 
-use super::{Checksum, RecordingError};
+use super::{Checksum, RecordingError, kind, word};
 
 /// What a recording's frames must look like. From the archive's catalog.
 #[derive(Clone, Debug)]
@@ -41,6 +44,15 @@ impl RecordingShape {
             ));
         }
         Ok(())
+    }
+
+    /// Term offset and term id of a frame at `position`.
+    #[inline]
+    fn place(&self, position: i64) -> (i32, i32) {
+        let term_length = i64::from(self.term_length);
+        let term_count = (position / term_length) as i32;
+        let term_id = self.initial_term_id.wrapping_add(term_count);
+        ((position % term_length) as i32, term_id)
     }
 
     /// Where the term begins that has `position` in it.
@@ -113,29 +125,27 @@ impl Frames {
             return Ok(None);
         };
         let header = &self.block[at..at + HEADER_LENGTH];
-        let length = read_i32(header, 0);
-        let kind = u16::from_le_bytes([header[6], header[7]]);
-        let expected_term_offset = (position % i64::from(self.shape.term_length)) as i32;
-        let expected_term_id = self
-            .shape
-            .initial_term_id
-            .wrapping_add((position / i64::from(self.shape.term_length)) as i32);
-        let carried = read_i32(header, 12);
+        let length = word(header, FRAME_LENGTH_OFFSET);
+        let kind = kind(header);
+        let (term_offset, term_id) = self.shape.place(position);
+        let carried = word(header, SESSION_ID_OFFSET);
         let frame = Frame {
             is_padding: kind == TYPE_PAD,
-            flags: header[5],
+            flags: header[FLAGS_OFFSET],
             session_id: self.shape.session_id.unwrap_or(carried),
-            reserved_value: i64::from_le_bytes(header[24..32].try_into().expect("eight bytes")),
+            reserved_value: i64::from_le_bytes(
+                header[RESERVED_VALUE_OFFSET..].try_into().expect("eight bytes"),
+            ),
             span: align(length.max(0) as usize, FRAME_ALIGNMENT) as i64,
             payload_at: at + HEADER_LENGTH,
             payload_length: (length as usize).wrapping_sub(HEADER_LENGTH),
         };
         let is_sound = length >= HEADER_LENGTH as i32
             && kind <= TYPE_DATA
-            && read_i32(header, 8) == expected_term_offset
-            && read_i32(header, 20) == expected_term_id
-            && read_i32(header, 16) == self.shape.stream_id
-            && frame.span <= i64::from(self.shape.term_length) - i64::from(expected_term_offset)
+            && word(header, TERM_OFFSET_OFFSET) == term_offset
+            && word(header, TERM_ID_OFFSET) == term_id
+            && word(header, STREAM_ID_OFFSET) == self.shape.stream_id
+            && frame.span <= i64::from(self.shape.term_length) - i64::from(term_offset)
             && position + frame.span <= limit;
         if !is_sound {
             let reason = self.fault(header, position, limit);
@@ -170,21 +180,16 @@ impl Frames {
 
     #[cold]
     fn fault(&self, header: &[u8], position: i64, limit: i64) -> String {
-        let length = read_i32(header, 0);
-        let kind = u16::from_le_bytes([header[6], header[7]]);
-        let term_length = i64::from(self.shape.term_length);
-        let term_offset = (position % term_length) as i32;
-        let term_id = self
-            .shape
-            .initial_term_id
-            .wrapping_add((position / term_length) as i32);
+        let length = word(header, FRAME_LENGTH_OFFSET);
+        let kind = kind(header);
+        let (term_offset, term_id) = self.shape.place(position);
         if length == 0 {
             return format!("there is no frame, although the recording goes on to position={limit}");
         }
         for (name, found, expected) in [
-            ("term_offset", read_i32(header, 8), term_offset),
-            ("term_id", read_i32(header, 20), term_id),
-            ("stream_id", read_i32(header, 16), self.shape.stream_id),
+            ("term_offset", word(header, TERM_OFFSET_OFFSET), term_offset),
+            ("term_id", word(header, TERM_ID_OFFSET), term_id),
+            ("stream_id", word(header, STREAM_ID_OFFSET), self.shape.stream_id),
         ] {
             if found != expected {
                 return format!("{name}={found} where {expected} is due");
@@ -224,8 +229,4 @@ impl Frames {
         self.block_position = position;
         Ok((self.block_length >= length).then_some(0))
     }
-}
-
-fn read_i32(bytes: &[u8], offset: usize) -> i32 {
-    i32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes"))
 }

@@ -20,9 +20,23 @@ mod segments;
 #[cfg(test)]
 mod tests;
 
+use headrace_buffers::log::frame::TYPE_OFFSET;
+
 pub use checksum::Checksum;
 pub use error::RecordingError;
 pub use frames::{Blocks, RecordingShape};
 pub use reader::{MessageFilter, Range, RecordedMessage, RecordingReader};
 pub use replayed::Replayed;
 pub use segments::Segments;
+
+/// A word of a frame's header, at an offset in some bytes.
+#[inline]
+fn word(bytes: &[u8], offset: usize) -> i32 {
+    i32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes"))
+}
+
+/// The type in a frame's header.
+#[inline]
+fn kind(header: &[u8]) -> u16 {
+    u16::from_le_bytes([header[TYPE_OFFSET], header[TYPE_OFFSET + 1]])
+}
