@@ -4,7 +4,9 @@ import asyncio
 import struct
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,6 +83,34 @@ def test_what_was_recorded_is_replayed(archiving: headrace.ArchivingMediaDriver,
     assert replayed(archive, recording_id) == MESSAGES
     files = {path.name for path in Path(archiving.archive.directory).glob("*.rec")}
     assert files == {f"{recording_id}-{base}.rec" for base in range(0, end + 1, SEGMENT)}
+
+
+def test_a_stream_that_is_connected_is_in_the_list_of_recordings(tmp_path: Path) -> None:
+    """Although the archive hears of both in one turn."""
+    with (
+        headrace.MediaDriver.embedded(threading_mode="SHARED") as driver,
+        headrace.ArchiveServer(
+            driver=driver,
+            archive_directory=tmp_path / "archive",
+            control_channel_enabled=False,
+            is_invoked=True,
+        ) as server,
+        driver.connect() as client,
+        ThreadPoolExecutor(1) as requests,
+    ):
+
+        def answer_to(request: Future[Any]) -> Any:
+            await_true(lambda: server.do_work() >= 0 and request.done())
+            return request.result()
+
+        archive = answer_to(requests.submit(Archive.connect, client))
+        answer_to(requests.submit(archive.start_recording, CHANNEL, STREAM_ID))
+        publication = client.add_publication(CHANNEL, STREAM_ID)
+        assert publication.wait_until_connected()
+        before = archive._publication.position
+        listing = requests.submit(archive.list_recordings)
+        await_true(lambda: archive._publication.position > before)
+        assert [one.stream_id for one in answer_to(listing)] == [STREAM_ID]
 
 
 def test_a_replay_begins_and_ends_where_it_is_asked_to(archive: Archive) -> None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["ArchiveServer"]
 
 _MARK_INTERVAL_NS = 1_000_000_000
+_EVENTS_A_TURN = 64
 _RUNNING: weakref.WeakSet[ArchiveServer] = weakref.WeakSet()
 
 
@@ -221,15 +222,26 @@ class ArchiveServer(Closing):
         """One turn of everything; gives how much there was to do. Only with ``is_invoked=True``."""
         assert self._client is not None, "open until closed"
         now_ns = self._clock.now_ns()
-        work_count = self._client.invoke()
-        work_count += self._control.do_work()
+        work_count = self._hear_driver(self._client)
+        # Before requests: who sees its publication connected and asks for the recording of it is to find it.
         work_count += self._recordings.do_work()
+        work_count += self._control.do_work()
         work_count += self._replays.do_work()
         work_count += self._deletions.do_work()
         if now_ns >= self._next_mark_ns:
             self._next_mark_ns = now_ns + _MARK_INTERVAL_NS
             self._mark_file.update(self._clock.now_ms())
         self._note_cycle(self._clock.now_ns() - now_ns)
+        return work_count
+
+    @staticmethod
+    def _hear_driver(client: Client) -> int:
+        """Take what the driver has said, which comes one event a call."""
+        work_count = 0
+        for _ in range(_EVENTS_A_TURN):
+            if not (event_count := client.invoke()):
+                break
+            work_count += event_count
         return work_count
 
     def _note_cycle(self, duration_ns: int) -> None:
