@@ -18,11 +18,11 @@ from benches.processes import background, fresh_directory, java_peer, native, ou
 from benches.report import Measurement, Row
 from headrace import Archive
 
-ROUNDS = 3
+ROUNDS = 5
 RECORDED = 2 << 30
 REPLAYED = 1 << 30
 MEMORY_RECORDED = 10_000_000_000
-LATENCY_ROUNDS = 5
+LATENCY_ROUNDS = 15
 LATENCY_SAMPLES = 20_000
 SMALL, LARGE = 32, 1024
 IPC = "aeron:ipc"
