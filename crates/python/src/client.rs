@@ -11,11 +11,12 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::counters::Counter;
 use crate::driver::MediaDriver;
+use crate::exclusive::ExclusivePublication;
 use crate::fork_guard::ForkGuard;
 use crate::handlers;
 use crate::kept_client::KeptClient;
 use crate::pending::{Kind, Pending};
-use crate::publication::{self, ExclusivePublication, Publication};
+use crate::publication::{self, Publication};
 use crate::subscription::Subscription;
 use crate::wait::Patience;
 use crate::{arguments, errors};

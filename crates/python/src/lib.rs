@@ -16,6 +16,7 @@ mod counters;
 mod delivery;
 mod driver;
 mod errors;
+mod exclusive;
 #[allow(unsafe_code)]
 mod foreign;
 mod fork_guard;
@@ -53,6 +54,8 @@ mod _core {
     #[pymodule_export]
     use crate::driver::MediaDriver;
     #[pymodule_export]
+    use crate::exclusive::ExclusivePublication;
+    #[pymodule_export]
     use crate::header::Header;
     #[pymodule_export]
     use crate::idle::IdleStrategy;
@@ -65,7 +68,7 @@ mod _core {
     #[pymodule_export]
     use crate::pending::Pending;
     #[pymodule_export]
-    use crate::publication::{ExclusivePublication, Publication};
+    use crate::publication::Publication;
     #[pymodule_export]
     use crate::recorded::RecordedBlock;
     #[pymodule_export]

@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 
 use crate::counters::Counter;
 use crate::errors;
+use crate::exclusive::ExclusivePublication;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
-use crate::publication::ExclusivePublication;
 use crate::subscription::Subscription;
 
 /// What was asked for.

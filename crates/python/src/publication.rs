@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use headrace_buffers::log::append::Progress;
 use headrace_buffers::log::{Append, ClaimResult};
-use headrace_client::{OfferError, PublicationHandle};
-use pyo3::exceptions::PyTypeError;
+use headrace_client::PublicationHandle;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -16,7 +15,7 @@ use crate::foreign::BorrowedBytes;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 use crate::wait::Patience;
-use crate::{arguments, errors, recorded, results};
+use crate::{arguments, errors, results};
 
 /// The two kinds behind one class, so that the methods they share are written, and documented, once.
 pub(crate) enum Inner {
@@ -66,25 +65,9 @@ impl Inner {
 /// ``Client.add_publication``.
 #[pyclass(frozen, subclass, weakref, module = "headrace._core")]
 pub(crate) struct Publication {
-    inner: ForkGuard<Arc<Inner>>,
+    pub(crate) inner: ForkGuard<Arc<Inner>>,
     // Keeps the client open for as long as anything made by it is in use.
     client: ForkGuard<KeptClient>,
-}
-
-/// A stream with a session and log of its own, written by one thread at a time, which makes it faster.
-#[pyclass(frozen, extends = Publication, module = "headrace._core")]
-pub(crate) struct ExclusivePublication;
-
-impl ExclusivePublication {
-    /// The publication as an object of Python, which is one of its base class as well.
-    pub(crate) fn build<'py>(
-        py: Python<'py>,
-        client: KeptClient,
-        publication: headrace_client::ExclusivePublication,
-    ) -> PyResult<Bound<'py, Self>> {
-        let base = Publication::new(client, Inner::Exclusive(publication));
-        Bound::new(py, PyClassInitializer::from(base).add_subclass(Self))
-    }
 }
 
 impl Publication {
@@ -535,56 +518,6 @@ impl Publication {
             ClaimResult::Refused(refused) => Err(refused),
         })
     }
-}
-
-#[pymethods]
-impl ExclusivePublication {
-    /// Send whole frames that were formed for exactly this place of the stream, all visible at once.
-    #[pyo3(signature = (block, /))]
-    fn offer_block(slf: &Bound<'_, Self>, block: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let py = slf.py();
-        let block = BorrowedBytes::of(block)?;
-        let append = exclusive(slf, |publication| publication.offer_block(block.as_slice(py)))?;
-        results::to_python(py, append)
-    }
-
-    /// Send frames of a recording, read straight into the log, under the session and stream of this publication.
-    #[pyo3(signature = (read, length, within))]
-    fn offer_recorded(
-        slf: &Bound<'_, Self>,
-        read: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = arguments::span_length)] length: usize,
-        #[pyo3(from_py_with = arguments::within)] within: usize,
-    ) -> PyResult<Py<PyAny>> {
-        match &**slf.as_super().get().inner.get()? {
-            Inner::Exclusive(publication) => recorded::offer(publication, read, length, within),
-            Inner::Concurrent(_) => Err(not_exclusive()),
-        }
-    }
-
-    /// Send padding, which subscribers skip, as long as a frame with ``length`` bytes of payload.
-    #[pyo3(signature = (length, /))]
-    fn append_padding(
-        slf: &Bound<'_, Self>,
-        #[pyo3(from_py_with = arguments::span_length)] length: usize,
-    ) -> PyResult<Py<PyAny>> {
-        let append = exclusive(slf, |publication| publication.append_padding(length))?;
-        results::to_python(slf.py(), append)
-    }
-}
-
-fn exclusive(
-    slf: &Bound<'_, ExclusivePublication>,
-    call: impl FnOnce(&headrace_client::ExclusivePublication) -> Result<Append, OfferError>,
-) -> PyResult<Append> {
-    match &**slf.as_super().get().inner.get()? {
-        Inner::Exclusive(publication) => call(publication).map_err(errors::offer),
-        Inner::Concurrent(_) => Err(not_exclusive()),
-    }
-}
-
-fn not_exclusive() -> PyErr {
-    PyTypeError::new_err("not an exclusive publication")
 }
 
 /// The bytes of a buffer or of several parts, copied.
