@@ -18,9 +18,10 @@ import headrace
 from headrace.archive import Archive, Catalog, CatalogError, DirectoryStorage, MarkFileError, RecordingSignal
 from headrace.archive.catalog import CATALOG_NAME
 from headrace.archive.checksum import checksum_named
+from headrace.archive.mark_file import MARK_NAME
 from headrace.archive.recovery import recovered_stop_position
 from headrace.archive.verify import frames_of, verify
-from tests.archive.memory import MemoryStorage
+from tests.archive.memory import ManualClock, MemoryStorage
 from tests.helpers import await_true
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
@@ -268,6 +269,38 @@ def test_a_catalog_that_cannot_be_written_stops_nothing_but_what_needs_it(
     with again, Archive.connect(driver=driver) as archive:
         assert archive.stop_position(0) == end
         assert any("recovered recording_id=0" in text for text in noted)
+
+
+class NoRoomForTheMarkFile(MemoryStorage):
+    """A disk on which the mark file cannot be written, as a full one that copies what it changes."""
+
+    is_full = False
+
+    def room_for(self, name: str, length: int) -> int:
+        return 0 if self.is_full and name == MARK_NAME else length
+
+
+def test_a_mark_file_that_cannot_be_written_is_noted_and_ends_nothing(driver: headrace.MediaDriver) -> None:
+    """Neither the sign of life in it nor the errors, which the program hears of all the same."""
+    storage, clock, noted = NoRoomForTheMarkFile(), ManualClock(), []
+    with headrace.ArchiveServer(
+        driver=driver,
+        storage=storage,
+        clock=clock,
+        is_invoked=True,
+        control_channel_enabled=False,
+        on_error=noted.append,
+    ) as server:
+        storage.is_full = True
+        for _ in range(2):
+            clock.advance_ms(1001)
+            server.do_work()
+        assert len(noted) == server.error_count == 2
+        assert "cannot say in the mark file that this archive runs" in noted[0]
+        storage.is_full = False
+        clock.advance_ms(1001)
+        server.do_work()
+        assert len(noted) == 2
 
 
 DYING_CLIENT = """

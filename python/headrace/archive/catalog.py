@@ -241,12 +241,6 @@ class Catalog:
         start = bisect_left(self._ids, recording_id)
         return (entry for entry in self._entries[start:] if entry.is_valid)
 
-    def encoded(self, recording_id: int) -> bytes:
-        """Description and padding as they are in the file, from the recording id on: what the protocol sends."""
-        entry = self.find_entry(recording_id)
-        assert entry is not None, "only asked for recordings that were found"
-        return entry.descriptor.encode()[16:]
-
     def add(self, descriptor: RecordingDescriptor) -> int:
         """Append a recording, whose id is chosen here.
 

@@ -6,6 +6,7 @@ ms | text; its length is written last.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import threading
 from collections.abc import Callable
@@ -29,7 +30,7 @@ class _Observed:
 
 
 class ErrorLog:
-    """Writes errors into a buffer of limited length; what no longer fits is counted in :attr:`lost`."""
+    """Writes errors into a buffer of limited length. What does not fit or cannot be written is counted all the same."""
 
     def __init__(self, write: Callable[[int, bytes], None], length: int) -> None:
         self._write = write
@@ -38,11 +39,10 @@ class ErrorLog:
         self._observed: dict[str, _Observed] = {}
         self._lock = threading.Lock()
         self.count = 0
-        self.lost = 0
 
     def record(self, text: str, now_ms: int) -> None:
-        """Note one error."""
-        with self._lock:
+        """Note one error. A disk that refuses is itself most likely what is being noted, so it ends nothing."""
+        with self._lock, contextlib.suppress(OSError):
             self.count += 1
             known = self._observed.get(text)
             if known is not None:
@@ -55,7 +55,6 @@ class ErrorLog:
         data = text.encode("ascii", "replace")[:_TEXT_MAX]
         length = _RECORD.size + len(data)
         if self._next + align(length, _ALIGNMENT) > self._length:
-            self.lost += 1
             return
         record = _RECORD.pack(length, 1, now_ms, now_ms) + data
         self._write(self._next + _LENGTH.size, record[_LENGTH.size :])

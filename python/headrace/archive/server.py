@@ -230,9 +230,16 @@ class ArchiveServer(Closing):
         work_count += self._deletions.do_work()
         if now_ns >= self._next_mark_ns:
             self._next_mark_ns = now_ns + _MARK_INTERVAL_NS
-            self._mark_file.update(self._clock.now_ms())
+            self._mark()
         self._note_cycle(self._clock.now_ns() - now_ns)
         return work_count
+
+    def _mark(self) -> None:
+        try:
+            self._mark_file.update(self._clock.now_ms())
+        except OSError as failure:
+            # What is being recorded and replayed goes on; the lock still keeps other archives of ours out.
+            self._note(f"cannot say in the mark file that this archive runs: {failure}")
 
     @staticmethod
     def _hear_driver(client: Client) -> int:
