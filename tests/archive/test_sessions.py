@@ -1,10 +1,15 @@
 """Sessions against a clock that the test moves and a disk in memory."""
 
+import random
+from types import SimpleNamespace
 from typing import Any
 
 from headrace import OfferResult, RegistrationError
+from headrace.archive._config import ArchiveConfig
+from headrace.archive.control import Control
 from headrace.archive.control_session import ControlSession, SessionState
 from headrace.archive.errors import ErrorCode
+from headrace.archive.messages import PROTOCOL_VERSION, encode
 from headrace.archive.positions import HEADER_LENGTH
 from headrace.archive.recording_session import RecordingSession
 from headrace.archive.replay_session import ReplaySession
@@ -52,6 +57,39 @@ def test_the_answer_to_a_connect_is_repeated_until_the_client_speaks() -> None:
     session.do_work()
     assert session.state is SessionState.ACTIVE
     assert len(publication.sent) == 3
+
+
+def test_a_stream_whose_counter_cannot_be_asked_for_is_not_left_at_the_driver() -> None:
+    """Nobody would ever take it."""
+    pending, errors = FakePending(FakePublication()), list[str]()
+
+    def refuse(*_: object) -> None:
+        raise RegistrationError("no room for a command")
+
+    client: Any = SimpleNamespace(
+        add_subscription=lambda *_: SimpleNamespace(
+            poll=lambda handler, _: handler(connect, SimpleNamespace(session_id=5)) or 1,
+            image_by_session_id=lambda _: FakeImage(),
+        ),
+        request_exclusive_publication=lambda *_: pending,
+        request_counter=refuse,
+    )
+    connect = encode(
+        "AuthConnectRequest",
+        correlationId=1,
+        responseStreamId=20,
+        version=PROTOCOL_VERSION,
+        responseChannel="aeron:ipc",
+        encodedCredentials=b"",
+        clientInfo="",
+    )
+    config = ArchiveConfig(control_channel_enabled=False)
+    context: Any = SimpleNamespace(client=client, config=config, archive_id=1, on_error=errors.append)
+    requests: Any = None
+    Control(context, requests, random.Random(1)).do_work()
+    assert len(errors) == 1
+    assert "no room" in errors[0]
+    assert pending.is_cancelled
 
 
 def test_a_client_that_never_connects_or_never_speaks_is_given_up() -> None:

@@ -111,14 +111,19 @@ class Control:
                 sparse=uri.get("sparse") or ("true" if config.control_term_buffer_sparse else "false"),
             )
             publication = context.client.request_exclusive_publication(channel, request.responseStreamId)
-            counter = request_control_session(
-                context.client,
-                context.archive_id,
-                self._next_session_id,
-                request.clientInfo,
-                image.source_identity,
-                image.session_id,
-            )
+            try:
+                counter = request_control_session(
+                    context.client,
+                    context.archive_id,
+                    self._next_session_id,
+                    request.clientInfo,
+                    image.source_identity,
+                    image.session_id,
+                )
+            except HeadraceError:
+                # Nobody takes it any more, and it would stay at the driver.
+                publication.cancel()
+                raise
         except HeadraceError as refusal:
             context.on_error(f"cannot answer a client on {request.responseChannel}: {refusal}")
             return
