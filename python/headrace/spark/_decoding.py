@@ -46,7 +46,7 @@ def decode(
     except Unreadable as error:
         reason = error
     parts = []
-    for start, count, made in _pieces(codec, payloads, wanted, 0):
+    for start, count, made in _parts(codec, payloads, wanted, 0, reason):
         if isinstance(made, Unreadable):
             if not nulls:
                 _refuse(batch, start, recording_id, made)
@@ -65,20 +65,26 @@ def decode(
     return columns, np.concatenate(rows)
 
 
-def _pieces(
-    codec: Codec, payloads: pa.BinaryArray, wanted: pa.Schema, start: int
+def _parts(
+    codec: Codec, payloads: pa.BinaryArray, wanted: pa.Schema, start: int, reason: Unreadable
 ) -> Iterator[tuple[int, int, Decoded | Unreadable]]:
-    """Where each part begins, how long it is and what came of it: columns, or why one payload has none."""
+    """Parts of payloads that were refused for ``reason``, the first of which is number ``start``.
+
+    Where each part begins, how long it is and what came of it: columns, or why one payload has none.
+    """
     count = len(payloads)
-    try:
-        yield start, count, codec.decode(payloads, wanted)
-    except Unreadable as error:
-        if count == 1:
-            yield start, 1, error
-            return
-        half = count // 2
-        yield from _pieces(codec, _copied(payloads[:half]), wanted, start)
-        yield from _pieces(codec, _copied(payloads[half:]), wanted, start + half)
+    if count == 1:
+        yield start, 1, reason
+        return
+    half = count // 2
+    for at, part in ((0, payloads[:half]), (half, payloads[half:])):
+        copied = _copied(part)
+        try:
+            made = codec.decode(copied, wanted)
+        except Unreadable as error:
+            yield from _parts(codec, copied, wanted, start + at, error)
+        else:
+            yield start + at, len(copied), made
 
 
 def _payload_array(batch: FragmentBatch) -> pa.BinaryArray:
