@@ -782,7 +782,15 @@ class RecordingReader:
 
     @property
     def incomplete_count(self) -> int:
-        """Messages that were begun and never finished: nobody received them whole."""
+        """Messages of the range that were left out, because fragments of them are missing.
+
+        The last of a recording is not among them, as its rest may still come, and neither is one of which no
+        fragment was recorded.
+        """
+
+    @property
+    def incomplete_position(self) -> int | None:
+        """Where the first fragment lies that there is of the first incomplete message; ``None`` without one."""
 
 @final
 class Subscription:

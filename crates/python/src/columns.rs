@@ -45,7 +45,8 @@ impl Drop for Columns {
     }
 }
 
-/// Offsets are 32 bits wide, and one message is at most 16 MiB.
+/// Offsets are 32 bits wide. A message of one frame fits into a term, which is at most 1 GiB, and no message of
+/// several has more than 16 MiB: what reads recordings, and what assembles fragments, refuse it.
 pub(crate) const PAYLOAD_LENGTH_MAX: usize = 1 << 30;
 
 impl Columns {

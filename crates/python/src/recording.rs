@@ -182,9 +182,16 @@ impl RecordingReader {
         lock(&self.inner).boundary()
     }
 
-    /// Messages that were begun and never finished: nobody received them whole.
+    /// Messages of the range that were left out, because fragments of them are missing.
     #[getter]
     fn incomplete_count(&self) -> u64 {
-        lock(&self.inner).incomplete_count()
+        lock(&self.inner).incomplete().count
+    }
+
+    /// Where the first fragment lies that there is of the first incomplete message; ``None`` without one.
+    #[getter]
+    fn incomplete_position(&self) -> Option<i64> {
+        let incomplete = lock(&self.inner).incomplete();
+        (incomplete.count > 0).then_some(incomplete.position)
     }
 }

@@ -44,6 +44,23 @@ pub enum RecordingError {
         reason: String,
     },
 
+    /// Fragments that follow each other add up to more than a message can be.
+    #[error(
+        "message too long: {place}: the one that begins at position={position} in recording_id={recording_id} has \
+         more than {length_max} bytes, which is more than its terms allow: frames are damaged, or were not written \
+         as messages"
+    )]
+    MessageTooLong {
+        /// The file and where in it, or the replay.
+        place: String,
+        /// Whose it is.
+        recording_id: i64,
+        /// Where its first fragment is.
+        position: i64,
+        /// Bytes that a message can have.
+        length_max: usize,
+    },
+
     /// A replay is not where the reader is: it began elsewhere, or somebody else reads it too.
     #[error("wrong place: {place} goes on at position={found}, and position={position} is due")]
     Misplaced {

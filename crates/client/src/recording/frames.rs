@@ -114,6 +114,11 @@ impl Frames {
         })
     }
 
+    pub(super) fn place(&self, position: i64) -> String {
+        self.blocks.place(position)
+    }
+
+    #[inline]
     pub(super) fn payload(&self, frame: &Frame) -> &[u8] {
         &self.block[frame.payload_at..frame.payload_at + frame.payload_length]
     }

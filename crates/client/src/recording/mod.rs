@@ -25,7 +25,7 @@ use headrace_buffers::log::frame::TYPE_OFFSET;
 pub use checksum::Checksum;
 pub use error::RecordingError;
 pub use frames::{Blocks, RecordingShape};
-pub use reader::{MessageFilter, Range, RecordedMessage, RecordingReader};
+pub use reader::{Incomplete, MessageFilter, Range, RecordedMessage, RecordingReader};
 pub use replayed::Replayed;
 pub use segments::Segments;
 

@@ -4,6 +4,7 @@
 //! ranges that meet, wherever they meet, give every message once. What a range begins in the middle of belongs to
 //! the one before.
 
+use headrace_buffers::log::descriptor::MESSAGE_LENGTH_MAX;
 use headrace_buffers::log::frame::{FLAG_BEGIN, FLAG_END, FLAGS_UNFRAGMENTED, FRAME_ALIGNMENT};
 
 use super::frames::{Frame, Frames};
@@ -71,17 +72,56 @@ pub struct RecordingReader {
     filter: MessageFilter,
     position: i64,
     boundary: i64,
+    place: Place,
     unfinished: Unfinished,
-    incomplete_count: u64,
+    incomplete: Incomplete,
+}
+
+/// Messages that nobody gets whole, though the recording goes on behind what there is of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Incomplete {
+    /// How many. One that is gone without a fragment leaves no trace and is not among them.
+    pub count: u64,
+    /// Where the first fragment lies that there is of the first of them; 0 without one.
+    pub position: i64,
+}
+
+impl Incomplete {
+    #[cold]
+    fn add(&mut self, position: i64) {
+        if self.count == 0 {
+            self.position = position;
+        }
+        self.count += 1;
+    }
+}
+
+/// What a fragment that begins no message belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// One that has lost its beginning: the last one ended, or there is padding.
+    Between,
+    /// The unfinished message.
+    Open,
+    /// One that is not for this range, or that is counted as incomplete already.
+    Skipped,
 }
 
 /// A message whose last fragment has not been read yet.
-#[derive(Default)]
 struct Unfinished {
-    is_open: bool,
+    position: i64,
     session_id: i32,
     reserved_value: i64,
     bytes: Vec<u8>,
+}
+
+impl Unfinished {
+    fn begin(&mut self, position: i64, frame: &Frame) {
+        self.position = position;
+        self.session_id = frame.session_id;
+        self.reserved_value = frame.reserved_value;
+        self.bytes.clear();
+    }
 }
 
 impl RecordingReader {
@@ -126,8 +166,15 @@ impl RecordingReader {
             filter,
             position,
             boundary: position,
-            unfinished: Unfinished::default(),
-            incomplete_count: 0,
+            // What comes before a first beginning may be the end of the range before.
+            place: Place::Skipped,
+            unfinished: Unfinished {
+                position,
+                session_id: 0,
+                reserved_value: 0,
+                bytes: Vec::new(),
+            },
+            incomplete: Incomplete::default(),
         })
     }
 
@@ -140,6 +187,7 @@ impl RecordingReader {
         length_max: usize,
         mut deliver: impl FnMut(RecordedMessage<'_>),
     ) -> Result<usize, RecordingError> {
+        let filter = self.filter;
         let mut count = 0;
         let mut length = 0;
         while count < count_max && length < length_max && !self.is_at_end() {
@@ -147,88 +195,95 @@ impl RecordingReader {
                 break;
             };
             let begin = self.position;
+            let begins_message = frame.flags & FLAG_BEGIN != 0;
+            if self.place == Place::Open && (frame.is_padding || begins_message) {
+                self.incomplete.add(self.unfinished.position);
+                self.place = Place::Skipped;
+                if begin >= self.range.stop {
+                    // What begins here belongs to the next range.
+                    self.boundary = begin;
+                    break;
+                }
+            }
             self.position += frame.span;
             let whole = if frame.is_padding || begin < self.range.start {
-                self.give_up();
                 None
             } else {
-                Self::message(
-                    &self.frames,
-                    &frame,
-                    &mut self.unfinished,
-                    &mut self.incomplete_count,
-                )
+                self.message(begin, &frame)?
             };
-            if let Some((session_id, reserved_value, payload)) = whole
-                && self.filter.admits(session_id, reserved_value)
+            if let Some(message) = whole
+                && filter.admits(message.session_id, message.reserved_value)
             {
                 count += 1;
-                length += payload.len();
-                deliver(RecordedMessage {
-                    payload,
-                    position: self.position,
-                    session_id,
-                    reserved_value,
-                });
+                length += message.payload.len();
+                deliver(message);
             }
-            if !self.unfinished.is_open {
+            if self.place != Place::Open {
                 self.boundary = self.position;
             }
-        }
-        if self.position >= self.range.limit {
-            self.give_up();
         }
         Ok(count)
     }
 
-    /// The message that `frame` is or completes.
+    /// The message that `frame`, which lies at `begin`, is or completes.
     #[inline]
-    fn message<'a>(
-        frames: &'a Frames,
-        frame: &Frame,
-        unfinished: &'a mut Unfinished,
-        incomplete_count: &mut u64,
-    ) -> Option<(i32, i64, &'a [u8])> {
-        let payload = frames.payload(frame);
-        let begins = frame.flags & FLAG_BEGIN != 0;
-        if begins && unfinished.is_open {
-            unfinished.is_open = false;
-            *incomplete_count += 1;
-        }
+    fn message(&mut self, begin: i64, frame: &Frame) -> Result<Option<RecordedMessage<'_>>, RecordingError> {
+        let position = begin + frame.span;
         if frame.flags & FLAGS_UNFRAGMENTED == FLAGS_UNFRAGMENTED {
-            return Some((frame.session_id, frame.reserved_value, payload));
+            self.place = Place::Between;
+            return Ok(Some(RecordedMessage {
+                payload: self.frames.payload(frame),
+                position,
+                session_id: frame.session_id,
+                reserved_value: frame.reserved_value,
+            }));
         }
-        if begins {
-            unfinished.is_open = true;
-            unfinished.session_id = frame.session_id;
-            unfinished.reserved_value = frame.reserved_value;
-            unfinished.bytes.clear();
+        if frame.flags & FLAG_BEGIN != 0 {
+            self.place = Place::Open;
+            self.unfinished.begin(begin, frame);
+        } else if self.place == Place::Between {
+            self.incomplete.add(begin);
+            self.place = Place::Skipped;
         }
-        if !unfinished.is_open {
-            return None;
+        let is_open = self.place == Place::Open;
+        if is_open {
+            self.take(frame)?;
         }
-        unfinished.bytes.extend_from_slice(payload);
         if frame.flags & FLAG_END == 0 {
-            return None;
+            return Ok(None);
         }
-        unfinished.is_open = false;
-        Some((
-            unfinished.session_id,
-            unfinished.reserved_value,
-            &unfinished.bytes,
-        ))
+        self.place = Place::Between;
+        let unfinished = &self.unfinished;
+        Ok(is_open.then_some(RecordedMessage {
+            payload: &unfinished.bytes,
+            position,
+            session_id: unfinished.session_id,
+            reserved_value: unfinished.reserved_value,
+        }))
     }
 
-    fn give_up(&mut self) {
-        if self.unfinished.is_open {
-            self.unfinished.is_open = false;
-            self.incomplete_count += 1;
+    /// Adds a fragment to the unfinished message, which can be as long as one of a live stream: messages do not
+    /// span terms.
+    #[inline]
+    fn take(&mut self, frame: &Frame) -> Result<(), RecordingError> {
+        let payload = self.frames.payload(frame);
+        let unfinished = &mut self.unfinished;
+        let length_max = MESSAGE_LENGTH_MAX.min(self.frames.shape.term_length as usize);
+        if unfinished.bytes.len() + payload.len() > length_max {
+            return Err(RecordingError::MessageTooLong {
+                place: self.frames.place(unfinished.position),
+                recording_id: self.frames.shape.recording_id,
+                position: unfinished.position,
+                length_max,
+            });
         }
+        unfinished.bytes.extend_from_slice(payload);
+        Ok(())
     }
 
     /// True when the range has no more.
     pub fn is_at_end(&self) -> bool {
-        self.position >= self.range.limit || (self.position >= self.range.stop && !self.unfinished.is_open)
+        self.position >= self.range.limit || (self.position >= self.range.stop && self.place != Place::Open)
     }
 
     /// Where the next frame is.
@@ -242,9 +297,10 @@ impl RecordingReader {
         self.boundary
     }
 
-    /// Messages that were begun and never finished: nobody received them whole.
-    pub fn incomplete_count(&self) -> u64 {
-        self.incomplete_count
+    /// Messages of this range that were left out, because fragments of them are missing. The last of a recording
+    /// is not among them: its rest may still come.
+    pub fn incomplete(&self) -> Incomplete {
+        self.incomplete
     }
 
     /// The stream that is read.

@@ -200,7 +200,8 @@ fn the_boundary_is_before_a_message_that_is_not_finished() {
     };
     let mut reader = source.reader(range, MessageFilter::default()).expect("a reader");
     assert_eq!(reader.read(10, usize::MAX, |_| {}).expect("read"), 1);
-    assert_eq!((reader.boundary(), reader.incomplete_count()), (boundary, 1));
+    // Nothing is lost: the rest may still come.
+    assert_eq!((reader.boundary(), reader.incomplete().count), (boundary, 0));
 }
 
 #[test]
@@ -230,6 +231,92 @@ fn filters_by_session_and_reserved_value() {
         })
         .expect("read");
     assert_eq!(found, [(30, 192)]);
+}
+
+/// Reads ranges that meet at `cuts`; gives the first byte of each message, and each range's incomplete messages.
+fn read_cut(recording: &Recording, cuts: &[i64]) -> (Vec<u8>, Vec<Incomplete>) {
+    let source = recording.write();
+    let mut firsts = Vec::new();
+    let incomplete = cuts.windows(2).map(|cut| {
+        let range = Range {
+            start: cut[0],
+            stop: cut[1],
+            limit: recording.end(),
+            is_frame_at_start: false,
+        };
+        let mut reader = source.reader(range, MessageFilter::default()).expect("a reader");
+        let read = reader.read(usize::MAX, usize::MAX, |message| firsts.push(message.payload[0]));
+        read.expect("read");
+        assert!(reader.is_at_end());
+        reader.incomplete()
+    });
+    let incomplete = incomplete.collect();
+    (firsts, incomplete)
+}
+
+const BEGIN: u8 = 0x80;
+const MIDDLE: u8 = 0;
+const END: u8 = 0x40;
+const WHOLE: u8 = 0xC0;
+
+#[test]
+fn messages_that_a_gap_took_fragments_of_are_counted_by_the_range_in_which_they_begin() {
+    const GAP: u8 = 1;
+    let lost = |count, position| Incomplete { count, position };
+    // Every frame has 64 bytes.
+    for (frames, expected) in [
+        (&[WHOLE, BEGIN, GAP, END, WHOLE][..], lost(1, 64)),
+        (&[WHOLE, BEGIN, GAP, MIDDLE, END, WHOLE], lost(1, 64)),
+        (&[WHOLE, BEGIN, WHOLE, END, WHOLE], lost(2, 64)),
+        (&[WHOLE, GAP, MIDDLE, END, WHOLE], lost(1, 128)),
+        (&[WHOLE, GAP, END, BEGIN, END], lost(1, 128)),
+        (&[WHOLE, BEGIN, BEGIN, END, WHOLE], lost(1, 64)),
+        (&[WHOLE, BEGIN, GAP, BEGIN, GAP], lost(2, 64)),
+        (&[WHOLE, GAP, WHOLE, BEGIN], lost(0, 0)),
+    ] {
+        let mut recording = Recording::new(0);
+        for (index, flags) in frames.iter().enumerate() {
+            let (kind, flags) = if *flags == GAP { (0, WHOLE) } else { (1, *flags) };
+            recording.frame(kind, flags, 1, 0, &[index as u8; 32]);
+        }
+        let (whole, incomplete) = read_cut(&recording, &[0, recording.end()]);
+        assert_eq!(incomplete, [expected], "{frames:?}");
+        for cut in (0..=recording.end()).step_by(32) {
+            let (found, incomplete) = read_cut(&recording, &[0, cut, recording.end()]);
+            assert_eq!(found, whole, "{frames:?} cut at {cut}");
+            let count: u64 = incomplete.iter().map(|each| each.count).sum();
+            // A range knows of no loss before its first frame.
+            assert!(count <= expected.count, "{frames:?} cut at {cut}: {incomplete:?}");
+            if frames[1] == BEGIN && cut > 64 {
+                assert_eq!(
+                    incomplete[0].position, expected.position,
+                    "{frames:?} cut at {cut}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_longer_than_its_terms_allow_is_an_error_with_its_place() {
+    let mut recording = Recording::new(0);
+    recording.message(b"whole", 1000);
+    let begin = recording.end();
+    recording.frame(1, BEGIN, 1, 0, &[1; 992]);
+    while recording.end() < 2 * i64::from(TERM_LENGTH) {
+        let room = i64::from(TERM_LENGTH) - recording.end() % i64::from(TERM_LENGTH);
+        recording.frame(1, MIDDLE, 1, 0, &vec![1; room.min(1024) as usize - HEADER_LENGTH]);
+    }
+    let source = recording.write();
+    let error = read_range(&source, 0, recording.end(), recording.end()).expect_err("too long");
+    let text = error.to_string();
+    for expected in [
+        "3-0.rec".to_owned(),
+        format!("position={begin} in recording_id=3"),
+        format!("more than {TERM_LENGTH} bytes"),
+    ] {
+        assert!(text.contains(&expected), "{text}: no {expected}");
+    }
 }
 
 fn damaged(damage: impl FnOnce(&Path)) -> RecordingError {
@@ -450,7 +537,7 @@ fn what_comes_bit_by_bit_is_read_as_it_comes() {
         pauses += usize::from(count.expect("read") == 0);
     }
     assert_eq!(found, messages);
-    assert_eq!(reader.incomplete_count(), 0);
+    assert_eq!(reader.incomplete().count, 0);
     assert!(pauses > 0, "everything was there at once, so nothing was tested");
 }
 
