@@ -79,6 +79,18 @@ class RecordingFiles:
             positions.append(self.position)
         return positions
 
+    def append_fragment(self, payload: bytes, flags: int) -> int:
+        """Record one fragment, be it of a whole message or not; gives the position after it."""
+        span = align(HEADER_LENGTH + len(payload), 32)
+        frame = self._header(HEADER_LENGTH + len(payload), flags, 1, 0) + payload
+        self._writer.write(frame.ljust(span, b"\0"), span)
+        return self.position
+
+    def append_gap(self, length: int) -> int:
+        """Record padding, as it is put where something was lost; gives the position after it."""
+        self._writer.write(self._header(length, 0xC0, 0, 0), length)
+        return self.position
+
     def _frames(self, payload: bytes, reserved_value: int) -> Iterator[tuple[bytes, int]]:
         parts = [payload[at : at + MAX_PAYLOAD] for at in range(0, len(payload), MAX_PAYLOAD)] or [b""]
         room = TERM_LENGTH - self.position % TERM_LENGTH
