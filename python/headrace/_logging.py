@@ -1,0 +1,23 @@
+"""The loggers of the package.
+
+No handler is added to them. A program that sets up ``logging`` decides about all of them. In a program that does not,
+Python itself writes warnings and errors to stderr and leaves the rest out: a fault that no caller is told of is never
+lost, and nothing else is printed.
+
+No event is logged for a message, a fragment or a packet.
+"""
+
+from __future__ import annotations
+
+import logging
+
+__all__ = ["ARCHIVE", "CLIENT", "DRIVER"]
+
+CLIENT = logging.getLogger("headrace.client")
+"""Clients: connected, closed, driver lost, images that came and went, settings that look wrong, faults."""
+
+DRIVER = logging.getLogger("headrace.driver")
+"""Drivers in this process: started with which settings, closed, failed, and what their error log tells."""
+
+ARCHIVE = logging.getLogger("headrace.archive")
+"""Archives in this process, and what their clients ask of them."""
