@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyIterator, PyList};
 
+use crate::c_api::{ColumnName, ExportedMemory, Exporter};
 use crate::columns::Columns;
-use crate::foreign::{ColumnName, Exporter, Lent};
 
 /// Received messages as columns: indexing and iterating give ``bytes``, the arrays share one memory.
 #[pyclass(frozen, module = "headrace._core")]
@@ -28,7 +28,7 @@ impl FragmentBatch {
         let from_buffer = FROM_BUFFER.import(py, "numpy", "frombuffer")?;
         let exporter = Bound::new(
             py,
-            Exporter::new(Lent::Column(Arc::clone(&self.columns), name), true),
+            Exporter::new(ExportedMemory::Column(Arc::clone(&self.columns), name), true),
         )?;
         from_buffer.call1((exporter, dtype))
     }

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::foreign::BorrowedBytes;
+use crate::c_api::BorrowedBytes;
 
 /// The messages of a batch, borrowed from Python for the length of a call.
 pub(crate) enum Messages<'py> {

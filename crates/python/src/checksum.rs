@@ -4,7 +4,7 @@ use headrace_client::recording;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::foreign::BorrowedBytes;
+use crate::c_api::BorrowedBytes;
 use crate::{arguments, errors};
 
 /// A checksum that frames and catalog entries of an archive may carry.

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
-use crate::foreign::{Exporter, Lent, Loan, end_loan};
+use crate::c_api::{ExportedMemory, Exporter, Loan, end_loan};
 use crate::fork_guard::ForkGuard;
 use crate::{arguments, errors};
 
@@ -77,7 +77,11 @@ impl Claim {
             if let Some((view, _)) = &open.loan {
                 return Ok(view.clone_ref(py));
             }
-            let loan = Loan::new(py, Lent::Shared(open.claim.memory(), open.claim.length()), false)?;
+            let loan = Loan::new(
+                py,
+                ExportedMemory::Shared(open.claim.memory(), open.claim.length()),
+                false,
+            )?;
             let (view, exporter) = loan.into_parts();
             let result = view.clone_ref(py);
             open.loan = Some((view, exporter));

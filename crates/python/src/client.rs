@@ -18,7 +18,7 @@ use crate::kept_client::KeptClient;
 use crate::pending::{Kind, Pending};
 use crate::publication::{self, Publication};
 use crate::subscription::Subscription;
-use crate::wait::Patience;
+use crate::wait::Waiter;
 use crate::{arguments, errors};
 
 /// What `counters` gives for one counter: id, type id, label, value, registration id, owner id, reference id
@@ -46,7 +46,7 @@ impl Client {
         let kept = self.open()?;
         let inner: &client::Client = kept;
         let id = py.detach(|| request(inner)).map_err(errors::client)?;
-        let waited = Patience::without_end().wait_for(py, move || {
+        let waited = Waiter::without_end().wait_for(py, move || {
             inner.drive(id);
             find(inner, id).transpose()
         });
@@ -368,7 +368,7 @@ fn connect_interruptibly(py: Python<'_>, config: ClientConfig) -> PyResult<clien
             let _ = sender.send(client::Client::connect(config));
         })
         .map_err(|error| errors::driver("DriverError", &format!("cannot start a thread: {error}")))?;
-    let waited = Patience::without_end().wait_for(py, move || match receiver.try_recv() {
+    let waited = Waiter::without_end().wait_for(py, move || match receiver.try_recv() {
         Ok(result) => Some(Some(result)),
         Err(std::sync::mpsc::TryRecvError::Empty) => None,
         Err(std::sync::mpsc::TryRecvError::Disconnected) => Some(None),
@@ -379,7 +379,7 @@ fn connect_interruptibly(py: Python<'_>, config: ClientConfig) -> PyResult<clien
     }
 }
 
-impl Patience {
+impl Waiter {
     /// Waits for as long as it takes, backing off.
     pub(crate) fn without_end() -> Self {
         Self::with(None, IdleStrategy::default())

@@ -6,28 +6,28 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
+use crate::c_api::{ExportedMemory, Loan, call_with_two};
 use crate::errors;
-use crate::foreign::{Lent, Loan, call_with_two};
 use crate::header::{HeaderMaker, HeaderValues};
 
 /// What ends a poll early: an exception on its way to the caller.
-pub(crate) struct Raised(pub(crate) PyErr);
+pub(crate) struct HandlerError(pub(crate) PyErr);
 
-impl From<PollError> for Raised {
+impl From<PollError> for HandlerError {
     fn from(error: PollError) -> Self {
         Self(errors::poll(error))
     }
 }
 
-impl From<PyErr> for Raised {
+impl From<PyErr> for HandlerError {
     fn from(error: PyErr) -> Self {
         Self(error)
     }
 }
 
-impl From<Raised> for PyErr {
-    fn from(raised: Raised) -> Self {
-        raised.0
+impl From<HandlerError> for PyErr {
+    fn from(error: HandlerError) -> Self {
+        error.0
     }
 }
 
@@ -83,13 +83,13 @@ impl<'a, 'py> Delivery<'a, 'py> {
         header: &LogHeader<'_>,
         values: &HeaderValues,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let lent = match header.payload_in_place() {
-            Some(memory) => Lent::Shared(memory, payload.len()),
+        let memory = match header.payload_in_place() {
+            Some(buffer) => ExportedMemory::Shared(buffer, payload.len()),
             // Put together from fragments, in memory that the next message will be put together in.
-            None => Lent::Owned(payload.into()),
+            None => ExportedMemory::Owned(payload.into()),
         };
         let header = self.headers.make(values)?;
-        lend(self.handler.py(), lent, |view| {
+        lend(self.handler.py(), memory, |view| {
             call_with_two(self.handler, view.as_any(), header.as_any())
         })
     }
@@ -103,10 +103,10 @@ impl<'a, 'py> Delivery<'a, 'py> {
 /// Calls a handler with a view that ends with the call.
 pub(crate) fn lend<'py>(
     py: Python<'py>,
-    lent: Lent,
+    memory: ExportedMemory,
     call: impl FnOnce(&Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let loan = Loan::new(py, lent, true)?;
+    let loan = Loan::new(py, memory, true)?;
     let result = call(&loan.view);
     if loan.end() {
         return result;

@@ -4,7 +4,7 @@ use headrace_client as client;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::foreign::BorrowedBytes;
+use crate::c_api::BorrowedBytes;
 use crate::kept_client::KeptClient;
 use crate::publication::{Inner, Publication};
 use crate::{arguments, errors, recorded, results};

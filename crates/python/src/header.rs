@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI32, AtomicI64, Ordering::Relaxed};
 
 use pyo3::prelude::*;
 
-use crate::foreign::is_unshared;
+use crate::c_api::is_unshared;
 
 /// Plain values of a header, copied out of the log.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::batch::FragmentBatch;
+use crate::c_api::ExportedMemory;
 use crate::columns::{Columns, Spare};
-use crate::delivery::{Delivery, Raised, lend};
-use crate::foreign::Lent;
+use crate::delivery::{Delivery, HandlerError, lend};
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 use crate::{arguments, errors};
@@ -52,7 +52,7 @@ impl Image {
         let mut delivery = Delivery::new(handler, view);
         let mut assembler = image.assembler().map_err(errors::poll)?;
         let count = image.try_poll(
-            |payload, header| -> Result<(), Raised> {
+            |payload, header| -> Result<(), HandlerError> {
                 deliver(&mut delivery, &mut assembler, assemble, payload, header)
             },
             limit,
@@ -75,7 +75,7 @@ impl Image {
         let mut assembler = image.assembler().map_err(errors::poll)?;
         let count = image.try_bounded_poll(
             limit_position,
-            |payload, header| -> Result<(), Raised> {
+            |payload, header| -> Result<(), HandlerError> {
                 deliver(&mut delivery, &mut assembler, assemble, payload, header)
             },
             limit,
@@ -99,10 +99,10 @@ impl Image {
         let handle = |payload: &[u8], header: &headrace_buffers::log::Header<'_>| {
             if assemble {
                 assembler.on_controlled_fragment(payload, header, |payload, header| {
-                    delivery.controlled(payload, header).map_err(Raised)
+                    delivery.controlled(payload, header).map_err(HandlerError)
                 })
             } else {
-                delivery.controlled(payload, header).map_err(Raised)
+                delivery.controlled(payload, header).map_err(HandlerError)
             }
         };
         let count = match limit_position {
@@ -137,7 +137,7 @@ impl Image {
         py.detach(|| {
             let mut assembler = image.assembler().map_err(errors::poll)?;
             image.try_controlled_poll(
-                |payload, header| -> Result<_, Raised> {
+                |payload, header| -> Result<_, HandlerError> {
                     Ok(columns.collect(&mut assembler, assemble, payload, header))
                 },
                 limit,
@@ -280,7 +280,7 @@ pub(crate) fn deliver(
     assemble: bool,
     payload: &[u8],
     header: &headrace_buffers::log::Header<'_>,
-) -> Result<(), Raised> {
+) -> Result<(), HandlerError> {
     if !assemble {
         delivery.message(payload, header)?;
         return Ok(());
@@ -289,7 +289,7 @@ pub(crate) fn deliver(
         delivery.message(payload, header).map(drop)
     }) {
         None => Ok(()),
-        Some(result) => result.map_err(Raised),
+        Some(result) => result.map_err(HandlerError),
     }
 }
 
@@ -297,12 +297,12 @@ pub(crate) fn deliver_block(
     handler: &Bound<'_, PyAny>,
     block: &headrace_client::Block<'_>,
     view: bool,
-) -> Result<(), Raised> {
+) -> Result<(), HandlerError> {
     let place = (block.session_id, block.term_id, block.term_offset);
     if view {
         lend(
             handler.py(),
-            Lent::Shared(block.in_place(), block.bytes.len()),
+            ExportedMemory::Shared(block.in_place(), block.bytes.len()),
             |view| handler.call1((view, place.0, place.1, place.2)),
         )?;
     } else {

@@ -8,6 +8,8 @@ mod arguments;
 mod batch;
 mod batch_input;
 mod batch_offer;
+#[allow(unsafe_code)]
+mod c_api;
 mod checksum;
 mod claim;
 mod client;
@@ -17,8 +19,6 @@ mod delivery;
 mod driver;
 mod errors;
 mod exclusive;
-#[allow(unsafe_code)]
-mod foreign;
 mod fork_guard;
 mod handlers;
 mod header;

@@ -10,11 +10,11 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::batch_input::Messages;
 use crate::batch_offer::{BatchResult, advance, check_lengths};
+use crate::c_api::BorrowedBytes;
 use crate::claim::Claim;
-use crate::foreign::BorrowedBytes;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
-use crate::wait::Patience;
+use crate::wait::Waiter;
 use crate::{arguments, errors, results};
 
 /// The two kinds behind one class, so that the methods they share are written, and documented, once.
@@ -182,7 +182,7 @@ impl Publication {
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<i64> {
         let inner = self.inner.get()?;
-        let patience = Patience::new(timeout_s, idle)?;
+        let waiter = Waiter::new(timeout_s, idle)?;
         let first = match data.cast::<PyBytes>() {
             Ok(bytes) => inner.offer(bytes.as_bytes())?,
             Err(_) => Self::offer_other(inner, data)?,
@@ -196,7 +196,7 @@ impl Publication {
             Err(_) => joined(data)?,
         };
         let (message, mut last) = (copy.as_bytes(), first);
-        let done = patience.wait_for(py, || match inner.offer(message) {
+        let done = waiter.wait_for(py, || match inner.offer(message) {
             Ok(Append::Position(position)) => Some(Ok(position)),
             Ok(refused) => {
                 last = refused;
@@ -250,9 +250,9 @@ impl Publication {
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Claim> {
         let inner = self.inner.get()?;
-        let patience = Patience::new(timeout_s, idle)?;
+        let waiter = Waiter::new(timeout_s, idle)?;
         let mut last = Append::BackPressured;
-        let done = patience.wait_for(py, || match self.claim_now(inner, length) {
+        let done = waiter.wait_for(py, || match self.claim_now(inner, length) {
             Ok(Ok(claim)) => Some(Ok(claim)),
             Ok(Err(refused)) => {
                 last = refused;
@@ -300,12 +300,12 @@ impl Publication {
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<i64> {
         let inner = self.inner.get()?;
-        let patience = Patience::new(timeout_s, idle)?;
+        let waiter = Waiter::new(timeout_s, idle)?;
         let messages = Messages::extract(messages)?;
         let slices = messages.slices()?;
         check_lengths(inner, &slices)?;
         let mut progress = Progress::default();
-        let done = patience.wait_for(py, || match advance(&mut progress, inner, &slices) {
+        let done = waiter.wait_for(py, || match advance(&mut progress, inner, &slices) {
             Ok(()) => match progress.refused {
                 None => Some(Ok(())),
                 Some(refused) => is_final(refused).then_some(Ok(())),
@@ -334,9 +334,9 @@ impl Publication {
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let handle = self.handle()?;
-        let patience = Patience::new(timeout_s, idle)?;
+        let waiter = Waiter::new(timeout_s, idle)?;
         let step = || (handle.is_connected() || handle.is_closed()).then(|| handle.is_connected());
-        Ok(patience.wait_for(py, step)?.unwrap_or(false))
+        Ok(waiter.wait_for(py, step)?.unwrap_or(false))
     }
 
     /// Stream position after everything written so far, in bytes.

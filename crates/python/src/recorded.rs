@@ -6,8 +6,8 @@ use headrace_client::{ExclusivePublication, OfferError, RecordedEnd, RecordedRes
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 
-use crate::delivery::Raised;
-use crate::foreign::{Lent, Loan};
+use crate::c_api::{ExportedMemory, Loan};
+use crate::delivery::HandlerError;
 use crate::{errors, results};
 
 /// What became of a block of recorded frames.
@@ -31,7 +31,7 @@ impl RecordedBlock {
     }
 }
 
-impl From<OfferError> for Raised {
+impl From<OfferError> for HandlerError {
     fn from(error: OfferError) -> Self {
         Self(errors::offer(error))
     }
@@ -53,7 +53,7 @@ pub(crate) fn offer(
         let header = AtomicBuffer::allocate(first.len());
         let filled = fill(read, &header, rest)?;
         header.get_bytes(0, first);
-        Ok::<_, Raised>(filled)
+        Ok::<_, HandlerError>(filled)
     })?;
     let (length, end) = match result {
         RecordedResult::Refused(refusal) => return results::to_python(py, refusal),
@@ -74,8 +74,8 @@ pub(crate) fn offer(
 fn fill(read: &Bound<'_, PyAny>, header: &AtomicBuffer, rest: AtomicBuffer) -> PyResult<usize> {
     let py = read.py();
     let (header_length, rest_length) = (header.capacity(), rest.capacity());
-    let first = Loan::new(py, Lent::Shared(header.clone(), header_length), false)?;
-    let second = Loan::new(py, Lent::Shared(rest, rest_length), false)?;
+    let first = Loan::new(py, ExportedMemory::Shared(header.clone(), header_length), false)?;
+    let second = Loan::new(py, ExportedMemory::Shared(rest, rest_length), false)?;
     let filled = read.call1((&first.view, &second.view));
     let are_back = [first.end(), second.end()];
     let filled = filled?;

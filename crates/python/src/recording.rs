@@ -12,7 +12,7 @@ use crate::batch::FragmentBatch;
 use crate::checksum::Checksum;
 use crate::columns::{PAYLOAD_LENGTH_MAX, Spare};
 use crate::images::{Image, lock};
-use crate::wait::Patience;
+use crate::wait::Waiter;
 use crate::{arguments, errors};
 
 /// Reads messages of a recording, a batch in one crossing: from an archive's segment files, or from its replay.
@@ -51,7 +51,7 @@ impl RecordingReader {
                 Err(error) => Some(Err(error)),
             }
         };
-        let done = Patience::new(Some(timeout_s), None)?.wait_for(py, once)?;
+        let done = Waiter::new(Some(timeout_s), None)?.wait_for(py, once)?;
         done.unwrap_or(Ok(())).map_err(errors::recording)
     }
 }

@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 
 use crate::batch::FragmentBatch;
 use crate::columns::Spare;
-use crate::delivery::{Delivery, Raised, header_values};
+use crate::delivery::{Delivery, HandlerError, header_values};
 use crate::fork_guard::ForkGuard;
 use crate::images::{Image, deliver, deliver_block};
 use crate::kept_client::KeptClient;
 use crate::message::Message;
-use crate::wait::Patience;
-use crate::{arguments, errors, foreign, results};
+use crate::wait::Waiter;
+use crate::{arguments, c_api, errors, results};
 
 /// Batches up to this many fragments are copied with the GIL held: less time than handing it over may cost.
 const BATCH_WITH_GIL_MAX: usize = 64;
@@ -65,12 +65,12 @@ impl Subscription {
     }
 
     /// A poll on a subscription that was closed because its client ended says why that was.
-    fn explain(&self, raised: Raised) -> PyErr {
+    fn explain(&self, error: HandlerError) -> PyErr {
         let reason = match (self.inner.get(), self.client.get()) {
             (Ok(subscription), Ok(client)) if subscription.is_closed() => client.ended_by(),
             _ => None,
         };
-        reason.map_or(raised.0, errors::client)
+        reason.map_or(error.0, errors::client)
     }
 
     fn one(&self, subscription: &headrace_client::Subscription) -> PyResult<Option<(Vec<u8>, Taken)>> {
@@ -78,7 +78,7 @@ impl Subscription {
         let mut taken = None;
         subscription
             .try_controlled_poll(
-                |payload, header| -> Result<_, Raised> {
+                |payload, header| -> Result<_, HandlerError> {
                     assembler.on_fragment(payload, header, |payload, header| {
                         taken = Some((payload.to_vec(), Taken(header_values(header))));
                     });
@@ -90,7 +90,7 @@ impl Subscription {
                 },
                 usize::MAX,
             )
-            .map_err(|raised| self.explain(raised))?;
+            .map_err(|error| self.explain(error))?;
         Ok(taken)
     }
 }
@@ -117,7 +117,7 @@ impl Subscription {
                 |payload, header| deliver(&mut delivery, &mut assembler, assemble, payload, header),
                 limit,
             )
-            .map_err(|raised| self.explain(raised))
+            .map_err(|error| self.explain(error))
     }
 
     /// As :meth:`poll`, the handler deciding after each message how to go on.
@@ -137,15 +137,15 @@ impl Subscription {
                 |payload, header| {
                     if assemble {
                         assembler.on_controlled_fragment(payload, header, |payload, header| {
-                            delivery.controlled(payload, header).map_err(Raised)
+                            delivery.controlled(payload, header).map_err(HandlerError)
                         })
                     } else {
-                        delivery.controlled(payload, header).map_err(Raised)
+                        delivery.controlled(payload, header).map_err(HandlerError)
                     }
                 },
                 limit,
             )
-            .map_err(|raised| self.explain(raised))
+            .map_err(|error| self.explain(error))
     }
 
     /// Call a handler with whole runs of frames, headers included, one run from each publisher.
@@ -159,7 +159,7 @@ impl Subscription {
         let subscription = self.inner.get()?;
         subscription
             .try_block_poll(|block| deliver_block(handler, &block, view), limit_bytes)
-            .map_err(|raised| self.explain(raised))
+            .map_err(|error| self.explain(error))
     }
 
     /// Take what has arrived, copied out in one call. Never waits; a large limit releases the GIL
@@ -180,7 +180,7 @@ impl Subscription {
                     |payload, header| Ok(columns.collect(&mut assembler, assemble, payload, header)),
                     limit,
                 )
-                .map_err(|raised| self.explain(raised))?;
+                .map_err(|error| self.explain(error))?;
             Ok(())
         };
         if limit <= BATCH_WITH_GIL_MAX {
@@ -202,7 +202,7 @@ impl Subscription {
         assemble: bool,
     ) -> PyResult<usize> {
         let subscription = self.inner.get()?;
-        let handler = foreign::native_handler(address_of(handler)?, context)?;
+        let handler = c_api::native_handler(address_of(handler)?, context)?;
         let call = |payload: &[u8], header: &LogHeader<'_>| {
             let header = NativeHeader {
                 position: header.position(),
@@ -220,7 +220,7 @@ impl Subscription {
             let mut assembler = self.assembler(subscription)?;
             subscription
                 .try_poll(
-                    |payload, header| -> Result<(), Raised> {
+                    |payload, header| -> Result<(), HandlerError> {
                         if assemble {
                             assembler.on_fragment(payload, header, call);
                         } else {
@@ -230,7 +230,7 @@ impl Subscription {
                     },
                     limit,
                 )
-                .map_err(|raised| self.explain(raised))
+                .map_err(|error| self.explain(error))
         })
     }
 
@@ -241,7 +241,7 @@ impl Subscription {
         let mut message = None;
         subscription
             .try_controlled_poll(
-                |payload, header| -> Result<_, Raised> {
+                |payload, header| -> Result<_, HandlerError> {
                     assembler.on_fragment(payload, header, |payload, header| {
                         message = Some(Message::new(py, payload, header_values(header)));
                     });
@@ -253,7 +253,7 @@ impl Subscription {
                 },
                 usize::MAX,
             )
-            .map_err(|raised| self.explain(raised))?;
+            .map_err(|error| self.explain(error))?;
         Ok(message)
     }
 
@@ -269,8 +269,8 @@ impl Subscription {
             return Ok(Some(message));
         }
         let subscription = self.inner.get()?;
-        let patience = Patience::new(timeout_s, idle)?;
-        let taken = patience
+        let waiter = Waiter::new(timeout_s, idle)?;
+        let taken = waiter
             .wait_for(py, || self.one(subscription).transpose())?
             .transpose()?;
         Ok(taken.map(|(payload, Taken(header))| Message::new(py, &payload, header)))
@@ -288,10 +288,10 @@ impl Subscription {
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let subscription = self.inner.get()?;
-        let patience = Patience::new(timeout_s, idle)?;
+        let waiter = Waiter::new(timeout_s, idle)?;
         let step =
             || (subscription.is_connected() || subscription.is_closed()).then(|| subscription.is_connected());
-        Ok(patience.wait_for(py, step)?.unwrap_or(false))
+        Ok(waiter.wait_for(py, step)?.unwrap_or(false))
     }
 
     fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

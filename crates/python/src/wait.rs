@@ -14,12 +14,12 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 const TURNS_PER_CLOCK_READ: u32 = 32;
 
 /// How a blocking call waits: until when, and how it passes the time.
-pub(crate) struct Patience {
+pub(crate) struct Waiter {
     deadline: Option<Instant>,
     idle: Idle,
 }
 
-impl Patience {
+impl Waiter {
     pub(crate) fn new(timeout_s: Option<f64>, idle: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let deadline = match timeout_s {
             None => None,

@@ -1,4 +1,4 @@
-//! The C interfaces of Python that have no safe form: lending memory to it, borrowing memory from it, calling
+//! Python's C API where it has no safe form: lending memory to it, borrowing memory from it, calling
 //! a handler without building a tuple, and taking the address of a compiled handler.
 //!
 //! Everything else in this crate denies `unsafe`.
@@ -19,7 +19,7 @@ use pyo3::types::PyMemoryView;
 use crate::columns::Columns;
 
 /// Memory that an [`Exporter`] lends and keeps alive.
-pub(crate) enum Lent {
+pub(crate) enum ExportedMemory {
     /// The start of a run of shared memory; the mapping lives as long as the exporter.
     Shared(AtomicBuffer, usize),
     /// Bytes of this process.
@@ -44,10 +44,10 @@ pub(crate) enum ColumnName {
 }
 
 /// Lends memory through the buffer protocol until it is revoked, and keeps the memory alive for as long as
-/// anybody holds it, revoked or not.
+/// a view of it exists, revoked or not.
 #[pyclass(frozen, module = "headrace._core")]
 pub(crate) struct Exporter {
-    lent: Lent,
+    memory: ExportedMemory,
     shape: [ffi::Py_ssize_t; 1],
     item_size: ffi::Py_ssize_t,
     format: &'static CStr,
@@ -57,10 +57,10 @@ pub(crate) struct Exporter {
 }
 
 impl Exporter {
-    pub(crate) fn new(lent: Lent, read_only: bool) -> Self {
-        let (_, length, item_size, format) = describe(&lent);
+    pub(crate) fn new(memory: ExportedMemory, read_only: bool) -> Self {
+        let (_, length, item_size, format) = describe(&memory);
         Self {
-            lent,
+            memory,
             shape: [length as ffi::Py_ssize_t],
             item_size,
             format,
@@ -70,7 +70,7 @@ impl Exporter {
         }
     }
 
-    /// Nothing new is lent from now on. True when nobody holds the memory any more.
+    /// Nothing new is lent from now on. True when no view of the memory is left.
     pub(crate) fn revoke(&self) -> bool {
         self.revoked.store(true, Ordering::Release);
         self.borrowers.load(Ordering::Acquire) == 0
@@ -78,11 +78,11 @@ impl Exporter {
 }
 
 /// Address, number of items, size of an item and its format.
-fn describe(lent: &Lent) -> (*const u8, usize, ffi::Py_ssize_t, &'static CStr) {
-    match lent {
-        Lent::Shared(memory, length) => (memory.as_ptr().cast_const(), *length, 1, c"B"),
-        Lent::Owned(bytes) => (bytes.as_ptr(), bytes.len(), 1, c"B"),
-        Lent::Column(columns, name) => match name {
+fn describe(memory: &ExportedMemory) -> (*const u8, usize, ffi::Py_ssize_t, &'static CStr) {
+    match memory {
+        ExportedMemory::Shared(buffer, length) => (buffer.as_ptr().cast_const(), *length, 1, c"B"),
+        ExportedMemory::Owned(bytes) => (bytes.as_ptr(), bytes.len(), 1, c"B"),
+        ExportedMemory::Column(columns, name) => match name {
             ColumnName::Payload => (columns.payload.as_ptr(), columns.payload.len(), 1, c"B"),
             ColumnName::Offsets => (columns.offsets.as_ptr().cast(), columns.offsets.len(), 4, c"i"),
             ColumnName::Positions => (
@@ -122,7 +122,7 @@ impl Exporter {
                 "received messages are read-only; copy them to change them",
             ));
         }
-        let (address, length, item_size, _) = describe(&this.lent);
+        let (address, length, item_size, _) = describe(&this.memory);
         let wanted = |flag: c_int| flags & flag == flag;
         // SAFETY: as above. The memory, the shape, the item size and the format belong to the exporter, which
         // the view keeps alive through `obj` until Python releases it; exporters never move.
@@ -162,15 +162,15 @@ impl Exporter {
     }
 }
 
-/// A view handed to a user for a while, and the exporter behind it.
+/// A view handed to a user for a while, and its exporter.
 pub(crate) struct Loan<'py> {
     pub(crate) view: Bound<'py, PyMemoryView>,
     exporter: Bound<'py, Exporter>,
 }
 
 impl<'py> Loan<'py> {
-    pub(crate) fn new(py: Python<'py>, lent: Lent, read_only: bool) -> PyResult<Self> {
-        let exporter = Bound::new(py, Exporter::new(lent, read_only))?;
+    pub(crate) fn new(py: Python<'py>, memory: ExportedMemory, read_only: bool) -> PyResult<Self> {
+        let exporter = Bound::new(py, Exporter::new(memory, read_only))?;
         let view = PyMemoryView::from(exporter.as_any())?;
         Ok(Self { view, exporter })
     }
@@ -178,7 +178,7 @@ impl<'py> Loan<'py> {
     /// Takes the memory back. False when a slice or an array made from the view still holds it.
     pub(crate) fn end(self) -> bool {
         if is_unshared(&self.view) {
-            // Nobody kept the view itself: dropping it releases it, without a call by name.
+            // The handler did not keep the view itself: dropping it releases it, without a call by name.
             drop(self.view);
             return self.exporter.get().revoke();
         }
@@ -266,7 +266,7 @@ pub(crate) fn is_unshared<T>(object: &Bound<'_, T>) -> bool {
 
 /// The compiled handler at `address`.
 pub(crate) fn native_handler(address: usize, context: usize) -> PyResult<NativeHandler> {
-    // SAFETY: whoever calls `poll_native` promises, as its documentation says, a function of the documented
+    // SAFETY: the caller of `poll_native` promises, as its documentation asks, a function of the documented
     // declaration and a context that suits it. Python has no way to check either.
     unsafe { NativeHandler::new(address, context) }
         .ok_or_else(|| PyValueError::new_err("handler=0: the address of a compiled handler is not 0"))
