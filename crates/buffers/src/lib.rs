@@ -9,7 +9,6 @@ pub mod cnc;
 pub mod counters;
 pub mod error;
 pub mod error_log;
-pub mod handover;
 pub mod log;
 #[cfg(all(test, loom))]
 pub(crate) mod loom_memory;
@@ -17,6 +16,7 @@ pub mod loss_report;
 pub mod memory;
 mod record;
 pub mod ring;
+pub mod seq_lock;
 
 pub use atomic_buffer::AtomicBuffer;
 pub use error::BufferError;

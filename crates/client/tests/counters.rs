@@ -8,7 +8,7 @@ use headrace_client::ClientError;
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 
-use common::{FakeDriver, connect, driver, settle};
+use common::{FakeDriver, connect, driver, service_until_idle};
 
 #[test]
 fn a_counter_is_what_was_asked_for() {
@@ -106,7 +106,7 @@ fn counters_of_everybody_are_seen_coming_and_going() {
         registration_id: 900,
         counter_id,
     });
-    settle(&client);
+    service_until_idle(&client);
     let client_id = client.client_id();
     assert_eq!(
         *seen.lock().unwrap(),
@@ -129,6 +129,6 @@ fn a_counter_the_driver_took_away_is_closed() {
         registration_id,
         counter_id,
     });
-    settle(&client);
+    service_until_idle(&client);
     assert!(counter.is_closed() && !counter.set(1));
 }

@@ -12,7 +12,7 @@ use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 use headrace_sys::Clock;
 
-use common::{Errors, FakeDriver, MS, Reply, config, driver, settle};
+use common::{Errors, FakeDriver, MS, Reply, config, driver, service_until_idle};
 
 const CHANNEL: &str = "aeron:ipc";
 
@@ -52,7 +52,7 @@ fn busy() -> Busy {
         .unwrap();
     driver(&fake).connect(publication.registration_id(), 1 << 40);
     driver(&fake).link(publication.registration_id(), subscription.registration_id());
-    settle(&client);
+    service_until_idle(&client);
     Busy {
         fake,
         client,
@@ -74,7 +74,7 @@ impl Busy {
                 guard.heartbeat();
             }
             drop(guard);
-            settle(&self.client);
+            service_until_idle(&self.client);
         }
     }
 
@@ -214,10 +214,10 @@ fn being_declared_dead_ends_the_client_but_only_this_one() {
     driver(&it.fake).send(&Event::ClientTimeout {
         client_id: client_id + 1,
     });
-    settle(&it.client);
+    service_until_idle(&it.client);
     assert!(!it.client.is_closed());
     driver(&it.fake).send(&Event::ClientTimeout { client_id });
-    settle(&it.client);
+    service_until_idle(&it.client);
     let reason = it.client.ended_by().unwrap();
     assert!(matches!(reason, ClientError::ClientTimeout { .. }), "{reason}");
     it.assert_ended(&reason);
@@ -246,7 +246,7 @@ fn a_conductor_that_was_not_run_ends_the_client() {
     let it = busy();
     driver(&it.fake).clock.advance_ns(10_001 * MS);
     driver(&it.fake).heartbeat();
-    settle(&it.client);
+    service_until_idle(&it.client);
     let reason = it.client.ended_by().unwrap();
     assert!(matches!(reason, ClientError::ServiceInterval { .. }), "{reason}");
     it.assert_ended(&reason);
@@ -265,7 +265,7 @@ fn losing_events_ends_the_client() {
             message,
         });
     }
-    settle(&it.client);
+    service_until_idle(&it.client);
     it.assert_ended(&ClientError::Lapped);
 }
 
@@ -273,10 +273,10 @@ fn losing_events_ends_the_client() {
 fn damaged_and_unknown_events_do_not_end_the_client() {
     let it = busy();
     driver(&it.fake).transmitter.transmit(0x0F7F, &[0; 8]).unwrap();
-    settle(&it.client);
+    service_until_idle(&it.client);
     assert!(it.errors.lock().unwrap().is_empty(), "newer drivers may say more");
     driver(&it.fake).transmitter.transmit(0x0F02, &[0; 8]).unwrap();
-    settle(&it.client);
+    service_until_idle(&it.client);
     assert!(matches!(
         it.errors.lock().unwrap()[..],
         [ClientError::InvalidEvent { .. }]
@@ -301,7 +301,7 @@ fn an_endpoint_error_of_an_older_driver_is_reported_if_it_is_ours() {
             message,
         });
     }
-    settle(&it.client);
+    service_until_idle(&it.client);
     let errors = it.errors.lock().unwrap();
     assert!(
         matches!(
@@ -334,7 +334,7 @@ fn a_result_that_was_never_taken_is_closed_with_the_client() {
     let it = busy();
     let id = it.client.async_add_publication(CHANNEL, 12).unwrap();
     driver(&it.fake).work();
-    settle(&it.client);
+    service_until_idle(&it.client);
     it.client.close().unwrap();
     assert!(it.client.find_publication(id).is_err());
 }
@@ -378,7 +378,7 @@ fn handlers_may_not_call_the_client_but_may_close_things() {
         counter_id: 3,
     };
     driver(&it.fake).send(&event);
-    settle(&client);
+    service_until_idle(&client);
     let refusals = refusals.lock().unwrap();
     assert_eq!(refusals.len(), 10, "{refusals:?}");
     for refusal in refusals.iter() {
@@ -410,7 +410,7 @@ fn a_subscription_closed_in_a_handler_runs_its_own_handlers_afterwards() {
         registration_id: -7,
         counter_id: 3,
     });
-    settle(&it.client);
+    service_until_idle(&it.client);
     assert_eq!(*it.calls.lock().unwrap(), ["handler done", "image gone"]);
 }
 
@@ -431,7 +431,7 @@ fn a_handler_that_panics_is_reported_and_the_others_run() {
         registration_id: -7,
         counter_id: 3,
     });
-    settle(&it.client);
+    service_until_idle(&it.client);
     assert_eq!(*it.calls.lock().unwrap(), ["second handler"]);
     let reason = "first handler".to_owned();
     assert_eq!(
@@ -459,7 +459,7 @@ fn a_removed_handler_is_not_called() {
         registration_id: -7,
         counter_id: 3,
     });
-    settle(&it.client);
+    service_until_idle(&it.client);
     it.client.close().unwrap();
     assert!(it.errors.lock().unwrap().is_empty());
 }
@@ -487,7 +487,7 @@ fn a_publication_error_reaches_each_handle_of_the_log() {
         message: "not understood".into(),
     };
     driver(&fake).send(&Event::PublicationError(error));
-    settle(&client);
+    service_until_idle(&client);
     let seen = seen.lock().unwrap();
     let mut handles: Vec<_> = seen.iter().map(|error| error.registration_id).collect();
     handles.sort_unstable();

@@ -10,7 +10,7 @@ use headrace_client::{
 };
 use headrace_protocol::command::Command;
 
-use common::{FakeDriver, connect, driver, settle};
+use common::{FakeDriver, connect, driver, service_until_idle};
 
 const CHANNEL: &str = "aeron:ipc";
 
@@ -45,7 +45,7 @@ fn linked() -> Linked {
     let subscription = client.add_subscription(CHANNEL, 10, handlers).unwrap();
     driver(&fake).connect(publication.registration_id(), 1 << 40);
     let position = driver(&fake).link(publication.registration_id(), subscription.registration_id());
-    settle(&client);
+    service_until_idle(&client);
     Linked {
         fake,
         client,
@@ -107,7 +107,7 @@ fn an_image_comes_delivers_and_goes() {
     assert!(image.is_end_of_stream());
 
     driver(&it.fake).unlink(id, it.subscription.registration_id());
-    settle(&it.client);
+    service_until_idle(&it.client);
     assert_eq!(
         *it.seen.lock().unwrap(),
         [format!("+{id}"), format!("-{id} at 192")]
@@ -158,12 +158,12 @@ fn the_same_image_can_come_again() {
         it.subscription.registration_id(),
     );
     driver(&it.fake).unlink(id, subscription_id);
-    settle(&it.client);
+    service_until_idle(&it.client);
     assert_eq!(it.subscription.image_count(), 0);
     driver(&it.fake).announce(id, subscription_id, it.position.id());
     // Said twice, it is still one image.
     driver(&it.fake).announce(id, subscription_id, it.position.id());
-    settle(&it.client);
+    service_until_idle(&it.client);
     assert_eq!(it.subscription.image_count(), 1);
     send(&it.publication, "again");
     assert_eq!(drain(&it.subscription, 10), ["again"]);
@@ -186,7 +186,7 @@ fn images_of_a_closed_subscription_go_with_it() {
     // What the driver says of it from here on is for nobody.
     driver(&it.fake).unlink(id, it.subscription.registration_id());
     driver(&it.fake).announce(id, it.subscription.registration_id(), it.position.id());
-    settle(&it.client);
+    service_until_idle(&it.client);
     assert_eq!(it.seen.lock().unwrap().len(), 2);
 }
 
@@ -199,7 +199,7 @@ fn an_image_whose_log_is_missing_is_reported() {
     driver(&it.fake).announce(5000, it.subscription.registration_id(), it.position.id());
     driver(&it.fake).make_log(5001, 10, common::TERM_LENGTH);
     driver(&it.fake).announce(5001, it.subscription.registration_id(), i32::MAX);
-    settle(&it.client);
+    service_until_idle(&it.client);
     let errors = it.errors.lock().unwrap();
     assert_eq!(errors.len(), 2);
     assert!(errors[0].to_string().contains(&path), "{}", errors[0]);
@@ -393,7 +393,7 @@ fn images_take_turns() {
     let second = it.client.add_exclusive_publication(CHANNEL, 10).unwrap();
     driver(&it.fake).connect(second.registration_id(), 1 << 40);
     driver(&it.fake).link(second.registration_id(), it.subscription.registration_id());
-    settle(&it.client);
+    service_until_idle(&it.client);
     for _ in 0..4 {
         send(&it.publication, "first");
         second.offer(b"second").unwrap();
@@ -444,7 +444,7 @@ fn a_spy_may_not_reject() {
         .add_subscription("aeron-spy:aeron:udp?endpoint=a:1", 10, Default::default())
         .unwrap();
     driver(&it.fake).link(it.publication.registration_id(), spy.registration_id());
-    settle(&it.client);
+    service_until_idle(&it.client);
     let error = spy.images()[0].reject("no").unwrap_err();
     assert!(error.to_string().contains("spy"), "{error}");
 }

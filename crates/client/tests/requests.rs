@@ -6,7 +6,7 @@ use headrace_client::{ClientError, ErrorCode, Offer};
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 
-use common::{FakeDriver, Reply, connect, driver, settle};
+use common::{FakeDriver, Reply, connect, driver, service_until_idle};
 
 const CHANNEL: &str = "aeron:udp?endpoint=127.0.0.1:40123";
 
@@ -178,7 +178,7 @@ fn a_refusal_carries_code_and_text_and_is_given_once() {
         .async_add_subscription(CHANNEL, 10, Default::default())
         .unwrap();
     driver(&fake).work();
-    settle(&client);
+    service_until_idle(&client);
     assert!(matches!(
         client.find_subscription(id),
         Err(ClientError::Registration { .. })
@@ -191,11 +191,11 @@ fn an_asynchronous_add_is_nothing_then_the_thing_then_nothing() {
     let fake = FakeDriver::start();
     let (client, _) = connect(&fake);
     let id = client.async_add_exclusive_publication(CHANNEL, 10).unwrap();
-    settle(&client);
+    service_until_idle(&client);
     assert!(client.is_pending(id));
     assert!(client.find_exclusive_publication(id).unwrap().is_none());
     driver(&fake).work();
-    settle(&client);
+    service_until_idle(&client);
     assert!(!client.is_pending(id));
     let publication = client.find_exclusive_publication(id).unwrap().unwrap();
     assert_eq!(publication.registration_id(), id);
@@ -209,7 +209,7 @@ fn a_result_is_not_handed_out_as_something_else() {
     let (client, _) = connect(&fake);
     let id = client.async_add_publication(CHANNEL, 10).unwrap();
     driver(&fake).work();
-    settle(&client);
+    service_until_idle(&client);
     assert!(matches!(
         client.find_counter(id),
         Err(ClientError::InvalidArgument { .. })
@@ -245,7 +245,7 @@ fn a_driver_that_does_not_answer_is_a_timeout_and_the_resource_is_removed() {
         message: "late".into(),
     };
     driver(&fake).send(&late);
-    settle(&client);
+    service_until_idle(&client);
     assert!(client.add_publication(CHANNEL, 10).is_ok());
 }
 
@@ -259,7 +259,7 @@ fn an_asynchronous_add_times_out_too() {
         .unwrap();
     for _ in 0..110 {
         driver(&fake).work();
-        settle(&client);
+        service_until_idle(&client);
     }
     assert!(matches!(
         client.find_subscription(id),
@@ -280,7 +280,7 @@ fn a_pending_add_can_be_given_up() {
     assert_eq!(client.cancel(id), Ok(true));
     assert_eq!(client.cancel(id), Ok(false));
     driver(&fake).work();
-    settle(&client);
+    service_until_idle(&client);
     assert!(client.find_publication(id).unwrap().is_none());
     let removed = |command: &Command<'_>| matches!(command, Command::RemovePublication { .. });
     assert_eq!(driver(&fake).count(removed), 1);
@@ -288,7 +288,7 @@ fn a_pending_add_can_be_given_up() {
     // One that has arrived is closed.
     let id = client.async_add_publication(CHANNEL, 10).unwrap();
     driver(&fake).work();
-    settle(&client);
+    service_until_idle(&client);
     assert_eq!(client.cancel(id), Ok(true));
     driver(&fake).work();
     assert_eq!(driver(&fake).count(removed), 2);
@@ -302,7 +302,7 @@ fn a_log_that_cannot_be_mapped_is_named_and_given_back() {
     driver(&fake).work();
     let path = driver(&fake).logs[&id].path.clone();
     std::fs::remove_file(&path).unwrap();
-    settle(&client);
+    service_until_idle(&client);
     let error = client.find_publication(id).err().unwrap();
     assert!(error.to_string().contains(&path), "{error}");
     driver(&fake).work();

@@ -8,7 +8,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// The hash is one multiplication, which a peer could defeat by picking its session ids; what that costs is
 /// bounded, because the number of entries is.
 #[derive(Clone, Debug)]
-pub(crate) struct StreamMap<V>(HashMap<u64, V, BuildHasherDefault<Mix>>);
+pub(crate) struct StreamMap<V>(HashMap<u64, V, BuildHasherDefault<KeyHasher>>);
 
 impl<V> Default for StreamMap<V> {
     fn default() -> Self {
@@ -38,9 +38,9 @@ fn key(session_id: i32, stream_id: i32) -> u64 {
 
 /// One multiplication per key.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mix(u64);
+pub(crate) struct KeyHasher(u64);
 
-impl Hasher for Mix {
+impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -12,7 +12,7 @@ use headrace_protocol::command;
 use headrace_sys::Access;
 
 /// Far beyond what anything here takes; only a driver that hangs gets there.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn headraced(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headraced"));
@@ -54,7 +54,7 @@ impl Driver {
             {
                 return file;
             }
-            assert!(started.elapsed() < PATIENCE, "the driver did not get ready");
+            assert!(started.elapsed() < TIMEOUT, "the driver did not get ready");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -87,7 +87,7 @@ fn run(command: &mut Command) -> (Option<i32>, String, String) {
     let mut child = command.spawn().unwrap();
     let started = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > TIMEOUT {
             child.kill().unwrap();
             break;
         }

@@ -188,10 +188,10 @@ where
         return Ok(0);
     }
     *offset = start + length;
-    let lent = if padding { HEADER_LENGTH } else { length };
+    let readable_length = if padding { HEADER_LENGTH } else { length };
     // SAFETY: the scan found these bytes committed; the driver zeroes them only after this reader's position,
     // which is stored after the handler returns, has left them behind.
-    let bytes = unsafe { term.bytes(start, lent) };
+    let bytes = unsafe { term.bytes(start, readable_length) };
     handler(Block {
         bytes,
         length,

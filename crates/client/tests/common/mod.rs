@@ -370,6 +370,6 @@ pub fn connect(fake: &Arc<Mutex<FakeDriver>>) -> (Client, Errors) {
 }
 
 /// Services the client until there is nothing left to do; an ended client has nothing left.
-pub fn settle(client: &Client) {
+pub fn service_until_idle(client: &Client) {
     while client.invoke().is_ok_and(|work_count| work_count > 0) {}
 }

@@ -17,7 +17,7 @@ pub const STREAM: i32 = 1001;
 pub const MS: i64 = 1_000_000;
 
 /// A condition that is still false after this long will not come true.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running driver. Its directory goes when it is dropped.
 pub struct Live {
@@ -77,7 +77,7 @@ pub fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
     let mut idle = IdleStrategy::default();
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < PATIENCE, "never happened: {what}");
+        assert!(start.elapsed() < TIMEOUT, "never happened: {what}");
         idle.idle(0);
     }
 }

@@ -73,14 +73,14 @@ pub enum DriverError {
 }
 
 /// Records what threads report, and remembers the first failure.
-struct Watch {
+struct DriverSupervisor {
     errors: ErrorRecorder,
     clock: Arc<dyn Clock>,
     failure: Mutex<Option<String>>,
     termination: Arc<AtomicBool>,
 }
 
-impl Supervisor for Watch {
+impl Supervisor for DriverSupervisor {
     fn on_pin_failure(&self, role_name: &str, cpu: i32, error: &io::Error) {
         let text = format!("cannot keep {role_name} on cpu={cpu}: {error}");
         self.errors.warn(&text, self.clock.epoch_ms());
@@ -112,7 +112,7 @@ pub struct MediaDriver {
     config: Arc<DriverConfig>,
     running: Mutex<Option<Running>>,
     invoker: Option<Invoker>,
-    watch: Arc<Watch>,
+    supervisor: Arc<DriverSupervisor>,
 }
 
 impl MediaDriver {
@@ -136,12 +136,12 @@ impl MediaDriver {
             // The first error is the one to tell; a directory that cannot be deleted adds nothing to it.
             let _ = directory::delete(&config.directory);
         }
-        let (running, watch) = started?;
+        let (running, supervisor) = started?;
         Ok(Self {
             invoker: running.invoker.clone(),
             config,
             running: Mutex::new(Some(running)),
-            watch,
+            supervisor,
         })
     }
 
@@ -162,12 +162,12 @@ impl MediaDriver {
 
     /// True when the driver should be closed: a client asked and may, or an agent failed.
     pub fn is_terminated(&self) -> bool {
-        self.watch.termination.load(Ordering::Acquire)
+        self.supervisor.termination.load(Ordering::Acquire)
     }
 
     /// Why an agent stopped by itself, if one did.
     pub fn failure(&self) -> Option<String> {
-        self.watch
+        self.supervisor
             .failure
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -213,7 +213,10 @@ impl fmt::Debug for MediaDriver {
     }
 }
 
-fn start(config: &Arc<DriverConfig>, clock: Arc<dyn Clock>) -> Result<(Running, Arc<Watch>), DriverError> {
+fn start(
+    config: &Arc<DriverConfig>,
+    clock: Arc<dyn Clock>,
+) -> Result<(Running, Arc<DriverSupervisor>), DriverError> {
     let system_buffers = probe::socket_buffers(config)?;
     let cnc = files::create_cnc(config, clock.as_ref())?;
     let counters = files::create_counters(config, &cnc);
@@ -222,7 +225,7 @@ fn start(config: &Arc<DriverConfig>, clock: Arc<dyn Clock>) -> Result<(Running, 
         DistinctErrorLog::new(cnc.error_log()),
         system.get(system_counter::ERRORS).clone(),
     );
-    let watch = Arc::new(Watch {
+    let supervisor = Arc::new(DriverSupervisor {
         errors: errors.clone(),
         clock: Arc::clone(&clock),
         failure: Mutex::new(None),
@@ -249,9 +252,9 @@ fn start(config: &Arc<DriverConfig>, clock: Arc<dyn Clock>) -> Result<(Running, 
         sender: wiring.sender(),
         receiver: wiring.receiver(),
         resource_agent: wiring.resource_agent(),
-        conductor: wiring.conductor(&cnc, ring, counters, &watch)?,
+        conductor: wiring.conductor(&cnc, ring, counters, &supervisor)?,
     };
-    let (runners, invoker) = agents.start(config, &clock, &watch)?;
+    let (runners, invoker) = agents.start(config, &clock, &supervisor)?;
     cnc.signal_ready().map_err(|source| DriverError::Io {
         action: "write the CnC file",
         source,
@@ -261,5 +264,5 @@ fn start(config: &Arc<DriverConfig>, clock: Arc<dyn Clock>) -> Result<(Running, 
         invoker,
         cnc,
     };
-    Ok((running, watch))
+    Ok((running, supervisor))
 }

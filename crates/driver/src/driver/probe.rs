@@ -10,13 +10,13 @@ use crate::conductor::SystemBuffers;
 use crate::config::{ConfigError, DriverConfig};
 
 /// What the system grants, and what is worth knowing about it.
-pub(super) struct Probed {
+pub(super) struct SocketProbe {
     pub(super) buffers: SystemBuffers,
     pub(super) warnings: Vec<String>,
 }
 
 /// Opens a socket as channels will, and checks that a datagram and a receiver window fit what came of it.
-pub(super) fn socket_buffers(config: &DriverConfig) -> Result<Probed, DriverError> {
+pub(super) fn socket_buffers(config: &DriverConfig) -> Result<SocketProbe, DriverError> {
     let failed = |source: io::Error| DriverError::Io {
         action: "probe the socket buffers of the system",
         source,
@@ -48,7 +48,7 @@ pub(super) fn socket_buffers(config: &DriverConfig) -> Result<Probed, DriverErro
     .filter(|(_, asked, granted)| asked > granted)
     .map(|(name, asked, granted)| format!("Could not get desired {name}: attempted={asked} actual={granted}"))
     .collect();
-    Ok(Probed { buffers, warnings })
+    Ok(SocketProbe { buffers, warnings })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headrace_sys::Clock;
 
-use super::{DriverError, Watch};
+use super::{DriverError, DriverSupervisor};
 use crate::agent::{Agent, Composite};
 use crate::config::{ConfigError, DriverConfig, IdleSetting, ThreadNaming, ThreadingMode};
 use crate::runner::{AgentRunner, Invoker, Supervisor, ThreadSettings};
@@ -30,7 +30,7 @@ impl Agents {
         self,
         config: &DriverConfig,
         clock: &Arc<dyn Clock>,
-        watch: &Arc<Watch>,
+        supervisor: &Arc<DriverSupervisor>,
     ) -> Result<(Vec<AgentRunner>, Option<Invoker>), DriverError> {
         if config.threading_mode == ThreadingMode::Invoker {
             let invoker = Invoker::new(Box::new(self.composite()), Arc::clone(clock));
@@ -39,7 +39,7 @@ impl Agents {
         let runners: Result<Vec<_>, _> = self
             .placements(config)
             .into_iter()
-            .map(|placement| placement.start(config.thread_naming, clock, watch))
+            .map(|placement| placement.start(config.thread_naming, clock, supervisor))
             .collect();
         Ok((runners?, None))
     }
@@ -107,7 +107,7 @@ impl Placement<'_> {
         self,
         naming: ThreadNaming,
         clock: &Arc<dyn Clock>,
-        watch: &Arc<Watch>,
+        supervisor: &Arc<DriverSupervisor>,
     ) -> Result<AgentRunner, DriverError> {
         let name = match naming {
             ThreadNaming::Classic => self.names.0,
@@ -122,7 +122,7 @@ impl Placement<'_> {
             cpu: self.cpu,
             idle,
         };
-        let supervisor: Arc<dyn Supervisor> = Arc::clone(watch) as _;
+        let supervisor: Arc<dyn Supervisor> = Arc::clone(supervisor) as _;
         AgentRunner::start(settings, self.agent, Arc::clone(clock), supervisor).map_err(|source| {
             DriverError::Io {
                 action: "start a thread",

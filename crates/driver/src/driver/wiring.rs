@@ -10,7 +10,7 @@ use headrace_buffers::ring::ManyToOneRing;
 use headrace_buffers::{AtomicBuffer, align};
 use headrace_sys::Clock;
 
-use super::{DriverError, Watch};
+use super::{DriverError, DriverSupervisor};
 use crate::agent::{Agent, DutyCycleTracker, Tracked};
 use crate::conductor::{Conductor, ConductorParts, SystemBuffers, SystemCounters, SystemSockets};
 use crate::config::DriverConfig;
@@ -149,7 +149,7 @@ impl Wiring<'_> {
         cnc: &CncFile,
         ring: ManyToOneRing,
         counters: CountersManager<AtomicBuffer>,
-        watch: &Watch,
+        supervisor: &DriverSupervisor,
     ) -> Result<Box<dyn Agent>, DriverError> {
         let config = self.config;
         let loss_report = LossReport::create(
@@ -184,7 +184,7 @@ impl Wiring<'_> {
             sockets: Box::new(SystemSockets),
             system_buffers: self.system_buffers,
             loss_report,
-            termination: Arc::clone(&watch.termination),
+            termination: Arc::clone(&supervisor.termination),
             random: fastrand::Rng::new(),
         });
         Ok(self.tracked(

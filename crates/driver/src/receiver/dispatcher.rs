@@ -13,9 +13,9 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use crate::stream_map::Mix;
+use crate::stream_map::KeyHasher;
 
-type Map<V> = HashMap<i32, V, BuildHasherDefault<Mix>>;
+type Map<V> = HashMap<i32, V, BuildHasherDefault<KeyHasher>>;
 
 /// Where a session stands. Images are named by their slot in the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

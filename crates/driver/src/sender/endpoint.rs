@@ -152,8 +152,8 @@ impl SendEndpoint {
             }
             for datagram in coalesced.bytes.chunks(coalesced.datagram_length) {
                 match control.on_datagram(datagram, source, cycle) {
-                    Ok(Heard::Receiver) => *last_heard_ns = cycle.now_ns,
-                    Ok(Heard::Nothing) => {}
+                    Ok(Liveness::Receiver) => *last_heard_ns = cycle.now_ns,
+                    Ok(Liveness::Nothing) => {}
                     Err(_) => {
                         cycle.counters.invalid_packets.get_and_add(1);
                     }
@@ -215,7 +215,7 @@ impl SendEndpoint {
 }
 
 /// Whether a frame shows that the far side is there.
-enum Heard {
+enum Liveness {
     Receiver,
     Nothing,
 }
@@ -239,17 +239,17 @@ impl Control<'_> {
         datagram: &[u8],
         source: SocketAddr,
         cycle: &mut Cycle<'_>,
-    ) -> Result<Heard, FrameError> {
+    ) -> Result<Liveness, FrameError> {
         match classify(datagram)? {
             FrameKind::StatusMessage => self.on_status_message(&StatusMessage::decode(datagram)?, cycle),
             FrameKind::Nak => self.on_nak(&Nak::decode(datagram)?, cycle),
             FrameKind::Error => {
                 self.on_error(ErrorFrame::decode(datagram)?, source, cycle);
-                Ok(Heard::Nothing)
+                Ok(Liveness::Nothing)
             }
             FrameKind::RttMeasurement => {
                 self.on_rtt_measurement(&RttMeasurement::decode(datagram)?, cycle);
-                Ok(Heard::Nothing)
+                Ok(Liveness::Nothing)
             }
             // Frames for receivers and resolvers are not wrong, only not for this socket; response channels
             // are not built yet.
@@ -257,7 +257,7 @@ impl Control<'_> {
             | FrameKind::Pad
             | FrameKind::Setup
             | FrameKind::Resolution
-            | FrameKind::ResponseSetup => Ok(Heard::Nothing),
+            | FrameKind::ResponseSetup => Ok(Liveness::Nothing),
         }
     }
 
@@ -265,7 +265,7 @@ impl Control<'_> {
         &mut self,
         message: &StatusMessage,
         cycle: &mut Cycle<'_>,
-    ) -> Result<Heard, FrameError> {
+    ) -> Result<Liveness, FrameError> {
         let publication = self.publication(message.session_id, message.stream_id);
         let term_length = publication
             .as_ref()
@@ -273,7 +273,7 @@ impl Control<'_> {
         message.check(term_length)?;
         cycle.counters.status_messages_received.increment_release();
         let Some(publication) = publication else {
-            return Ok(Heard::Nothing);
+            return Ok(Liveness::Nothing);
         };
         if message.asks_for_setup() {
             publication.on_setup_wanted(message, cycle.now_ns);
@@ -281,19 +281,19 @@ impl Control<'_> {
             publication.on_status_message(message, cycle.now_ns);
         } else {
             cycle.counters.status_messages_rejected.increment_release();
-            return Ok(Heard::Nothing);
+            return Ok(Liveness::Nothing);
         }
-        Ok(Heard::Receiver)
+        Ok(Liveness::Receiver)
     }
 
-    fn on_nak(&mut self, nak: &Nak, cycle: &mut Cycle<'_>) -> Result<Heard, FrameError> {
+    fn on_nak(&mut self, nak: &Nak, cycle: &mut Cycle<'_>) -> Result<Liveness, FrameError> {
         let (transport, remote, now_ns) = (self.transport, self.remote, cycle.now_ns);
         if let Some(publication) = self.publication(nak.session_id, nak.stream_id) {
             nak.check(publication.shared().log.term_length() as i32)?;
             cycle.counters.naks_received.increment_release();
             publication.on_nak(nak, now_ns, &mut cycle.outgoing(transport, remote));
         }
-        Ok(Heard::Nothing)
+        Ok(Liveness::Nothing)
     }
 
     fn on_error(&mut self, frame: ErrorFrame, source: SocketAddr, cycle: &mut Cycle<'_>) {

@@ -66,7 +66,7 @@ impl SenderPublication {
         let mut bytes = self.send_data(now_ns, out);
         if bytes == 0 {
             bytes = self.send_heartbeat(now_ns, out);
-            self.settle_limit(now_ns);
+            self.update_idle_limit(now_ns);
             self.receivers.expire(now_ns, connection_timeout_ns);
             self.update_connected();
         }
@@ -159,7 +159,7 @@ impl SenderPublication {
 
     /// Lets flow control move the limit of an idle stream. A stream that nobody but spies reads moves with the
     /// fastest of them instead: there is nobody to send to.
-    fn settle_limit(&mut self, now_ns: i64) {
+    fn update_idle_limit(&mut self, now_ns: i64) {
         let shared = &self.shared;
         let (mut position, limit) = (shared.sender_position.get(), shared.sender_limit.get());
         let mut from_limit = limit;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use headrace_buffers::counters::Counter;
-use headrace_buffers::handover::Handover;
 use headrace_buffers::log::LogBuffers;
+use headrace_buffers::seq_lock::SeqLock;
 
 /// Where an image is in its life. It only ever moves down this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,8 +84,8 @@ pub struct ImageShared {
     /// NAKs sent for this image. Writer: receiver.
     pub naks_sent: Counter,
     state: AtomicU8,
-    status_message: Handover<2>,
-    loss: Handover<3>,
+    status_message: SeqLock<2>,
+    loss: SeqLock<3>,
     is_end_of_stream: AtomicBool,
     sends_end_of_stream_status: AtomicBool,
     status_message_requested: AtomicBool,
@@ -137,8 +137,8 @@ impl ImageShared {
             rebuild_position: counters.rebuild_position,
             naks_sent: counters.naks_sent,
             state: AtomicU8::new(ImageState::Init as u8),
-            status_message: Handover::new(),
-            loss: Handover::new(),
+            status_message: SeqLock::new(),
+            loss: SeqLock::new(),
             is_end_of_stream: AtomicBool::new(false),
             sends_end_of_stream_status: AtomicBool::new(false),
             status_message_requested: AtomicBool::new(true),
@@ -159,12 +159,12 @@ impl ImageShared {
     /// Writer: conductor.
     pub fn schedule_status_message(&self, due: StatusMessageDue) {
         self.status_message
-            .put([due.position, i64::from(due.window_length)]);
+            .write([due.position, i64::from(due.window_length)]);
     }
 
     /// Reader: receiver. The latest scheduled status message, if it is newer than change `seen`.
     pub fn status_message_after(&self, seen: i64) -> Option<(i64, StatusMessageDue)> {
-        let (change, [position, window_length]) = self.status_message.take_after(seen)?;
+        let (change, [position, window_length]) = self.status_message.read_after(seen)?;
         Some((
             change,
             StatusMessageDue {
@@ -176,7 +176,7 @@ impl ImageShared {
 
     /// Writer: conductor.
     pub fn report_loss(&self, loss: LossRange) {
-        self.loss.put([
+        self.loss.write([
             i64::from(loss.term_id),
             i64::from(loss.term_offset),
             i64::from(loss.length),
@@ -185,7 +185,7 @@ impl ImageShared {
 
     /// Reader: receiver. The latest reported gap, if it is newer than change `seen`.
     pub fn loss_after(&self, seen: i64) -> Option<(i64, LossRange)> {
-        let (change, [term_id, term_offset, length]) = self.loss.take_after(seen)?;
+        let (change, [term_id, term_offset, length]) = self.loss.read_after(seen)?;
         let loss = LossRange {
             term_id: term_id as i32,
             term_offset: term_offset as i32,

@@ -47,7 +47,7 @@ fn specimens() -> Vec<Vec<u8>> {
 enum Bend {
     Byte(prop::sample::Index, u8),
     Word(prop::sample::Index, i32),
-    Cut(prop::sample::Index),
+    Truncate(prop::sample::Index),
     Append(Vec<u8>),
 }
 
@@ -64,7 +64,7 @@ fn bend() -> impl Strategy<Value = Bend> {
     prop_oneof![
         (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(at, value)| Bend::Byte(at, value)),
         (any::<prop::sample::Index>(), word).prop_map(|(at, value)| Bend::Word(at, value)),
-        any::<prop::sample::Index>().prop_map(Bend::Cut),
+        any::<prop::sample::Index>().prop_map(Bend::Truncate),
         prop::collection::vec(any::<u8>(), 0..64).prop_map(Bend::Append),
     ]
 }
@@ -84,7 +84,7 @@ fn apply(bends: &[Bend], datagram: &mut Vec<u8>) {
                     word.copy_from_slice(&value.to_le_bytes());
                 }
             }
-            Bend::Cut(at) => datagram.truncate(at.index(datagram.len())),
+            Bend::Truncate(at) => datagram.truncate(at.index(datagram.len())),
         }
     }
 }

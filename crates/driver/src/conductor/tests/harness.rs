@@ -37,12 +37,12 @@ const START_MS: i64 = 1_700_000_000_000;
 pub(super) const IPC: &str = "aeron:ipc?term-length=64k";
 
 /// One event as it came out of the broadcast.
-pub(super) struct Heard {
+pub(super) struct BroadcastEvent {
     type_id: i32,
     message: Vec<u8>,
 }
 
-impl Heard {
+impl BroadcastEvent {
     pub(super) fn event(&self) -> Event<'_> {
         Event::decode(self.type_id, &self.message).unwrap()
     }
@@ -87,7 +87,7 @@ pub(super) struct Harness {
     pub(super) hosts: Hosts,
     pub(super) termination: Arc<AtomicBool>,
     pub(super) directory: tempfile::TempDir,
-    pub(super) heard: Vec<Heard>,
+    pub(super) events: Vec<BroadcastEvent>,
 }
 
 impl Harness {
@@ -177,7 +177,7 @@ impl Harness {
             hosts,
             termination,
             directory,
-            heard: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -188,7 +188,7 @@ impl Harness {
         self.conductor.do_work(now_ns);
         let mut message = Vec::new();
         while let Some(type_id) = self.receiver.receive(&mut message).unwrap() {
-            self.heard.push(Heard {
+            self.events.push(BroadcastEvent {
                 type_id,
                 message: message.clone(),
             });
@@ -196,7 +196,7 @@ impl Harness {
     }
 
     /// Enough duty cycles for anything a command sets off.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn run_cycles(&mut self) {
         for _ in 0..6 {
             self.turn();
         }
@@ -209,7 +209,7 @@ impl Harness {
             let step_ns = left_ns.min(SECOND);
             self.clock.advance_ns(step_ns);
             left_ns -= step_ns;
-            self.settle();
+            self.run_cycles();
         }
     }
 
@@ -251,7 +251,7 @@ impl Harness {
 
     pub(super) fn raw_command(&mut self, type_id: i32, message: &[u8]) {
         assert!(self.ring.try_write(type_id, message).unwrap());
-        self.settle();
+        self.run_cycles();
     }
 
     pub(super) fn next_id(&self) -> i64 {
@@ -266,13 +266,13 @@ impl Harness {
     }
 
     pub(super) fn forget_events(&mut self) {
-        self.heard.clear();
+        self.events.clear();
     }
 
     /// What the sender or the receiver tells the conductor.
     pub(super) fn tell(&mut self, command: ConductorCommand) {
         assert!(self.inbox.push(command).is_ok());
-        self.settle();
+        self.run_cycles();
     }
 
     pub(super) fn sender_commands(&self) -> Vec<SenderCommand> {
@@ -284,7 +284,7 @@ impl Harness {
     }
 
     pub(super) fn events(&self) -> Vec<Event<'_>> {
-        self.heard.iter().map(Heard::event).collect()
+        self.events.iter().map(BroadcastEvent::event).collect()
     }
 
     /// Names of the events, in order.

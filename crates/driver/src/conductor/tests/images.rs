@@ -188,19 +188,19 @@ fn what_arrives_moves_the_rebuild_position_and_what_is_read_the_window() {
     for index in 0..100 {
         publisher.deliver(&shared, index);
     }
-    driver.settle();
+    driver.run_cycles();
     let end = JOIN + 12_800;
     assert_eq!(shared.rebuild_position.get(), end);
     assert_eq!(shared.status_message_after(0), None);
     position.set_release(JOIN + WINDOW / 4);
-    driver.settle();
+    driver.run_cycles();
     assert_eq!(
         shared.status_message_after(0),
         None,
         "a quarter of the window is not more than a quarter"
     );
     position.set_release(end);
-    driver.settle();
+    driver.run_cycles();
     let (_, due) = shared.status_message_after(0).unwrap();
     assert_eq!(
         due,
@@ -218,13 +218,13 @@ fn a_gap_is_reported_after_its_delay_again_and_kept_in_the_loss_report() {
     let publisher = Publisher::new(4);
     publisher.deliver(&shared, 0);
     publisher.deliver(&shared, 3);
-    driver.settle();
+    driver.run_cycles();
     assert_eq!(
         (shared.rebuild_position.get(), shared.loss_after(0)),
         (JOIN + 128, None)
     );
     driver.clock.advance_ns(10 * MS);
-    driver.settle();
+    driver.run_cycles();
     let gap = LossRange {
         term_id: 8,
         term_offset: 64 + 128,
@@ -238,7 +238,7 @@ fn a_gap_is_reported_after_its_delay_again_and_kept_in_the_loss_report() {
         (1, 256, 1)
     );
     driver.clock.advance_ns(1_000 * MS);
-    driver.settle();
+    driver.run_cycles();
     assert_eq!(
         shared.loss_after(change).map(|(_, loss)| loss),
         Some(gap),
@@ -247,7 +247,7 @@ fn a_gap_is_reported_after_its_delay_again_and_kept_in_the_loss_report() {
     assert_eq!(driver.losses()[0].total_bytes, 256, "but not lost again");
     publisher.deliver(&shared, 1);
     publisher.deliver(&shared, 2);
-    driver.settle();
+    driver.run_cycles();
     assert_eq!(shared.rebuild_position.get(), JOIN + 512);
 }
 
@@ -258,7 +258,7 @@ fn a_drained_image_is_announced_gone_then_freed_when_the_receiver_lets_go() {
     let position = driver.counter(driver.images()[0].position_counter_id);
     let publisher = Publisher::new(1);
     publisher.deliver(&shared, 0);
-    driver.settle();
+    driver.run_cycles();
     driver.forget();
     shared.advance_to(ImageState::Draining);
     driver.pass_alive(5 * SECOND);
@@ -320,7 +320,7 @@ fn a_revoked_image_does_not_wait_for_its_readers() {
     let mut driver = Harness::new();
     let (subscription, _, shared) = image(&mut driver, UDP);
     Publisher::new(1).deliver(&shared, 0);
-    driver.settle();
+    driver.run_cycles();
     driver.forget();
     shared.log.metadata().put_is_publication_revoked_release();
     driver.pass_alive(2 * SECOND);
@@ -355,7 +355,7 @@ fn an_image_whose_last_reader_was_dropped_drains() {
     for index in 0..300 {
         publisher.deliver(&shared, index);
     }
-    driver.settle();
+    driver.run_cycles();
     other.set_release(JOIN + 300 * 128);
     driver.forget();
     driver.pass_alive(6 * SECOND);
@@ -379,7 +379,7 @@ fn a_later_reader_joins_where_the_stream_is_or_the_slowest_reader() {
         publisher.deliver(&shared, index);
     }
     driver.counter(first.position_counter_id).set_release(JOIN + 256);
-    driver.settle();
+    driver.run_cycles();
     driver.add_subscription(UDP, 10);
     let second = driver.images().remove(1);
     assert_eq!(second.image_correlation_id, first.image_correlation_id);

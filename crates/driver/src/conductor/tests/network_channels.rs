@@ -123,7 +123,7 @@ fn a_port_in_use_is_named_and_the_log_taken_back() {
     refused(&mut driver, ErrorCode::GenericError, "Address already in use");
     driver.add_publication("aeron:udp?endpoint=localhost:1|interface=127.0.0.1:24325", 10);
     refused(&mut driver, ErrorCode::GenericError, "endpoint=localhost:1");
-    driver.settle();
+    driver.run_cycles();
     assert_eq!(driver.log_files(), 0);
     assert_eq!(
         driver
@@ -329,7 +329,7 @@ fn a_full_queue_to_the_sender_holds_commands_back_and_loses_none() {
     assert_eq!(driver.names().len(), 1);
     let taken = driver.sender_commands().len();
     assert_eq!(taken, stuffing + 2);
-    driver.settle();
+    driver.run_cycles();
     assert_eq!(driver.names().len(), 2);
     assert_eq!(driver.sender_commands().len(), 4);
     driver.pass_alive(SECOND);

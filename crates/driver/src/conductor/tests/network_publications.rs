@@ -148,7 +148,7 @@ fn the_limit_keeps_a_window_ahead_of_the_sender_and_a_term_behind_it() {
     let (registration_id, _, shared) = publish(&mut driver);
     let log = driver.log(registration_id);
     let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
-    driver.settle();
+    driver.run_cycles();
     assert_eq!(limit.get(), 0, "nobody receives");
     shared.set_has_receivers(true);
     driver.pass_alive(SECOND);
@@ -161,14 +161,14 @@ fn the_limit_keeps_a_window_ahead_of_the_sender_and_a_term_behind_it() {
         fill(&log, 64);
         let produced = log.producer_position();
         shared.sender_position.set_release(produced);
-        driver.settle();
+        driver.run_cycles();
         assert_eq!(limit.get(), produced + 32_768);
     }
     assert_eq!(headrace_buffers::Memory::get_i64(log.term(0), 0), 0);
     // The receiver goes: the limit falls back to what was sent.
     fill(&log, 10);
     shared.set_has_receivers(false);
-    driver.settle();
+    driver.run_cycles();
     assert_eq!(limit.get(), shared.sender_position.get());
     assert!(!log.metadata().is_connected_acquire());
 }
@@ -180,7 +180,7 @@ fn a_closed_publication_waits_for_its_receiver_to_confirm() {
     let log = driver.log(registration_id);
     shared.set_has_receivers(true);
     fill(&log, 10);
-    driver.settle();
+    driver.run_cycles();
     driver.forget();
     driver.remove_publication(registration_id, false);
     assert_eq!(log.metadata().end_of_stream_position_acquire(), 1280);

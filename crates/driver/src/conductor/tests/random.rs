@@ -81,7 +81,7 @@ impl Chaos {
             63..=72 => self.read(),
             73..=80 => self.network(),
             81..=88 => self.driver.clock.advance_ns(self.random.i64(0..SECOND)),
-            _ => self.driver.settle(),
+            _ => self.driver.run_cycles(),
         }
         self.agents();
     }

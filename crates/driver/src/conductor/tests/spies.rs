@@ -149,7 +149,7 @@ fn the_slowest_spy_holds_the_publisher_and_the_cleaning_back() {
     let produced = log.producer_position();
     shared.sender_position.set_release(produced);
     fast.set_release(produced);
-    driver.settle();
+    driver.run_cycles();
     assert_eq!(limit.get(), WINDOW, "the slow one is at 0");
     // Through several terms, the slow one always half a window behind.
     for _ in 0..40 {
@@ -158,14 +158,14 @@ fn the_slowest_spy_holds_the_publisher_and_the_cleaning_back() {
         shared.sender_position.set_release(produced);
         fast.set_release(produced);
         slow.set_release(produced - WINDOW / 2);
-        driver.settle();
+        driver.run_cycles();
         assert_eq!(limit.get(), produced + WINDOW / 2);
     }
     // A spy that reads what is not sent yet does not let the publisher run further.
     slow.set_release(log.producer_position());
     fill(&log, 10);
     fast.set_release(log.producer_position());
-    driver.settle();
+    driver.run_cycles();
     assert_eq!(limit.get(), shared.sender_position.get() + WINDOW);
 }
 
@@ -198,11 +198,11 @@ fn spies_connect_a_publication_that_lets_them() {
     assert_eq!(limit.get(), WINDOW);
     fill(&log, 10);
     position.set_release(1280);
-    driver.settle();
+    driver.run_cycles();
     assert_eq!(shared.spy_position(), 1280);
     assert_eq!(limit.get(), WINDOW, "the sender did not follow yet");
     shared.sender_position.set_release(1280);
-    driver.settle();
+    driver.run_cycles();
     assert_eq!(limit.get(), 1280 + WINDOW);
     driver.pass_alive(SECOND);
     assert!(log.metadata().is_connected_acquire());
@@ -289,7 +289,7 @@ fn a_closed_publication_waits_for_its_spies() {
     shared.set_has_receivers(true);
     let (spy, position) = spy_on(&mut driver, SPY);
     fill(&driver.log(registration_id), 10);
-    driver.settle();
+    driver.run_cycles();
     driver.remove_publication(registration_id, false);
     driver.pass_alive(SECOND);
     // Something is still to be sent, so that another spy gets that as well.

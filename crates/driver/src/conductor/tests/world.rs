@@ -87,7 +87,7 @@ impl SocketFactory for Sockets {
         });
         let port = if local.port() == 0 { 50_000 } else { local.port() };
         Ok(OpenSocket {
-            transport: Box::new(Silence),
+            transport: Box::new(SilentTransport),
             local: SocketAddr::new(local.ip(), port),
             send_buffer_length: options.send_buffer_length.unwrap_or(212_992),
             receive_buffer_length: options.receive_buffer_length.unwrap_or(212_992),
@@ -96,9 +96,9 @@ impl SocketFactory for Sockets {
 }
 
 /// Takes everything and hears nothing.
-struct Silence;
+struct SilentTransport;
 
-impl Transport for Silence {
+impl Transport for SilentTransport {
     fn send_runs(&self, runs: &[Run<'_>], _to: Option<SocketAddr>) -> io::Result<usize> {
         Ok(runs.iter().map(|run| run.region.len()).sum())
     }

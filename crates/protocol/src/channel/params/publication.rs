@@ -105,7 +105,7 @@ impl PublicationParams {
             response_endpoint: uri.get(keys::RESPONSE_ENDPOINT).map(str::to_owned),
             alias: uri.get(keys::ALIAS).map(str::to_owned),
         };
-        params.settle_lengths(uri, defaults)?;
+        params.apply_lengths(uri, defaults)?;
         Ok(params)
     }
 
@@ -136,7 +136,7 @@ impl PublicationParams {
         self.session_id = Some(SessionIdParam::Number(tagged.session_id));
         self.mtu_length = tagged.mtu_length;
         self.term_length = tagged.term_length;
-        self.settle_lengths(uri, defaults)
+        self.apply_lengths(uri, defaults)
     }
 
     /// Fails if the channel names a stream id other than the command's.
@@ -150,7 +150,7 @@ impl PublicationParams {
     }
 
     /// Everything that depends on the MTU and the term length.
-    fn settle_lengths(&mut self, uri: &ChannelUri, defaults: &ChannelDefaults) -> Result<(), ChannelError> {
+    fn apply_lengths(&mut self, uri: &ChannelUri, defaults: &ChannelDefaults) -> Result<(), ChannelError> {
         let message_length_max = max_message_length(self.term_length);
         if self.mtu_length > message_length_max {
             return Err(ChannelError::new(

@@ -1,4 +1,4 @@
-//! One writer hands a few words to one reader, who takes them whole or not at all.
+//! A sequence lock: one writer replaces a few words, and the reader gets all of them from one write, or none.
 //!
 //! The writer bumps `begin`, stores the fields, then sets `end = begin`. The reader loads `end`, the fields,
 //! then `begin`, and keeps what it read only when the two agree. Neither waits: a reader that meets a writer
@@ -9,16 +9,16 @@ use loom::sync::atomic::{AtomicI64, Ordering, fence};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicI64, Ordering, fence};
 
-/// `N` words handed from one writing agent to one reading agent.
+/// `N` words that one agent writes and another reads.
 #[derive(Debug)]
-pub struct Handover<const N: usize> {
+pub struct SeqLock<const N: usize> {
     begin: AtomicI64,
     end: AtomicI64,
     words: [AtomicI64; N],
 }
 
-impl<const N: usize> Handover<N> {
-    /// Nothing handed over yet: change number 0.
+impl<const N: usize> SeqLock<N> {
+    /// Nothing written yet: change number 0.
     pub fn new() -> Self {
         Self {
             begin: AtomicI64::new(0),
@@ -28,21 +28,21 @@ impl<const N: usize> Handover<N> {
     }
 
     /// Replaces the words. Only one thread may call this.
-    pub fn put(&self, words: [i64; N]) {
+    pub fn write(&self, words: [i64; N]) {
         let change = self.begin.load(Ordering::Relaxed) + 1;
         self.begin.store(change, Ordering::Relaxed);
-        // Pairs with the acquire fence in `take_after`: a reader that saw any word stored below also sees the
+        // Pairs with the acquire fence in `read_after`: a reader that saw any word stored below also sees the
         // new `begin`, and so notices that its copy is torn.
         fence(Ordering::Release);
         for (cell, word) in self.words.iter().zip(words) {
             cell.store(word, Ordering::Relaxed);
         }
-        // Pairs with the acquire load of `end` in `take_after`.
+        // Pairs with the acquire load of `end` in `read_after`.
         self.end.store(change, Ordering::Release);
     }
 
     /// The words and their change number, when they are newer than `seen` and whole.
-    pub fn take_after(&self, seen: i64) -> Option<(i64, [i64; N])> {
+    pub fn read_after(&self, seen: i64) -> Option<(i64, [i64; N])> {
         let change = self.end.load(Ordering::Acquire);
         if change == seen {
             return None;
@@ -53,7 +53,7 @@ impl<const N: usize> Handover<N> {
     }
 }
 
-impl<const N: usize> Default for Handover<N> {
+impl<const N: usize> Default for SeqLock<N> {
     fn default() -> Self {
         Self::new()
     }
@@ -65,11 +65,11 @@ mod tests {
 
     #[test]
     fn the_reader_takes_each_change_once() {
-        let handover = Handover::<2>::new();
-        assert_eq!(handover.take_after(0), None);
-        handover.put([7, 8]);
-        assert_eq!(handover.take_after(0), Some((1, [7, 8])));
-        assert_eq!(handover.take_after(1), None);
+        let lock = SeqLock::<2>::new();
+        assert_eq!(lock.read_after(0), None);
+        lock.write([7, 8]);
+        assert_eq!(lock.read_after(0), Some((1, [7, 8])));
+        assert_eq!(lock.read_after(1), None);
     }
 }
 
@@ -79,19 +79,19 @@ mod models {
     use loom::sync::Arc;
 
     #[test]
-    fn loom_handover_is_never_torn() {
+    fn loom_seq_lock_is_never_torn() {
         loom::model(|| {
-            let handover = Arc::new(Handover::<2>::new());
-            let writer = Arc::clone(&handover);
+            let lock = Arc::new(SeqLock::<2>::new());
+            let writer = Arc::clone(&lock);
             let thread = loom::thread::spawn(move || {
-                writer.put([1, -1]);
-                writer.put([2, -2]);
+                writer.write([1, -1]);
+                writer.write([2, -2]);
             });
-            if let Some((change, [first, second])) = handover.take_after(0) {
+            if let Some((change, [first, second])) = lock.read_after(0) {
                 assert_eq!((first, second), (change, -change));
             }
             thread.join().unwrap();
-            assert_eq!(handover.take_after(0), Some((2, [2, -2])));
+            assert_eq!(lock.read_after(0), Some((2, [2, -2])));
         });
     }
 }
