@@ -130,6 +130,24 @@ class FakeImage:
         return length
 
 
+class FakeLog:
+    """Keeps what an archive tells of itself, by severity."""
+
+    def __init__(self) -> None:
+        self.infos: list[str] = []
+        self.warnings: list[str] = []
+        self.errors: list[str] = []
+
+    def info(self, text: str) -> None:
+        self.infos.append(text)
+
+    def warning(self, text: str) -> None:
+        self.warnings.append(text)
+
+    def error(self, text: str, cause: BaseException | None = None) -> None:
+        self.errors.append(text)
+
+
 class Heard:
     """What a recording session said."""
 

@@ -455,18 +455,36 @@ def test_the_mark_file_keeps_others_out_until_it_is_closed_or_old() -> None:
     MarkFile(storage, 1 << 20, clock.now_ms()).close()
 
 
-def test_errors_are_counted_once_each_where_tools_read_them() -> None:
-    """Even when the buffer is full."""
-    buffer = bytearray(256)
+def entries_of(texts: list[str], length: int) -> list[tuple[str, int, int]]:
+    """What an error log of a length keeps of texts that come one each millisecond."""
+    buffer = bytearray(length)
 
     def put_bytes(offset: int, data: bytes) -> None:
         buffer[offset : offset + len(data)] = data
 
     log = ErrorLog(put_bytes, len(buffer))
-    for now_ms, text in ((1, "one"), (2, "two"), (3, "one"), (4, "x" * 300)):
+    for now_ms, text in enumerate(texts):
         log.record(text, now_ms)
-    found = [
+    return [
         (entry.text, entry.observation_count, entry.last_observation_ms) for entry in read_error_log(buffer)
     ]
-    assert found == [("one", 2, 3), ("two", 1, 2)]
-    assert log.count == 4
+
+
+FULL = "WARN - this log is full: further texts are not kept"
+
+
+def test_errors_are_kept_once_each_where_tools_read_them() -> None:
+    """And that others found no place is said in a last entry."""
+    found = entries_of(["one", "two", "one", "x" * 300, "one", "y" * 300], 256)
+    assert found == [("one", 3, 4), ("two", 1, 1), (FULL, 2, 5)]
+
+
+def test_warnings_leave_half_of_the_error_log_to_errors() -> None:
+    """So that a client cannot crowd out what the archive has to say of itself."""
+    warnings = [f"WARN - wrong request {index}" for index in range(1000)]
+    found = entries_of([*warnings, "disk", *warnings, "driver"], 4096)
+    assert [text for text, _, _ in found if not text.startswith("WARN - ")] == ["disk", "driver"]
+    kept = [count for text, count, _ in found if text.startswith("WARN - wrong")]
+    assert len(kept) == 4096 // 2 // 48
+    assert set(kept) == {2}
+    assert (FULL, 2 * (1000 - len(kept)), 2000) in found

@@ -130,7 +130,7 @@ def test_every_request_is_answered_whatever_it_says(archive: Archive) -> None:
 
 
 def test_bytes_that_are_no_request_are_noted_and_hurt_nobody(
-    archiving: headrace.ArchivingMediaDriver, archive: Archive
+    archiving: headrace.ArchivingMediaDriver, archive: Archive, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Cut off anywhere, of another schema, of a template nobody knows, for another session."""
     choose = random.Random(20262)
@@ -148,10 +148,13 @@ def test_bytes_that_are_no_request_are_noted_and_hurt_nobody(
         message_of("ChallengeResponse", choose, controlSessionId=archive.control_session_id),
     ]
     before = archiving.archive.error_count
+    caplog.clear()
     for one in none:
         archive._publication.offer_blocking(one, timeout_s=10)
     assert archive.start_position(0) == 0
-    assert archiving.archive.error_count > before + 20
+    assert len(caplog.messages) > 20
+    assert all(text.startswith("WARN - ") for text in caplog.messages)
+    assert archiving.archive.error_count == before
 
 
 def test_a_request_that_cannot_be_read_is_refused_in_words(archive: Archive) -> None:
@@ -229,15 +232,13 @@ def test_a_connect_that_cannot_be_answered_is_noted_with_the_reason(
     archiving: headrace.ArchivingMediaDriver,
     archive: Archive,
     case: str,
-    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """There is no other way to tell; others go on."""
     connect, words = CONNECTS[case]
-    noted: list[str] = []
-    monkeypatch.setattr(archiving.archive, "_on_error", noted.append)
     with archiving.connect() as client:
         connect(client)
-        await_true(lambda: any(words in text for text in noted))
+        await_true(lambda: any(words in text for text in caplog.messages))
     assert archive.start_position(0) == 0
 
 

@@ -14,7 +14,7 @@ from headrace.archive.positions import HEADER_LENGTH
 from headrace.archive.recording_session import RecordingSession
 from headrace.archive.replay_session import ReplaySession
 from headrace.archive.segment_writer import SegmentWriter
-from tests.archive.fakes import FakeCounter, FakeImage, FakePending, FakePublication, Heard
+from tests.archive.fakes import FakeCounter, FakeImage, FakeLog, FakePending, FakePublication, Heard
 from tests.archive.memory import ManualClock, MemoryStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frame, frames
 
@@ -61,7 +61,7 @@ def test_the_answer_to_a_connect_is_repeated_until_the_client_speaks() -> None:
 
 def test_a_stream_whose_counter_cannot_be_asked_for_is_not_left_at_the_driver() -> None:
     """Nobody would ever take it."""
-    pending, errors = FakePending(FakePublication()), list[str]()
+    pending, log = FakePending(FakePublication()), FakeLog()
 
     def refuse(*_: object) -> None:
         raise RegistrationError("no room for a command")
@@ -84,11 +84,11 @@ def test_a_stream_whose_counter_cannot_be_asked_for_is_not_left_at_the_driver() 
         clientInfo="",
     )
     config = ArchiveConfig(control_channel_enabled=False)
-    context: Any = SimpleNamespace(client=client, config=config, archive_id=1, on_error=errors.append)
+    context: Any = SimpleNamespace(client=client, config=config, archive_id=1, log=log)
     requests: Any = None
     Control(context, requests, random.Random(1)).do_work()
-    assert len(errors) == 1
-    assert "no room" in errors[0]
+    (warning,) = log.warnings
+    assert "no room" in warning
     assert pending.is_cancelled
 
 
@@ -185,6 +185,7 @@ def test_an_active_session_is_pinged_each_second_and_ends_with_its_stream() -> N
     publication.is_connected = False
     session.do_work()
     assert session.is_done
+    assert not session.is_aborted
 
 
 def test_answers_wait_in_order_for_a_client_that_is_slow() -> None:

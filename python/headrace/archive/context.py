@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from headrace.archive.checksum import Checksum
     from headrace.archive.clock import Clock
     from headrace.archive.counters import ArchiveCounters
+    from headrace.archive.log import ArchiveLog
     from headrace.archive.storage import Storage
     from headrace.client import Client
 
@@ -52,7 +52,7 @@ class Context:
     clock: Clock
     archive_id: int
     counters: ArchiveCounters
-    on_error: Callable[[str], object]
+    log: ArchiveLog
 
     @property
     def record_checksum(self) -> Checksum | None:

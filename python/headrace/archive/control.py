@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["Control"]
 
 _FRAGMENTS_A_TURN = 10
-_NO_ERROR = frozenset(("", "response publication is not connected", "request image is not available"))
 
 
 class Control:
@@ -57,7 +56,7 @@ class Control:
             )
         for session_id, session in list(self._sessions.items()):
             if session.image.is_closed:
-                session.abort("request image is not available")
+                session.leave("its request stream is gone")
             work_count += session.do_work()
             if session.is_done:
                 del self._sessions[session_id]
@@ -71,7 +70,7 @@ class Control:
         try:
             request = decode(payload)
         except MessageError as wrong:
-            self._context.on_error(f"request from session_id={header.session_id}: {wrong}")
+            self._context.log.warning(f"request from session_id={header.session_id}: {wrong}")
             self._refuse(image, wrong)
             return
         if request is None:
@@ -90,12 +89,14 @@ class Control:
 
     def _on_request(self, image: Image, request: Message) -> None:
         session = self._sessions.get(request.controlSessionId)
+        is_close = request.name == "CloseSessionRequest"
         if session is None or session.image != image:
-            text = f"{request.name} for unknown or foreign control session"
-            self._context.on_error(text)
+            # A client may close twice, or a session that the archive has given up.
+            if not is_close:
+                self._context.log.warning(f"{request.name} for unknown or foreign control session")
             return
-        if request.name == "CloseSessionRequest":
-            session.abort("")
+        if is_close:
+            session.leave("it closed the session")
             return
         session.activate()
         if session.state is SessionState.ACTIVE and request.get("correlationId") is not None:
@@ -125,7 +126,7 @@ class Control:
                 publication.cancel()
                 raise
         except HeadraceError as refusal:
-            context.on_error(f"cannot answer a client on {request.responseChannel}: {refusal}")
+            context.log.warning(f"cannot answer a client on {request.responseChannel}: {refusal}")
             return
         session_id = self._next_session_id
         self._next_session_id += 1
@@ -155,13 +156,21 @@ class Control:
     def _close(self, session: ControlSession) -> None:
         session.close()
         self._context.counters.control_sessions.get_and_add(-1)
-        if session.end_reason not in _NO_ERROR:
-            self._context.on_error(f"control session {session.session_id} ended: {session.end_reason}")
-            if not session.image.is_closed:
-                try:
-                    session.image.reject(session.end_reason)
-                except HeadraceError as refusal:
-                    self._context.on_error(f"request image could not be rejected: {refusal}")
+        if session.is_aborted:
+            self._context.log.warning(f"control session {session.session_id} ended: {session.end_reason}")
+            self._reject(session)
+        else:
+            self._context.log.info(
+                f"control session {session.session_id}: the client left: {session.end_reason}"
+            )
+
+    def _reject(self, session: ControlSession) -> None:
+        """Tell a client that is still there that it is not served any more."""
+        if not session.image.is_closed:
+            try:
+                session.image.reject(session.end_reason)
+            except HeadraceError as refusal:
+                self._context.log.warning(f"request image could not be rejected: {refusal}")
 
     def close(self) -> None:
         """End all sessions."""

@@ -69,6 +69,7 @@ class ControlSession:
         self.state = SessionState.INIT
         self.listing: Listing | None = None
         self.end_reason = ""
+        self.is_aborted = False
         self._connect_correlation_id = correlation_id
         self._pending_publication = publication
         self._pending_counter = counter
@@ -97,10 +98,18 @@ class ControlSession:
             self._next_ping_ns = self._clock.now_ns() + self._liveness_interval_ns
 
     def abort(self, reason: str) -> None:
-        """End the session; the reason is logged and empty when it is the client's own wish."""
+        """End the session of a client that cannot be served any longer."""
+        self._end(reason, is_aborted=True)
+
+    def leave(self, how: str) -> None:
+        """End the session of a client that has gone, which is nothing to warn of."""
+        self._end(how, is_aborted=False)
+
+    def _end(self, reason: str, *, is_aborted: bool) -> None:
         if self.state is not SessionState.DONE:
             self.state = SessionState.DONE
             self.end_reason = reason
+            self.is_aborted = is_aborted
 
     def do_work(self) -> int:
         """One turn: repeat, drain, ping, give up."""
@@ -156,7 +165,7 @@ class ControlSession:
             self._next_ping_ns = now_ns + self._liveness_interval_ns
             self._offer(encode("Ping", controlSessionId=self.session_id))
         if self.state is SessionState.ACTIVE and not self._is_heard:
-            self.abort("response publication is not connected")
+            self.leave("its response stream is gone")
         if self.listing is not None and not self._queue:
             work_count += self.listing.do_work(self)
         return work_count
@@ -220,12 +229,18 @@ class ControlSession:
                     self._deadline_ns = None
                 return True
             if result in _FINAL:
-                if self.state is not SessionState.CONNECTING:
-                    self.abort(f"response publication cannot be written to: {result!r}")
+                self._lose(result)
                 return False
         if self._deadline_ns is None:
             self._deadline_ns = self._clock.now_ns() + self._connect_timeout_ns
         return False
+
+    def _lose(self, result: OfferResult) -> None:
+        """The client cannot be sent to any more."""
+        if result is OfferResult.NOT_CONNECTED:
+            self.leave("its response stream is gone")
+        else:
+            self.abort(f"the response stream cannot be written to: {result!r}")
 
     def _too_long(self, message: bytes, longest: int) -> bytes:
         text = (

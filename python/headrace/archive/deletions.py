@@ -156,5 +156,5 @@ class Deletions:
             self._context.storage.delete(name)
         except OSError as failure:
             text = f"cannot delete {name}: {failure}"
-            self._context.on_error(text)
+            self._context.log.error(text)
             deletion.session.send_error(deletion.correlation_id, ErrorCode.GENERIC, text)

@@ -252,14 +252,14 @@ class Recordings:
                 self._extend(recorded, image, recorded.extended_id)
         except RequestError as refusal:
             recorded.session.send_error(recorded.correlation_id, refusal.code, str(refusal))
-            self._context.on_error(str(refusal))
+            self._context.log.error(str(refusal))
             if recorded.is_auto_stop:
                 self._stop(recorded)
         except (ArchiveFileError, OSError, HeadraceError) as failure:
             code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
             text = f"cannot record session_id={image.session_id} of {recorded.original_channel}: {failure}"
             recorded.session.send_error(recorded.correlation_id, code, text)
-            self._context.on_error(text)
+            self._context.log.error(text)
 
     def _begin(self, recorded: Recorded, image: Image) -> None:
         context = self._context
@@ -368,7 +368,7 @@ class Recordings:
         self._note_stop(session, context.clock.now_ms())
         if session.error is not None:
             code, text = session.error
-            context.on_error(text)
+            context.log.error(text)
             recorded.session.send_error(recorded.correlation_id, code, text)
         self._signal(active, session.position, RecordingSignal.STOP)
         session.close_counter()
@@ -381,7 +381,7 @@ class Recordings:
             self._context.catalog.stopped(session.recording_id, session.position, now_ms)
         except OSError as failure:
             # Others go on. On disk the recording is still active, and its end is found again at the next start.
-            self._context.on_error(
+            self._context.log.error(
                 f"recording_id={session.recording_id} cannot be noted as stopped: {failure}"
             )
 

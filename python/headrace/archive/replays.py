@@ -224,7 +224,7 @@ class Replays:
         # The reason first: a client that sees its stream end looks for one.
         if one.error is not None:
             code, text = one.error
-            self._context.on_error(text)
+            self._context.log.error(text)
             one.session.send_error(one.correlation_id, code, text)
         one.close()
         self._context.counters.replay_sessions.get_and_add(-1)

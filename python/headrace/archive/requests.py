@@ -91,7 +91,7 @@ class Requests:
         except RequestError as refusal:
             session.send_error(correlation_id, refusal.code, str(refusal))
         except (OSError, HeadraceError) as failure:
-            self._context.on_error(f"{request.name}: {failure}")
+            self._context.log.error(f"{request.name}: {failure}")
             session.send_error(correlation_id, ErrorCode.GENERIC, str(failure))
 
     # --- recording -------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import random
 import threading
@@ -14,7 +13,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from headrace._closing import Closing
-from headrace._exceptions import ClosedError
 from headrace.archive._config import ArchiveConfig
 from headrace.archive.catalog import CATALOG_NAME, Catalog
 from headrace.archive.channels import format_duration
@@ -26,6 +24,7 @@ from headrace.archive.counters import ArchiveCounters
 from headrace.archive.deletions import Deletions
 from headrace.archive.error_log import ErrorLog
 from headrace.archive.events import RecordingEvents
+from headrace.archive.log import ArchiveLog
 from headrace.archive.mark_file import HEADER_LENGTH, LINK_NAME, MarkFields, MarkFile
 from headrace.archive.positions import NULL_VALUE
 from headrace.archive.recordings import Recordings
@@ -62,7 +61,8 @@ class ArchiveServer(Closing):
         clock: Time, for tests.
         storage: The archive's files, for tests; by default those of ``archive_directory``.
         seed: Randomness, for tests.
-        on_error: Told of each fault as text, besides the error log in the mark file.
+        on_error: Told of each failure of the archive as text, besides the error log in the mark file and the
+            logger ``headrace.archive``, which have warnings as well.
         **settings: See :class:`headrace.archive.ArchiveConfig`.
 
     Raises:
@@ -86,7 +86,6 @@ class ArchiveServer(Closing):
     ) -> None:
         self.config = config = ArchiveConfig.of(config, properties, **settings)
         self._clock = clock or SystemClock()
-        self._on_error = on_error
         self._storage = storage or DirectoryStorage(config.archive_directory)
         self._is_closed = False
         self._failure: BaseException | None = None
@@ -98,7 +97,8 @@ class ArchiveServer(Closing):
             now_ms,
             config.mark_file_liveness_timeout_ms,
         )
-        self._errors = ErrorLog(self._mark_file.write_errors, config.error_buffer_length)
+        entries = ErrorLog(self._mark_file.write_errors, config.error_buffer_length)
+        self._log = ArchiveLog(entries, self._clock, on_error)
         self._counters: ArchiveCounters | None = None
         self._client: Client | None = None
         self._catalog: Catalog | None = None
@@ -133,7 +133,7 @@ class ArchiveServer(Closing):
             self._storage,
             checksum_named(config.record_checksum),
             start_ms,
-            lambda text: self._note(text),
+            self._log.warning,
         )
         directory = config.aeron_directory
         self._client = client = Client.connect(
@@ -141,13 +141,14 @@ class ArchiveServer(Closing):
             driver=driver,
             use_invoker=True,
             client_name="archive",
-            on_error=lambda error: self._note(str(error)),
+            on_error=lambda error: self._log.error(str(error)),
         )
         self.archive_id = (
             config.archive_id if config.archive_id != NULL_VALUE else client.next_correlation_id()
         )
         threshold = format_duration(config.conductor_cycle_threshold_ns)
         self._counters = ArchiveCounters(client, self.archive_id, version("headrace"), threshold)
+        self._log.show_count(self._counters.errors)
         context = Context(
             config,
             client,
@@ -156,7 +157,7 @@ class ArchiveServer(Closing):
             self._clock,
             self.archive_id,
             self._counters,
-            self._note,
+            self._log,
         )
         events = None
         if config.recording_events_enabled and config.recording_events_channel:
@@ -209,15 +210,6 @@ class ArchiveServer(Closing):
             aeron_directory=self._client.directory,
         )
 
-    def _note(self, text: str) -> None:
-        """Note a fault where tools and the program see it."""
-        self._errors.record(text, self._clock.now_ms())
-        if self._counters is not None:
-            with contextlib.suppress(ClosedError):
-                self._counters.errors.value = self._errors.count
-        if self._on_error is not None:
-            self._on_error(text)
-
     def do_work(self) -> int:
         """One turn of everything; gives how much there was to do. Only with ``is_invoked=True``."""
         assert self._client is not None, "open until closed"
@@ -239,7 +231,7 @@ class ArchiveServer(Closing):
             self._mark_file.update(self._clock.now_ms())
         except OSError as failure:
             # What is being recorded and replayed goes on; the lock still keeps other archives of ours out.
-            self._note(f"cannot say in the mark file that this archive runs: {failure}")
+            self._log.error(f"cannot say in the mark file that this archive runs: {failure}")
 
     @staticmethod
     def _hear_driver(client: Client) -> int:
@@ -266,7 +258,7 @@ class ArchiveServer(Closing):
                 idle.idle(self.do_work())
         except BaseException as failure:
             self._failure = failure
-            self._note(f"the archive stopped: {failure!r}")
+            self._log.error(f"the archive stopped: {failure!r}", failure)
 
     @property
     def directory(self) -> str:
@@ -285,8 +277,8 @@ class ArchiveServer(Closing):
 
     @property
     def error_count(self) -> int:
-        """Faults so far."""
-        return self._errors.count
+        """Failures of the archive itself so far; what clients did wrong is not counted."""
+        return self._log.error_count
 
     def close(self) -> None:
         """Stop recordings where they are, end replays and sessions, and give up the directory.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -89,24 +90,18 @@ def command(
     archive_properties = {
         name: text for name, text in properties.items() if name.startswith("aeron.archive.")
     }
-
-    def warn(text: str) -> None:
-        click.echo(f"archive: {text}", err=True)
-
+    logging.basicConfig(format="archive: %(message)s")
     with until_stopped() as stop:
         if with_driver:
             both = ArchivingMediaDriver(
                 driver_properties={"aeron.dir": str(directory), **driver_properties},
                 archive_properties=archive_properties,
-                on_error=warn,
                 **values,
             )
             running: ArchiveServer | ArchivingMediaDriver = both
             server = both.archive
         else:
-            running = server = ArchiveServer(
-                properties=properties, aeron_directory=directory, on_error=warn, **values
-            )
+            running = server = ArchiveServer(properties=properties, aeron_directory=directory, **values)
         with running:
             if not quiet:
                 click.echo(f"archive in {server.directory}, driver in {directory}; Ctrl-C ends it")
