@@ -113,8 +113,12 @@ class JavaPeer:
         "--add-opens=java.base/java.util.zip=ALL-UNNAMED",
     )
 
-    def __init__(self, classes: Path, *sources: Path) -> None:
-        """Fetches the artifacts and compiles programs that use them into `classes`."""
+    def __init__(self, classes: Path, *sources: Path, properties: dict[str, str] | None = None) -> None:
+        """Fetches the artifacts and compiles programs that use them into `classes`.
+
+        `properties` go to every program that is started.
+        """
+        self.properties = properties or {}
         if shutil.which("mvn") is None or shutil.which("javac") is None:
             raise PeerUnavailable("the peer needs a JDK and Maven: `mvn` or `javac` is not on the PATH")
         jars = classes / "jars"
@@ -128,7 +132,7 @@ class JavaPeer:
 
     def command(self, main: str, *args: object, properties: dict[str, str] | None = None) -> list[str]:
         """The command line of a Java program."""
-        defines = [f"-D{name}={value}" for name, value in (properties or {}).items()]
+        defines = [f"-D{name}={value}" for name, value in {**self.properties, **(properties or {})}.items()]
         return ["java", *self.OPTIONS, *defines, "-cp", self.class_path, main, *map(str, args)]
 
     @contextmanager
@@ -153,4 +157,6 @@ def java_peer() -> JavaPeer:
     """The reference with the programs of the benchmarks, fetched and compiled once."""
     classes = Path(tempfile.mkdtemp(prefix="headrace-bench-java-"))
     atexit.register(shutil.rmtree, classes, ignore_errors=True)
-    return JavaPeer(classes, ROOT / "benches" / "java" / "Throughput.java")
+    # The reference's own scripts measure without bounds checks too.
+    fastest = {"agrona.disable.bounds.checks": "true"}
+    return JavaPeer(classes, ROOT / "benches" / "java" / "Throughput.java", properties=fastest)

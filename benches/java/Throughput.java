@@ -16,6 +16,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 public final class Throughput
 {
     private static final int LENGTH_COUNT = 1 << 16;
+    private static final int CHECKED_COUNT = 100_000;
 
     public static void main(final String[] args) throws Exception
     {
@@ -32,6 +33,7 @@ public final class Throughput
         {
             final Thread publisher = new Thread(() -> publish(publication, minLength, maxLength, running));
             publisher.start();
+            check(subscription, lengths(minLength, maxLength));
             measure(subscription, windows, windowNs);
             running.set(false);
             publisher.join();
@@ -41,12 +43,7 @@ public final class Throughput
     private static void publish(
         final Publication publication, final int minLength, final int maxLength, final AtomicBoolean running)
     {
-        final Random random = new Random(7);
-        final int[] lengths = new int[LENGTH_COUNT];
-        for (int i = 0; i < LENGTH_COUNT; i++)
-        {
-            lengths[i] = minLength + random.nextInt(maxLength - minLength + 1);
-        }
+        final int[] lengths = lengths(minLength, maxLength);
         final UnsafeBuffer buffer = new UnsafeBuffer(new byte[maxLength]);
         final IdleStrategy idle = new BackoffIdleStrategy();
         int next = 0;
@@ -66,15 +63,45 @@ public final class Throughput
         }
     }
 
+    /** The lengths of the messages, in turn; the publisher and the check draw the same. */
+    private static int[] lengths(final int minLength, final int maxLength)
+    {
+        final Random random = new Random(7);
+        final int[] lengths = new int[LENGTH_COUNT];
+        for (int i = 0; i < LENGTH_COUNT; i++)
+        {
+            lengths[i] = minLength + random.nextInt(maxLength - minLength + 1);
+        }
+        return lengths;
+    }
+
+    /** Reads the first messages before anything is measured: each must have its number and its length. */
+    private static void check(final Subscription subscription, final int[] lengths)
+    {
+        final int[] checked = new int[1];
+        final FragmentHandler handler = (buffer, offset, length, header) ->
+        {
+            final int expected = lengths[checked[0]++ & (LENGTH_COUNT - 1)];
+            final long number = buffer.getLong(offset);
+            if (length != expected || number != checked[0])
+            {
+                System.err.println("message " + checked[0] + " has number " + number + " and length " + length +
+                    ", not length " + expected);
+                System.exit(1);
+            }
+        };
+        final IdleStrategy idle = new BackoffIdleStrategy();
+        while (checked[0] < CHECKED_COUNT)
+        {
+            idle.idle(subscription.poll(handler, 256));
+        }
+    }
+
     private static void measure(final Subscription subscription, final int windows, final long windowNs)
     {
         final long[] count = new long[1];
         final FragmentHandler handler = (buffer, offset, length, header) -> count[0]++;
         final IdleStrategy idle = new BackoffIdleStrategy();
-        while (subscription.poll(handler, 256) == 0)
-        {
-            idle.idle();
-        }
         for (int window = 0; window < windows; window++)
         {
             count[0] = 0;

@@ -7,7 +7,7 @@ import sys
 from concurrent import futures
 
 import grpc
-from meter import round_trips
+from meter import expect, round_trips
 
 
 def echo(request: bytes, _context: object) -> bytes:
@@ -33,6 +33,7 @@ def client(address: str, samples: int) -> None:
     with grpc.insecure_channel(address) as channel:
         call = channel.unary_unary("/Echo/Echo")
         data = b"x" * 40
+        expect(call(data), len(data))
         round_trips(samples, samples // 10, lambda: call(data))
 
 

@@ -1,8 +1,8 @@
 """Headrace as users write it; the roles mirror those of the other peers.
 
 usage: headrace_peer.py push-messages|push-batches DIR CHANNEL LENGTH
-       headrace_peer.py pull-messages|pull-batches DIR CHANNEL WINDOWS WINDOW_S
-       headrace_peer.py ping DIR CHANNEL SAMPLES | pong DIR CHANNEL | start
+       headrace_peer.py pull-messages|pull-batches DIR CHANNEL LENGTH WINDOWS WINDOW_S
+       headrace_peer.py ping DIR CHANNEL LENGTH SAMPLES | pong DIR CHANNEL | start
 """
 
 import resource
@@ -11,7 +11,7 @@ import tempfile
 import time
 
 import numpy as np
-from meter import round_trips, spend
+from meter import expect, round_trips, spend
 
 import headrace
 
@@ -44,10 +44,11 @@ def push_batches(directory: str, channel: str, length: int) -> None:
             publication.offer_batch_blocking(rows, timeout_s=60)
 
 
-def pull_messages(directory: str, channel: str, windows: int, window_s: float) -> None:
+def pull_messages(directory: str, channel: str, length: int, windows: int, window_s: float) -> None:
     """Counts what arrives, one handler call a message."""
     with headrace.Client.connect(directory=directory) as client:
         subscription = client.add_subscription(channel, STREAM_ID)
+        expect(subscription.receive().payload, length)
         idle = headrace.BackoffIdleStrategy()
         count = 0
 
@@ -65,10 +66,11 @@ def pull_messages(directory: str, channel: str, windows: int, window_s: float) -
         spend(windows, window_s, receive)
 
 
-def pull_batches(directory: str, channel: str, windows: int, window_s: float) -> None:
+def pull_batches(directory: str, channel: str, length: int, windows: int, window_s: float) -> None:
     """Counts what arrives, many messages a call."""
     with headrace.Client.connect(directory=directory) as client:
         subscription = client.add_subscription(channel, STREAM_ID)
+        expect(subscription.receive().payload, length)
         idle = headrace.BackoffIdleStrategy()
 
         def receive() -> int:
@@ -79,14 +81,14 @@ def pull_batches(directory: str, channel: str, windows: int, window_s: float) ->
         spend(windows, window_s, receive)
 
 
-def ping(directory: str, channel: str, samples: int) -> None:
+def ping(directory: str, channel: str, length: int, samples: int) -> None:
     """One message out, one back, spinning."""
     with headrace.Client.connect(directory=directory) as client:
         subscription = client.add_subscription(channel, PONG_STREAM_ID)
         publication = client.add_publication(channel, STREAM_ID)
         while not (publication.is_connected and subscription.is_connected):
             time.sleep(0.001)
-        data = b"x" * 40
+        data = b"x" * length
         offer, poll = publication.offer, subscription.poll
 
         def handler(payload: bytes, header: headrace.Header) -> None:
@@ -98,6 +100,8 @@ def ping(directory: str, channel: str, samples: int) -> None:
             while not poll(handler, 1):
                 pass
 
+        publication.offer_blocking(data)
+        expect(subscription.receive().payload, length)
         round_trips(samples, samples // 10, once)
 
 
@@ -142,12 +146,12 @@ def main() -> None:
             push_messages(directory, channel, int(length))
         case "push-batches", [directory, channel, length]:
             push_batches(directory, channel, int(length))
-        case "pull-messages", [directory, channel, windows, window_s]:
-            pull_messages(directory, channel, int(windows), float(window_s))
-        case "pull-batches", [directory, channel, windows, window_s]:
-            pull_batches(directory, channel, int(windows), float(window_s))
-        case "ping", [directory, channel, samples]:
-            ping(directory, channel, int(samples))
+        case "pull-messages", [directory, channel, length, windows, window_s]:
+            pull_messages(directory, channel, int(length), int(windows), float(window_s))
+        case "pull-batches", [directory, channel, length, windows, window_s]:
+            pull_batches(directory, channel, int(length), int(windows), float(window_s))
+        case "ping", [directory, channel, length, samples]:
+            ping(directory, channel, int(length), int(samples))
         case "pong", [directory, channel]:
             pong(directory, channel)
         case "start", []:

@@ -5,6 +5,12 @@ import time
 from collections.abc import Callable
 
 
+def expect(payload: bytes, length: int) -> None:
+    """Ends the program unless a message is what every publisher here sends."""
+    if payload != b"x" * length:
+        sys.exit(f"a message of {length} times 'x' came as {payload!r}")
+
+
 def spend(windows: int, window_s: float, receive: Callable[[], int]) -> None:
     """Calls `receive` for the given windows and prints `count nanoseconds` for each.
 

@@ -100,6 +100,9 @@ def main(directory: Path, count: int) -> None:
 
     parquet = str(directory / "parquet")
     recorded().write.option("compression", "none").parquet(parquet)
+    # Each message carries its number: together they are there once each.
+    total = spark.read.parquet(parquet).agg({"reserved_value": "sum"}).first()[0]
+    assert total == count * (count - 1) // 2, f"the numbers 0 to {count - 1} add up to {total}"
     for number in range(WARM_PASSES + PASSES):
         is_warm = number >= WARM_PASSES
         timed("headrace", recorded(), is_warm=is_warm)

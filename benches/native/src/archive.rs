@@ -8,6 +8,9 @@ use headrace_sys::idle::IdleStrategy;
 
 const RECORDING_POSITION_TYPE_ID: i32 = 100;
 const FRAGMENT_LIMIT: usize = 256;
+const CHECKED_COUNT: u64 = 1_000;
+/// What messages are made of.
+const FILL: u8 = b'x';
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -55,7 +58,7 @@ pub(crate) fn record(
     bytes: &str,
 ) -> Result<(), Box<dyn Error>> {
     let bytes: i64 = bytes.parse()?;
-    let message = vec![b'x'; length.parse()?];
+    let message = vec![FILL; length.parse()?];
     let client = connect(dir)?;
     let publication = client.add_publication(channel, stream_id.parse()?)?;
     let (counter_id, recording_id) = wait("the recording", || {
@@ -92,9 +95,14 @@ pub(crate) fn receive(dir: &str, channel: &str, stream_id: &str, end: &str) -> R
     let mut idle = IdleStrategy::default();
     let (mut count, mut position) = (0u64, 0);
     let mut start = None;
+    let mut wrong = None;
     while position < end {
         let taken = subscription.poll(
-            |_, header| {
+            |payload, header| {
+                // The first messages are compared; comparing all would be what is measured.
+                if count < CHECKED_COUNT && payload.iter().any(|byte| *byte != FILL) {
+                    wrong = Some(count);
+                }
                 count += 1;
                 position = header.position();
             },
@@ -106,5 +114,7 @@ pub(crate) fn receive(dir: &str, channel: &str, stream_id: &str, end: &str) -> R
         idle.idle(taken);
     }
     println!("{count} {}", start.map_or(0, |start| start.elapsed().as_nanos()));
-    Ok(())
+    wrong.map_or(Ok(()), |number| {
+        Err(format!("message {number} of the replay differs from what was recorded").into())
+    })
 }

@@ -77,7 +77,8 @@ pub(crate) fn ping(dir: &str, ping: &str, pong: &str, samples: &str) -> Result<(
     while !(publication.is_connected() && subscription.is_connected()) {
         side.work()?;
     }
-    let mut message = [0u8; LENGTH];
+    let mut message: [u8; LENGTH] = std::array::from_fn(|index| index as u8);
+    let sent = message;
     let mut durations_ns = Vec::with_capacity(samples);
     for sample in 0..samples + samples / 10 {
         let start = Instant::now();
@@ -86,6 +87,9 @@ pub(crate) fn ping(dir: &str, ping: &str, pong: &str, samples: &str) -> Result<(
         if sample >= samples / 10 {
             durations_ns.push(start.elapsed().as_nanos());
         }
+    }
+    if message != sent {
+        return Err(format!("{sent:?} came back as {message:?}").into());
     }
     durations_ns.iter().for_each(|duration| println!("{duration}"));
     Ok(())

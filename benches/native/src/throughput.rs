@@ -10,6 +10,7 @@ use headrace_sys::idle::IdleStrategy;
 const STREAM_ID: i32 = 1001;
 const LENGTH_COUNT: usize = 1 << 16;
 const FRAGMENT_LIMIT: usize = 256;
+const CHECKED_COUNT: usize = 100_000;
 
 pub(crate) fn run(
     dir: &str,
@@ -29,7 +30,8 @@ pub(crate) fn run(
     let running = AtomicBool::new(true);
     std::thread::scope(|scope| -> Result<(), Box<dyn Error>> {
         let publisher = scope.spawn(|| publish(&publication, min_length, max_length, &running));
-        let measured = measure(&subscription, window_count, window);
+        let measured = check(&subscription, min_length, max_length)
+            .and_then(|()| measure(&subscription, window_count, window));
         running.store(false, Ordering::Relaxed);
         publisher.join().map_err(|_| "the publisher thread panicked")??;
         measured
@@ -42,10 +44,7 @@ fn publish(
     max_length: usize,
     running: &AtomicBool,
 ) -> Result<(), String> {
-    let mut random = fastrand::Rng::with_seed(7);
-    let lengths: Vec<usize> = (0..LENGTH_COUNT)
-        .map(|_| random.usize(min_length..=max_length))
-        .collect();
+    let lengths = lengths(min_length, max_length);
     let mut message = vec![0u8; max_length];
     let mut idle = IdleStrategy::default();
     let mut next = 0usize;
@@ -69,11 +68,42 @@ fn publish(
     Ok(())
 }
 
+/// The lengths of the messages, in turn; the publisher and the check draw the same.
+fn lengths(min_length: usize, max_length: usize) -> Vec<usize> {
+    let mut random = fastrand::Rng::with_seed(7);
+    (0..LENGTH_COUNT)
+        .map(|_| random.usize(min_length..=max_length))
+        .collect()
+}
+
+/// Reads the first messages before anything is measured: each must have its number and its length.
+fn check(subscription: &Subscription, min_length: usize, max_length: usize) -> Result<(), Box<dyn Error>> {
+    let lengths = lengths(min_length, max_length);
+    let mut idle = IdleStrategy::default();
+    let mut checked = 0usize;
+    let mut wrong = None;
+    while checked < CHECKED_COUNT && wrong.is_none() {
+        let taken = subscription.poll(
+            |payload, _| {
+                let length = lengths[checked & (LENGTH_COUNT - 1)];
+                checked += 1;
+                let number = payload.first_chunk().map(|bytes| usize::from_le_bytes(*bytes));
+                if wrong.is_none() && (payload.len() != length || number != Some(checked)) {
+                    wrong = Some(format!(
+                        "message {checked} has number {number:?} and length {}, not length {length}",
+                        payload.len()
+                    ));
+                }
+            },
+            FRAGMENT_LIMIT,
+        )?;
+        idle.idle(taken);
+    }
+    wrong.map_or(Ok(()), |text| Err(text.into()))
+}
+
 fn measure(subscription: &Subscription, window_count: usize, window: Duration) -> Result<(), Box<dyn Error>> {
     let mut idle = IdleStrategy::default();
-    while subscription.poll(|_, _| (), FRAGMENT_LIMIT)? == 0 {
-        idle.idle(0);
-    }
     for _ in 0..window_count {
         let mut count = 0u64;
         let start = Instant::now();
