@@ -939,6 +939,21 @@ class Subscription:
     ) -> bool:
         """Wait for a publisher, without the GIL. False when the time is over or the subscription is closed."""
 
+    def __iter__(self) -> Self:
+        """The subscription itself: an iteration has no state that an exception could end."""
+
+    def __next__(self) -> Message:
+        """The next message, waited for without the GIL; ends when this program closes the subscription.
+
+        Blocks until a message arrives, without a time limit; Ctrl-C ends the wait, and the iteration can go on
+        after it. A loop that is left takes nothing with it: the next reader gets the next message.
+
+        Raises:
+            DriverTimeoutError: The client ended because the driver is gone.
+            ClientError: The client ended for another reason.
+            ReentrantError: Polled by another thread.
+        """
+
     def __aiter__(self) -> AsyncIterator[Message]: ...
     @property
     def images(self) -> list[Image]:

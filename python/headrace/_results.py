@@ -36,13 +36,18 @@ class OfferResult(IntEnum):
 
 
 class Action(IntEnum):
-    """What a handler of ``controlled_poll`` wants done. ``None`` means ``CONTINUE``."""
+    """What a handler of ``controlled_poll`` wants done. ``None`` means ``CONTINUE``.
+
+    ``ABORT`` and ``BREAK`` stop the publisher's stream (:class:`headrace.Image`) that the fragment belongs to. When a
+    subscription has several publishers, the poll goes on with the next one's stream, up to its limit. To take a
+    single message whatever the number of publishers, use ``poll_message`` or ``receive``.
+    """
 
     ABORT = 1
-    """Stop, and deliver this fragment again at the next poll."""
+    """Stop polling this image, and deliver this fragment again at the next poll."""
 
     BREAK = 2
-    """Stop after this fragment."""
+    """Stop polling this image after this fragment."""
 
     COMMIT = 3
     """Publish the position now, then go on."""

@@ -8,6 +8,7 @@ socket. That thread never takes a message, so cancelling a coroutine loses none.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 import weakref
 from collections.abc import AsyncIterator
@@ -24,13 +25,10 @@ from headrace._results import OfferResult
 if TYPE_CHECKING:
     from headrace.client import Message, Publication, Subscription
 
-__all__ = ["messages", "offer", "receive"]
+__all__ = ["Messages", "offer", "receive", "wait_for_messages"]
 
 # Messages taken without a pause before other coroutines get a turn.
 _TURN_LENGTH = 64
-
-# A publication that is about to have room can be refused again; this bounds how often that is tried at once.
-_RETRY_DELAY_S = 0.001
 
 
 class _Waker:
@@ -78,6 +76,13 @@ def _waker() -> _Waker:
     return waker
 
 
+async def wait_for_messages(subscription: Subscription, timeout_s: float) -> None:
+    """Wait until a poll of a subscription may find something, until it is closed, or until the time is over."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await _waker().for_messages(subscription)
+
+
 async def receive(subscription: Subscription) -> Message:
     """The next message of a subscription.
 
@@ -91,29 +96,37 @@ async def receive(subscription: Subscription) -> Message:
     return message
 
 
-async def messages(subscription: Subscription) -> AsyncIterator[Message]:
+class Messages(AsyncIterator["Message"]):
     """The messages of a subscription, ending when it is closed by this program.
 
-    Each message is taken when it is asked for: leaving the loop early leaves the rest for the next reader.
-
-    Raises:
-        ClientError: The client ended for another reason, such as the driver's end.
+    Each message is taken when it is asked for: leaving the loop early leaves the rest for the next reader, and
+    cancelling ``anext()``, as a time-out does, takes nothing. The iterator can be used again after that.
     """
-    taken = 0
-    while True:
-        try:
-            message = subscription.poll_message()
-        except ClosedError:
-            return
-        if message is None:
-            taken = 0
-            await _waker().for_messages(subscription)
-            continue
-        yield message
-        taken += 1
-        if taken == _TURN_LENGTH:
-            taken = 0
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        self._taken = 0
+
+    async def __anext__(self) -> Message:
+        """The next message.
+
+        Raises:
+            ClientError: The client ended for another reason, such as the driver's end.
+        """
+        if self._taken == _TURN_LENGTH:
+            # Before a message is taken: a cancellation here loses none.
+            self._taken = 0
             await asyncio.sleep(0)
+        while True:
+            try:
+                message = self._subscription.poll_message()
+            except ClosedError:
+                raise StopAsyncIteration from None
+            if message is not None:
+                self._taken += 1
+                return message
+            self._taken = 0
+            await _waker().for_messages(self._subscription)
 
 
 async def offer(publication: Publication, data: Any, timeout_s: float | None = None) -> int:
@@ -148,8 +161,6 @@ async def offer(publication: Publication, data: Any, timeout_s: float | None = N
             raise PublicationTimeoutError(
                 f"not accepted in {timeout_s} s: {result!r}: {publication!r}", result
             )
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(left):
                 await _waker().for_room(publication)
-        except TimeoutError:
-            continue

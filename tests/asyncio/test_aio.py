@@ -220,3 +220,39 @@ def test_a_loop_takes_its_watcher_with_it(stream):
         asyncio.run(wait())
     gc.collect()
     assert len(aio._wakers) == 0
+
+
+def test_an_iterator_goes_on_after_a_time_out(stream, run):
+    publication, subscription = stream
+
+    async def talk():
+        messages = aiter(subscription)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(messages), 0.01)
+        publication.offer(b"after the time-out")
+        return (await anext(messages)).payload
+
+    assert run(talk()) == b"after the time-out"
+
+
+def test_an_iterator_goes_on_after_a_cancellation_between_two_turns(stream, run):
+    publication, subscription = stream
+    publication.offer_batch([bytes([number]) for number in range(200)])
+
+    async def read(messages, received):
+        async for message in messages:
+            received.append(message.payload[0])
+
+    async def talk():
+        messages, received = aiter(subscription), []
+        while len(received) < 200:
+            reader = asyncio.create_task(read(messages, received))
+            # One turn each: the reader is cancelled where it lets other coroutines run.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            reader.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reader
+        return received
+
+    assert run(talk()) == list(range(200))

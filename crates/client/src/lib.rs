@@ -60,7 +60,7 @@ pub use headrace_protocol::ErrorCode;
 pub use image::{Block, Image};
 pub use publication::{Publication, PublicationHandle};
 pub use status::ChannelStatus;
-pub use subscription::{Poller, Subscription, SubscriptionHandlers};
+pub use subscription::{PollGuard, Subscription, SubscriptionHandlers};
 pub use termination::request_driver_termination;
 
 // What programs and bindings rely on: everything may be moved to, and used from, any thread.

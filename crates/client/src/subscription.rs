@@ -148,10 +148,10 @@ impl Subscription {
 
     /// Takes the right to poll until the guard is dropped. A loop that polls through one guard saves the cost of
     /// taking it for each poll.
-    pub fn poller(&self) -> Result<Poller<'_>, PollError> {
+    pub fn poll_guard(&self) -> Result<PollGuard<'_>, PollError> {
         let what = "subscription";
         try_lock(&self.poll_state)
-            .map(|state| Poller {
+            .map(|state| PollGuard {
                 shared: &self.shared,
                 state,
             })
@@ -169,7 +169,7 @@ impl Subscription {
     where
         F: FnMut(&[u8], &Header<'_>),
     {
-        self.poller()?.poll(handler, fragment_limit)
+        self.poll_guard()?.poll(handler, fragment_limit)
     }
 
     /// As [`Self::poll`] for handlers that can fail. The first error stops the poll and is returned; the fragment
@@ -179,15 +179,16 @@ impl Subscription {
         F: FnMut(&[u8], &Header<'_>) -> Result<(), E>,
         E: From<PollError>,
     {
-        self.poller()?.try_poll(handler, fragment_limit)
+        self.poll_guard()?.try_poll(handler, fragment_limit)
     }
 
-    /// As [`Self::poll`], the handler deciding after each fragment how to go on.
+    /// As [`Self::poll`], the handler deciding after each fragment how to go on. [`Action::Break`] and
+    /// [`Action::Abort`] end the poll of the fragment's image; the other images are still polled.
     pub fn controlled_poll<F>(&self, handler: F, fragment_limit: usize) -> Result<usize, PollError>
     where
         F: FnMut(&[u8], &Header<'_>) -> Action,
     {
-        self.poller()?.controlled_poll(handler, fragment_limit)
+        self.poll_guard()?.controlled_poll(handler, fragment_limit)
     }
 
     /// As [`Self::controlled_poll`] for handlers that can fail; see [`Self::try_poll`].
@@ -196,7 +197,21 @@ impl Subscription {
         F: FnMut(&[u8], &Header<'_>) -> Result<Action, E>,
         E: From<PollError>,
     {
-        self.poller()?.try_controlled_poll(handler, fragment_limit)
+        self.poll_guard()?.try_controlled_poll(handler, fragment_limit)
+    }
+
+    /// Delivers fragments, taking turns between images, until the handler gives false or `fragment_limit` is
+    /// reached. The fragment for which it gave false is consumed; nothing after it is, of any image. Returns how
+    /// many fragments were consumed.
+    ///
+    /// For callers that have room for a limited number of messages: [`Action::Break`] ends the poll of one image
+    /// only.
+    pub fn try_poll_while<F, E>(&self, handler: F, fragment_limit: usize) -> Result<usize, E>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Result<bool, E>,
+        E: From<PollError>,
+    {
+        self.poll_guard()?.try_poll_while(handler, fragment_limit)
     }
 
     /// Delivers whole runs of frames, at most one run of up to `block_length_limit` bytes from each image.
@@ -205,7 +220,7 @@ impl Subscription {
     where
         F: FnMut(Block<'_>),
     {
-        self.poller()?.block_poll(handler, block_length_limit)
+        self.poll_guard()?.block_poll(handler, block_length_limit)
     }
 
     /// As [`Self::block_poll`] for handlers that can fail; see [`Self::try_poll`].
@@ -214,7 +229,7 @@ impl Subscription {
         F: FnMut(Block<'_>) -> Result<(), E>,
         E: From<PollError>,
     {
-        self.poller()?.try_block_poll(handler, block_length_limit)
+        self.poll_guard()?.try_block_poll(handler, block_length_limit)
     }
 
     /// True when a poll would move on. Takes nothing, so any thread may ask while another polls.
@@ -401,12 +416,12 @@ impl Drop for Subscription {
 }
 
 /// The right to poll a subscription, held by one thread at a time.
-pub struct Poller<'a> {
+pub struct PollGuard<'a> {
     shared: &'a SubscriptionShared,
     state: MutexGuard<'a, PollState>,
 }
 
-impl Poller<'_> {
+impl PollGuard<'_> {
     /// See [`Subscription::poll`].
     #[inline]
     pub fn poll<F>(&mut self, mut handler: F, fragment_limit: usize) -> Result<usize, PollError>
@@ -446,6 +461,36 @@ impl Poller<'_> {
     {
         self.each_in_turn(fragment_limit, |image, limit| {
             image.try_controlled_poll(&mut handler, limit)
+        })
+    }
+
+    /// See [`Subscription::try_poll_while`].
+    #[inline]
+    pub fn try_poll_while<F, E>(&mut self, mut handler: F, fragment_limit: usize) -> Result<usize, E>
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Result<bool, E>,
+        E: From<PollError>,
+    {
+        let mut goes_on = true;
+        self.each_in_turn(fragment_limit, |image, limit| {
+            if !goes_on {
+                return Ok(0);
+            }
+            let mut poll = || -> Result<usize, E> {
+                image.try_controlled_poll(
+                    |payload, header| {
+                        goes_on = handler(payload, header)?;
+                        Ok(if goes_on { Action::Continue } else { Action::Break })
+                    },
+                    limit,
+                )
+            };
+            let position = image.position();
+            match poll()? {
+                // Only the padding that ends a term was there: what follows it may wait in the next term.
+                0 if image.position() != position => poll(),
+                count => Ok(count),
+            }
         })
     }
 

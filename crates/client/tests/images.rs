@@ -286,7 +286,7 @@ fn polling_inside_a_handler_is_refused() {
 #[test]
 fn a_second_polling_thread_is_refused_and_may_go_on_later() {
     let it = linked();
-    let poller = it.subscription.poller().unwrap();
+    let poller = it.subscription.poll_guard().unwrap();
     let elsewhere =
         || std::thread::scope(|scope| scope.spawn(|| it.subscription.poll(|_, _| {}, 1)).join().unwrap());
     assert_eq!(elsewhere(), Err(PollError::Busy { what: "subscription" }));
@@ -515,4 +515,110 @@ fn a_position_that_another_process_spoiled_does_not_panic() {
             .bounded_poll(i64::MIN, |_, _| panic!("delivered"), 10)
             .unwrap();
     }
+}
+
+/// A second publisher's image on the subscription of [`linked`].
+fn link_another(it: &Linked) -> headrace_client::ExclusivePublication {
+    let publication = it.client.add_exclusive_publication(CHANNEL, 10).unwrap();
+    driver(&it.fake).connect(publication.registration_id(), 1 << 40);
+    driver(&it.fake).link(publication.registration_id(), it.subscription.registration_id());
+    settle(&it.client);
+    publication
+}
+
+#[test]
+fn a_poll_that_is_told_to_stop_takes_nothing_of_other_images() {
+    let it = linked();
+    let others = [link_another(&it), link_another(&it)];
+    let mut sent = Vec::new();
+    for number in 0..4 {
+        send(&it.publication, &format!("0-{number}"));
+        sent.push(format!("0-{number}"));
+        for (index, other) in others.iter().enumerate() {
+            let text = format!("{}-{number}", index + 1);
+            assert!(matches!(other.offer(text.as_bytes()), Ok(Offer::Position(_))));
+            sent.push(text);
+        }
+    }
+    let mut came = Vec::new();
+    loop {
+        let before = came.len();
+        let count = it.subscription.try_poll_while(
+            |payload, _| {
+                came.push(String::from_utf8(payload.to_vec()).unwrap());
+                Ok::<_, PollError>(false)
+            },
+            usize::MAX,
+        );
+        assert_eq!(count, Ok(came.len() - before));
+        if came.len() == before {
+            break;
+        }
+        assert_eq!(came.len(), before + 1, "one message for each poll");
+    }
+    came.sort_unstable();
+    sent.sort_unstable();
+    assert_eq!(came, sent);
+}
+
+#[test]
+fn a_break_stops_one_image_and_the_poll_goes_on_with_the_next() {
+    let it = linked();
+    let other = link_another(&it);
+    for _ in 0..2 {
+        send(&it.publication, "a");
+        assert!(matches!(other.offer(b"b"), Ok(Offer::Position(_))));
+    }
+    let mut came = Vec::new();
+    let mut poll = |action| {
+        it.subscription
+            .controlled_poll(
+                |payload, _| {
+                    came.push(payload[0]);
+                    action
+                },
+                10,
+            )
+            .unwrap()
+    };
+    assert_eq!(
+        (poll(Action::Break), poll(Action::Abort), poll(Action::Break)),
+        (2, 0, 2)
+    );
+    for turn in came.chunks_mut(2) {
+        turn.sort_unstable();
+        assert_eq!(turn, b"ab");
+    }
+}
+
+#[test]
+fn a_poll_that_meets_only_padding_looks_into_the_next_term() {
+    let it = linked();
+    let length = it.publication.max_message_length();
+    let mut sent = 0;
+    // Until padding ends the first term: messages of an eighth of a term do not fill it.
+    while it.publication.position() < Some(common::TERM_LENGTH as i64) {
+        match it.publication.offer(&vec![1; length]) {
+            Ok(Offer::Position(_)) => sent += 1,
+            other => assert!(matches!(other, Ok(Offer::AdminAction)), "{other:?}"),
+        }
+    }
+    let take = || {
+        let mut whole = None;
+        let mut assembler = headrace_client::FragmentAssembler::new();
+        it.subscription
+            .try_poll_while(
+                |payload, header| {
+                    whole = assembler.on_fragment(payload, header, |message, _| message.len());
+                    Ok::<_, PollError>(whole.is_none())
+                },
+                usize::MAX,
+            )
+            .unwrap();
+        whole
+    };
+    for number in 0..sent {
+        assert_eq!(take(), Some(length), "message {number} of {sent}");
+    }
+    assert_eq!(take(), None);
 }

@@ -2,13 +2,14 @@
 
 use headrace_buffers::log::Append;
 use headrace_buffers::log::append::Progress;
+use headrace_client::OfferError;
 use pyo3::prelude::*;
 
 use crate::errors;
 use crate::publication::Inner;
 
 /// Offers what `progress` has left until something is refused. A change of term is not a refusal.
-pub(crate) fn advance(progress: &mut Progress, inner: &Inner, messages: &[&[u8]]) -> PyResult<()> {
+pub(crate) fn advance(progress: &mut Progress, inner: &Inner, messages: &[&[u8]]) -> Result<(), OfferError> {
     let mut stalls = 0;
     loop {
         let step = inner.offer_many(&messages[progress.accepted..])?;

@@ -1,7 +1,7 @@
 //! Handing messages to Python handlers.
 
 use headrace_buffers::log::{Action, Header as LogHeader};
-use headrace_client::PollError;
+use headrace_client::{ClientError, OfferError, PollError};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
@@ -10,24 +10,45 @@ use crate::c_api::{ExportedMemory, Loan, call_with_two};
 use crate::errors;
 use crate::header::{HeaderMaker, HeaderValues};
 
-/// What ends a poll early: an exception on its way to the caller.
-pub(crate) struct HandlerError(pub(crate) PyErr);
+/// What ends a poll early. It stays a Rust value until the poll has returned: a poll may run without the GIL, and
+/// an exception can only be built with it, which at the end of the process is never to be had again.
+pub(crate) enum HandlerError {
+    /// The poll itself was refused.
+    Poll(PollError),
+    /// The client ended; why.
+    Client(Box<ClientError>),
+    /// What a handler wanted to send was refused.
+    Offer(OfferError),
+    /// The handler raised.
+    Raised(PyErr),
+}
 
 impl From<PollError> for HandlerError {
     fn from(error: PollError) -> Self {
-        Self(errors::poll(error))
+        Self::Poll(error)
+    }
+}
+
+impl From<OfferError> for HandlerError {
+    fn from(error: OfferError) -> Self {
+        Self::Offer(error)
     }
 }
 
 impl From<PyErr> for HandlerError {
     fn from(error: PyErr) -> Self {
-        Self(error)
+        Self::Raised(error)
     }
 }
 
 impl From<HandlerError> for PyErr {
     fn from(error: HandlerError) -> Self {
-        error.0
+        match error {
+            HandlerError::Poll(error) => errors::poll(error),
+            HandlerError::Client(error) => errors::client(*error),
+            HandlerError::Offer(error) => errors::offer(error),
+            HandlerError::Raised(error) => error,
+        }
     }
 }
 

@@ -5,9 +5,12 @@ use headrace_client::recording::RecordingError;
 use headrace_client::{AppendError, ClientError, ErrorCode, OfferError, PollError};
 use headrace_driver::DriverError;
 use headrace_driver::directory::DirectoryError;
+use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
+
+use crate::kept_client::is_exiting_elsewhere;
 
 /// The class `name` of `headrace._exceptions`, called with `args` and `kwargs`.
 fn build(name: &str, message: &str, attributes: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>) -> PyErr {
@@ -46,7 +49,16 @@ pub(crate) fn forked() -> PyErr {
 }
 
 pub(crate) fn closed(what: &str) -> PyErr {
-    plain("ClosedError", &format!("{what} is closed"))
+    closed_error(&format!("{what} is closed"))
+}
+
+/// `ClosedError`, but on daemon threads of a process that is ending: the interpreter's exit has closed their client,
+/// not the program. They end as `sys.exit()` ends a thread, without a traceback.
+fn closed_error(message: &str) -> PyErr {
+    if is_exiting_elsewhere() {
+        return PySystemExit::new_err(());
+    }
+    plain("ClosedError", message)
 }
 
 pub(crate) fn reentrant(message: &str) -> PyErr {
@@ -64,6 +76,10 @@ pub(crate) fn config(setting: &str, value: &str, rule: &str) -> PyErr {
 /// An error of a blocking helper of a publication, with the last result and, from batches, how many messages
 /// had been accepted.
 pub(crate) fn publication(name: &str, message: &str, result: &Bound<'_, PyAny>, accepted: usize) -> PyErr {
+    // As in `closed_error`.
+    if name == "PublicationClosedError" && is_exiting_elsewhere() {
+        return PySystemExit::new_err(());
+    }
     build(name, message, |keywords| {
         keywords.set_item("result", result)?;
         keywords.set_item("accepted", accepted)
@@ -73,7 +89,7 @@ pub(crate) fn publication(name: &str, message: &str, result: &Bound<'_, PyAny>, 
 pub(crate) fn client(error: ClientError) -> PyErr {
     let message = error.to_string();
     match error {
-        ClientError::Closed { .. } => plain("ClosedError", &message),
+        ClientError::Closed { .. } => closed_error(&message),
         ClientError::Reentrant { .. } => plain("ReentrantError", &message),
         ClientError::DriverTimeout { .. } => plain("DriverTimeoutError", &message),
         ClientError::InvalidArgument { name, value, rule } => config(name, &value, &rule),
@@ -163,7 +179,7 @@ pub(crate) fn poll(error: PollError) -> PyErr {
     let message = error.to_string();
     match error {
         PollError::Busy { .. } => reentrant(&message),
-        PollError::Closed => plain("ClosedError", &message),
+        PollError::Closed => closed_error(&message),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use headrace_buffers::log::{Action, Header as LogHeader};
 use headrace_client::FragmentAssembler;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -96,13 +97,13 @@ impl Image {
         let image = self.inner.get()?;
         let mut delivery = Delivery::new(handler, view);
         let mut assembler = image.assembler().map_err(errors::poll)?;
-        let handle = |payload: &[u8], header: &headrace_buffers::log::Header<'_>| {
+        let handle = |payload: &[u8], header: &LogHeader<'_>| {
             if assemble {
                 assembler.on_controlled_fragment(payload, header, |payload, header| {
-                    delivery.controlled(payload, header).map_err(HandlerError)
+                    delivery.controlled(payload, header).map_err(HandlerError::Raised)
                 })
             } else {
-                delivery.controlled(payload, header).map_err(HandlerError)
+                delivery.controlled(payload, header).map_err(HandlerError::Raised)
             }
         };
         let count = match limit_position {
@@ -135,14 +136,18 @@ impl Image {
         let image = self.inner.get()?;
         let mut columns = self.spare.columns(image.stream_id());
         py.detach(|| {
-            let mut assembler = image.assembler().map_err(errors::poll)?;
+            let mut assembler = image.assembler()?;
             image.try_controlled_poll(
                 |payload, header| -> Result<_, HandlerError> {
-                    Ok(columns.collect(&mut assembler, assemble, payload, header))
+                    Ok(if columns.collect(&mut assembler, assemble, payload, header) {
+                        Action::Continue
+                    } else {
+                        Action::Break
+                    })
                 },
                 limit,
             )?;
-            Ok::<_, PyErr>(())
+            Ok::<_, HandlerError>(())
         })?;
         Ok(FragmentBatch::new(columns))
     }
@@ -279,7 +284,7 @@ pub(crate) fn deliver(
     assembler: &mut FragmentAssembler,
     assemble: bool,
     payload: &[u8],
-    header: &headrace_buffers::log::Header<'_>,
+    header: &LogHeader<'_>,
 ) -> Result<(), HandlerError> {
     if !assemble {
         delivery.message(payload, header)?;
@@ -289,7 +294,7 @@ pub(crate) fn deliver(
         delivery.message(payload, header).map(drop)
     }) {
         None => Ok(()),
-        Some(result) => result.map_err(HandlerError),
+        Some(result) => result.map_err(HandlerError::Raised),
     }
 }
 
@@ -320,9 +325,9 @@ impl Columns {
         assembler: &mut FragmentAssembler,
         assemble: bool,
         payload: &[u8],
-        header: &headrace_buffers::log::Header<'_>,
-    ) -> headrace_buffers::log::Action {
-        let mut push = |payload: &[u8], header: &headrace_buffers::log::Header<'_>| {
+        header: &LogHeader<'_>,
+    ) -> bool {
+        let mut push = |payload: &[u8], header: &LogHeader<'_>| {
             self.push(
                 payload,
                 header.position(),
@@ -335,11 +340,7 @@ impl Columns {
         } else {
             push(payload, header);
         }
-        if self.is_full() {
-            headrace_buffers::log::Action::Break
-        } else {
-            headrace_buffers::log::Action::Continue
-        }
+        !self.is_full()
     }
 }
 

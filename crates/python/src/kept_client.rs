@@ -1,7 +1,8 @@
 //! A reference to a client that may be the last one.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::thread::ThreadId;
 
 use headrace_client::Client;
 use headrace_sys::fork;
@@ -12,9 +13,21 @@ use crate::images::lock;
 /// Clients of this process, each with the number of forks at the time.
 static OPEN: Mutex<Vec<(u64, Weak<Client>)>> = Mutex::new(Vec::new());
 
-/// Closes every client that this process, and not one it was forked from, has open.
+/// The thread on which the interpreter ends the process, once it does.
+static EXITING: OnceLock<ThreadId> = OnceLock::new();
+
+/// True on daemon threads of a process that is ending.
+pub(crate) fn is_exiting_elsewhere() -> bool {
+    EXITING
+        .get()
+        .is_some_and(|exiting| *exiting != std::thread::current().id())
+}
+
+/// Closes every client that this process, and not one it was forked from, has open. Called once, when the process
+/// ends.
 #[pyfunction]
 pub(crate) fn close_clients(py: Python<'_>) {
+    EXITING.get_or_init(|| std::thread::current().id());
     py.detach(|| {
         let open = std::mem::take(&mut *lock(&OPEN));
         for (_, client) in open.iter().filter(|(forks, _)| *forks == fork::generation()) {
@@ -56,7 +69,7 @@ impl Drop for KeptClient {
             return;
         };
         let mut last = Some(last);
-        // Without an interpreter, at the end of the process, nobody holds the GIL either.
+        // Without an interpreter, at the end of the process, no thread holds the GIL either.
         Python::try_attach(|py| py.detach(|| drop(last.take())));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headrace_buffers::log::append::Progress;
 use headrace_buffers::log::{Append, ClaimResult};
-use headrace_client::PublicationHandle;
+use headrace_client::{OfferError, PublicationHandle};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -25,24 +25,24 @@ pub(crate) enum Inner {
 
 impl Inner {
     #[inline]
-    pub(crate) fn offer(&self, message: &[u8]) -> PyResult<Append> {
+    pub(crate) fn offer(&self, message: &[u8]) -> Result<Append, OfferError> {
         match self {
-            Self::Concurrent(publication) => publication.offer(message).map_err(errors::offer),
-            Self::Exclusive(publication) => publication.offer(message).map_err(errors::offer),
+            Self::Concurrent(publication) => publication.offer(message),
+            Self::Exclusive(publication) => publication.offer(message),
         }
     }
 
-    pub(crate) fn offer_many(&self, messages: &[&[u8]]) -> PyResult<Progress> {
+    pub(crate) fn offer_many(&self, messages: &[&[u8]]) -> Result<Progress, OfferError> {
         match self {
-            Self::Concurrent(publication) => publication.offer_many(messages).map_err(errors::offer),
-            Self::Exclusive(publication) => publication.offer_many(messages).map_err(errors::offer),
+            Self::Concurrent(publication) => publication.offer_many(messages),
+            Self::Exclusive(publication) => publication.offer_many(messages),
         }
     }
 
-    fn offer_parts(&self, parts: &[&[u8]]) -> PyResult<Append> {
+    fn offer_parts(&self, parts: &[&[u8]]) -> Result<Append, OfferError> {
         match self {
-            Self::Concurrent(publication) => publication.offer_parts(parts).map_err(errors::offer),
-            Self::Exclusive(publication) => publication.offer_parts(parts).map_err(errors::offer),
+            Self::Concurrent(publication) => publication.offer_parts(parts),
+            Self::Exclusive(publication) => publication.offer_parts(parts),
         }
     }
 
@@ -96,10 +96,10 @@ impl Publication {
                 .map(|part| BorrowedBytes::of(&part?))
                 .collect::<PyResult<Vec<_>>>()?;
             let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_slice(py)).collect();
-            return inner.offer_parts(&parts);
+            return inner.offer_parts(&parts).map_err(errors::offer);
         }
         let buffer = BorrowedBytes::of(data)?;
-        inner.offer(buffer.as_slice(py))
+        inner.offer(buffer.as_slice(py)).map_err(errors::offer)
     }
 
     /// The exception for an offer that a blocking helper gave up on.
@@ -163,7 +163,7 @@ impl Publication {
     fn offer(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let inner = self.inner.get()?;
         let append = match data.cast::<PyBytes>() {
-            Ok(bytes) => inner.offer(bytes.as_bytes())?,
+            Ok(bytes) => inner.offer(bytes.as_bytes()).map_err(errors::offer)?,
             Err(_) => Self::offer_other(inner, data)?,
         };
         results::to_python(py, append)
@@ -184,7 +184,7 @@ impl Publication {
         let inner = self.inner.get()?;
         let waiter = Waiter::new(timeout_s, idle)?;
         let first = match data.cast::<PyBytes>() {
-            Ok(bytes) => inner.offer(bytes.as_bytes())?,
+            Ok(bytes) => inner.offer(bytes.as_bytes()).map_err(errors::offer)?,
             Err(_) => Self::offer_other(inner, data)?,
         };
         if let Append::Position(position) = first {
@@ -206,7 +206,7 @@ impl Publication {
         })?;
         match done {
             Some(Ok(position)) => Ok(position),
-            Some(Err(Some(error))) => Err(error),
+            Some(Err(Some(error))) => Err(errors::offer(error)),
             Some(Err(None)) | None => Err(self.gave_up(py, last, 0)),
         }
     }
@@ -231,7 +231,7 @@ impl Publication {
         #[pyo3(from_py_with = arguments::length)] length: usize,
     ) -> PyResult<Py<PyAny>> {
         let inner = self.inner.get()?;
-        match self.claim_now(inner, length)? {
+        match Self::claim_now(inner, length).map_err(errors::offer)? {
             Ok(claim) => Ok(Bound::new(py, claim)?.into_any().unbind()),
             Err(refused) => results::to_python(py, refused),
         }
@@ -252,7 +252,7 @@ impl Publication {
         let inner = self.inner.get()?;
         let waiter = Waiter::new(timeout_s, idle)?;
         let mut last = Append::BackPressured;
-        let done = waiter.wait_for(py, || match self.claim_now(inner, length) {
+        let done = waiter.wait_for(py, || match Self::claim_now(inner, length) {
             Ok(Ok(claim)) => Some(Ok(claim)),
             Ok(Err(refused)) => {
                 last = refused;
@@ -262,7 +262,7 @@ impl Publication {
         })?;
         match done {
             Some(Ok(claim)) => Ok(claim),
-            Some(Err(Some(error))) => Err(error),
+            Some(Err(Some(error))) => Err(errors::offer(error)),
             Some(Err(None)) | None => Err(self.gave_up(py, last, 0)),
         }
     }
@@ -275,7 +275,8 @@ impl Publication {
         let slices = messages.slices()?;
         check_lengths(inner, &slices)?;
         let mut progress = Progress::default();
-        py.detach(|| advance(&mut progress, inner, &slices))?;
+        py.detach(|| advance(&mut progress, inner, &slices))
+            .map_err(errors::offer)?;
         Ok(BatchResult {
             accepted: progress.accepted,
             requested: slices.len(),
@@ -312,7 +313,7 @@ impl Publication {
             },
             Err(error) => Some(Err(error)),
         })?;
-        done.transpose()?;
+        done.transpose().map_err(errors::offer)?;
         match progress.refused {
             None => Ok(progress
                 .position
@@ -508,10 +509,10 @@ impl Publication {
 
 impl Publication {
     /// A claim, or the reason there is none.
-    fn claim_now(&self, inner: &Arc<Inner>, length: usize) -> PyResult<Result<Claim, Append>> {
+    fn claim_now(inner: &Arc<Inner>, length: usize) -> Result<Result<Claim, Append>, OfferError> {
         let result = match &**inner {
-            Inner::Concurrent(publication) => publication.try_claim(length).map_err(errors::offer)?,
-            Inner::Exclusive(publication) => publication.try_claim(length).map_err(errors::offer)?,
+            Inner::Concurrent(publication) => publication.try_claim(length)?,
+            Inner::Exclusive(publication) => publication.try_claim(length)?,
         };
         Ok(match result {
             ClaimResult::Claimed(claim) => Ok(Claim::new(claim.into_owned())),

@@ -2,7 +2,7 @@
 
 use headrace_buffers::log::frame::HEADER_LENGTH;
 use headrace_buffers::{AtomicBuffer, Memory};
-use headrace_client::{ExclusivePublication, OfferError, RecordedEnd, RecordedResult};
+use headrace_client::{ExclusivePublication, RecordedEnd, RecordedResult};
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 
@@ -28,12 +28,6 @@ impl RecordedBlock {
             "RecordedBlock(length={}, padding={}, is_malformed={})",
             self.length, self.padding, self.is_malformed
         )
-    }
-}
-
-impl From<OfferError> for HandlerError {
-    fn from(error: OfferError) -> Self {
-        Self(errors::offer(error))
     }
 }
 

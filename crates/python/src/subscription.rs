@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use headrace_buffers::log::{Action, Header as LogHeader};
-use headrace_client::{FragmentAssembler, PollError};
+use headrace_buffers::log::Header as LogHeader;
+use headrace_client::{ClientError, FragmentAssembler, PollError};
 use headrace_sys::native_handler::NativeHeader;
 use pyo3::prelude::*;
 
@@ -48,12 +48,12 @@ impl Subscription {
     fn assembler(
         &self,
         subscription: &headrace_client::Subscription,
-    ) -> PyResult<MutexGuard<'_, FragmentAssembler>> {
+    ) -> Result<MutexGuard<'_, FragmentAssembler>, PollError> {
         let mut assembler = match self.assembler.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                return Err(errors::poll(PollError::Busy { what: "subscription" }));
+                return Err(PollError::Busy { what: "subscription" });
             }
         };
         if assembler.session_count() > 0 && assembler.session_count() > subscription.image_count() {
@@ -64,29 +64,39 @@ impl Subscription {
         Ok(assembler)
     }
 
+    /// Closed by this program, itself or with its client, and not because the client failed.
+    fn is_closed_by_program(&self) -> bool {
+        match (self.inner.get(), self.client.get()) {
+            (Ok(subscription), Ok(client)) => {
+                subscription.is_closed()
+                    && matches!(client.ended_by(), None | Some(ClientError::Closed { .. }))
+            }
+            _ => false,
+        }
+    }
+
     /// A poll on a subscription that was closed because its client ended says why that was.
-    fn explain(&self, error: HandlerError) -> PyErr {
+    fn explain(&self, error: HandlerError) -> HandlerError {
         let reason = match (self.inner.get(), self.client.get()) {
             (Ok(subscription), Ok(client)) if subscription.is_closed() => client.ended_by(),
             _ => None,
         };
-        reason.map_or(error.0, errors::client)
+        reason.map_or(error, |reason| HandlerError::Client(Box::new(reason)))
     }
 
-    fn one(&self, subscription: &headrace_client::Subscription) -> PyResult<Option<(Vec<u8>, Taken)>> {
+    /// Takes one message, of whichever image has the next turn, and keeps of it what `keep` makes.
+    fn take<T>(
+        &self,
+        subscription: &headrace_client::Subscription,
+        mut keep: impl FnMut(&[u8], &LogHeader<'_>) -> T,
+    ) -> Result<Option<T>, HandlerError> {
         let mut assembler = self.assembler(subscription)?;
         let mut taken = None;
         subscription
-            .try_controlled_poll(
-                |payload, header| -> Result<_, HandlerError> {
-                    assembler.on_fragment(payload, header, |payload, header| {
-                        taken = Some((payload.to_vec(), Taken(header_values(header))));
-                    });
-                    Ok(if taken.is_some() {
-                        Action::Break
-                    } else {
-                        Action::Continue
-                    })
+            .try_poll_while(
+                |payload, header| -> Result<bool, HandlerError> {
+                    taken = assembler.on_fragment(payload, header, &mut keep);
+                    Ok(taken.is_none())
                 },
                 usize::MAX,
             )
@@ -94,9 +104,6 @@ impl Subscription {
         Ok(taken)
     }
 }
-
-/// Header values on their way out of a poll.
-struct Taken(crate::header::HeaderValues);
 
 #[pymethods]
 impl Subscription {
@@ -111,13 +118,13 @@ impl Subscription {
     ) -> PyResult<usize> {
         let subscription = self.inner.get()?;
         let mut delivery = Delivery::new(handler, view);
-        let mut assembler = self.assembler(subscription)?;
+        let mut assembler = self.assembler(subscription).map_err(errors::poll)?;
         subscription
             .try_poll(
                 |payload, header| deliver(&mut delivery, &mut assembler, assemble, payload, header),
                 limit,
             )
-            .map_err(|error| self.explain(error))
+            .map_err(|error| self.explain(error).into())
     }
 
     /// As :meth:`poll`, the handler deciding after each message how to go on.
@@ -131,21 +138,21 @@ impl Subscription {
     ) -> PyResult<usize> {
         let subscription = self.inner.get()?;
         let mut delivery = Delivery::new(handler, view);
-        let mut assembler = self.assembler(subscription)?;
+        let mut assembler = self.assembler(subscription).map_err(errors::poll)?;
         subscription
             .try_controlled_poll(
                 |payload, header| {
                     if assemble {
                         assembler.on_controlled_fragment(payload, header, |payload, header| {
-                            delivery.controlled(payload, header).map_err(HandlerError)
+                            delivery.controlled(payload, header).map_err(HandlerError::Raised)
                         })
                     } else {
-                        delivery.controlled(payload, header).map_err(HandlerError)
+                        delivery.controlled(payload, header).map_err(HandlerError::Raised)
                     }
                 },
                 limit,
             )
-            .map_err(|error| self.explain(error))
+            .map_err(|error| self.explain(error).into())
     }
 
     /// Call a handler with whole runs of frames, headers included, one run from each publisher.
@@ -159,7 +166,7 @@ impl Subscription {
         let subscription = self.inner.get()?;
         subscription
             .try_block_poll(|block| deliver_block(handler, &block, view), limit_bytes)
-            .map_err(|error| self.explain(error))
+            .map_err(|error| self.explain(error).into())
     }
 
     /// Take what has arrived, copied out in one call. Never waits; a large limit releases the GIL
@@ -173,10 +180,10 @@ impl Subscription {
     ) -> PyResult<FragmentBatch> {
         let subscription = self.inner.get()?;
         let mut columns = self.spare.columns(subscription.stream_id());
-        let mut fill = || -> PyResult<()> {
+        let mut fill = || -> Result<(), HandlerError> {
             let mut assembler = self.assembler(subscription)?;
             subscription
-                .try_controlled_poll(
+                .try_poll_while(
                     |payload, header| Ok(columns.collect(&mut assembler, assemble, payload, header)),
                     limit,
                 )
@@ -216,7 +223,7 @@ impl Subscription {
             };
             handler.call(payload, &header);
         };
-        py.detach(|| {
+        let count = py.detach(|| -> Result<usize, HandlerError> {
             let mut assembler = self.assembler(subscription)?;
             subscription
                 .try_poll(
@@ -231,29 +238,16 @@ impl Subscription {
                     limit,
                 )
                 .map_err(|error| self.explain(error))
-        })
+        })?;
+        Ok(count)
     }
 
     /// Take one message if a whole one has arrived. Never blocks.
     fn poll_message(&self, py: Python<'_>) -> PyResult<Option<Message>> {
         let subscription = self.inner.get()?;
-        let mut assembler = self.assembler(subscription)?;
-        let mut message = None;
-        subscription
-            .try_controlled_poll(
-                |payload, header| -> Result<_, HandlerError> {
-                    assembler.on_fragment(payload, header, |payload, header| {
-                        message = Some(Message::new(py, payload, header_values(header)));
-                    });
-                    Ok(if message.is_some() {
-                        Action::Break
-                    } else {
-                        Action::Continue
-                    })
-                },
-                usize::MAX,
-            )
-            .map_err(|error| self.explain(error))?;
+        let message = self.take(subscription, |payload, header| {
+            Message::new(py, payload, header_values(header))
+        })?;
         Ok(message)
     }
 
@@ -270,10 +264,11 @@ impl Subscription {
         }
         let subscription = self.inner.get()?;
         let waiter = Waiter::new(timeout_s, idle)?;
+        let copy = |payload: &[u8], header: &LogHeader<'_>| (payload.to_vec(), header_values(header));
         let taken = waiter
-            .wait_for(py, || self.one(subscription).transpose())?
+            .wait_for(py, || self.take(subscription, copy).transpose())?
             .transpose()?;
-        Ok(taken.map(|(payload, Taken(header))| Message::new(py, &payload, header)))
+        Ok(taken.map(|(payload, header)| Message::new(py, &payload, header)))
     }
 
     /// Wait for a publisher, without the GIL. False when the time is over or the subscription is closed.
@@ -294,8 +289,21 @@ impl Subscription {
         Ok(waiter.wait_for(py, step)?.unwrap_or(false))
     }
 
+    /// The subscription itself: an iteration has no state that an exception could end.
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    /// The next message, waited for without the GIL; ends when this program closes the subscription.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Message>> {
+        match self.receive(py, None, None) {
+            Err(_) if self.is_closed_by_program() => Ok(None),
+            received => received,
+        }
+    }
+
     fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("headrace.aio")?.call_method1("messages", (slf,))
+        slf.py().import("headrace.aio")?.call_method1("Messages", (slf,))
     }
 
     /// The publishers of now.

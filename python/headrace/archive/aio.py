@@ -14,11 +14,11 @@ subscription.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from headrace import aio
 from headrace._closing import AsyncClosing
 from headrace.archive.client import Archive
 
@@ -55,7 +55,6 @@ class AsyncReplay(AsyncClosing):
 
     def __init__(self, replay: Replay) -> None:
         self.replay = replay
-        self._messages: AsyncIterator[Message] = aiter(replay.subscription)
 
     @property
     def subscription(self) -> Subscription:
@@ -75,8 +74,8 @@ class AsyncReplay(AsyncClosing):
             if replay.has_ended():
                 await asyncio.to_thread(replay.confirm_end)
                 raise StopAsyncIteration
-            with contextlib.suppress(TimeoutError):
-                return await asyncio.wait_for(anext(self._messages), _LOOK_INTERVAL_S)
+            # The end of a replay is no message, so it is looked for from time to time.
+            await aio.wait_for_messages(replay.subscription, _LOOK_INTERVAL_S)
 
     async def close(self) -> None:
         """Stop the replay, if it has not ended."""
