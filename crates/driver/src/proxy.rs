@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use headrace_buffers::counters::Counter;
+use headrace_protocol::ErrorCode;
 use headrace_protocol::flow::FlowControl;
 use headrace_protocol::frame::{ErrorFrame, Setup};
 
-pub use crate::mailbox::{Inbox, Outbox, QUEUE_CAPACITY, inbox};
+pub use crate::mailbox::{Inbox, Outbox, QUEUE_CAPACITY, Requests, inbox};
 use crate::receiver::ReceiveEndpoint;
 use crate::sender::SendEndpoint;
 use crate::shared::{ImageShared, PublicationShared};
@@ -107,17 +109,8 @@ pub enum ReceiverCommand {
     },
 }
 
-/// From the sender and the receiver to the conductor.
-pub enum ConductorCommand {
-    /// A SETUP for a session somebody subscribes to.
-    CreateImage {
-        /// Channel it came in on.
-        endpoint: EndpointId,
-        /// What the publisher said.
-        setup: Setup,
-        /// Who said it.
-        source: SocketAddr,
-    },
+/// From the sender and the receiver to the conductor: the end of what one of its commands began. Never lost.
+pub enum ConductorReply {
     /// The sender no longer touches the publication.
     PublicationReleased {
         /// Which publication.
@@ -132,7 +125,28 @@ pub enum ConductorCommand {
     },
     /// The receiver closed the channel's socket.
     ReceiveEndpointReleased(EndpointId),
-    /// A receiver refused a stream.
+    /// The far side's new address could not be used; the channel is in error.
+    ReconnectFailed {
+        /// Which send channel.
+        endpoint: EndpointId,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+/// From the sender and the receiver to the conductor: something new, lost when the conductor is busy, and repeated
+/// by its cause.
+pub enum ConductorRequest {
+    /// A SETUP for a session that has a subscription. Its publisher repeats it.
+    CreateImage {
+        /// Channel it came in on.
+        endpoint: EndpointId,
+        /// What the publisher said.
+        setup: Setup,
+        /// Who said it.
+        source: SocketAddr,
+    },
+    /// A receiver refused a stream. It says so again at every status message time-out.
     PublicationError {
         /// Which publication.
         registration_id: i64,
@@ -141,23 +155,60 @@ pub enum ConductorCommand {
         /// Who said it.
         source: SocketAddr,
     },
-    /// Nothing was heard from the far side for a while: look its name up again.
+    /// Nothing was heard from the far side for a while: look its name up again. The sender's timer asks again.
     ReResolve {
         /// Which send channel.
         endpoint: EndpointId,
     },
-    /// The far side's new address could not be used; the channel is in error.
-    ReconnectFailed {
-        /// Which send channel.
-        endpoint: EndpointId,
-        /// What the system said.
-        reason: String,
-    },
-    /// Something for the error log.
+    /// Something for the error log. What lasts is reported again.
     Report {
         /// Code the entry is filed under.
         code: i32,
         /// What happened.
         text: String,
     },
+}
+
+/// The way of the sender or the receiver to the conductor.
+pub struct ConductorProxy {
+    replies: Outbox<ConductorReply>,
+    requests: Requests<ConductorRequest>,
+}
+
+impl ConductorProxy {
+    /// Sends to the conductor's two queues, counting in `failed_offers` each time one was full.
+    pub fn new(
+        replies: Inbox<ConductorReply>,
+        requests: Inbox<ConductorRequest>,
+        failed_offers: Counter,
+    ) -> Self {
+        Self {
+            replies: Outbox::new(replies, failed_offers.clone()),
+            requests: Requests::new(requests, failed_offers),
+        }
+    }
+
+    /// Offers again the replies that did not fit; returns how many went.
+    pub fn flush(&mut self) -> usize {
+        self.replies.flush()
+    }
+
+    /// Answers a command.
+    pub fn reply(&mut self, reply: ConductorReply) {
+        self.replies.send(reply);
+    }
+
+    /// Asks for something; false when the conductor is busy: act as if what caused the request had not come.
+    #[must_use]
+    pub fn request(&self, request: ConductorRequest) -> bool {
+        self.requests.offer(request)
+    }
+
+    /// Something for the error log. Dropped while the conductor is busy.
+    pub fn report(&self, text: String) {
+        self.requests.offer(ConductorRequest::Report {
+            code: ErrorCode::GenericError.value(),
+            text,
+        });
+    }
 }

@@ -301,9 +301,8 @@ impl Agent for ResourceAgent {
 
     fn do_work(&mut self, _now_ns: i64) -> usize {
         let mut work_count = self.outcomes.flush();
-        if !self.outcomes.is_congested()
-            && let Some(task) = self.tasks.pop()
-        {
+        // Tasks are taken even while outcomes wait for room: see `mailbox`.
+        if let Some(task) = self.tasks.pop() {
             self.run(task);
             work_count += 1;
         }

@@ -49,7 +49,7 @@ use crate::agent::Agent;
 use crate::config::DriverConfig;
 use crate::errors::{CommandError, ErrorRecorder};
 use crate::mailbox::{Inbox, Outbox};
-use crate::proxy::{ConductorCommand, ReceiverCommand, SenderCommand};
+use crate::proxy::{ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
 use crate::resource_agent::{ResourceOutcome, ResourceTask};
 use clients::Clients;
 use context::Context;
@@ -79,7 +79,8 @@ pub(crate) struct ConductorParts {
     pub(crate) errors: ErrorRecorder,
     pub(crate) tasks: Outbox<ResourceTask>,
     pub(crate) outcomes: Inbox<ResourceOutcome>,
-    pub(crate) inbox: Inbox<ConductorCommand>,
+    pub(crate) replies: Inbox<ConductorReply>,
+    pub(crate) requests: Inbox<ConductorRequest>,
     pub(crate) sender: Outbox<SenderCommand>,
     pub(crate) receiver: Outbox<ReceiverCommand>,
     pub(crate) sockets: Box<dyn SocketFactory>,
@@ -99,7 +100,8 @@ pub(crate) struct Conductor {
     is_ring_broken: bool,
     message: Vec<u8>,
     outcomes: Inbox<ResourceOutcome>,
-    inbox: Inbox<ConductorCommand>,
+    replies: Inbox<ConductorReply>,
+    requests: Inbox<ConductorRequest>,
     sender: Outbox<SenderCommand>,
     receiver: Outbox<ReceiverCommand>,
     sockets: Box<dyn SocketFactory>,
@@ -155,7 +157,8 @@ impl Conductor {
             is_ring_broken: false,
             message: Vec::with_capacity(4096),
             outcomes: parts.outcomes,
-            inbox: parts.inbox,
+            replies: parts.replies,
+            requests: parts.requests,
             sender: parts.sender,
             receiver: parts.receiver,
             sockets: parts.sockets,
@@ -230,7 +233,7 @@ impl Conductor {
         work_count
     }
 
-    /// True while another agent is behind: whatever is begun now could not be passed on.
+    /// True while another agent has yet to take earlier messages: begin no new work. See [`crate::mailbox`].
     fn is_congested(&self) -> bool {
         self.cx.tasks.is_congested() || self.sender.is_congested() || self.receiver.is_congested()
     }
@@ -302,8 +305,9 @@ impl Agent for Conductor {
             work_count += 1;
         }
         work_count += self.process_outcome();
+        work_count += self.process_reply();
         work_count += self.read_command();
-        work_count += self.process_internal();
+        work_count += self.process_request();
         work_count + self.track_streams()
     }
 

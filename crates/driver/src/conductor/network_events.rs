@@ -5,40 +5,50 @@ use std::net::SocketAddr;
 use super::Conductor;
 use super::endpoints::status;
 use crate::errors::CommandError;
-use crate::proxy::{ConductorCommand, EndpointId, SenderCommand};
+use crate::proxy::{ConductorReply, ConductorRequest, EndpointId, SenderCommand};
 use crate::resource_agent::{Resolve, ResourceTask};
 
 impl Conductor {
-    /// Runs one command of another agent, unless its consequences could not be passed on.
-    pub(crate) fn process_internal(&mut self) -> usize {
+    /// Takes one reply of the sender or the receiver. Never held back: they may be waiting for room.
+    pub(crate) fn process_reply(&mut self) -> usize {
+        let Some(reply) = self.replies.pop() else {
+            return 0;
+        };
+        match reply {
+            ConductorReply::PublicationReleased { registration_id } => {
+                self.on_publication_released(registration_id);
+            }
+            ConductorReply::SendEndpointReleased(endpoint) => self.on_send_channel_closed(endpoint),
+            ConductorReply::ImageReleased { correlation_id } => self.on_image_released(correlation_id),
+            ConductorReply::ReceiveEndpointReleased(endpoint) => self.on_receive_channel_closed(endpoint),
+            ConductorReply::ReconnectFailed { endpoint, reason } => {
+                self.on_reconnect_failed(endpoint, &reason);
+            }
+        }
+        1
+    }
+
+    /// Runs one request of the sender or the receiver, unless its consequences could not be passed on.
+    pub(crate) fn process_request(&mut self) -> usize {
         if self.is_congested() {
             return 0;
         }
-        let Some(command) = self.inbox.pop() else {
+        let Some(request) = self.requests.pop() else {
             return 0;
         };
-        match command {
-            ConductorCommand::CreateImage {
+        match request {
+            ConductorRequest::CreateImage {
                 endpoint,
                 setup,
                 source,
             } => self.on_create_image(endpoint, setup, source),
-            ConductorCommand::PublicationReleased { registration_id } => {
-                self.on_publication_released(registration_id);
-            }
-            ConductorCommand::SendEndpointReleased(endpoint) => self.on_send_channel_closed(endpoint),
-            ConductorCommand::ImageReleased { correlation_id } => self.on_image_released(correlation_id),
-            ConductorCommand::ReceiveEndpointReleased(endpoint) => self.on_receive_channel_closed(endpoint),
-            ConductorCommand::PublicationError {
+            ConductorRequest::PublicationError {
                 registration_id,
                 frame,
                 source,
             } => self.on_publication_error(registration_id, &frame, source),
-            ConductorCommand::ReResolve { endpoint } => self.on_re_resolve(endpoint),
-            ConductorCommand::ReconnectFailed { endpoint, reason } => {
-                self.on_reconnect_failed(endpoint, &reason);
-            }
-            ConductorCommand::Report { code, text } => self.cx.errors.record(code, &text, self.cx.now_ms),
+            ConductorRequest::ReResolve { endpoint } => self.on_re_resolve(endpoint),
+            ConductorRequest::Report { code, text } => self.cx.errors.record(code, &text, self.cx.now_ms),
         }
         1
     }

@@ -16,7 +16,7 @@ use crate::conductor::{Conductor, ConductorParts, SystemBuffers, SystemCounters,
 use crate::config::DriverConfig;
 use crate::errors::ErrorRecorder;
 use crate::mailbox::{Inbox, Outbox, inbox};
-use crate::proxy::{ConductorCommand, ReceiverCommand, SenderCommand};
+use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
 use crate::receiver::{Receiver, ReceiverCounters, ReceiverSettings};
 use crate::resource_agent::{
     ResourceAgent, ResourceCounters, ResourceOutcome, ResourceTask, StorageChecks, SystemLookup, TimedLookup,
@@ -29,7 +29,8 @@ pub(super) struct Queues {
     outcomes: Inbox<ResourceOutcome>,
     sender: Inbox<SenderCommand>,
     receiver: Inbox<ReceiverCommand>,
-    conductor: Inbox<ConductorCommand>,
+    replies: Inbox<ConductorReply>,
+    requests: Inbox<ConductorRequest>,
 }
 
 impl Queues {
@@ -39,7 +40,8 @@ impl Queues {
             outcomes: inbox(),
             sender: inbox(),
             receiver: inbox(),
-            conductor: inbox(),
+            replies: inbox(),
+            requests: inbox(),
         }
     }
 }
@@ -63,6 +65,14 @@ impl Wiring<'_> {
         Outbox::new(Arc::clone(queue), self.counter(failed_offers_id))
     }
 
+    fn conductor_proxy(&self) -> ConductorProxy {
+        ConductorProxy::new(
+            Arc::clone(&self.queues.replies),
+            Arc::clone(&self.queues.requests),
+            self.counter(system_counter::CONDUCTOR_PROXY_FAILS),
+        )
+    }
+
     fn tracked(
         &self,
         agent: impl Agent + 'static,
@@ -78,7 +88,7 @@ impl Wiring<'_> {
         let config = self.config;
         let sender = Sender::new(
             Arc::clone(&self.queues.sender),
-            self.outbox(&self.queues.conductor, system_counter::CONDUCTOR_PROXY_FAILS),
+            self.conductor_proxy(),
             SenderCounters::new(|id| self.counter(id)),
             SenderSettings {
                 send_to_status_poll_ratio: config.send_to_status_poll_ratio,
@@ -102,7 +112,7 @@ impl Wiring<'_> {
         let config = self.config;
         let receiver = Receiver::new(
             Arc::clone(&self.queues.receiver),
-            self.outbox(&self.queues.conductor, system_counter::CONDUCTOR_PROXY_FAILS),
+            self.conductor_proxy(),
             ReceiverCounters::new(|id| self.counter(id)),
             ReceiverSettings {
                 status_message_timeout_ns: config.status_message_timeout_ns,
@@ -178,7 +188,8 @@ impl Wiring<'_> {
                 system_counter::NATIVE_RESOURCE_AGENT_PROXY_FAILS,
             ),
             outcomes: Arc::clone(&self.queues.outcomes),
-            inbox: Arc::clone(&self.queues.conductor),
+            replies: Arc::clone(&self.queues.replies),
+            requests: Arc::clone(&self.queues.requests),
             sender: self.outbox(&self.queues.sender, system_counter::SENDER_PROXY_FAILS),
             receiver: self.outbox(&self.queues.receiver, system_counter::RECEIVER_PROXY_FAILS),
             sockets: Box::new(SystemSockets),

@@ -14,7 +14,7 @@ use super::dispatcher::{Dispatcher, OnData, OnSetup};
 use super::image::{ImageTimeouts, ReceiverImage};
 use super::outgoing::Outgoing;
 use super::pending_setups::PendingSetups;
-use crate::proxy::{ConductorCommand, EndpointId, Outbox};
+use crate::proxy::{ConductorProxy, ConductorRequest, EndpointId};
 use crate::shared::{ImageShared, ImageState};
 use crate::transport::Transport;
 
@@ -45,7 +45,7 @@ pub struct ReceiveEndpoint {
 pub(super) struct Cycle<'a> {
     pub(super) now_ns: i64,
     pub(super) counters: &'a ReceiverCounters,
-    pub(super) conductor: &'a mut Outbox<ConductorCommand>,
+    pub(super) conductor: &'a mut ConductorProxy,
     pub(super) timeouts: ImageTimeouts,
     pub(super) stream_session_limit: usize,
 }
@@ -192,7 +192,7 @@ impl ReceiveEndpoint {
             Err(error) => {
                 self.publish_offload_mode();
                 cycle
-                    .outgoing(&self.spec)
+                    .conductor
                     .report(format!("WARN - failed to receive: {error}"));
                 0
             }
@@ -299,13 +299,13 @@ impl Arrivals<'_> {
     }
 
     fn ask_for_setup(&mut self, session_id: i32, stream_id: i32, source: SocketAddr, cycle: &mut Cycle<'_>) {
-        let mut out = cycle.outgoing(self.spec);
         if self.pending_setups.is_full() {
-            out.report(
+            cycle.conductor.report(
                 "WARN - too many sessions at once wait for their SETUP; some are not asked".to_owned(),
             );
             return;
         }
+        let mut out = cycle.outgoing(self.spec);
         let message = StatusMessage::eliciting_setup(session_id, stream_id, out.receiver_id, out.group_tag);
         let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
         let length = message.encode(&mut frame);
@@ -331,20 +331,20 @@ impl Arrivals<'_> {
                     image.on_setup(cycle.now_ns);
                 }
             }
-            // A conductor that is behind is not given more to do: the sender repeats its SETUP.
-            OnSetup::Create if !cycle.conductor.is_congested() => {
-                self.dispatcher.image_asked(session_id, stream_id);
-                let endpoint = self.spec.id;
-                cycle.conductor.send(ConductorCommand::CreateImage {
-                    endpoint,
+            OnSetup::Create => {
+                let asked = cycle.conductor.request(ConductorRequest::CreateImage {
+                    endpoint: self.spec.id,
                     setup,
                     source,
                 });
+                if asked {
+                    self.dispatcher.image_asked(session_id, stream_id);
+                }
             }
-            OnSetup::Create | OnSetup::Ignore => {}
+            OnSetup::Ignore => {}
             OnSetup::LimitExceeded => {
                 let limit = cycle.stream_session_limit;
-                cycle.outgoing(self.spec).report(format!(
+                cycle.conductor.report(format!(
                     "WARN - exceeded session limit, streamId={stream_id} sessionId={session_id} limit={limit}"
                 ));
             }

@@ -13,7 +13,7 @@ pub use counters::ReceiverCounters;
 pub use endpoint::{ReceiveEndpoint, ReceiveEndpointSpec};
 
 use crate::agent::Agent;
-use crate::proxy::{ConductorCommand, EndpointId, Inbox, Outbox, ReceiverCommand};
+use crate::proxy::{ConductorProxy, ConductorReply, EndpointId, Inbox, ReceiverCommand};
 use endpoint::Cycle;
 use image::ImageTimeouts;
 
@@ -44,7 +44,7 @@ impl Default for ReceiverSettings {
 /// The receiver agent.
 pub struct Receiver {
     inbox: Inbox<ReceiverCommand>,
-    conductor: Outbox<ConductorCommand>,
+    conductor: ConductorProxy,
     counters: ReceiverCounters,
     settings: ReceiverSettings,
     endpoints: Vec<ReceiveEndpoint>,
@@ -55,7 +55,7 @@ impl Receiver {
     /// A receiver without channels, taking commands from `inbox` and answering to `conductor`.
     pub fn new(
         inbox: Inbox<ReceiverCommand>,
-        conductor: Outbox<ConductorCommand>,
+        conductor: ConductorProxy,
         counters: ReceiverCounters,
         settings: ReceiverSettings,
     ) -> Self {
@@ -96,7 +96,7 @@ impl Receiver {
             ReceiverCommand::AddEndpoint(endpoint) => self.endpoints.push(*endpoint),
             ReceiverCommand::RemoveEndpoint(id) => {
                 self.endpoints.retain(|endpoint| endpoint.id() != id);
-                self.conductor.send(ConductorCommand::ReceiveEndpointReleased(id));
+                self.conductor.reply(ConductorReply::ReceiveEndpointReleased(id));
             }
             ReceiverCommand::AddSubscription {
                 endpoint,
@@ -124,7 +124,7 @@ impl Receiver {
                     found.remove_image(correlation_id, &mut cycle);
                 }
                 self.conductor
-                    .send(ConductorCommand::ImageReleased { correlation_id });
+                    .reply(ConductorReply::ImageReleased { correlation_id });
             }
             ReceiverCommand::ClearSession {
                 endpoint,
@@ -147,9 +147,8 @@ impl Agent for Receiver {
 
     fn do_work(&mut self, now_ns: i64) -> usize {
         let mut work_count = self.conductor.flush();
-        if !self.conductor.is_congested()
-            && let Some(command) = self.inbox.pop()
-        {
+        // Commands are taken even while replies wait for room: see `mailbox`.
+        if let Some(command) = self.inbox.pop() {
             self.on_command(command, now_ns);
             work_count += 1;
         }

@@ -2,17 +2,15 @@
 
 use std::net::SocketAddr;
 
-use headrace_protocol::ErrorCode;
-
 use super::counters::ReceiverCounters;
-use crate::proxy::{ConductorCommand, Outbox};
+use crate::proxy::ConductorProxy;
 use crate::transport::Transport;
 
 /// What a receive endpoint answers with.
 pub(super) struct Outgoing<'a> {
     pub(super) transport: &'a dyn Transport,
     pub(super) counters: &'a ReceiverCounters,
-    pub(super) conductor: &'a mut Outbox<ConductorCommand>,
+    pub(super) conductor: &'a ConductorProxy,
     pub(super) receiver_id: i64,
     pub(super) group_tag: Option<i64>,
 }
@@ -23,22 +21,13 @@ impl Outgoing<'_> {
         let sent = match self.transport.send(frame, Some(to)) {
             Ok(sent) => sent,
             Err(error) => {
-                self.report(format!("WARN - failed to send datagram to {to}: {error}"));
+                self.conductor
+                    .report(format!("WARN - failed to send datagram to {to}: {error}"));
                 0
             }
         };
         if sent < frame.len() {
             self.counters.short_sends.get_and_add(1);
-        }
-    }
-
-    /// Something for the error log. Dropped while the conductor is behind: what lasts is reported again.
-    pub(super) fn report(&mut self, text: String) {
-        if !self.conductor.is_congested() {
-            self.conductor.send(ConductorCommand::Report {
-                code: ErrorCode::GenericError.value(),
-                text,
-            });
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use headrace_buffers::counters::Counter;
-use headrace_protocol::ErrorCode;
 use headrace_protocol::frame::{
     ErrorFrame, FrameError, FrameKind, Nak, RttMeasurement, StatusMessage, TERM_LENGTH_MAX, classify,
 };
@@ -12,7 +11,7 @@ use headrace_sys::net::ReceiveBatch;
 use super::counters::SenderCounters;
 use super::outgoing::{Outgoing, Scratch};
 use super::publication::SenderPublication;
-use crate::proxy::{ConductorCommand, EndpointId, Outbox};
+use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, EndpointId};
 use crate::stream_map::StreamMap;
 use crate::transport::Transport;
 
@@ -47,7 +46,7 @@ pub struct SendEndpoint {
 pub(super) struct Cycle<'a> {
     pub(super) now_ns: i64,
     pub(super) counters: &'a SenderCounters,
-    pub(super) conductor: &'a mut Outbox<ConductorCommand>,
+    pub(super) conductor: &'a mut ConductorProxy,
     pub(super) scratch: &'a mut Scratch,
     pub(super) burst_length_max: usize,
     pub(super) connection_timeout_ns: i64,
@@ -168,12 +167,9 @@ impl SendEndpoint {
         match received {
             Ok(count) => count,
             Err(error) => {
-                if !cycle.conductor.is_congested() {
-                    cycle.conductor.send(ConductorCommand::Report {
-                        code: ErrorCode::GenericError.value(),
-                        text: format!("WARN - failed to receive on the channel to {remote}: {error}"),
-                    });
-                }
+                cycle.conductor.report(format!(
+                    "WARN - failed to receive on the channel to {remote}: {error}"
+                ));
                 0
             }
         }
@@ -183,10 +179,12 @@ impl SendEndpoint {
     pub(super) fn check_re_resolution(&mut self, cycle: &mut Cycle<'_>) {
         let oldest = cycle.now_ns - RE_RESOLUTION_INACTIVITY_NS;
         if self.spec.is_re_resolvable && self.last_heard_ns < oldest && self.last_re_resolution_ns < oldest {
-            self.last_re_resolution_ns = cycle.now_ns;
-            cycle.conductor.send(ConductorCommand::ReResolve {
+            let asked = cycle.conductor.request(ConductorRequest::ReResolve {
                 endpoint: self.spec.id,
             });
+            if asked {
+                self.last_re_resolution_ns = cycle.now_ns;
+            }
         }
     }
 
@@ -200,7 +198,7 @@ impl SendEndpoint {
                 self.spec.remote = remote;
                 cycle.counters.resolution_changes.get_and_add(1);
             }
-            Err(error) => cycle.conductor.send(ConductorCommand::ReconnectFailed {
+            Err(error) => cycle.conductor.reply(ConductorReply::ReconnectFailed {
                 endpoint: self.spec.id,
                 reason: format!("failed to connect to {remote}: {error}"),
             }),
@@ -301,13 +299,16 @@ impl Control<'_> {
         let Some(publication) = self.publication(frame.session_id, frame.stream_id) else {
             return;
         };
-        if publication.on_error(&frame, cycle.now_ns) {
-            cycle.conductor.send(ConductorCommand::PublicationError {
-                registration_id: publication.shared().registration_id,
-                frame,
-                source,
-            });
+        let is_first = publication.is_receiver(frame.receiver_id);
+        let request = || ConductorRequest::PublicationError {
+            registration_id: publication.shared().registration_id,
+            frame: frame.clone(),
+            source,
+        };
+        if is_first && !cycle.conductor.request(request()) {
+            return; // the receiver repeats the frame
         }
+        publication.on_error(&frame, cycle.now_ns);
     }
 
     fn on_rtt_measurement(&mut self, probe: &RttMeasurement, cycle: &mut Cycle<'_>) {

@@ -11,6 +11,10 @@ impl ReceiverLiveness {
         !self.receivers.is_empty()
     }
 
+    pub(super) fn contains(&self, receiver_id: i64) -> bool {
+        self.receivers.iter().any(|(id, _)| *id == receiver_id)
+    }
+
     pub(super) fn on_status_message(&mut self, receiver_id: i64, now_ns: i64) {
         match self.receivers.iter_mut().find(|(id, _)| *id == receiver_id) {
             Some((_, last_ns)) => *last_ns = now_ns,

@@ -19,7 +19,7 @@ pub use counters::SenderCounters;
 pub use endpoint::{SendEndpoint, SendEndpointSpec};
 
 use crate::agent::Agent;
-use crate::proxy::{ConductorCommand, EndpointId, Inbox, Outbox, SenderCommand};
+use crate::proxy::{ConductorProxy, ConductorReply, EndpointId, Inbox, SenderCommand};
 use endpoint::Cycle;
 use outgoing::Scratch;
 use publication::SenderPublication;
@@ -63,7 +63,7 @@ impl Default for SenderSettings {
 /// The sender agent.
 pub struct Sender {
     inbox: Inbox<SenderCommand>,
-    conductor: Outbox<ConductorCommand>,
+    conductor: ConductorProxy,
     counters: SenderCounters,
     settings: SenderSettings,
     endpoints: Vec<SendEndpoint>,
@@ -79,7 +79,7 @@ impl Sender {
     /// A sender without channels, taking commands from `inbox` and answering to `conductor`.
     pub fn new(
         inbox: Inbox<SenderCommand>,
-        conductor: Outbox<ConductorCommand>,
+        conductor: ConductorProxy,
         counters: SenderCounters,
         settings: SenderSettings,
     ) -> Self {
@@ -119,7 +119,7 @@ impl Sender {
             SenderCommand::AddEndpoint(endpoint) => self.endpoints.push(*endpoint),
             SenderCommand::RemoveEndpoint(id) => {
                 self.endpoints.retain(|endpoint| endpoint.id() != id);
-                self.conductor.send(ConductorCommand::SendEndpointReleased(id));
+                self.conductor.reply(ConductorReply::SendEndpointReleased(id));
             }
             SenderCommand::AddPublication {
                 endpoint,
@@ -150,7 +150,7 @@ impl Sender {
                     endpoint.remove(registration_id);
                 }
                 self.conductor
-                    .send(ConductorCommand::PublicationReleased { registration_id });
+                    .reply(ConductorReply::PublicationReleased { registration_id });
             }
             SenderCommand::Reconnect { endpoint, remote } => {
                 let (endpoints, _, mut cycle) = self.cycle(now_ns);
@@ -210,9 +210,8 @@ impl Agent for Sender {
 
     fn do_work(&mut self, now_ns: i64) -> usize {
         let mut work_count = self.conductor.flush();
-        if !self.conductor.is_congested()
-            && let Some(command) = self.inbox.pop()
-        {
+        // Commands are taken even while replies wait for room: see `mailbox`.
+        if let Some(command) = self.inbox.pop() {
             self.on_command(command, now_ns);
             work_count += 1;
         }

@@ -5,12 +5,11 @@ use std::net::SocketAddr;
 use headrace_buffers::AtomicBuffer;
 use headrace_buffers::log::descriptor::max_message_length;
 use headrace_buffers::log::scan::{Datagram, scan_datagrams};
-use headrace_protocol::ErrorCode;
 use headrace_protocol::retransmit::ResendRange;
 
 use super::counters::SenderCounters;
 use super::runs;
-use crate::proxy::{ConductorCommand, Outbox};
+use crate::proxy::ConductorProxy;
 use crate::shared::PublicationShared;
 use crate::transport::Transport;
 
@@ -25,7 +24,7 @@ pub(super) struct Outgoing<'a> {
     pub(super) transport: &'a dyn Transport,
     pub(super) remote: SocketAddr,
     pub(super) counters: &'a SenderCounters,
-    pub(super) conductor: &'a mut Outbox<ConductorCommand>,
+    pub(super) conductor: &'a ConductorProxy,
     pub(super) scratch: &'a mut Scratch,
     pub(super) burst_length_max: usize,
 }
@@ -101,13 +100,10 @@ impl Outgoing<'_> {
     }
 
     fn failed(&mut self, error: &std::io::Error) -> usize {
-        // A failing device must not bury the conductor: what cannot be queued now will fail again.
-        if !self.conductor.is_congested() {
-            self.conductor.send(ConductorCommand::Report {
-                code: ErrorCode::GenericError.value(),
-                text: format!("WARN - failed to send datagram to {}: {error}", self.remote),
-            });
-        }
+        self.conductor.report(format!(
+            "WARN - failed to send datagram to {}: {error}",
+            self.remote
+        ));
         0
     }
 }

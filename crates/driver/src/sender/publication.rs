@@ -267,12 +267,16 @@ impl SenderPublication {
         }
     }
 
-    /// A receiver refuses the stream; true the first time.
-    pub(super) fn on_error(&mut self, frame: &ErrorFrame, now_ns: i64) -> bool {
+    /// True for a receiver that is alive and has not refused the stream.
+    pub(super) fn is_receiver(&self, receiver_id: i64) -> bool {
+        self.receivers.contains(receiver_id)
+    }
+
+    /// A receiver refuses the stream.
+    pub(super) fn on_error(&mut self, frame: &ErrorFrame, now_ns: i64) {
         self.flow_control.on_error(frame, now_ns);
-        let was_live = self.receivers.remove(frame.receiver_id);
+        self.receivers.remove(frame.receiver_id);
         self.update_connected();
-        was_live
     }
 
     /// Sends a probe back the way data goes.

@@ -1,6 +1,6 @@
 //! Whatever arrives, the agents neither panic nor stop working.
 
-use headrace_driver::proxy::ConductorCommand;
+use headrace_driver::proxy::ConductorReply;
 use headrace_protocol::frame::{FrameKind, classify};
 use proptest::prelude::*;
 
@@ -114,14 +114,14 @@ proptest! {
         }
         // Frames that look right are believed, so the stream may be over; but both agents still obey.
         world.run_for(10 * MILLISECOND);
-        world.events.clear();
+        world.replies.clear();
         world.remove_publication();
         world.remove_image();
         world.run_for(10 * MILLISECOND);
-        let released = |event: &ConductorCommand| matches!(
+        let released = |event: &ConductorReply| matches!(
             event,
-            ConductorCommand::PublicationReleased { .. } | ConductorCommand::ImageReleased { .. }
+            ConductorReply::PublicationReleased { .. } | ConductorReply::ImageReleased { .. }
         );
-        prop_assert_eq!(world.events.iter().filter(|event| released(event)).count(), 2);
+        prop_assert_eq!(world.replies.iter().filter(|event| released(event)).count(), 2);
     }
 }

@@ -1,7 +1,7 @@
 //! What an image accepts, and what it tells its sender.
 
 use headrace_buffers::counters::system_counter;
-use headrace_driver::proxy::ConductorCommand;
+use headrace_driver::proxy::{ConductorReply, ConductorRequest};
 use headrace_driver::shared::ImageState;
 use headrace_protocol::frame::{
     DataHeader, ErrorFrame, FrameKind, RttMeasurement, Setup, StatusMessage, classify, data, rtt,
@@ -29,7 +29,8 @@ fn receiver_alone() -> World {
     world.remove_publication();
     world.subscribe(None);
     world.run_for(MILLISECOND);
-    world.events.clear();
+    world.replies.clear();
+    world.requests.clear();
     world
 }
 
@@ -164,8 +165,8 @@ fn a_stream_takes_no_more_sessions_than_allowed() {
         inject(&world, &setup_of(session_id));
         world.run_for(MILLISECOND);
     }
-    let [ConductorCommand::Report { text, .. }] = &world.events[..] else {
-        panic!("{} events", world.events.len());
+    let [ConductorRequest::Report { text, .. }] = &world.requests[..] else {
+        panic!("{} requests", world.requests.len());
     };
     assert!(
         text.contains("exceeded session limit") && text.contains("sessionId=3"),
@@ -221,8 +222,8 @@ fn a_finished_stream_says_goodbye_until_it_is_removed() {
     world.remove_image();
     world.run_for(MILLISECOND);
     assert!(matches!(
-        world.events[..],
-        [ConductorCommand::ImageReleased { .. }]
+        world.replies[..],
+        [ConductorReply::ImageReleased { .. }]
     ));
     world.run_for(SECOND);
     assert!(status_messages(&world).is_empty());

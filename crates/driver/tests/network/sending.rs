@@ -1,7 +1,7 @@
 //! What a publication puts on the wire, and when.
 
 use headrace_buffers::counters::system_counter;
-use headrace_driver::proxy::ConductorCommand;
+use headrace_driver::proxy::{ConductorReply, ConductorRequest};
 use headrace_protocol::frame::{
     DataHeader, ErrorFrame, FrameKind, Nak, RttMeasurement, Setup, StatusMessage, classify, data, rtt,
     status_message,
@@ -317,14 +317,14 @@ fn an_error_frame_removes_its_receiver_and_is_reported_once() {
     assert!(!world.publication.has_receivers());
     assert_eq!(world.counter(system_counter::ERROR_FRAMES_RECEIVED), 2);
     let [
-        ConductorCommand::PublicationError {
+        ConductorRequest::PublicationError {
             registration_id: 11,
             frame,
             source,
         },
-    ] = &world.events[..]
+    ] = &world.requests[..]
     else {
-        panic!("{} events", world.events.len());
+        panic!("{} requests", world.requests.len());
     };
     assert_eq!((frame.text.as_ref(), *source), ("not wanted", receiver_address()));
 }
@@ -333,9 +333,9 @@ fn an_error_frame_removes_its_receiver_and_is_reported_once() {
 fn a_silent_channel_asks_for_its_name_and_follows_it() {
     let mut world = sender_alone();
     world.run_for(4 * SECOND);
-    assert!(world.events.is_empty());
+    assert!(world.requests.is_empty());
     world.run_for(3 * SECOND);
-    assert!(matches!(world.events[..], [ConductorCommand::ReResolve { .. }]));
+    assert!(matches!(world.requests[..], [ConductorRequest::ReResolve { .. }]));
     world.reconnect(address(7));
     world.run_for(SECOND);
     assert_eq!(world.counter(system_counter::RESOLUTION_CHANGES), 1);
@@ -348,8 +348,8 @@ fn a_removed_publication_is_released_and_silent() {
     world.remove_publication();
     world.run_for(MILLISECOND);
     assert!(matches!(
-        world.events[..],
-        [ConductorCommand::PublicationReleased { registration_id: 11 }]
+        world.replies[..],
+        [ConductorReply::PublicationReleased { registration_id: 11 }]
     ));
     world.network.take_sent(receiver_address());
     world

@@ -13,7 +13,8 @@ use headrace_buffers::log::read;
 use headrace_buffers::log::spec::{LogSpec, LogType};
 use headrace_driver::agent::Agent;
 use headrace_driver::proxy::{
-    ConductorCommand, EndpointId, Inbox, Outbox, ReceiverCommand, SenderCommand, inbox,
+    ConductorProxy, ConductorReply, ConductorRequest, EndpointId, Inbox, ReceiverCommand, SenderCommand,
+    inbox,
 };
 use headrace_driver::receiver::{
     ReceiveEndpoint, ReceiveEndpointSpec, Receiver, ReceiverCounters, ReceiverSettings,
@@ -108,7 +109,7 @@ pub(crate) struct World {
     pub(crate) receiver: Receiver,
     pub(crate) to_sender: Inbox<SenderCommand>,
     pub(crate) to_receiver: Inbox<ReceiverCommand>,
-    to_conductor: Inbox<ConductorCommand>,
+    to_conductor: (Inbox<ConductorReply>, Inbox<ConductorRequest>),
     counters: CountersManager<AtomicBuffer>,
     stream: Stream,
     pub(crate) publication: Arc<PublicationShared>,
@@ -117,8 +118,9 @@ pub(crate) struct World {
     pub(crate) image: Option<ImageHalf>,
     /// Answers `CreateImage`; without it SETUPs go unanswered.
     pub(crate) creates_images: bool,
-    /// Commands that the small conductor does not deal with itself.
-    pub(crate) events: Vec<ConductorCommand>,
+    pub(crate) replies: Vec<ConductorReply>,
+    /// Requests that the small conductor does not deal with itself.
+    pub(crate) requests: Vec<ConductorRequest>,
 }
 
 impl World {
@@ -142,17 +144,22 @@ impl World {
         for _ in 0..system_counter::COUNT {
             counters.allocate(0, &[], "", 0).unwrap();
         }
-        let (to_sender, to_receiver, to_conductor) = (inbox(), inbox(), inbox());
+        let (to_sender, to_receiver) = (inbox(), inbox());
+        let to_conductor = (inbox(), inbox());
         let failed = counters.counter(system_counter::CONDUCTOR_PROXY_FAILS);
         let sender = Sender::new(
             Arc::clone(&to_sender),
-            Outbox::new(Arc::clone(&to_conductor), failed.clone()),
+            ConductorProxy::new(
+                Arc::clone(&to_conductor.0),
+                Arc::clone(&to_conductor.1),
+                failed.clone(),
+            ),
             SenderCounters::new(|id| counters.counter(id)),
             SenderSettings::default(),
         );
         let receiver = Receiver::new(
             Arc::clone(&to_receiver),
-            Outbox::new(Arc::clone(&to_conductor), failed),
+            ConductorProxy::new(Arc::clone(&to_conductor.0), Arc::clone(&to_conductor.1), failed),
             ReceiverCounters::new(|id| counters.counter(id)),
             ReceiverSettings {
                 stream_session_limit: 2,
@@ -175,7 +182,8 @@ impl World {
             publisher_clean_position: 0,
             image: None,
             creates_images: true,
-            events: Vec::new(),
+            replies: Vec::new(),
+            requests: Vec::new(),
         };
         world.open(ends);
         world
@@ -328,12 +336,14 @@ impl World {
         self.publication
             .log
             .clean(&mut self.publisher_clean_position, clean_to);
-        while let Some(command) = self.to_conductor.pop() {
-            match command {
-                ConductorCommand::CreateImage { setup, source, .. } if self.creates_images => {
+        self.replies
+            .extend(std::iter::from_fn(|| self.to_conductor.0.pop()));
+        while let Some(request) = self.to_conductor.1.pop() {
+            match request {
+                ConductorRequest::CreateImage { setup, source, .. } if self.creates_images => {
                     self.create_image(&setup, source);
                 }
-                other => self.events.push(other),
+                other => self.requests.push(other),
             }
         }
         let now_ns = self.now_ns;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crossbeam_queue::ArrayQueue;
 use headrace_buffers::AtomicBuffer;
 use headrace_buffers::broadcast::{Receiver, Transmitter};
 use headrace_buffers::counters::system_counter::{self, LabelFacts};
@@ -24,9 +25,11 @@ use crate::conductor::{Conductor, ConductorParts, SystemBuffers, SystemCounters}
 use crate::config::DriverConfig;
 use crate::directory;
 use crate::errors::ErrorRecorder;
-use crate::mailbox::{Inbox, Outbox, inbox};
-use crate::proxy::{ConductorCommand, ReceiverCommand, SenderCommand};
-use crate::resource_agent::{ResourceAgent, ResourceCounters, StorageChecks, TimedLookup};
+use crate::mailbox::{Inbox, Outbox, QUEUE_CAPACITY, inbox};
+use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
+use crate::resource_agent::{
+    ResourceAgent, ResourceCounters, ResourceOutcome, ResourceTask, StorageChecks, TimedLookup,
+};
 
 pub(super) const MS: i64 = 1_000_000;
 pub(super) const SECOND: i64 = 1_000 * MS;
@@ -67,6 +70,52 @@ pub(super) struct ImageSeen {
     pub(super) log_file_name: String,
 }
 
+fn config_of(directory: PathBuf, adjust: impl FnOnce(&mut DriverConfig)) -> Arc<DriverConfig> {
+    let mut config = DriverConfig {
+        directory,
+        ..DriverConfig::default()
+    };
+    adjust(&mut config);
+    config.validate().unwrap();
+    Arc::new(config)
+}
+
+fn error_recorder(error_log: &AtomicBuffer, system: &SystemCounters) -> ErrorRecorder {
+    ErrorRecorder::new(
+        DistinctErrorLog::new(error_log.clone()),
+        system.get(system_counter::ERRORS).clone(),
+    )
+}
+
+fn resource_agent(
+    (tasks, outcomes): (&Inbox<ResourceTask>, &Inbox<ResourceOutcome>),
+    lookup: TimedLookup,
+    config: &DriverConfig,
+    system: &SystemCounters,
+    errors: &ErrorRecorder,
+) -> ResourceAgent {
+    let failed_offers = system.get(system_counter::CONDUCTOR_PROXY_FAILS).clone();
+    ResourceAgent::new(
+        Arc::clone(tasks),
+        Outbox::new(Arc::clone(outcomes), failed_offers),
+        config.resource_free_limit,
+        StorageChecks {
+            enabled: config.perform_storage_checks,
+            low_space_threshold: 0,
+        },
+        ResourceCounters {
+            bytes_mapped: system.get(system_counter::BYTES_CURRENTLY_MAPPED).clone(),
+            free_fails: system.get(system_counter::FREE_FAILS).clone(),
+        },
+        lookup,
+        errors.clone(),
+    )
+}
+
+fn queue<T>(capacity: usize) -> Inbox<T> {
+    Arc::new(ArrayQueue::new(capacity))
+}
+
 pub(super) struct Harness {
     pub(super) clock: Arc<ManualClock>,
     conductor: Conductor,
@@ -77,8 +126,8 @@ pub(super) struct Harness {
     error_log: AtomicBuffer,
     loss_report: AtomicBuffer,
     to_driver: AtomicBuffer,
-    /// What the sender and the receiver tell the conductor.
-    pub(super) inbox: Inbox<ConductorCommand>,
+    replies: Inbox<ConductorReply>,
+    requests: Inbox<ConductorRequest>,
     /// What the conductor tells the sender.
     pub(super) to_sender: Inbox<SenderCommand>,
     /// What the conductor tells the receiver.
@@ -96,49 +145,37 @@ impl Harness {
     }
 
     pub(super) fn with(adjust: impl FnOnce(&mut DriverConfig)) -> Self {
+        Self::with_queues(QUEUE_CAPACITY, adjust)
+    }
+
+    /// A driver whose queues to and from the sender and the receiver are this long.
+    pub(super) fn with_queues(capacity: usize, adjust: impl FnOnce(&mut DriverConfig)) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let mut config = DriverConfig {
-            directory: directory.path().join("driver"),
-            ..DriverConfig::default()
-        };
-        adjust(&mut config);
-        config.validate().unwrap();
-        let config = Arc::new(config);
+        let config = config_of(directory.path().join("driver"), adjust);
         let clock = Arc::new(ManualClock::new(SECOND, START_MS * MS));
         directory::prepare(&config, clock.as_ref()).unwrap();
-
         let to_driver = AtomicBuffer::allocate(64 * 1024 + 768);
         let to_clients = AtomicBuffer::allocate(256 * 1024 + 128);
-        let (metadata, values) = (AtomicBuffer::allocate(1 << 18), AtomicBuffer::allocate(1 << 16));
-        let error_log = AtomicBuffer::allocate(1 << 16);
-        let loss_report = AtomicBuffer::allocate(1 << 12);
+        let (metadata, values) = (AtomicBuffer::allocate(1 << 20), AtomicBuffer::allocate(1 << 18));
+        let (error_log, loss_report) = (AtomicBuffer::allocate(1 << 16), AtomicBuffer::allocate(1 << 12));
         let counters = counters(&metadata, &values);
         let system = SystemCounters::new(&counters);
-        let errors = ErrorRecorder::new(
-            DistinctErrorLog::new(error_log.clone()),
-            system.get(system_counter::ERRORS).clone(),
-        );
-        let (tasks, outcomes) = (inbox(), inbox());
+        let fails = |id| system.get(id).clone();
+        let errors = error_recorder(&error_log, &system);
         let hosts = Hosts::default();
-        let failed_offers = system.get(system_counter::CONDUCTOR_PROXY_FAILS).clone();
-        let resource_agent = ResourceAgent::new(
-            Arc::clone(&tasks),
-            Outbox::new(Arc::clone(&outcomes), failed_offers.clone()),
-            config.resource_free_limit,
-            StorageChecks {
-                enabled: config.perform_storage_checks,
-                low_space_threshold: 0,
-            },
-            ResourceCounters {
-                bytes_mapped: system.get(system_counter::BYTES_CURRENTLY_MAPPED).clone(),
-                free_fails: system.get(system_counter::FREE_FAILS).clone(),
-            },
-            timed_lookup(&hosts, &config, &system, &clock),
-            errors.clone(),
-        );
-        let (inbox_of_conductor, to_sender, to_receiver) = (inbox(), inbox(), inbox());
+        let lookup = timed_lookup(&hosts, &config, &system, &clock);
+        let (tasks, outcomes) = (inbox(), inbox());
+        let resource_agent = resource_agent((&tasks, &outcomes), lookup, &config, &system, &errors);
+        let (replies, requests) = (queue(capacity), queue(capacity));
+        let (to_sender, to_receiver) = (queue(capacity), queue(capacity));
         let sockets = Sockets::default();
-        let termination = Arc::new(AtomicBool::new(false));
+        let sender = Outbox::new(Arc::clone(&to_sender), fails(system_counter::SENDER_PROXY_FAILS));
+        let receiver = Outbox::new(
+            Arc::clone(&to_receiver),
+            fails(system_counter::RECEIVER_PROXY_FAILS),
+        );
+        let tasks = Outbox::new(tasks, fails(system_counter::NATIVE_RESOURCE_AGENT_PROXY_FAILS));
+        let termination = Arc::default();
         let ring = ManyToOneRing::new(to_driver.clone()).unwrap();
         ring.next_correlation_id();
         let conductor = Conductor::new(ConductorParts {
@@ -149,11 +186,12 @@ impl Harness {
             counters,
             system,
             errors,
-            tasks: Outbox::new(tasks, failed_offers.clone()),
+            tasks,
             outcomes,
-            inbox: Arc::clone(&inbox_of_conductor),
-            sender: Outbox::new(Arc::clone(&to_sender), failed_offers.clone()),
-            receiver: Outbox::new(Arc::clone(&to_receiver), failed_offers),
+            replies: Arc::clone(&replies),
+            requests: Arc::clone(&requests),
+            sender,
+            receiver,
             sockets: Box::new(sockets.clone()),
             system_buffers: SYSTEM_BUFFERS,
             loss_report: LossReport::new(loss_report.clone()),
@@ -170,7 +208,8 @@ impl Harness {
             error_log,
             loss_report,
             to_driver,
-            inbox: inbox_of_conductor,
+            replies,
+            requests,
             to_sender,
             to_receiver,
             sockets,
@@ -269,9 +308,25 @@ impl Harness {
         self.events.clear();
     }
 
-    /// What the sender or the receiver tells the conductor.
-    pub(super) fn tell(&mut self, command: ConductorCommand) {
-        assert!(self.inbox.push(command).is_ok());
+    /// The way of a real sender or receiver to the conductor.
+    pub(super) fn conductor_proxy(&self) -> ConductorProxy {
+        let failed_offers = self.counter(system_counter::CONDUCTOR_PROXY_FAILS);
+        ConductorProxy::new(
+            Arc::clone(&self.replies),
+            Arc::clone(&self.requests),
+            failed_offers,
+        )
+    }
+
+    /// The sender or the receiver answers the conductor.
+    pub(super) fn reply(&mut self, reply: ConductorReply) {
+        assert!(self.replies.push(reply).is_ok());
+        self.run_cycles();
+    }
+
+    /// The sender or the receiver asks the conductor for something.
+    pub(super) fn request(&mut self, request: ConductorRequest) {
+        assert!(self.requests.push(request).is_ok());
         self.run_cycles();
     }
 

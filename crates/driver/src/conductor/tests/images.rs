@@ -16,7 +16,7 @@ use headrace_protocol::event::Event;
 use headrace_protocol::frame::Setup;
 
 use super::harness::{CLIENT, Harness, SECOND};
-use crate::proxy::{ConductorCommand, EndpointId, ReceiverCommand};
+use crate::proxy::{ConductorReply, ConductorRequest, EndpointId, ReceiverCommand};
 use crate::shared::{ImageShared, ImageState, LossRange, StatusMessageDue};
 
 const UDP: &str = "aeron:udp?endpoint=localhost:24325";
@@ -48,7 +48,7 @@ fn endpoint_of(driver: &Harness) -> EndpointId {
 }
 
 fn set_up(driver: &mut Harness, endpoint: EndpointId, setup: Setup) {
-    driver.tell(ConductorCommand::CreateImage {
+    driver.request(ConductorRequest::CreateImage {
         endpoint,
         setup,
         source: "10.1.2.3:4567".parse().unwrap(),
@@ -272,7 +272,7 @@ fn a_drained_image_is_announced_gone_then_freed_when_the_receiver_lets_go() {
     assert_eq!(driver.unavailable(), [(shared.correlation_id, subscription)]);
     assert_eq!(commands(&driver), ["remove image", "clear"]);
     assert_eq!(shared.state(), ImageState::Linger);
-    driver.tell(ConductorCommand::ImageReleased {
+    driver.reply(ConductorReply::ImageReleased {
         correlation_id: shared.correlation_id,
     });
     driver.pass_alive(9 * SECOND);
@@ -302,7 +302,7 @@ fn a_linger_without_readers_is_short() {
     driver.pass_alive(2 * SECOND);
     assert_eq!(shared.state(), ImageState::Linger);
     driver.remove_subscription(subscription);
-    driver.tell(ConductorCommand::ImageReleased {
+    driver.reply(ConductorReply::ImageReleased {
         correlation_id: shared.correlation_id,
     });
     driver.pass_alive(2 * SECOND);
@@ -482,7 +482,7 @@ fn a_rejected_image_is_left_to_the_receiver() {
 #[test]
 fn a_report_goes_to_the_error_log() {
     let mut driver = Harness::new();
-    driver.tell(ConductorCommand::Report {
+    driver.request(ConductorRequest::Report {
         code: ErrorCode::GenericError.value(),
         text: "WARN - exceeded session limit".to_owned(),
     });

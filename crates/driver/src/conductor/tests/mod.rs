@@ -7,6 +7,7 @@ mod ipc_life;
 mod ipc_links;
 mod network_channels;
 mod network_publications;
+mod queues;
 mod random;
 mod refusals;
 mod spies;

@@ -6,7 +6,7 @@ use headrace_protocol::event::Event;
 
 use super::harness::{CLIENT, Harness, SECOND};
 use crate::config::PortRange;
-use crate::proxy::{ConductorCommand, ReceiverCommand, SenderCommand};
+use crate::proxy::{ConductorReply, ReceiverCommand, SenderCommand};
 
 fn refused(driver: &mut Harness, code: ErrorCode, text: &str) {
     let refusals = driver.refusals();
@@ -224,7 +224,7 @@ fn a_closing_channel_asks_to_be_tried_again_and_is_not_an_error() {
         "found in CLOSING state, please retry",
     );
     assert_eq!(driver.recorded_errors(), [""; 0]);
-    driver.tell(ConductorCommand::ReceiveEndpointReleased(endpoint.unwrap()));
+    driver.reply(ConductorReply::ReceiveEndpointReleased(endpoint.unwrap()));
     assert_eq!(driver.live_counters(), [format!("client-heartbeat: id={CLIENT}")]);
 }
 

@@ -15,7 +15,7 @@ use headrace_protocol::event::Event;
 use headrace_protocol::frame::ErrorFrame;
 
 use super::harness::{CLIENT, Harness, SECOND};
-use crate::proxy::{ConductorCommand, EndpointId, SenderCommand};
+use crate::proxy::{ConductorReply, ConductorRequest, EndpointId, SenderCommand};
 use crate::shared::PublicationShared;
 
 pub(super) const UDP: &str = "aeron:udp?endpoint=localhost:24325|term-length=64k";
@@ -198,8 +198,8 @@ fn a_closed_publication_waits_for_its_receiver_to_confirm() {
     );
     assert_eq!(driver.log_files(), 1, "the sender still has it");
     drop(shared);
-    driver.tell(ConductorCommand::PublicationReleased { registration_id });
-    driver.tell(ConductorCommand::SendEndpointReleased(endpoint));
+    driver.reply(ConductorReply::PublicationReleased { registration_id });
+    driver.reply(ConductorReply::SendEndpointReleased(endpoint));
     assert_eq!(driver.log_files(), 0);
     assert_eq!(driver.live_counters(), [format!("client-heartbeat: id={CLIENT}")]);
 }
@@ -276,7 +276,7 @@ fn a_receivers_refusal_reaches_publishers_and_the_error_log() {
     let mut driver = Harness::new();
     let (registration_id, _, shared) = publish(&mut driver);
     driver.forget();
-    driver.tell(ConductorCommand::PublicationError {
+    driver.request(ConductorRequest::PublicationError {
         registration_id,
         frame: ErrorFrame {
             session_id: shared.session_id,
@@ -307,17 +307,17 @@ fn a_name_that_moved_is_followed() {
     let mut driver = Harness::new();
     let (_, endpoint, _) = publish(&mut driver);
     driver.forget();
-    driver.tell(ConductorCommand::ReResolve { endpoint });
+    driver.request(ConductorRequest::ReResolve { endpoint });
     assert_eq!(endings(&driver), [""; 0], "it resolves to the same address");
     driver.hosts.move_localhost("127.0.0.2");
-    driver.tell(ConductorCommand::ReResolve { endpoint });
+    driver.request(ConductorRequest::ReResolve { endpoint });
     assert_eq!(endings(&driver), ["reconnect 127.0.0.2:24325"]);
     driver.hosts.lose_localhost();
-    driver.tell(ConductorCommand::ReResolve { endpoint });
+    driver.request(ConductorRequest::ReResolve { endpoint });
     assert!(driver.recorded_errors()[0].contains("could not re-resolve: endpoint=localhost:24325"));
     let status = driver.counter(driver.counters.find(type_ids::SEND_CHANNEL_STATUS, 1).unwrap());
     assert_eq!(status.get(), 1);
-    driver.tell(ConductorCommand::ReconnectFailed {
+    driver.reply(ConductorReply::ReconnectFailed {
         endpoint,
         reason: "no route".to_owned(),
     });

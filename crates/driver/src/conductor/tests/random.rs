@@ -11,7 +11,7 @@ use headrace_protocol::command::Command;
 use headrace_protocol::frame::Setup;
 
 use super::harness::{Harness, SECOND};
-use crate::proxy::{ConductorCommand, EndpointId, ReceiverCommand, SenderCommand};
+use crate::proxy::{ConductorReply, ConductorRequest, EndpointId, ReceiverCommand, SenderCommand};
 use crate::shared::{ImageShared, ImageState, PublicationShared};
 
 const CHANNELS: &[&str] = &[
@@ -252,13 +252,13 @@ impl Chaos {
                 mtu: 1408,
                 ttl: 0,
             };
-            self.driver.tell(ConductorCommand::CreateImage {
+            self.driver.request(ConductorRequest::CreateImage {
                 endpoint,
                 setup,
                 source: ([10, 0, 0, 1], 9).into(),
             });
         } else {
-            self.driver.tell(ConductorCommand::ReResolve { endpoint });
+            self.driver.request(ConductorRequest::ReResolve { endpoint });
         }
     }
 
@@ -271,10 +271,10 @@ impl Chaos {
                     self.publications
                         .retain(|publication| publication.registration_id != registration_id);
                     self.driver
-                        .tell(ConductorCommand::PublicationReleased { registration_id });
+                        .reply(ConductorReply::PublicationReleased { registration_id });
                 }
                 SenderCommand::RemoveEndpoint(id) => {
-                    self.driver.tell(ConductorCommand::SendEndpointReleased(id));
+                    self.driver.reply(ConductorReply::SendEndpointReleased(id));
                 }
                 SenderCommand::AddEndpoint(endpoint) => self.endpoints.push(endpoint.id()),
                 SenderCommand::Reconnect { .. } => {}
@@ -290,11 +290,11 @@ impl Chaos {
                 ReceiverCommand::RemoveImage { correlation_id, .. } => {
                     self.images.retain(|image| image.correlation_id != correlation_id);
                     self.driver
-                        .tell(ConductorCommand::ImageReleased { correlation_id });
+                        .reply(ConductorReply::ImageReleased { correlation_id });
                 }
                 ReceiverCommand::RemoveEndpoint(id) => {
                     self.endpoints.retain(|endpoint| *endpoint != id);
-                    self.driver.tell(ConductorCommand::ReceiveEndpointReleased(id));
+                    self.driver.reply(ConductorReply::ReceiveEndpointReleased(id));
                 }
                 // Any image may have lost its last reader; those that have not are silent for a while.
                 ReceiverCommand::RemoveSubscription { .. } => {

@@ -7,7 +7,7 @@ use headrace_protocol::event::Event;
 
 use super::harness::{CLIENT, Harness, SECOND};
 use super::network_publications::{UDP, endings, fill, publish_on};
-use crate::proxy::ConductorCommand;
+use crate::proxy::ConductorReply;
 
 const SPY: &str = "aeron-spy:aeron:udp?endpoint=localhost:24325";
 const SIMULATED: &str = "aeron:udp?endpoint=localhost:24325|term-length=64k|ssc=true";
@@ -318,8 +318,8 @@ fn a_closed_publication_waits_for_its_spies() {
     );
     drop(shared);
     driver.remove_subscription(late);
-    driver.tell(ConductorCommand::PublicationReleased { registration_id });
-    driver.tell(ConductorCommand::SendEndpointReleased(endpoint));
+    driver.reply(ConductorReply::PublicationReleased { registration_id });
+    driver.reply(ConductorReply::SendEndpointReleased(endpoint));
     assert_eq!(driver.log_files(), 0);
     assert_eq!(driver.live_counters(), [format!("client-heartbeat: id={CLIENT}")]);
     // The spies that are left wait for the next publication.

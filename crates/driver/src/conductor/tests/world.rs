@@ -1,5 +1,6 @@
 //! What lies outside the driver: names and sockets.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -56,15 +57,21 @@ pub(super) struct Opened {
     pub(super) receive_buffer_length: Option<usize>,
 }
 
-/// Sockets that go nowhere. Two may not be bound to the same port.
+/// Sockets that send nowhere and receive what a test puts in. Two may not be bound to the same port.
 #[derive(Clone, Default)]
 pub(super) struct Sockets {
     opened: Arc<Mutex<Vec<Opened>>>,
+    incoming: Arc<Mutex<VecDeque<Vec<u8>>>>,
 }
 
 impl Sockets {
     pub(super) fn opened(&self) -> Vec<Opened> {
         self.opened.lock().unwrap().clone()
+    }
+
+    /// The next socket that is polled receives the datagram.
+    pub(super) fn deliver(&self, datagram: &[u8]) {
+        self.incoming.lock().unwrap().push_back(datagram.to_vec());
     }
 }
 
@@ -87,7 +94,7 @@ impl SocketFactory for Sockets {
         });
         let port = if local.port() == 0 { 50_000 } else { local.port() };
         Ok(OpenSocket {
-            transport: Box::new(SilentTransport),
+            transport: Box::new(FakeTransport(Arc::clone(&self.incoming))),
             local: SocketAddr::new(local.ip(), port),
             send_buffer_length: options.send_buffer_length.unwrap_or(212_992),
             receive_buffer_length: options.receive_buffer_length.unwrap_or(212_992),
@@ -95,10 +102,9 @@ impl SocketFactory for Sockets {
     }
 }
 
-/// Takes everything and hears nothing.
-struct SilentTransport;
+struct FakeTransport(Arc<Mutex<VecDeque<Vec<u8>>>>);
 
-impl Transport for SilentTransport {
+impl Transport for FakeTransport {
     fn send_runs(&self, runs: &[Run<'_>], _to: Option<SocketAddr>) -> io::Result<usize> {
         Ok(runs.iter().map(|run| run.region.len()).sum())
     }
@@ -110,9 +116,18 @@ impl Transport for SilentTransport {
     fn receive(
         &self,
         _batch: &mut ReceiveBatch,
-        _handler: &mut dyn FnMut(Coalesced<'_>),
+        handler: &mut dyn FnMut(Coalesced<'_>),
     ) -> io::Result<usize> {
-        Ok(0)
+        let datagrams = std::mem::take(&mut *self.0.lock().unwrap());
+        let count = datagrams.len();
+        for mut bytes in datagrams {
+            handler(Coalesced {
+                datagram_length: bytes.len(),
+                bytes: &mut bytes,
+                source: SocketAddr::from(([10, 1, 2, 3], 4567)),
+            });
+        }
+        Ok(count)
     }
 
     fn connect(&self, _remote: SocketAddr) -> io::Result<()> {

@@ -1,0 +1,105 @@
+//! Bounded queues between agents, never blocking.
+//!
+//! Agents may share a thread, so no agent waits for a full queue. What must arrive goes through an [`Outbox`],
+//! which keeps what did not fit, in order, and offers it again on the next duty cycle. What its cause repeats
+//! goes through [`Requests`], which refuses it.
+//!
+//! Two agents that send to each other must not both stop taking while their own queue is full: then each waits
+//! for the other for ever. So only the conductor ever stops taking, and only what begins new work:
+//!
+//! ```text
+//!                 commands: always taken
+//!            .----------------------------> sender, receiver, resource agent
+//!  client -> conductor                                |
+//!            ^ ^-------- replies: always taken -------|
+//!            '---------- requests: refused when full -'
+//! ```
+//!
+//! The conductor takes client commands and requests only while no outbox of its own holds a backlog. It waits for
+//! agents that wait for nobody, so there is no cycle. `model.rs` walks all states of small queues under this rule.
+//! Design page 18 says why the backlogs are bounded.
+
+#[cfg(test)]
+mod model;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crossbeam_queue::ArrayQueue;
+use headrace_buffers::counters::Counter;
+
+/// Messages that fit in one queue.
+pub const QUEUE_CAPACITY: usize = 1024;
+
+/// The receiving end of a queue.
+pub type Inbox<T> = Arc<ArrayQueue<T>>;
+
+/// An empty queue of [`QUEUE_CAPACITY`].
+pub fn inbox<T>() -> Inbox<T> {
+    Arc::new(ArrayQueue::new(QUEUE_CAPACITY))
+}
+
+/// The sending end of a queue whose messages must all arrive, owned by one agent.
+pub struct Outbox<T> {
+    queue: Inbox<T>,
+    backlog: VecDeque<T>,
+    failed_offers: Counter,
+}
+
+impl<T> Outbox<T> {
+    /// Sends to `queue`, counting in `failed_offers` each time it was full.
+    pub fn new(queue: Inbox<T>, failed_offers: Counter) -> Self {
+        Self {
+            queue,
+            backlog: VecDeque::new(),
+            failed_offers,
+        }
+    }
+
+    /// Sends a message, after those that are still waiting for room.
+    pub fn send(&mut self, message: T) {
+        self.backlog.push_back(message);
+        self.flush();
+    }
+
+    /// Offers again what did not fit; returns how many messages went.
+    pub fn flush(&mut self) -> usize {
+        let mut sent_count = 0;
+        while let Some(message) = self.backlog.pop_front() {
+            if let Err(message) = self.queue.push(message) {
+                self.failed_offers.get_and_add(1);
+                self.backlog.push_front(message);
+                break;
+            }
+            sent_count += 1;
+        }
+        sent_count
+    }
+
+    /// True while messages wait for room: begin nothing new that would add to them.
+    pub fn is_congested(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+}
+
+/// The sending end of a queue whose messages may be refused, since their cause repeats them.
+pub struct Requests<T> {
+    queue: Inbox<T>,
+    failed_offers: Counter,
+}
+
+impl<T> Requests<T> {
+    /// Sends to `queue`, counting in `failed_offers` each time it was full.
+    pub fn new(queue: Inbox<T>, failed_offers: Counter) -> Self {
+        Self { queue, failed_offers }
+    }
+
+    /// Sends a request; false when the queue is full and the request is dropped.
+    pub fn offer(&self, request: T) -> bool {
+        let sent = self.queue.push(request).is_ok();
+        if !sent {
+            self.failed_offers.get_and_add(1);
+        }
+        sent
+    }
+}
