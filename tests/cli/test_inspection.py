@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -13,12 +16,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console, RenderableType
+from rich.text import Text
 
 from headrace.cli.app import app
 from headrace.cli.lifecycle import run_to_exit
+from headrace.cli.live_table import LiveTable
+from headrace.cli.output import contains
+from headrace.tools import LossEntry
+from headrace.tools.error_log import ErrorEntry
+from headrace.tools.views.errors import errors_table
+from headrace.tools.views.loss import loss_table
 from tests.cli.fake_cnc import FakeCnc, a_busy_driver
 
 Run = Callable[..., tuple[int, str, str]]
+
+LONG_CHANNEL = "aeron:udp?endpoint=market-data.example:40123|interface=10.20.30.0/24|term-length=16m"
+LONG_ERROR = f"cannot bind the socket of {LONG_CHANNEL}: the address is in use, choose another port"
+LONG_LOSS = LossEntry(
+    4, 1408, 1_699_000_000_000, 1_699_000_001_000, -2_000_000_007, 1001, LONG_CHANNEL, "10.0.0.1:9"
+)
 
 
 @pytest.fixture
@@ -159,21 +176,117 @@ def test_a_live_table_takes_the_screen_and_ends_cleanly(driver_directory: Path, 
     ours, theirs = pty.openpty()
     environment: dict[str, Any] = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
     arguments = command("stat", "--dir", driver_directory, "--interval", "0.05")
-    process = subprocess.Popen(arguments, stdout=theirs, stderr=subprocess.PIPE, env=environment)
+    process = subprocess.Popen(arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     try:
         assert b"\x1b[?1049h" in read_terminal(ours, until=b"client-heartbeat")
         process.send_signal(end)
         rest = read_terminal(ours)
-        _, err = process.communicate(timeout=20)
+        process.wait(timeout=20)
     finally:
         process.kill()
         process.wait()
         os.close(ours)
-    assert (process.returncode, err) == (0, b"")
+    assert process.returncode == 0
+    assert b"Traceback" not in rest
     _, left_the_screen, last = rest.rpartition(b"\x1b[?1049l")
     assert left_the_screen
     assert b"client-heartbeat" in last
+
+
+@pytest.mark.asyncio
+async def test_a_live_table_filters_scrolls_and_pauses() -> None:
+    taken = itertools.count()
+    names = [f"counter {number}" for number in range(100)]
+
+    def table(current: int, previous: int | None, search: str) -> RenderableType:
+        return "\n".join(f"{name} at {current}" for name in names if contains(search, name))
+
+    app = LiveTable(lambda: next(taken), table, interval_s=0.01)
+    async with app.run_test(size=(80, 24)) as pilot:
+        scroll = app.query_one("#scroll")
+        await pilot.press("pagedown")
+        await pilot.wait_for_scheduled_animations()
+        assert scroll.scroll_offset.y > 0
+        await pilot.press("slash", *"counter 99", "enter")
+        assert str(app.drawn()).startswith("counter 99 at")
+        await pilot.press("space")
+        shown = str(app.drawn())
+        await pilot.pause(0.1)
+        assert str(app.drawn()) == shown
+        await pilot.press("escape")
+        assert str(app.drawn()).count("\n") == 99
+        await pilot.press("q")
+    assert app.return_code == 0
+
+
+@pytest.mark.asyncio
+async def test_what_a_live_table_cannot_read_reaches_the_command() -> None:
+    answers = iter([1])
+
+    def take() -> int:
+        for answer in answers:
+            return answer
+        raise OSError("the file has gone")
+
+    app = LiveTable(take, lambda current, previous, search: str(current), interval_s=0.01)
+    async with app.run_test() as pilot:
+        while app.fault is None:
+            await pilot.pause(0.01)
+    assert str(app.fault) == "the file has gone"
+
+
+@pytest.mark.parametrize(
+    ("draw", "texts"),
+    [
+        (
+            lambda: loss_table(Text("loss"), [LONG_LOSS]),
+            ["1.4 KiB", "stream 1001", "10.0.0.1:9", "seen 4 times", LONG_CHANNEL[:40]],
+        ),
+        (
+            lambda: errors_table(
+                Text("errors"), [ErrorEntry(3, 1_699_000_000_000, 1_699_000_001_000, LONG_ERROR)]
+            ),
+            ["3", "cannot bind", "last ", "first "],
+        ),
+    ],
+    ids=["loss", "errors"],
+)
+def test_tables_read_well_at_eighty_columns(draw: Callable[[], RenderableType], texts: list[str]) -> None:
+    console = Console(width=80, file=io.StringIO())
+    console.print(draw())
+    assert isinstance(console.file, io.StringIO)
+    out = console.file.getvalue()
+    for text in texts:
+        assert text in out
+    # Nothing is folded into a column of a few characters: a table of one entry stays short.
+    assert len(out.splitlines()) < 12
+
+
+def test_counters_that_are_zero_come_last(run: Run, tmp_path: Path) -> None:
+    cnc = a_busy_driver()
+    cnc.counter(13, 0, "Failed offers", 0)
+    cnc.counter(14, 0, "Bytes received", 7)
+    cnc.write(tmp_path)
+    _, out, _ = run("stat", "--dir", tmp_path, "--once")
+    before, after = re.split(r"^ +zero *$", out, flags=re.MULTILINE)
+    assert "Bytes received" in before
+    assert after.split() == ["13", "0", "Failed", "offers"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_and_options(run: Run, shell: str) -> None:
+    status, script, _ = run("completion", shell)
+    assert status == 0
+    assert "_HEADRACE_COMPLETE" in script
+
+
+def test_completion_names_what_fits() -> None:
+    asked = {"_HEADRACE_COMPLETE": "bash_complete", "COMP_WORDS": "headrace stat --str", "COMP_CWORD": "2"}
+    done = subprocess.run(
+        command(), env={**os.environ, **asked}, capture_output=True, text=True, timeout=20, check=True
+    )
+    assert done.stdout.split() == ["plain,--stream"]
 
 
 def test_json_goes_on_line_by_line_until_stopped(driver_directory: Path) -> None:
@@ -212,7 +325,7 @@ def test_a_restarted_driver_is_followed(driver_directory: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["driver", "publish", "subscribe", "ping", "pong", "throughput", "bench", "stat"]
+    "name", ["driver", "publish", "subscribe", "ping", "pong", "throughput", "bench", "stat", "completion"]
 )
 def test_every_command_has_help_with_examples(run: Run, name: str) -> None:
     status, out, _ = run(name, "--help")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -108,11 +109,52 @@ def test_a_payload_that_is_no_text_is_given_as_base64(driver: Path, tmp_path: Pa
     assert json.loads(out)["base64"] == "//4="
 
 
-def test_nobody_listening_is_status_one_and_says_so(driver: Path) -> None:
-    status, out, err = run("publish", "-m", "x", "--dir", driver, *IPC, "-s", 5, "--timeout", 0.2)
+@pytest.mark.parametrize("messages", [("-m", "x"), ("-",)], ids=["a message", "empty stdin"])
+def test_no_subscriber_is_status_one_and_says_so(driver: Path, messages: tuple[str, ...]) -> None:
+    status, out, err = run("publish", *messages, "--dir", driver, *IPC, "-s", 5, "--timeout", 0.2)
     assert (status, out) == (1, b"")
+    assert err.count(b"\n") == 1
     assert b"no subscriber connected" in err
     assert b"stream_id=5" in err
+
+
+def test_an_empty_input_sends_nothing_and_says_so(driver: Path) -> None:
+    with running("subscribe", "--dir", driver, *IPC, "-s", 10):
+        status, _, err = run("publish", "-", "--dir", driver, *IPC, "-s", 10)
+    assert status == 0
+    assert err.startswith(b"sent 0 messages")
+    assert err.count(b"\n") == 1
+
+
+def test_a_subscriber_that_leaves_ends_the_publisher_with_one_line(driver: Path) -> None:
+    channel = ("--channel", "aeron:ipc?term-length=64k")
+    with running("subscribe", "--dir", driver, *channel, "-s", 11, "-n", 10) as subscriber:
+        publish = ["publish", "-", "--dir", driver, *channel, "-s", 11, "--timeout", 0.5]
+        status, _, err = run(*publish, stdin=b"x\n" * 100_000)
+        assert subscriber.wait(TIMEOUT_S) == 0
+    assert status == 1
+    assert err.count(b"\n") == 1
+    assert b"messages" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "closed", "text"),
+    [
+        (("publish", "-", "--timeout", 10), 0, b"stdin is closed"),
+        (("subscribe", "-n", 1), 1, b"stdout is closed"),
+        (("stat", "--once"), 1, b"stdout is closed"),
+    ],
+)
+def test_a_closed_stream_is_one_line(
+    driver: Path, arguments: tuple[object, ...], closed: int, text: bytes
+) -> None:
+    channel = () if arguments[0] == "stat" else (*IPC, "-s", 12)
+    line = shlex.join(command(*arguments, "--dir", driver, *channel)) + f" {closed}>&-"
+    with running("subscribe", "--dir", driver, *IPC, "-s", 12):
+        done = subprocess.run(["sh", "-c", line], stderr=subprocess.PIPE, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == 1
+    assert text in done.stderr
+    assert done.stderr.count(b"\n") == 1
 
 
 def test_silence_ends_a_subscriber_that_has_a_timeout(driver: Path) -> None:
@@ -221,6 +263,8 @@ def test_no_driver_is_status_three_at_once(tmp_path: Path, name: str) -> None:
         (("driver", "-D", "aeron.term.buffer.length=1000"), 1, b"1000"),
         (("driver", "-D", "aeron.no.such.setting=1"), 1, b"aeron.no.such.setting"),
         (("bench", "no-such-row"), 2, b"ipc-throughput"),
+        (("sttat",), 2, b"did you mean `stat`?"),
+        (("archive", "lst"), 2, b"did you mean `list`?"),
     ],
 )
 def test_mistakes_say_what_would_be_right(
@@ -228,7 +272,7 @@ def test_mistakes_say_what_would_be_right(
 ) -> None:
     directory = (
         []
-        if arguments[0] == "bench"
+        if arguments[0] in ("bench", "sttat", "archive")
         else ["--dir", driver if arguments[0] == "publish" else fresh_directory("cli-refused")]
     )
     got, out, err = run(*arguments, *directory)

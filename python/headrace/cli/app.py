@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-import importlib
+import os
 import sys
 from typing import NoReturn
 
 import click
+from click.shell_completion import shell_complete
 
+from headrace.cli.groups import LazyCommand, LazyGroup
 from headrace.cli.lifecycle import run_to_exit
 
-# Name, module, one line of help. Modules load when their command is used: `headrace stat` needs no numpy.
-COMMANDS = {
-    "driver": ("driver", "Run a media driver."),
-    "publish": ("publish", "Send lines of a file or of stdin as messages."),
-    "subscribe": ("subscribe", "Print the messages of a stream."),
-    "ping": ("ping", "Measure round trips to a `headrace pong`."),
-    "pong": ("pong", "Answer every message of `headrace ping`."),
-    "throughput": ("throughput", "Measure messages a second from one process to another."),
-    "stat": ("stat", "Show a driver's counters, live."),
-    "errors": ("errors", "Show the errors a driver recorded."),
-    "loss": ("loss", "Show which streams lost data."),
-    "streams": ("streams", "Show each stream's publisher, sender, receiver and readers, live."),
-    "archive": ("archive", "Run an archive; list, check, replay and cut recordings."),
-    "bench": ("bench", "Measure this machine: throughput, round trips, start-up."),
+SUBCOMMANDS = {
+    "driver": LazyCommand("headrace.cli.driver", "Run a media driver."),
+    "publish": LazyCommand("headrace.cli.publish", "Send lines of a file or of stdin as messages."),
+    "subscribe": LazyCommand("headrace.cli.subscribe", "Print the messages of a stream."),
+    "ping": LazyCommand("headrace.cli.ping", "Measure round trips to a `headrace pong`."),
+    "pong": LazyCommand("headrace.cli.pong", "Answer every message of `headrace ping`."),
+    "throughput": LazyCommand(
+        "headrace.cli.throughput", "Measure messages a second from one process to another."
+    ),
+    "stat": LazyCommand("headrace.cli.stat", "Show a driver's counters, live."),
+    "errors": LazyCommand("headrace.cli.errors", "Show the errors a driver recorded."),
+    "loss": LazyCommand("headrace.cli.loss", "Show which streams lost data."),
+    "streams": LazyCommand(
+        "headrace.cli.streams", "Show each stream's publisher, sender, receiver and readers, live."
+    ),
+    "archive": LazyCommand("headrace.cli.archive", "Run an archive; list, check, replay and cut recordings."),
+    "bench": LazyCommand("headrace.cli.bench", "Measure this machine: throughput, round trips, start-up."),
+    "completion": LazyCommand("headrace.cli.completion", "Print what makes a shell complete this command."),
 }
+# Set by a shell that asks for completions, as `headrace completion` told it to.
+_COMPLETE_VARIABLE = "_HEADRACE_COMPLETE"
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, context: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"headrace.cli.{COMMANDS[name][0]}")
-        command: click.Command = module.command
-        return command
-
-    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, subcommands=SUBCOMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="headrace")
 def app() -> None:
     """Messages between processes and machines at memory speed.
@@ -62,4 +54,7 @@ def app() -> None:
 
 def main() -> NoReturn:
     """Entry point of the `headrace` command."""
+    instruction = os.environ.get(_COMPLETE_VARIABLE)
+    if instruction is not None:
+        sys.exit(shell_complete(app, {}, "headrace", _COMPLETE_VARIABLE, instruction))
     sys.exit(run_to_exit(app, sys.argv[1:]))

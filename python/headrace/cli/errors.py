@@ -9,7 +9,7 @@ from rich.text import Text
 
 from headrace.cli import options
 from headrace.cli.lifecycle import FOUND
-from headrace.cli.output import watch
+from headrace.cli.output import contains, watch
 from headrace.tools.error_log import ErrorEntry, read_error_log
 from headrace.tools.snapshot import DriverWatcher
 from headrace.tools.views.errors import errors_json, errors_table
@@ -66,7 +66,9 @@ def command(
 
         watch(
             take,
-            table=lambda taken, _: errors_table(*taken),
+            table=lambda taken, _, search: errors_table(
+                taken[0], [entry for entry in taken[1] if contains(search, entry.text)]
+            ),
             to_json=lambda taken: errors_json(taken[1]),
             as_json=as_json,
             once=once,

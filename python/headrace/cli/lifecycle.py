@@ -34,6 +34,11 @@ INTERRUPTED = 130
 
 def run_to_exit(app: click.Command, arguments: list[str]) -> int:
     """Run a command and turn whatever ends it into an exit status, saying why on stderr."""
+    if sys.stderr is None:
+        # Closed by the parent. What cannot be said must not end the command with another error.
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stdout is None:
+        return _fail("stdout is closed; redirect it to /dev/null to run without output", FAILED)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         # Not `app.main`, which has its own ideas of what a closed pipe and Ctrl-C mean.
@@ -99,6 +104,6 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _fail(failure: BaseException, status: int) -> int:
+def _fail(failure: BaseException | str, status: int) -> int:
     click.echo(f"error: {failure}", err=True)
     return status

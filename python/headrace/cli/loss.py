@@ -9,7 +9,7 @@ from rich.text import Text
 
 from headrace.cli import options
 from headrace.cli.lifecycle import FOUND
-from headrace.cli.output import watch
+from headrace.cli.output import contains, watch
 from headrace.tools import LossEntry, read_loss_report
 from headrace.tools.views.loss import loss_json, loss_table
 
@@ -35,7 +35,14 @@ def command(directory: Path, interval_s: float, once: bool, as_json: bool, exit_
 
     watch(
         take,
-        table=lambda entries, _: loss_table(Text(f"loss  {directory}", style="bold"), entries),
+        table=lambda entries, _, search: loss_table(
+            Text(f"loss  {directory}", style="bold"),
+            [
+                entry
+                for entry in entries
+                if contains(search, entry.stream_id, entry.session_id, entry.channel, entry.source)
+            ],
+        ),
         to_json=loss_json,
         as_json=as_json,
         once=once,

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from rich.console import Console, RenderableType
-from rich.live import Live
 
-from headrace.cli.lifecycle import Stop, until_stopped
+from headrace.cli.lifecycle import until_stopped
 
 Snapshot = TypeVar("Snapshot")
 
@@ -24,7 +23,7 @@ def print_json(value: object) -> None:
 def watch(
     take: Callable[[], Snapshot],
     *,
-    table: Callable[[Snapshot, Snapshot | None], RenderableType],
+    table: Callable[[Snapshot, Snapshot | None, str], RenderableType],
     to_json: Callable[[Snapshot], object],
     as_json: bool,
     once: bool,
@@ -32,40 +31,41 @@ def watch(
 ) -> None:
     """Show snapshots until stopped, or one.
 
-    A table fills the terminal and redraws without scrolling; the last one stays when the command is stopped. Where
-    stdout is not a terminal one table is printed, since nothing could be redrawn.
+    `table` draws a snapshot, with the one before it for rates, and only the rows that contain a text in lower case.
+    The table fills the terminal, redraws, scrolls and filters; the last one stays when the command is stopped. Where
+    stdin, stdout or stderr is not a terminal one table is printed, since nothing could be redrawn.
     """
     console = Console()
-    if once or (not as_json and not console.is_terminal):
-        snapshot = take()
-        if as_json:
-            print_json(to_json(snapshot))
-        else:
-            _print_whole(console, table(snapshot, None))
+    if as_json:
+        _print_objects(take, to_json, once=once, interval_s=interval_s)
+    elif once or not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        _print_whole(console, table(take(), None, ""))
+    else:
+        # Only a live table needs the library, which takes a while to load.
+        from headrace.cli.live_table import LiveTable
+
+        app = LiveTable(take, table, interval_s)
+        app.run()
+        if app.fault is not None:
+            raise app.fault
+        console.print(app.drawn())
+
+
+def contains(search: str, *texts: object) -> bool:
+    """Whether a row that shows these texts contains what the user looks for, which is in lower case."""
+    return any(search in str(text).casefold() for text in texts)
+
+
+def _print_objects(
+    take: Callable[[], Snapshot], to_json: Callable[[Snapshot], object], *, once: bool, interval_s: float
+) -> None:
+    if once:
+        print_json(to_json(take()))
         return
     with until_stopped() as stop:
-        if not as_json:
-            _watch_table(console, take, table, interval_s, stop)
-            return
         while not stop.is_set:
             print_json(to_json(take()))
             stop.wait(interval_s)
-
-
-def _watch_table(
-    console: Console,
-    take: Callable[[], Snapshot],
-    table: Callable[[Snapshot, Snapshot | None], RenderableType],
-    interval_s: float,
-    stop: Stop,
-) -> None:
-    previous: Snapshot | None = None
-    current = take()
-    with Live(table(current, None), console=console, screen=True, auto_refresh=False) as live:
-        while not stop.wait(interval_s):
-            previous, current = current, take()
-            live.update(table(current, previous), refresh=True)
-    console.print(table(current, previous))
 
 
 def _print_whole(console: Console, renderable: RenderableType) -> None:

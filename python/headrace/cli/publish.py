@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from headrace._exceptions import HeadraceError
 from headrace.cli import options, sources
 from headrace.cli.connection import connect
 from headrace.cli.output import print_json
@@ -71,10 +72,17 @@ def command(
     with connect(directory, "publish") as client:
         add = client.add_exclusive_publication if exclusive else client.add_publication
         with add(channel, stream_id) as publication, RateLine("sent", is_shown=not as_json) as line:
-            publication.wait_until_connected(timeout_s)
+            if not publication.wait_until_connected(timeout_s):
+                raise TimeoutError(
+                    f"no subscriber connected within {timeout_s:g} s: is one running on the same channel and stream? "
+                    f"channel={channel} stream_id={stream_id}"
+                )
             line.restart_clock()
             for message in _paced(_input(source, texts, length, repeat), rate):
-                publication.offer_blocking(message, timeout_s=timeout_s)
+                try:
+                    publication.offer_blocking(message, timeout_s=timeout_s)
+                except HeadraceError as refusal:
+                    raise OSError(f"{refusal}; {line.summary()} before that") from refusal
                 line.add(1, len(message))
                 line.refresh()
     if as_json:

@@ -25,6 +25,8 @@ def messages(sources: tuple[str, ...], length: int | None) -> Iterator[bytes]:
 @contextlib.contextmanager
 def _opened(source: str) -> Iterator[BinaryIO]:
     if source == STDIN:
+        if sys.stdin is None:
+            raise OSError("stdin is closed; name a file, or redirect one: headrace publish - < FILE")
         yield sys.stdin.buffer
         return
     with Path(source).open("rb") as file:

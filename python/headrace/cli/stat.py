@@ -9,7 +9,7 @@ import click
 from rich.console import RenderableType
 
 from headrace.cli import options
-from headrace.cli.output import watch
+from headrace.cli.output import contains, watch
 from headrace.tools import CounterFilter
 from headrace.tools.counter_types import type_id_of
 from headrace.tools.snapshot import DriverSnapshot, DriverWatcher
@@ -51,16 +51,16 @@ def command(
     once: bool,
     as_json: bool,
 ) -> None:
-    """Show a driver's counters, live, grouped by whom they concern.
+    """Show a driver's counters, live, grouped by whom they concern; those that are 0 come last.
 
     Works on the directory of any driver of the same file version, Headrace's or Aeron's, running or dead. Every
     condition given must hold; --type, --stream and --session may be repeated.
 
     \b
     Examples:
-      headrace stat                              # all counters, redrawn every second, Ctrl-C ends
+      headrace stat                              # all counters, live: / filters, arrows scroll, q ends
       headrace stat --stream 1001 --once         # one stream, printed once
-      headrace stat --label '(?i)nak|retrans'    # whatever speaks of loss
+      headrace stat --label '(?i)nak|retrans'    # NAKs and retransmits
       headrace stat --json | jq .counters[0]     # one object a second
     """
     condition = CounterFilter(
@@ -71,8 +71,9 @@ def command(
         label=label,
     )
 
-    def table(snapshot: DriverSnapshot, previous: DriverSnapshot | None) -> RenderableType:
-        return stat_table(snapshot, condition.apply(snapshot.counters), previous)
+    def table(snapshot: DriverSnapshot, previous: DriverSnapshot | None, search: str) -> RenderableType:
+        counters = (record for record in condition.apply(snapshot.counters) if contains(search, record.label))
+        return stat_table(snapshot, counters, previous)
 
     with DriverWatcher(directory, timeout_s=1.0) as watcher:
         watch(

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import click
+from rich.console import RenderableType
 
 from headrace.cli import options
-from headrace.cli.output import watch
+from headrace.cli.output import contains, watch
 from headrace.tools import CounterFilter, StreamState, group_streams
 from headrace.tools.snapshot import DriverSnapshot, DriverWatcher
 from headrace.tools.views.streams import streams_json, streams_table
@@ -47,10 +48,18 @@ def command(
     def streams(snapshot: DriverSnapshot) -> list[StreamState]:
         return group_streams(condition.apply(snapshot.counters))
 
+    def table(snapshot: DriverSnapshot, previous: DriverSnapshot | None, search: str) -> RenderableType:
+        found = [
+            stream
+            for stream in streams(snapshot)
+            if contains(search, stream.stream_id, stream.session_id, stream.channel)
+        ]
+        return streams_table(snapshot, found)
+
     with DriverWatcher(directory, timeout_s=1.0) as watcher:
         watch(
             watcher.snapshot,
-            table=lambda snapshot, _: streams_table(snapshot, streams(snapshot)),
+            table=table,
             to_json=lambda snapshot: streams_json(snapshot, streams(snapshot)),
             as_json=as_json,
             once=once,

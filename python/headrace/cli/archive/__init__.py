@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from pathlib import Path
 from typing import Any
@@ -12,37 +11,33 @@ import click
 from headrace.cli import options
 from headrace.cli.archive.reach import archive_directory_option
 from headrace.cli.driver import PropertyType
+from headrace.cli.groups import LazyCommand, LazyGroup
 from headrace.cli.lifecycle import until_stopped
 
-COMMANDS = {
-    "list": ("files", "List the recordings in an archive's directory."),
-    "describe": ("files", "Show all that is known of recordings and of the archive."),
-    "dump": ("files", "Print the frames of a recording."),
-    "verify": ("files", "Check recordings against their frames."),
-    "replay": ("sessions", "Print the messages of a recording, as a running archive replays them."),
-    "record": ("sessions", "Have a running archive record a stream until Ctrl-C."),
-    "truncate": ("sessions", "Have a running archive cut a recording at a position."),
+_FILES, _SESSIONS = "headrace.cli.archive.files", "headrace.cli.archive.sessions"
+SUBCOMMANDS = {
+    "list": LazyCommand(_FILES, "List the recordings in an archive's directory.", "list_command"),
+    "describe": LazyCommand(
+        _FILES, "Show all that is known of recordings and of the archive.", "describe_command"
+    ),
+    "dump": LazyCommand(_FILES, "Print the frames of a recording.", "dump_command"),
+    "verify": LazyCommand(_FILES, "Check recordings against their frames.", "verify_command"),
+    "replay": LazyCommand(
+        _SESSIONS, "Have a running archive replay a recording; print it.", "replay_command"
+    ),
+    "record": LazyCommand(
+        _SESSIONS, "Have a running archive record a stream until Ctrl-C.", "record_command"
+    ),
+    "truncate": LazyCommand(
+        _SESSIONS,
+        "Delete the end of a recording, after a position.",
+        "truncate_command",
+    ),
 }
 _CHECK_INTERVAL_S = 0.2
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, context: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"headrace.cli.archive.{COMMANDS[name][0]}")
-        command: click.Command = getattr(module, f"{name}_command")
-        return command
-
-    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-
-@click.group(cls=_LazyGroup, invoke_without_command=True)
+@click.group(cls=LazyGroup, subcommands=SUBCOMMANDS, invoke_without_command=True)
 @archive_directory_option
 @options.directory_option
 @click.option(

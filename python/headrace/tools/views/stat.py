@@ -25,13 +25,17 @@ from headrace.tools.snapshot import DriverSnapshot
 from headrace.tools.units import format_bytes, format_count, format_duration_ns, format_rate
 from headrace.tools.views.header import header_json, header_line
 
+_ZERO = "zero"
 _RATED = (Reading.COUNT, Reading.BYTES, Reading.POSITION)
 
 
 def stat_table(
     snapshot: DriverSnapshot, counters: Iterable[CounterRecord], previous: DriverSnapshot | None
 ) -> RenderableType:
-    """The counters in one table with a section for each group; rates need a `previous` snapshot."""
+    """The counters in one table with a section for each group; rates need a `previous` snapshot.
+
+    Counters that are 0 come last, in a section of their own: what happened is seen without scrolling.
+    """
     table = Table(box=None, pad_edge=False, header_style="dim", expand=False)
     table.add_column("id", justify="right", style="dim", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
@@ -40,12 +44,13 @@ def stat_table(
     table.add_column("counter", overflow="fold")
     before = _values(previous)
     seconds = (snapshot.time_ms - previous.time_ms) / 1000 if previous is not None else 0.0
-    groups: dict[Group, list[CounterRecord]] = {group: [] for group in Group}
+    sections: dict[str, list[CounterRecord]] = {**{str(group): [] for group in Group}, _ZERO: []}
     for record in counters:
-        groups[counter_type(record.type_id).group].append(record)
-    for group, members in groups.items():
+        title = str(counter_type(record.type_id).group) if record.value else _ZERO
+        sections[title].append(record)
+    for title, members in sections.items():
         if members:
-            table.add_row("", "", "", "", Text(group, style="bold yellow"))
+            table.add_row("", "", "", "", Text(title, style="bold yellow"))
         for record in members:
             value = format_count(record.value)
             rate = _rate(record, before, seconds)
