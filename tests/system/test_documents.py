@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from benches.processes import ROOT
 
-from headrace.cli.app import COMMANDS
+from headrace.cli.app import SUBCOMMANDS
 from tests.system.processes import TIMEOUT_S
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")])
@@ -51,7 +51,7 @@ def test_python_in_documents_is_python(document: Path) -> None:
 
 def test_the_command_line_reference_names_every_command() -> None:
     text = (ROOT / "docs/reference/command-line.md").read_text()
-    assert [name for name in COMMANDS if f"`{name}`" not in text] == []
+    assert [name for name in SUBCOMMANDS if f"`{name}`" not in text] == []
 
 
 def test_the_changelog_knows_this_version() -> None:
