@@ -522,7 +522,7 @@ fn link_another(it: &Linked) -> headrace_client::ExclusivePublication {
     let publication = it.client.add_exclusive_publication(CHANNEL, 10).unwrap();
     driver(&it.fake).connect(publication.registration_id(), 1 << 40);
     driver(&it.fake).link(publication.registration_id(), it.subscription.registration_id());
-    settle(&it.client);
+    service_until_idle(&it.client);
     publication
 }
 
