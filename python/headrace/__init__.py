@@ -28,12 +28,14 @@ from headrace._exceptions import (
     ForkError,
     HeadraceError,
     MaxPositionExceededError,
+    MissingExtraError,
     PublicationClosedError,
     PublicationError,
     PublicationTimeoutError,
     ReentrantError,
     RegistrationError,
 )
+from headrace._names import publish as _publish
 from headrace._results import Action, OfferResult
 from headrace.client import (
     BackoffIdleStrategy,
@@ -59,6 +61,7 @@ from headrace.client import (
     connect,
 )
 from headrace.driver import MediaDriver
+from headrace.driver import __version__ as __version__
 
 if TYPE_CHECKING:
     from headrace.archive import Archive, ArchiveServer, ArchivingMediaDriver
@@ -96,6 +99,7 @@ __all__ = [
     "MaxPositionExceededError",
     "MediaDriver",
     "Message",
+    "MissingExtraError",
     "NoOpIdleStrategy",
     "OfferResult",
     "Publication",
@@ -122,3 +126,6 @@ def __getattr__(name: str) -> Any:
 
         return getattr(archive, name)
     raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+
+
+_publish(__name__, globals(), __all__)

@@ -31,8 +31,11 @@ __all__ = [
     "RecordingReader",
     "Subscription",
     "Watcher",
+    "__version__",
     "close_clients",
 ]
+
+__version__: str
 
 _Added = TypeVar("_Added")
 _Handler = Callable[[bytes, Header], object]
@@ -84,8 +87,29 @@ class Header:
 
 @final
 class Message:
-    """A message that was received whole. Immutable."""
+    """A message that was received whole. Immutable; compares by value; can be pickled.
 
+    Subscriptions give messages; a program makes them only for its tests.
+
+    Args:
+        payload: The bytes of the message.
+        position: Stream position after the message.
+        session_id: Which publisher.
+        stream_id: Which flow on the channel.
+        reserved_value: 64 bits that the publisher may set.
+
+    Raises:
+        ConfigError: A number is longer than its 32 or 64 bits.
+    """
+
+    def __new__(
+        cls,
+        payload: bytes,
+        position: int = 0,
+        session_id: int = 0,
+        stream_id: int = 0,
+        reserved_value: int = 0,
+    ) -> Self: ...
     @property
     def payload(self) -> bytes:
         """The bytes of the message."""
@@ -108,6 +132,8 @@ class Message:
 
     def __bytes__(self) -> bytes: ...
     def __len__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Claim:
@@ -285,7 +311,18 @@ class Publication:
     def claim_blocking(
         self, length: int, /, *, timeout_s: float | None = 5.0, idle: str | IdleStrategy | None = None
     ) -> Claim:
-        """Claim one frame to fill in place, waiting for a subscriber and for room. See :meth:`offer_blocking`."""
+        """Claim one frame to fill in place, waiting for a subscriber and for room.
+
+        Waits, and raises, as :meth:`offer_blocking`.
+
+        Args:
+            length: Bytes of payload, at most :attr:`max_payload_length`.
+            timeout_s: As for :meth:`offer_blocking`.
+            idle: As for :meth:`offer_blocking`.
+
+        Raises:
+            ConfigError: The length is below 0 or exceeds one frame.
+        """
 
     def offer_batch(self, messages: Any, /) -> BatchResult:
         """Send many messages in one call, until one is refused. Never waits; releases the GIL meanwhile.
@@ -1188,6 +1225,7 @@ class Client:
     ) -> Subscription: ...
     def add_counter(self, type_id: int, key: bytes, label: str) -> Counter: ...
     def add_static_counter(self, type_id: int, key: bytes, label: str, registration_id: int) -> Counter: ...
+    def request_publication(self, channel: str, stream_id: int) -> Pending[Publication]: ...
     def request_exclusive_publication(
         self, channel: str, stream_id: int
     ) -> Pending[ExclusivePublication]: ...

@@ -2,6 +2,7 @@
 
 HeadraceError
 ├── ConfigError (also ValueError)           a setting or argument is wrong; nothing was started
+├── MissingExtraError (also ImportError)    an optional dependency is not installed; names the pip command
 ├── DriverError                             the media driver could not start or stopped on a fault
 │   └── ActiveDriverError                   another driver is running on the directory
 ├── DriverTimeoutError (also TimeoutError)  no driver there, or it did not answer in time
@@ -35,6 +36,7 @@ __all__ = [
     "ForkError",
     "HeadraceError",
     "MaxPositionExceededError",
+    "MissingExtraError",
     "PublicationClosedError",
     "PublicationError",
     "PublicationTimeoutError",
@@ -61,6 +63,20 @@ class ConfigError(HeadraceError, ValueError):
         self.setting = setting
         self.value = value
         self.rule = rule
+
+
+class MissingExtraError(HeadraceError, ImportError):
+    """An optional dependency is not installed. The message names the ``pip`` command that installs it.
+
+    Attributes:
+        name: The module that is missing.
+        extra: The extra of Headrace that brings it, such as ``arrow``.
+    """
+
+    def __init__(self, message: str, name: str = "", extra: str = "") -> None:
+        super().__init__(message)
+        self.name = name
+        self.extra = extra
 
 
 class DriverError(HeadraceError):

@@ -1,6 +1,15 @@
-"""asyncio over publications and subscriptions.
+"""asyncio over clients, publications and subscriptions.
 
-``await publication.offer_async(data)`` and ``async for message in subscription`` come from here. Nothing busy-waits
+::
+
+    async with await aio.connect() as client:
+        subscription = await client.request_subscription("aeron:ipc", 10)
+        publication = await client.request_publication("aeron:ipc", 10)
+        await publication.offer_async(b"hello")
+        async for message in subscription:
+            ...
+
+``await`` of a request, ``offer_async`` and ``async for`` come from here. Nothing busy-waits
 in the event loop: a native thread, one for each loop, watches what coroutines wait for and wakes the loop through a
 socket. That thread never takes a message, so cancelling a coroutine loses none.
 """
@@ -9,10 +18,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import threading
 import time
 import weakref
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace._exceptions import (
     ClosedError,
@@ -23,12 +34,118 @@ from headrace._exceptions import (
 from headrace._results import OfferResult
 
 if TYPE_CHECKING:
-    from headrace.client import Message, Publication, Subscription
+    import os
+    from typing import Unpack
 
-__all__ = ["Messages", "offer", "receive", "wait_for_messages"]
+    from headrace._config import ClientSettings
+    from headrace.client import Client, Message, Pending, Publication, Subscription
+    from headrace.driver import MediaDriver
+
+__all__ = ["Messages", "added", "close", "connect", "offer", "receive", "wait_for_messages"]
+
+_Added = TypeVar("_Added")
+_Result = TypeVar("_Result")
 
 # Messages taken without a pause before other coroutines get a turn.
 _TURN_LENGTH = 64
+
+# A driver answers within a turn of its conductor and of the client's, which may be asleep; so it is asked for the
+# answer at once, then every few milliseconds.
+_ANSWER_DELAYS_S = (0.0, 0.001, 0.002, 0.004)
+
+
+async def _in_thread(call: Callable[[], _Result], unclaimed: Callable[[_Result], object]) -> _Result:
+    """The result of a call that blocks, made in a thread that no loop and no interpreter waits for at its end.
+
+    What it gives after this was cancelled goes to `unclaimed`, in a thread as well.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_Result] = loop.create_future()
+
+    def fail(error: Exception) -> None:
+        if not future.done():
+            future.set_exception(error)
+
+    def give(result: _Result) -> None:
+        if future.done():
+            threading.Thread(target=unclaimed, args=(result,), daemon=True).start()
+        else:
+            future.set_result(result)
+
+    def run() -> None:
+        try:
+            result = call()
+        except Exception as error:
+            report: Callable[[], object] = functools.partial(fail, error)
+            late = None
+        else:
+            report = functools.partial(give, result)
+            late = functools.partial(unclaimed, result)
+        try:
+            loop.call_soon_threadsafe(report)
+        except RuntimeError:
+            # The loop is closed, so it was cancelled.
+            if late is not None:
+                late()
+
+    threading.Thread(target=run, name="headrace-aio", daemon=True).start()
+    return await future
+
+
+async def connect(
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    driver: MediaDriver | None = None,
+    **settings: Unpack[ClientSettings],
+) -> Client:
+    """Connect to the driver of a directory, waiting for one to start without blocking the event loop.
+
+    Cancelling gives it up. ``async with`` closes the client without blocking the loop either.
+
+    Args:
+        directory: As for :meth:`headrace.Client.connect`.
+        driver: As for :meth:`headrace.Client.connect`.
+        **settings: See :class:`headrace.ClientConfig`.
+
+    Raises:
+        DriverTimeoutError: No driver answers on the directory.
+        ConfigError: A setting is wrong.
+        ClientError: The driver's files cannot be used.
+    """
+    from headrace.client import Client
+
+    return await _in_thread(lambda: Client.connect(directory, driver=driver, **settings), Client.close)
+
+
+async def close(client: Client) -> None:
+    """Close a client without blocking the event loop. It is closed even if this is cancelled.
+
+    Raises:
+        ReentrantError: Called from one of the client's handlers.
+    """
+    await _in_thread(client.close, lambda _: None)
+
+
+async def added(pending: Pending[_Added]) -> _Added:
+    """What was asked for with ``Client.request_publication`` and its like; ``await pending`` is short for it.
+
+    Cancelling it gives the request up.
+
+    Raises:
+        RegistrationError: The driver refused, with the reason.
+        DriverTimeoutError: The driver did not answer within ``driver_timeout_ms``.
+        ClosedError: The client is closed.
+    """
+    delays = iter(_ANSWER_DELAYS_S)
+    delay_s = 0.0
+    try:
+        while (found := pending.poll()) is None:
+            delay_s = next(delays, delay_s)
+            await asyncio.sleep(delay_s)
+    except asyncio.CancelledError:
+        pending.cancel()
+        raise
+    return found
 
 
 class _Waker:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import importlib
+import importlib.metadata
 import inspect
+import pickle
+import pydoc
+import types
+import typing
 from pathlib import Path
 
 import pytest
+from crates.python.docstrings import docstrings
 
 import headrace
 import headrace._core
@@ -24,7 +32,8 @@ WRAPPED = {
 # For the package's own use.
 INTERNAL = {"Watcher", "Exporter", "close_clients"}
 
-STUB = ast.parse((Path(headrace.__file__).parent / "_core.pyi").read_text())
+STUB_FILE = Path(headrace.__file__).parent / "_core.pyi"
+STUB = ast.parse(STUB_FILE.read_text())
 
 
 def compiled_names() -> set[str]:
@@ -96,22 +105,75 @@ def test_every_public_method_says_what_it_does():
         assert ast.get_docstring(method), f"{class_name}.{method.name}"
 
 
-def summary(docstring: str | None) -> str:
-    return " ".join((docstring or "").split("\n\n")[0].split())
-
-
-def test_help_at_run_time_says_what_the_stub_says():
+def test_help_at_run_time_is_the_stub_with_its_types():
+    expected = docstrings(STUB_FILE.read_text())
     checked = 0
     for node in STUB.body:
         if not isinstance(node, ast.ClassDef) or node.name in WRAPPED:
             continue
         compiled = getattr(headrace._core, node.name)
-        assert summary(compiled.__doc__) == summary(ast.get_docstring(node)), node.name
+        assert compiled.__doc__ == expected[node.name]
         for method in documented(node):
-            found = summary(inspect.getdoc(vars(compiled)[method.name]))
-            assert found == summary(ast.get_docstring(method)), f"{node.name}.{method.name}"
+            name = f"{node.name}.{method.name}"
+            assert vars(compiled)[method.name].__doc__ == expected[name], name
             checked += 1
     assert checked > 100
+
+
+def test_help_shows_types_results_and_errors():
+    shown = pydoc.render_doc(headrace.Publication.offer_blocking, renderer=pydoc.plaintext)
+    assert "timeout_s: float | None = 5.0" in shown
+    assert ") -> int" in shown
+    assert "PublicationTimeoutError: The time is over" in shown
+    assert headrace.Image.position.__doc__.startswith("int: Stream position")
+    # A private alias of the stub means nothing to a reader.
+    assert "_Data" not in headrace.Publication.offer.__doc__
+
+
+PACKAGES = ("headrace", "headrace.archive", "headrace.sbe", "headrace.testing", "headrace.tools")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_classes_carry_the_name_that_users_import(package: str):
+    module = importlib.import_module(package)
+    named = 0
+    for name in module.__all__:
+        value = getattr(module, name)
+        if not isinstance(value, type | types.FunctionType) or dataclasses.is_dataclass(value):
+            continue
+        assert getattr(importlib.import_module(value.__module__), name) is value
+        assert not any(part.startswith("_") for part in value.__module__.split(".")), value
+        named += 1
+    assert named >= 3
+    if package == "headrace":
+        assert repr(headrace.ConfigError) == "<class 'headrace.ConfigError'>"
+        assert repr(headrace.Publication) == "<class 'headrace.Publication'>"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_annotations_of_public_classes_can_be_resolved(package: str):
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        value = getattr(module, name)
+        if isinstance(value, type) and dataclasses.is_dataclass(value):
+            typing.get_type_hints(value)
+
+
+def test_exceptions_survive_pickling():
+    for error in (
+        headrace.ConfigError("limit=-1: must be above 0", "limit", "-1", "must be above 0"),
+        headrace.RegistrationError("refused", 7, "INVALID_CHANNEL", 9),
+        headrace.PublicationTimeoutError("late", headrace.OfferResult.BACK_PRESSURED, 3),
+        headrace.ArchiveError("refused", 5, "UNKNOWN_RECORDING", 3, 4),
+        headrace.MissingExtraError("pyarrow is not installed", "pyarrow", "arrow"),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error)
+        assert (str(again), vars(again)) == (str(error), vars(error))
+
+
+def test_the_version_is_the_one_of_the_distribution():
+    assert headrace.__version__ == importlib.metadata.version("headrace")
 
 
 def test_compiled_classes_cannot_be_made_or_changed_from_python():
@@ -122,7 +184,6 @@ def test_compiled_classes_cannot_be_made_or_changed_from_python():
         "Image",
         "Header",
         "Claim",
-        "Message",
     ):
         with pytest.raises(TypeError, match=r"No constructor|cannot create"):
             getattr(headrace, name)()

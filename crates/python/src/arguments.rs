@@ -47,6 +47,7 @@ arguments! {
     delta: i64, LONG;
     reserved_value: i64, LONG;
     flags: u8, BYTE;
+    position: i64, LONG;
     limit_position: i64, LONG;
     recording_id: i64, LONG;
     start_position: i64, LONG;

@@ -10,8 +10,8 @@ use pyo3::types::{PyBytes, PyIterator, PyList};
 use crate::c_api::{ColumnName, ExportedMemory, Exporter};
 use crate::columns::Columns;
 
-/// Received messages as columns: indexing and iterating give ``bytes``, the arrays share one memory.
-#[pyclass(frozen, module = "headrace._core")]
+#[doc = docstring!("FragmentBatch")]
+#[pyclass(frozen, module = "headrace")]
 pub(crate) struct FragmentBatch {
     columns: Arc<Columns>,
 }
@@ -25,7 +25,7 @@ impl FragmentBatch {
 
     fn column<'py>(&self, py: Python<'py>, name: ColumnName, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
         static FROM_BUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let from_buffer = FROM_BUFFER.import(py, "numpy", "frombuffer")?;
+        let from_buffer = FROM_BUFFER.import(py, "headrace.client._batch", "from_buffer")?;
         let exporter = Bound::new(
             py,
             Exporter::new(ExportedMemory::Column(Arc::clone(&self.columns), name), true),
@@ -58,55 +58,55 @@ impl FragmentBatch {
         self.to_list(py)?.try_iter()
     }
 
-    /// All payloads, one after another. Read-only, not copied.
+    #[doc = docstring!("FragmentBatch.payload")]
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnName::Payload, "u1")
     }
 
-    /// Where each payload begins in :attr:`payload`, and where the last ends: one more than messages.
+    #[doc = docstring!("FragmentBatch.offsets")]
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnName::Offsets, "i4")
     }
 
-    /// Stream position after each message.
+    #[doc = docstring!("FragmentBatch.positions")]
     #[getter]
     fn positions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnName::Positions, "i8")
     }
 
-    /// Publisher of each message.
+    #[doc = docstring!("FragmentBatch.session_ids")]
     #[getter]
     fn session_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnName::SessionIds, "i4")
     }
 
-    /// Stream of each message, the same for all.
+    #[doc = docstring!("FragmentBatch.stream_ids")]
     #[getter]
     fn stream_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         helper(py)?.call_method1("stream_ids", (self.columns.len(), self.columns.stream_id))
     }
 
-    /// Reserved value of each message.
+    #[doc = docstring!("FragmentBatch.reserved_values")]
     #[getter]
     fn reserved_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, ColumnName::ReservedValues, "i8")
     }
 
-    /// Stream of all messages.
+    #[doc = docstring!("FragmentBatch.stream_id")]
     #[getter]
     fn stream_id(&self) -> i32 {
         self.columns.stream_id
     }
 
-    /// Bytes of each payload when all are equally long; ``None`` when they differ or there are none.
+    #[doc = docstring!("FragmentBatch.payload_length")]
     #[getter]
     fn payload_length(&self) -> Option<usize> {
         self.columns.common_length()
     }
 
-    /// The payloads as an array over the batch's memory.
+    #[doc = docstring!("FragmentBatch.as_array")]
     #[pyo3(signature = (dtype = None))]
     fn as_array<'py>(
         slf: &Bound<'py, Self>,
@@ -115,12 +115,12 @@ impl FragmentBatch {
         helper(slf.py())?.call_method1("as_array", (slf, dtype))
     }
 
-    /// An Arrow record batch over the batch's memory.
+    #[doc = docstring!("FragmentBatch.to_arrow")]
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         helper(slf.py())?.call_method1("to_arrow", (slf,))
     }
 
-    /// All payloads, copied.
+    #[doc = docstring!("FragmentBatch.to_list")]
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(
             py,

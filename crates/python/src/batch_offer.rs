@@ -40,22 +40,22 @@ pub(crate) fn check_lengths(inner: &Inner, messages: &[&[u8]]) -> PyResult<()> {
     }
 }
 
-/// What became of a batch that was offered without waiting. True when all of it was accepted.
-#[pyclass(frozen, get_all, module = "headrace._core")]
+#[doc = docstring!("BatchResult")]
+#[pyclass(frozen, get_all, module = "headrace")]
 pub(crate) struct BatchResult {
-    /// How many messages were accepted, from the first on.
+    #[doc = docstring!("BatchResult.accepted")]
     pub(crate) accepted: usize,
-    /// How many messages the batch has.
+    #[doc = docstring!("BatchResult.requested")]
     pub(crate) requested: usize,
-    /// Stream position after the last accepted message; ``None`` when there was none.
+    #[doc = docstring!("BatchResult.position")]
     pub(crate) position: Option<i64>,
-    /// Why the first message that was not accepted was refused; ``None`` when all were accepted.
+    #[doc = docstring!("BatchResult.stopped_by")]
     pub(crate) stopped_by: Option<Py<PyAny>>,
 }
 
 #[pymethods]
 impl BatchResult {
-    /// True when all messages were accepted.
+    #[doc = docstring!("BatchResult.is_complete")]
     #[getter]
     fn is_complete(&self) -> bool {
         self.accepted == self.requested

@@ -7,8 +7,8 @@ use pyo3::types::PyBytes;
 use crate::c_api::BorrowedBytes;
 use crate::{arguments, errors};
 
-/// A checksum that frames and catalog entries of an archive may carry.
-#[pyclass(frozen, module = "headrace._core")]
+#[doc = docstring!("Checksum")]
+#[pyclass(frozen, module = "headrace.client")]
 pub(crate) struct Checksum(pub(crate) recording::Checksum);
 
 #[pymethods]
@@ -30,7 +30,7 @@ impl Checksum {
         Ok(py.detach(|| self.0.of(bytes)))
     }
 
-    /// A copy of a run of frames in which each data frame has its checksum for a session id. Releases the GIL.
+    #[doc = docstring!("Checksum.put")]
     #[pyo3(signature = (block, /))]
     fn put<'py>(&self, py: Python<'py>, block: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let block = BorrowedBytes::of(block)?;
@@ -44,7 +44,7 @@ impl Checksum {
         })
     }
 
-    /// Offset of the first data frame that begins before ``limit``, is whole and does not have its checksum.
+    #[doc = docstring!("Checksum.first_wrong")]
     #[pyo3(signature = (block, limit, /))]
     fn first_wrong(
         &self,

@@ -11,8 +11,8 @@ use crate::c_api::{ExportedMemory, Exporter, Loan, end_loan};
 use crate::fork_guard::ForkGuard;
 use crate::{arguments, errors};
 
-/// One frame in the log that this program fills in place.
-#[pyclass(frozen, module = "headrace._core")]
+#[doc = docstring!("Claim")]
+#[pyclass(frozen, module = "headrace")]
 pub(crate) struct Claim {
     open: ForkGuard<Mutex<Option<Open>>>,
     position: i64,
@@ -70,7 +70,7 @@ impl Claim {
 
 #[pymethods]
 impl Claim {
-    /// The payload, writable. Not zeroed. Raises ``ValueError`` if used after the claim ended.
+    #[doc = docstring!("Claim.view")]
     #[getter]
     fn view(&self, py: Python<'_>) -> PyResult<Py<PyMemoryView>> {
         self.with_open(|open| {
@@ -89,19 +89,19 @@ impl Claim {
         })
     }
 
-    /// Stream position after this frame.
+    #[doc = docstring!("Claim.position")]
     #[getter]
     fn position(&self) -> i64 {
         self.position
     }
 
-    /// Bytes of payload.
+    #[doc = docstring!("Claim.length")]
     #[getter]
     fn length(&self) -> usize {
         self.length
     }
 
-    /// 64 bits that the frame carries besides its payload; may be set until the claim ends.
+    #[doc = docstring!("Claim.reserved_value")]
     #[getter]
     fn reserved_value(&self) -> PyResult<i64> {
         self.with_open(|open| Ok(open.claim.reserved_value()))
@@ -118,7 +118,7 @@ impl Claim {
         })
     }
 
-    /// Flags that the frame carries, for publishers that fragment by themselves.
+    #[doc = docstring!("Claim.flags")]
     #[getter]
     fn flags(&self) -> PyResult<u8> {
         self.with_open(|open| Ok(open.claim.flags()))
@@ -132,7 +132,7 @@ impl Claim {
         })
     }
 
-    /// Make the frame visible to subscribers.
+    #[doc = docstring!("Claim.commit")]
     fn commit(&self, py: Python<'_>) -> PyResult<i64> {
         if self.finish(py, true)? {
             Ok(self.position)
@@ -141,7 +141,7 @@ impl Claim {
         }
     }
 
-    /// Give the space back as padding, which subscribers skip. Does nothing the second time.
+    #[doc = docstring!("Claim.abort")]
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.finish(py, false).map(|_| ())
     }

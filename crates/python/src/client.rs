@@ -225,6 +225,18 @@ impl Client {
     }
 
     #[pyo3(signature = (channel, stream_id))]
+    fn request_publication(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
+    ) -> PyResult<Pending> {
+        self.request(py, Kind::Publication, |client| {
+            client.async_add_publication(channel, stream_id)
+        })
+    }
+
+    #[pyo3(signature = (channel, stream_id))]
     fn request_exclusive_publication(
         &self,
         py: Python<'_>,

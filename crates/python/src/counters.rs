@@ -7,8 +7,8 @@ use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 use crate::{arguments, errors};
 
-/// A 64-bit value that every process on the driver can see. Made by ``Client.add_counter``.
-#[pyclass(frozen, weakref, module = "headrace._core")]
+#[doc = docstring!("Counter")]
+#[pyclass(frozen, weakref, module = "headrace")]
 pub(crate) struct Counter {
     inner: ForkGuard<Inner>,
     _client: ForkGuard<KeptClient>,
@@ -42,7 +42,7 @@ fn closed() -> PyErr {
 
 #[pymethods]
 impl Counter {
-    /// The value. Setting it publishes it.
+    #[doc = docstring!("Counter.value")]
     #[getter]
     fn value(&self) -> PyResult<i64> {
         match self.inner.get()? {
@@ -62,7 +62,7 @@ impl Counter {
         }
     }
 
-    /// Add atomically and return the value before.
+    #[doc = docstring!("Counter.get_and_add")]
     #[pyo3(signature = (delta, /))]
     fn get_and_add(&self, #[pyo3(from_py_with = arguments::delta)] delta: i64) -> PyResult<i64> {
         match self.inner.get()? {
@@ -71,7 +71,7 @@ impl Counter {
         }
     }
 
-    /// Say what this counter refers to, for tools; what that is depends on the type.
+    #[doc = docstring!("Counter.set_reference_id")]
     #[pyo3(signature = (reference_id, /))]
     fn set_reference_id(
         &self,
@@ -90,7 +90,7 @@ impl Counter {
         }
     }
 
-    /// Index in the counters file.
+    #[doc = docstring!("Counter.counter_id")]
     #[getter]
     fn counter_id(&self) -> PyResult<i32> {
         Ok(match self.inner.get()? {
@@ -99,7 +99,7 @@ impl Counter {
         })
     }
 
-    /// Names this counter in commands.
+    #[doc = docstring!("Counter.registration_id")]
     #[getter]
     fn registration_id(&self) -> PyResult<i64> {
         Ok(match self.inner.get()? {
@@ -108,13 +108,13 @@ impl Counter {
         })
     }
 
-    /// True for a counter that lives as long as the driver.
+    #[doc = docstring!("Counter.is_static")]
     #[getter]
     fn is_static(&self) -> PyResult<bool> {
         Ok(matches!(self.inner.get()?, Inner::Static(_)))
     }
 
-    /// True once closed, by this program or with the client. Static counters never close.
+    #[doc = docstring!("Counter.is_closed")]
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(match self.inner.get()? {
@@ -123,8 +123,7 @@ impl Counter {
         })
     }
 
-    /// Give the counter back to the driver. Does not wait; closing again, or a static counter, does
-    /// nothing.
+    #[doc = docstring!("Counter.close")]
     fn close(&self, py: Python<'_>) {
         if let Some(Inner::Owned(counter)) = self.inner.get_if_own() {
             py.detach(|| counter.close());

@@ -9,8 +9,8 @@ use crate::kept_client::KeptClient;
 use crate::publication::{Inner, Publication};
 use crate::{arguments, errors, recorded, results};
 
-/// A stream with a session and log of its own, written by one thread at a time, which makes it faster.
-#[pyclass(frozen, extends = Publication, module = "headrace._core")]
+#[doc = docstring!("ExclusivePublication")]
+#[pyclass(frozen, extends = Publication, module = "headrace")]
 pub(crate) struct ExclusivePublication;
 
 impl ExclusivePublication {
@@ -27,7 +27,7 @@ impl ExclusivePublication {
 
 #[pymethods]
 impl ExclusivePublication {
-    /// Send whole frames that were formed for exactly this place of the stream, all visible at once.
+    #[doc = docstring!("ExclusivePublication.offer_block")]
     #[pyo3(signature = (block, /))]
     fn offer_block(slf: &Bound<'_, Self>, block: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
@@ -38,7 +38,7 @@ impl ExclusivePublication {
         results::to_python(py, append)
     }
 
-    /// Send frames of a recording, read straight into the log, under the session and stream of this publication.
+    #[doc = docstring!("ExclusivePublication.offer_recorded")]
     #[pyo3(signature = (read, length, within))]
     fn offer_recorded(
         slf: &Bound<'_, Self>,
@@ -49,7 +49,7 @@ impl ExclusivePublication {
         recorded::offer(inner(slf)?, read, length, within)
     }
 
-    /// Send padding, which subscribers skip, as long as a frame with ``length`` bytes of payload.
+    #[doc = docstring!("ExclusivePublication.append_padding")]
     #[pyo3(signature = (length, /))]
     fn append_padding(
         slf: &Bound<'_, Self>,

@@ -19,8 +19,8 @@ pub(crate) struct HeaderValues {
     pub(crate) flags: u8,
 }
 
-/// What is known of a message or fragment besides its bytes.
-#[pyclass(frozen, module = "headrace._core")]
+#[doc = docstring!("Header")]
+#[pyclass(frozen, module = "headrace")]
 #[derive(Default)]
 pub(crate) struct Header {
     position: AtomicI64,
@@ -49,49 +49,49 @@ impl Header {
 
 #[pymethods]
 impl Header {
-    /// Stream position after the message, in bytes since the stream began.
+    #[doc = docstring!("Header.position")]
     #[getter]
     fn position(&self) -> i64 {
         self.position.load(Relaxed)
     }
 
-    /// 64 bits that the publisher may set, 0 if it did not.
+    #[doc = docstring!("Header.reserved_value")]
     #[getter]
     fn reserved_value(&self) -> i64 {
         self.reserved_value.load(Relaxed)
     }
 
-    /// Which publisher.
+    #[doc = docstring!("Header.session_id")]
     #[getter]
     fn session_id(&self) -> i32 {
         self.session_id.load(Relaxed)
     }
 
-    /// Which flow on the channel.
+    #[doc = docstring!("Header.stream_id")]
     #[getter]
     fn stream_id(&self) -> i32 {
         self.stream_id.load(Relaxed)
     }
 
-    /// Term of the message's first frame.
+    #[doc = docstring!("Header.term_id")]
     #[getter]
     fn term_id(&self) -> i32 {
         self.term_id.load(Relaxed)
     }
 
-    /// Offset of the message's first frame in its term, in bytes.
+    #[doc = docstring!("Header.term_offset")]
     #[getter]
     fn term_offset(&self) -> i32 {
         self.term_offset.load(Relaxed)
     }
 
-    /// Bytes of header and payload; for an assembled message, 32 and all of its payload.
+    #[doc = docstring!("Header.frame_length")]
     #[getter]
     fn frame_length(&self) -> i32 {
         self.frame_length.load(Relaxed)
     }
 
-    /// Flags of the frame: 0x80 begins a message, 0x40 ends it; 0xC0 for a whole message.
+    #[doc = docstring!("Header.flags")]
     #[getter]
     fn flags(&self) -> i32 {
         self.flags.load(Relaxed)

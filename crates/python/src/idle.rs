@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// What a loop does when a turn found no work. Use one of its subclasses, one object for each loop.
-#[pyclass(frozen, subclass, module = "headrace._core")]
+#[doc = docstring!("IdleStrategy")]
+#[pyclass(frozen, subclass, module = "headrace")]
 pub(crate) struct IdleStrategy {
     strategy: Mutex<idle::IdleStrategy>,
 }
@@ -48,8 +48,7 @@ impl IdleStrategy {
         })
     }
 
-    /// Call after each turn with the work it did. Returns at once when that is above 0, else passes some
-    /// time.
+    #[doc = docstring!("IdleStrategy.idle")]
     #[pyo3(signature = (work_count = 0, /))]
     fn idle(&self, py: Python<'_>, work_count: usize) {
         if work_count > 0 {
@@ -59,18 +58,22 @@ impl IdleStrategy {
         }
     }
 
-    /// Begin again, as after work was done.
+    #[doc = docstring!("IdleStrategy.reset")]
     fn reset(&self) {
         self.lock().reset();
     }
 
-    /// Name of the strategy.
+    #[doc = docstring!("IdleStrategy.name")]
     #[getter]
     fn name(&self) -> &'static str {
         self.lock().name()
     }
 
-    fn __repr__(&self) -> String {
-        format!("IdleStrategy({:?})", self.name())
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let class = slf.get_type().name()?;
+        Ok(match class.to_str()? {
+            "IdleStrategy" => format!("IdleStrategy({:?})", slf.get().name()),
+            class => format!("{class}()"),
+        })
     }
 }

@@ -15,8 +15,8 @@ use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 use crate::{arguments, errors};
 
-/// One publisher's stream, as one subscription receives it.
-#[pyclass(frozen, weakref, module = "headrace._core")]
+#[doc = docstring!("Image")]
+#[pyclass(frozen, weakref, module = "headrace")]
 pub(crate) struct Image {
     inner: ForkGuard<Arc<headrace_client::Image>>,
     spare: Arc<Spare>,
@@ -40,7 +40,7 @@ impl Image {
 
 #[pymethods]
 impl Image {
-    /// As :meth:`Subscription.poll`, for this publisher alone.
+    #[doc = docstring!("Image.poll")]
     #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
     fn poll(
         &self,
@@ -61,7 +61,7 @@ impl Image {
         Ok(count)
     }
 
-    /// As :meth:`poll`, for fragments that begin before ``limit_position``.
+    #[doc = docstring!("Image.bounded_poll")]
     #[pyo3(signature = (handler, limit_position, limit = 10, *, assemble = true, view = false))]
     fn bounded_poll(
         &self,
@@ -84,7 +84,7 @@ impl Image {
         Ok(count)
     }
 
-    /// As :meth:`Subscription.controlled_poll`, optionally up to fragments that begin before a position.
+    #[doc = docstring!("Image.controlled_poll")]
     #[pyo3(signature = (handler, limit = 10, *, limit_position = None, assemble = true, view = false))]
     fn controlled_poll(
         &self,
@@ -113,7 +113,7 @@ impl Image {
         Ok(count)
     }
 
-    /// As :meth:`Subscription.block_poll`, for this publisher alone.
+    #[doc = docstring!("Image.block_poll")]
     #[pyo3(signature = (handler, limit_bytes, *, view = false))]
     fn block_poll(
         &self,
@@ -125,7 +125,7 @@ impl Image {
         Ok(image.try_block_poll(|block| deliver_block(handler, &block, view), limit_bytes)?)
     }
 
-    /// As :meth:`Subscription.poll_batch`, for this publisher alone.
+    #[doc = docstring!("Image.poll_batch")]
     #[pyo3(signature = (limit = 4096, *, assemble = true))]
     fn poll_batch(
         &self,
@@ -152,98 +152,98 @@ impl Image {
         Ok(FragmentBatch::new(columns))
     }
 
-    /// Stream position up to which fragments were consumed.
+    #[doc = docstring!("Image.position")]
     #[getter]
     fn position(&self) -> PyResult<i64> {
         Ok(self.inner.get()?.position())
     }
 
-    /// Stream position at which this image began.
+    #[doc = docstring!("Image.join_position")]
     #[getter]
     fn join_position(&self) -> PyResult<i64> {
         Ok(self.inner.get()?.join_position())
     }
 
-    /// Which publisher.
+    #[doc = docstring!("Image.session_id")]
     #[getter]
     fn session_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.session_id())
     }
 
-    /// Which flow on the channel.
+    #[doc = docstring!("Image.stream_id")]
     #[getter]
     fn stream_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.stream_id())
     }
 
-    /// Names this image in commands and counters.
+    #[doc = docstring!("Image.correlation_id")]
     #[getter]
     fn correlation_id(&self) -> PyResult<i64> {
         Ok(self.inner.get()?.correlation_id())
     }
 
-    /// Where the stream comes from: an address, or ``aeron:ipc``.
+    #[doc = docstring!("Image.source_identity")]
     #[getter]
     fn source_identity(&self) -> PyResult<&str> {
         Ok(self.inner.get()?.source_identity())
     }
 
-    /// Id of the counter with the position.
+    #[doc = docstring!("Image.subscriber_position_id")]
     #[getter]
     fn subscriber_position_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.subscriber_position_id())
     }
 
-    /// True when the publisher ended and everything it sent was consumed.
+    #[doc = docstring!("Image.is_end_of_stream")]
     #[getter]
     fn is_end_of_stream(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_end_of_stream())
     }
 
-    /// Stream position at which the publisher ended; ``None`` while it has not.
+    #[doc = docstring!("Image.end_of_stream_position")]
     #[getter]
     fn end_of_stream_position(&self) -> PyResult<Option<i64>> {
         let position = self.inner.get()?.end_of_stream_position();
         Ok((position != i64::MAX).then_some(position))
     }
 
-    /// True when the publisher took back what had not been consumed.
+    #[doc = docstring!("Image.is_publication_revoked")]
     #[getter]
     fn is_publication_revoked(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_publication_revoked())
     }
 
-    /// Number of live network transports; 0 for IPC and once closed.
+    #[doc = docstring!("Image.active_transport_count")]
     #[getter]
     fn active_transport_count(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.active_transport_count())
     }
 
-    /// True once the publisher, the subscription or the client is gone.
+    #[doc = docstring!("Image.is_closed")]
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_closed())
     }
 
-    /// Id of the stream's first term.
+    #[doc = docstring!("Image.initial_term_id")]
     #[getter]
     fn initial_term_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.initial_term_id())
     }
 
-    /// Bytes of one of the log's three terms.
+    #[doc = docstring!("Image.term_length")]
     #[getter]
     fn term_length(&self) -> PyResult<usize> {
         Ok(self.inner.get()?.term_length())
     }
 
-    /// Bytes of the longest frame of the stream.
+    #[doc = docstring!("Image.mtu_length")]
     #[getter]
     fn mtu_length(&self) -> PyResult<usize> {
         Ok(self.inner.get()?.mtu_length())
     }
 
-    /// Refuse this publisher, telling it the reason. Blocks without the GIL until the driver answers.
+    #[doc = docstring!("Image.reject")]
     #[pyo3(signature = (reason, /))]
     fn reject(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
         let image = self.inner.get()?;

@@ -23,8 +23,7 @@ pub(crate) fn is_exiting_elsewhere() -> bool {
         .is_some_and(|exiting| *exiting != std::thread::current().id())
 }
 
-/// Closes every client that this process, and not one it was forked from, has open. Called once, when the process
-/// ends.
+#[doc = docstring!("close_clients")]
 #[pyfunction]
 pub(crate) fn close_clients(py: Python<'_>) {
     EXITING.get_or_init(|| std::thread::current().id());

@@ -1,8 +1,15 @@
 //! The binding of Headrace to Python: argument conversion, the GIL and error mapping, no logic.
 //!
-//! One file for each class. Docstrings live in `python/headrace/_core.pyi`.
+//! One file for each class. Docstrings live in the stub, `python/headrace/_core.pyi`, from where `docstring!` takes them.
 
 #![deny(unsafe_code)]
+
+/// The docstring that the stub has for a class or a member, with its types; see `build.rs`.
+macro_rules! docstring {
+    ($name:literal) => {
+        include_str!(concat!(env!("OUT_DIR"), "/docstrings/", $name))
+    };
+}
 
 mod arguments;
 mod batch;
@@ -37,7 +44,9 @@ mod watcher;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// A free-threaded interpreter turns its GIL on when it loads this, and says so: the classes are made for it, their
+// tests have not run without a GIL yet. See docs/design/0026-docstrings-and-wheels.md.
+#[pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
     use crate::batch::FragmentBatch;
@@ -77,4 +86,9 @@ mod _core {
     use crate::subscription::Subscription;
     #[pymodule_export]
     use crate::watcher::Watcher;
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        pyo3::types::PyModuleMethods::add(module, "__version__", env!("CARGO_PKG_VERSION"))
+    }
 }

@@ -8,10 +8,12 @@ use crate::errors;
 use crate::exclusive::ExclusivePublication;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
+use crate::publication::{Inner, Publication};
 use crate::subscription::Subscription;
 
 /// What was asked for.
 pub(crate) enum Kind {
+    Publication,
     ExclusivePublication,
     Subscription,
     Counter,
@@ -42,6 +44,12 @@ impl Pending {
         let kept = self.client.get()?;
         let (inner, id): (&client::Client, i64) = (kept, self.registration_id);
         Ok(match self.kind {
+            Kind::Publication => py
+                .detach(|| inner.find_publication(id))
+                .map_err(errors::client)?
+                .map(|found| Bound::new(py, Publication::new(kept.clone(), Inner::Concurrent(found))))
+                .transpose()?
+                .map(Bound::into_any),
             Kind::ExclusivePublication => py
                 .detach(|| inner.find_exclusive_publication(id))
                 .map_err(errors::client)?

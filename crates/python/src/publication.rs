@@ -61,9 +61,8 @@ impl Inner {
     }
 }
 
-/// A stream to any number of subscribers, shared by any number of writers. Made by
-/// ``Client.add_publication``.
-#[pyclass(frozen, subclass, weakref, module = "headrace._core")]
+#[doc = docstring!("Publication")]
+#[pyclass(frozen, subclass, weakref, module = "headrace")]
 pub(crate) struct Publication {
     pub(crate) inner: ForkGuard<Arc<Inner>>,
     // Keeps the client open for as long as anything made by it is in use.
@@ -158,7 +157,7 @@ fn is_final(append: Append) -> bool {
 
 #[pymethods]
 impl Publication {
-    /// Send one message if there is room now. Never blocks and keeps the GIL.
+    #[doc = docstring!("Publication.offer")]
     #[pyo3(signature = (data, /))]
     fn offer(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let inner = self.inner.get()?;
@@ -169,7 +168,7 @@ impl Publication {
         results::to_python(py, append)
     }
 
-    /// Send one message, waiting for a subscriber and for room.
+    #[doc = docstring!("Publication.offer_blocking")]
     #[pyo3(
         signature = (data, /, *, timeout_s = Some(5.0), idle = None),
         text_signature = "($self, data, /, *, timeout_s=5.0, idle=None)"
@@ -211,7 +210,7 @@ impl Publication {
         }
     }
 
-    /// Send one message, waiting for a subscriber and for room without blocking the event loop.
+    #[doc = docstring!("Publication.offer_async")]
     #[pyo3(signature = (data, /, *, timeout_s = None))]
     fn offer_async<'py>(
         slf: &Bound<'py, Self>,
@@ -223,7 +222,7 @@ impl Publication {
             .call_method1("offer", (slf, data, timeout_s))
     }
 
-    /// Claim one frame to fill in place, if there is room now. Never blocks.
+    #[doc = docstring!("Publication.try_claim")]
     #[pyo3(signature = (length, /))]
     fn try_claim<'py>(
         &self,
@@ -237,7 +236,7 @@ impl Publication {
         }
     }
 
-    /// Claim one frame to fill in place, waiting for a subscriber and for room. See :meth:`offer_blocking`.
+    #[doc = docstring!("Publication.claim_blocking")]
     #[pyo3(
         signature = (length, /, *, timeout_s = Some(5.0), idle = None),
         text_signature = "($self, length, /, *, timeout_s=5.0, idle=None)"
@@ -267,7 +266,7 @@ impl Publication {
         }
     }
 
-    /// Send many messages in one call, until one is refused. Never waits; releases the GIL meanwhile.
+    #[doc = docstring!("Publication.offer_batch")]
     #[pyo3(signature = (messages, /))]
     fn offer_batch(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<BatchResult> {
         let inner = self.inner.get()?;
@@ -288,7 +287,7 @@ impl Publication {
         })
     }
 
-    /// Send all of many messages, waiting for room. See :meth:`offer_batch` and :meth:`offer_blocking`.
+    #[doc = docstring!("Publication.offer_batch_blocking")]
     #[pyo3(
         signature = (messages, /, *, timeout_s = Some(5.0), idle = None),
         text_signature = "($self, messages, /, *, timeout_s=5.0, idle=None)"
@@ -323,7 +322,7 @@ impl Publication {
         }
     }
 
-    /// Wait for a subscriber, without the GIL. False when the time is over or the publication is closed.
+    #[doc = docstring!("Publication.wait_until_connected")]
     #[pyo3(
         signature = (timeout_s = Some(5.0), *, idle = None),
         text_signature = "($self, timeout_s=5.0, *, idle=None)"
@@ -340,134 +339,134 @@ impl Publication {
         Ok(waiter.wait_for(py, step)?.unwrap_or(false))
     }
 
-    /// Stream position after everything written so far, in bytes.
+    #[doc = docstring!("Publication.position")]
     #[getter]
     fn position(&self) -> PyResult<Option<i64>> {
         self.handle().map(PublicationHandle::position)
     }
 
-    /// Stream position from which offers are refused until subscribers have read on.
+    #[doc = docstring!("Publication.position_limit")]
     #[getter]
     fn position_limit(&self) -> PyResult<Option<i64>> {
         self.handle().map(PublicationHandle::position_limit)
     }
 
-    /// Bytes that can be written before the limit is reached.
+    #[doc = docstring!("Publication.available_window")]
     #[getter]
     fn available_window(&self) -> PyResult<Option<i64>> {
         self.handle().map(PublicationHandle::available_window)
     }
 
-    /// True while a subscriber is connected.
+    #[doc = docstring!("Publication.is_connected")]
     #[getter]
     fn is_connected(&self) -> PyResult<bool> {
         self.handle().map(PublicationHandle::is_connected)
     }
 
-    /// True once closed, by this program or with the client.
+    #[doc = docstring!("Publication.is_closed")]
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         self.handle().map(PublicationHandle::is_closed)
     }
 
-    /// True for the publication with which the log came into being.
+    #[doc = docstring!("Publication.is_original")]
     #[getter]
     fn is_original(&self) -> PyResult<bool> {
         self.handle().map(PublicationHandle::is_original)
     }
 
-    /// The channel as it was given.
+    #[doc = docstring!("Publication.channel")]
     #[getter]
     fn channel(&self) -> PyResult<&str> {
         self.handle().map(PublicationHandle::channel)
     }
 
-    /// Which flow on the channel.
+    #[doc = docstring!("Publication.stream_id")]
     #[getter]
     fn stream_id(&self) -> PyResult<i32> {
         self.handle().map(PublicationHandle::stream_id)
     }
 
-    /// Which publisher this is, to subscribers.
+    #[doc = docstring!("Publication.session_id")]
     #[getter]
     fn session_id(&self) -> PyResult<i32> {
         self.handle().map(PublicationHandle::session_id)
     }
 
-    /// Id of the stream's first term.
+    #[doc = docstring!("Publication.initial_term_id")]
     #[getter]
     fn initial_term_id(&self) -> PyResult<i32> {
         self.handle().map(PublicationHandle::initial_term_id)
     }
 
-    /// Bytes of one of the log's three terms.
+    #[doc = docstring!("Publication.term_length")]
     #[getter]
     fn term_length(&self) -> PyResult<usize> {
         self.handle().map(PublicationHandle::term_length)
     }
 
-    /// Position that the stream can never reach.
+    #[doc = docstring!("Publication.max_possible_position")]
     #[getter]
     fn max_possible_position(&self) -> PyResult<i64> {
         self.handle().map(PublicationHandle::max_possible_position)
     }
 
-    /// Bytes of the longest message that fits one frame.
+    #[doc = docstring!("Publication.max_payload_length")]
     #[getter]
     fn max_payload_length(&self) -> PyResult<usize> {
         self.handle().map(PublicationHandle::max_payload_length)
     }
 
-    /// Bytes of the longest message.
+    #[doc = docstring!("Publication.max_message_length")]
     #[getter]
     fn max_message_length(&self) -> PyResult<usize> {
         self.handle().map(PublicationHandle::max_message_length)
     }
 
-    /// Names this publication in commands and counters.
+    #[doc = docstring!("Publication.registration_id")]
     #[getter]
     fn registration_id(&self) -> PyResult<i64> {
         self.handle().map(PublicationHandle::registration_id)
     }
 
-    /// Names the log, which publications of one channel and stream share.
+    #[doc = docstring!("Publication.original_registration_id")]
     #[getter]
     fn original_registration_id(&self) -> PyResult<i64> {
         self.handle().map(PublicationHandle::original_registration_id)
     }
 
-    /// Id of the counter with the position limit.
+    #[doc = docstring!("Publication.position_limit_id")]
     #[getter]
     fn position_limit_id(&self) -> PyResult<i32> {
         self.handle().map(PublicationHandle::position_limit_id)
     }
 
-    /// Id of the counter with the channel's status; -1 when there is none, as for IPC.
+    #[doc = docstring!("Publication.channel_status_id")]
     #[getter]
     fn channel_status_id(&self) -> PyResult<i32> {
         self.handle().map(PublicationHandle::channel_status_id)
     }
 
-    /// State of the channel's endpoint.
+    #[doc = docstring!("Publication.channel_status")]
     #[getter]
     fn channel_status(&self) -> PyResult<&'static str> {
         Ok(results::channel_status(self.handle()?.channel_status()))
     }
 
-    /// Addresses the endpoint's sockets are bound to, once it is active.
+    #[doc = docstring!("Publication.local_socket_addresses")]
     #[getter]
     fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
         self.handle().map(PublicationHandle::local_socket_addresses)
     }
 
-    /// Close. What was sent is still delivered. Does not wait; closing again does nothing.
+    #[doc = docstring!("Publication.close")]
     fn close(&self, py: Python<'_>) {
         if let Some(inner) = self.inner.get_if_own() {
             py.detach(|| inner.handle().close());
         }
     }
 
-    /// Close the whole stream, also for its other writers, and discard what subscribers have not read.
+    #[doc = docstring!("Publication.revoke")]
     fn revoke(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.handle()?;
         py.detach(|| handle.revoke());

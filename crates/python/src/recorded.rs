@@ -10,14 +10,14 @@ use crate::c_api::{ExportedMemory, Loan};
 use crate::delivery::HandlerError;
 use crate::{errors, results};
 
-/// What became of a block of recorded frames.
-#[pyclass(frozen, get_all, module = "headrace._core")]
+#[doc = docstring!("RecordedBlock")]
+#[pyclass(frozen, get_all, module = "headrace.client")]
 pub(crate) struct RecordedBlock {
-    /// Bytes of the stream that were sent, whole data frames.
+    #[doc = docstring!("RecordedBlock.length")]
     length: usize,
-    /// Length in the padding frame that follows them; 0 when there is none.
+    #[doc = docstring!("RecordedBlock.padding")]
     padding: usize,
-    /// True when what follows them is no frame of this place in the stream.
+    #[doc = docstring!("RecordedBlock.is_malformed")]
     is_malformed: bool,
 }
 

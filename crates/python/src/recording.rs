@@ -15,8 +15,8 @@ use crate::images::{Image, lock};
 use crate::wait::Waiter;
 use crate::{arguments, errors};
 
-/// Reads messages of a recording, a batch in one crossing: from an archive's segment files, or from its replay.
-#[pyclass(frozen, module = "headrace._core")]
+#[doc = docstring!("RecordingReader")]
+#[pyclass(frozen, module = "headrace")]
 pub(crate) struct RecordingReader {
     inner: Mutex<recording::RecordingReader>,
     // Keeps the client of a replay open, and knows whether this is still the process that made it.
@@ -127,7 +127,7 @@ impl RecordingReader {
         })
     }
 
-    /// The next messages. Releases the GIL.
+    #[doc = docstring!("RecordingReader.read_batch")]
     #[pyo3(signature = (count_max, length_max = 16 << 20, timeout_s = 0.0))]
     fn read_batch(
         &self,
@@ -154,7 +154,7 @@ impl RecordingReader {
         Ok(FragmentBatch::new(columns))
     }
 
-    /// Read on without giving the messages; returns :attr:`boundary`.
+    #[doc = docstring!("RecordingReader.skip_to_boundary")]
     #[pyo3(signature = (timeout_s = 0.0))]
     fn skip_to_boundary(&self, py: Python<'_>, timeout_s: f64) -> PyResult<i64> {
         self.read(py, timeout_s, |reader| {
@@ -164,31 +164,31 @@ impl RecordingReader {
         Ok(self.boundary())
     }
 
-    /// True when the range has no more.
+    #[doc = docstring!("RecordingReader.is_at_end")]
     #[getter]
     fn is_at_end(&self) -> bool {
         lock(&self.inner).is_at_end()
     }
 
-    /// Stream position of the next frame.
+    #[doc = docstring!("RecordingReader.position")]
     #[getter]
     fn position(&self) -> i64 {
         lock(&self.inner).position()
     }
 
-    /// The last position up to which every message that began was read.
+    #[doc = docstring!("RecordingReader.boundary")]
     #[getter]
     fn boundary(&self) -> i64 {
         lock(&self.inner).boundary()
     }
 
-    /// Messages of the range that were left out, because fragments of them are missing.
+    #[doc = docstring!("RecordingReader.incomplete_count")]
     #[getter]
     fn incomplete_count(&self) -> u64 {
         lock(&self.inner).incomplete().count
     }
 
-    /// Where the first fragment lies that there is of the first incomplete message; ``None`` without one.
+    #[doc = docstring!("RecordingReader.incomplete_position")]
     #[getter]
     fn incomplete_position(&self) -> Option<i64> {
         let incomplete = lock(&self.inner).incomplete();

@@ -20,8 +20,8 @@ use crate::{arguments, c_api, errors, results};
 /// Batches up to this many fragments are copied with the GIL held: less time than handing it over may cost.
 const BATCH_WITH_GIL_MAX: usize = 64;
 
-/// A stream of messages from any number of publishers. Made by ``Client.add_subscription``.
-#[pyclass(frozen, weakref, module = "headrace._core")]
+#[doc = docstring!("Subscription")]
+#[pyclass(frozen, weakref, module = "headrace")]
 pub(crate) struct Subscription {
     inner: ForkGuard<Arc<headrace_client::Subscription>>,
     assembler: Mutex<FragmentAssembler>,
@@ -107,7 +107,7 @@ impl Subscription {
 
 #[pymethods]
 impl Subscription {
-    /// Call a handler for what has arrived, taking turns between publishers. Never blocks.
+    #[doc = docstring!("Subscription.poll")]
     #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
     fn poll(
         &self,
@@ -127,7 +127,7 @@ impl Subscription {
             .map_err(|error| self.explain(error).into())
     }
 
-    /// As :meth:`poll`, the handler deciding after each message how to go on.
+    #[doc = docstring!("Subscription.controlled_poll")]
     #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
     fn controlled_poll(
         &self,
@@ -155,7 +155,7 @@ impl Subscription {
             .map_err(|error| self.explain(error).into())
     }
 
-    /// Call a handler with whole runs of frames, headers included, one run from each publisher.
+    #[doc = docstring!("Subscription.block_poll")]
     #[pyo3(signature = (handler, limit_bytes, *, view = false))]
     fn block_poll(
         &self,
@@ -169,8 +169,7 @@ impl Subscription {
             .map_err(|error| self.explain(error).into())
     }
 
-    /// Take what has arrived, copied out in one call. Never waits; a large limit releases the GIL
-    /// meanwhile.
+    #[doc = docstring!("Subscription.poll_batch")]
     #[pyo3(signature = (limit = 4096, *, assemble = true))]
     fn poll_batch(
         &self,
@@ -198,7 +197,7 @@ impl Subscription {
         Ok(FragmentBatch::new(columns))
     }
 
-    /// Call a compiled handler for what has arrived, without the interpreter. Releases the GIL.
+    #[doc = docstring!("Subscription.poll_native")]
     #[pyo3(signature = (handler, context = 0, limit = 4096, *, assemble = true))]
     fn poll_native(
         &self,
@@ -242,7 +241,7 @@ impl Subscription {
         Ok(count)
     }
 
-    /// Take one message if a whole one has arrived. Never blocks.
+    #[doc = docstring!("Subscription.poll_message")]
     fn poll_message(&self, py: Python<'_>) -> PyResult<Option<Message>> {
         let subscription = self.inner.get()?;
         let message = self.take(subscription, |payload, header| {
@@ -251,7 +250,7 @@ impl Subscription {
         Ok(message)
     }
 
-    /// Wait for one message, without the GIL; Ctrl-C ends the wait.
+    #[doc = docstring!("Subscription.receive")]
     #[pyo3(signature = (timeout_s = None, *, idle = None))]
     fn receive(
         &self,
@@ -271,7 +270,7 @@ impl Subscription {
         Ok(taken.map(|(payload, header)| Message::new(py, &payload, header)))
     }
 
-    /// Wait for a publisher, without the GIL. False when the time is over or the subscription is closed.
+    #[doc = docstring!("Subscription.wait_until_connected")]
     #[pyo3(
         signature = (timeout_s = Some(5.0), *, idle = None),
         text_signature = "($self, timeout_s=5.0, *, idle=None)"
@@ -306,7 +305,7 @@ impl Subscription {
         slf.py().import("headrace.aio")?.call_method1("Messages", (slf,))
     }
 
-    /// The publishers of now.
+    #[doc = docstring!("Subscription.images")]
     #[getter]
     fn images(&self, py: Python<'_>) -> PyResult<Vec<Py<Image>>> {
         let client = self.client.get()?;
@@ -317,13 +316,13 @@ impl Subscription {
             .collect()
     }
 
-    /// Number of publishers now.
+    #[doc = docstring!("Subscription.image_count")]
     #[getter]
     fn image_count(&self) -> PyResult<usize> {
         Ok(self.inner.get()?.image_count())
     }
 
-    /// The stream of one publisher; ``None`` when there is none.
+    #[doc = docstring!("Subscription.image_by_session_id")]
     #[pyo3(signature = (session_id, /))]
     fn image_by_session_id(
         &self,
@@ -334,68 +333,67 @@ impl Subscription {
         Ok(image.map(|image| Image::new(image, Some(client.clone()))))
     }
 
-    /// True while there is a publisher.
+    #[doc = docstring!("Subscription.is_connected")]
     #[getter]
     fn is_connected(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_connected())
     }
 
-    /// True once closed, by this program or with the client.
+    #[doc = docstring!("Subscription.is_closed")]
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_closed())
     }
 
-    /// The channel as it was given.
+    #[doc = docstring!("Subscription.channel")]
     #[getter]
     fn channel(&self) -> PyResult<&str> {
         Ok(self.inner.get()?.channel())
     }
 
-    /// Which flow on the channel.
+    #[doc = docstring!("Subscription.stream_id")]
     #[getter]
     fn stream_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.stream_id())
     }
 
-    /// Names this subscription in commands and counters.
+    #[doc = docstring!("Subscription.registration_id")]
     #[getter]
     fn registration_id(&self) -> PyResult<i64> {
         Ok(self.inner.get()?.registration_id())
     }
 
-    /// Id of the counter with the channel's status; -1 when there is none, as for IPC.
+    #[doc = docstring!("Subscription.channel_status_id")]
     #[getter]
     fn channel_status_id(&self) -> PyResult<i32> {
         Ok(self.inner.get()?.channel_status_id())
     }
 
-    /// State of the channel's endpoint.
+    #[doc = docstring!("Subscription.channel_status")]
     #[getter]
     fn channel_status(&self) -> PyResult<&'static str> {
         Ok(results::channel_status(self.inner.get()?.channel_status()))
     }
 
-    /// Addresses the endpoint's sockets are bound to, once it is active.
+    #[doc = docstring!("Subscription.local_socket_addresses")]
     #[getter]
     fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
         Ok(self.inner.get()?.local_socket_addresses())
     }
 
-    /// The bound address, ``ip:port``, once known: with port 0 in the channel, the one the system chose.
+    #[doc = docstring!("Subscription.resolved_endpoint")]
     #[getter]
     fn resolved_endpoint(&self) -> PyResult<Option<String>> {
         Ok(self.inner.get()?.resolved_endpoint())
     }
 
-    /// The channel with port 0 replaced by the one the system chose; ``None`` until that is known.
+    #[doc = docstring!("Subscription.resolved_channel")]
     #[getter]
     fn resolved_channel(&self) -> PyResult<Option<String>> {
         Ok(self.inner.get()?.resolved_channel())
     }
 
-    /// Close, with all images. Waits for handlers that are running, without the GIL; closing again does
-    /// nothing.
+    #[doc = docstring!("Subscription.close")]
     fn close(&self, py: Python<'_>) {
         if let Some(subscription) = self.inner.get_if_own() {
             py.detach(|| subscription.close());

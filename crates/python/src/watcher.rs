@@ -16,9 +16,8 @@ use crate::images::lock;
 use crate::publication::{Inner, Publication};
 use crate::subscription::Subscription;
 
-/// A native thread that watches subscriptions and publications for one event loop. Used by
-/// ``headrace.aio``.
-#[pyclass(frozen, weakref, module = "headrace._core")]
+#[doc = docstring!("Watcher")]
+#[pyclass(frozen, weakref, module = "headrace.client")]
 pub(crate) struct Watcher {
     parts: ForkGuard<Parts>,
 }
@@ -149,26 +148,26 @@ impl Watcher {
         })
     }
 
-    /// A descriptor that becomes readable when a ticket is ready.
+    #[doc = docstring!("Watcher.fileno")]
     fn fileno(&self) -> PyResult<i32> {
         Ok(self.parts.get()?.wake_up.as_raw_fd())
     }
 
-    /// Watch for messages, once. Gives a ticket.
+    #[doc = docstring!("Watcher.watch_subscription")]
     #[pyo3(signature = (subscription, /))]
     fn watch_subscription(&self, subscription: &Bound<'_, Subscription>) -> PyResult<u64> {
         let watched = Watched::Messages(subscription.get().shared()?);
         Ok(self.parts.get()?.shared.watch(watched))
     }
 
-    /// Watch for room, once. Gives a ticket.
+    #[doc = docstring!("Watcher.watch_publication")]
     #[pyo3(signature = (publication, /))]
     fn watch_publication(&self, publication: &Bound<'_, Publication>) -> PyResult<u64> {
         let watched = Watched::Room(publication.get().shared()?);
         Ok(self.parts.get()?.shared.watch(watched))
     }
 
-    /// Stop watching for a ticket.
+    #[doc = docstring!("Watcher.cancel")]
     #[pyo3(signature = (ticket, /))]
     fn cancel(&self, ticket: u64) -> PyResult<()> {
         let watched = {
@@ -180,7 +179,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Tickets that became ready since the last call.
+    #[doc = docstring!("Watcher.take_ready")]
     fn take_ready(&self) -> PyResult<Vec<u64>> {
         let parts = self.parts.get()?;
         let mut bytes = [0; 64];
@@ -188,7 +187,7 @@ impl Watcher {
         Ok(std::mem::take(&mut lock(&parts.shared.state).ready))
     }
 
-    /// Stop the thread. Closing again does nothing.
+    #[doc = docstring!("Watcher.close")]
     fn close(&self, py: Python<'_>) {
         if let Some(parts) = self.parts.get_if_own() {
             py.detach(|| parts.close());

@@ -19,6 +19,7 @@ Files, protocol and counters are those of Aeron's archive, so either side may be
 from __future__ import annotations
 
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError
+from headrace._names import publish as _publish
 from headrace.archive._config import ArchiveConfig
 from headrace.archive.archiving_driver import ArchivingMediaDriver
 from headrace.archive.catalog import Catalog, CatalogEntry
@@ -55,3 +56,5 @@ __all__ = [
     "StorageFile",
     "extension_channel",
 ]
+
+_publish(__name__, globals(), __all__)

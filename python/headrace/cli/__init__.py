@@ -4,6 +4,22 @@ One module for each subcommand. What they share: `options` (the options that mea
 (tables that redraw, lines of JSON), `lifecycle` (how a command ends and with which exit status).
 """
 
-from headrace.cli.app import main
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+from headrace._exceptions import MissingExtraError
+from headrace._extras import needs
 
 __all__ = ["main"]
+
+
+def main() -> NoReturn:
+    """Entry point of the `headrace` command, which needs more than the package does."""
+    try:
+        with needs("cli"):
+            from headrace.cli import app
+    except MissingExtraError as missing:
+        sys.exit(f"error: {missing}")
+    app.main()

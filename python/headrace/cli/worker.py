@@ -17,9 +17,11 @@ _ROOM_TIMEOUT_S = 0.5
 
 def push(directory: str, channel: str, stream_id: int, length: int, is_batched: bool) -> None:
     """Publish messages of `length` bytes until stopped or until nobody makes room any more."""
-    import numpy as np
-
     import headrace
+    from headrace._extras import needs
+
+    with needs("numpy"):
+        import numpy as np
 
     with (
         until_stopped() as stop,

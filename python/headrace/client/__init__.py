@@ -29,6 +29,9 @@ from headrace._core import (
     Watcher,
 )
 from headrace._exceptions import ConfigError, ForkError, RegistrationError
+from headrace._logging import CLIENT
+from headrace._names import publish as _publish
+from headrace.client import _events
 from headrace.client._counters import CounterRecord, Counters
 from headrace.client._idle import (
     BackoffIdleStrategy,
@@ -41,6 +44,7 @@ from headrace.client._idle import (
 from headrace.client._pending import CLOSING_TIMEOUT_S, TEMPORARILY_UNAVAILABLE, Pending
 
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Self, Unpack
 
     from headrace._exceptions import HeadraceError
@@ -85,8 +89,9 @@ _CLOSING_RETRY_S = 0.001
 class Client(Closing):
     """A connection to a media driver, made with :meth:`connect`.
 
-    Thread-safe. A context manager that closes the client. What was made with a client keeps it open, so a client
-    that is merely dropped goes with the last of its publications and subscriptions.
+    Thread-safe. A context manager that closes the client; ``async with`` does so without blocking the event loop.
+    What was made with a client keeps it open, so a client that is merely dropped goes with the last of its
+    publications and subscriptions.
 
     Handlers given to a client run on its conductor thread, one at a time. They may close things, but a call that
     would wait for the driver is refused there with :class:`headrace.ReentrantError`. What a handler raises goes to
@@ -116,7 +121,8 @@ class Client(Closing):
     ) -> Self:
         """Connect to the driver of a directory, waiting for one to start.
 
-        Blocks without the GIL for at most ``driver_timeout_ms``; Ctrl-C ends the wait.
+        Blocks without the GIL for at most ``driver_timeout_ms``; Ctrl-C ends the wait. After a second without a
+        driver, a warning of the logger ``headrace.client`` says what it waits for.
 
         Args:
             directory: The driver's directory; ``AERON_DIR`` or the default of the specification if not given.
@@ -124,7 +130,8 @@ class Client(Closing):
             driver: A driver in this process, instead of a directory. One in invoker mode is run while this client
                 waits for it.
             use_invoker: No conductor thread: the program calls :meth:`invoke`, at least every few seconds.
-            on_error: Told of faults that no caller is waiting for; by default they are written to stderr.
+            on_error: Told of faults that no caller is waiting for; by default they are logged as errors of
+                ``headrace.client``, which stderr shows if the program does not set up ``logging``.
             on_close: Told that the client has closed, by whatever reason.
             on_available_image: For subscriptions that are added without their own.
             on_unavailable_image: For subscriptions that are added without their own.
@@ -149,21 +156,23 @@ class Client(Closing):
         where = os.fspath(default_directory() if directory is None else directory)
         values = {name: value for name, value in vars(config).items() if name != "directory"}
         handlers = {
-            "on_error": on_error,
+            "on_error": on_error or _events.fault,
             "on_close": on_close,
-            "on_available_image": on_available_image,
-            "on_unavailable_image": on_unavailable_image,
+            "on_available_image": _events.on_image(on_available_image, "available", always=True),
+            "on_unavailable_image": _events.on_image(on_unavailable_image, "unavailable", always=True),
             "on_available_counter": on_available_counter,
             "on_unavailable_counter": on_unavailable_counter,
             "on_publication_error": on_publication_error,
         }
-        core = _core.Client.connect(
-            where,
-            settings=values,
-            handlers=handlers,
-            use_invoker=use_invoker,
-            driver=None if driver is None else driver._driver,
-        )
+        with _events.await_driver(where, config.driver_timeout_ms):
+            core = _core.Client.connect(
+                where,
+                settings=values,
+                handlers=handlers,
+                use_invoker=use_invoker,
+                driver=None if driver is None else driver._driver,
+            )
+        CLIENT.info("headrace client: connected: directory=%s client_id=%d", where, core.client_id)
         return cls(core, where)
 
     def add_publication(self, channel: str, stream_id: int) -> Publication:
@@ -181,6 +190,7 @@ class Client(Closing):
             DriverTimeoutError: The driver did not answer.
             ClosedError: The client is closed.
             ConfigError: A number is longer than 32 bits.
+            ReentrantError: Called from one of this client's handlers.
         """
         return _once_endpoint_closed(lambda: self._client.add_publication(channel, stream_id))
 
@@ -210,10 +220,10 @@ class Client(Closing):
                 thread.
             on_unavailable_image: Given the image of a publisher that went; its last position can still be read.
         """
+        available = _events.on_image(on_available_image, "available")
+        unavailable = _events.on_image(on_unavailable_image, "unavailable")
         return _once_endpoint_closed(
-            lambda: self._client.add_subscription(
-                channel, stream_id, on_available_image, on_unavailable_image
-            )
+            lambda: self._client.add_subscription(channel, stream_id, available, unavailable)
         )
 
     def add_counter(self, type_id: int, key: bytes = b"", label: str = "") -> Counter:
@@ -241,14 +251,22 @@ class Client(Closing):
         """
         return self._client.add_static_counter(type_id, key, label, registration_id)
 
-    def request_exclusive_publication(self, channel: str, stream_id: int) -> Pending[ExclusivePublication]:
-        """Ask for an exclusive publication without waiting for the driver; see :class:`headrace.client.Pending`.
+    def request_publication(self, channel: str, stream_id: int) -> Pending[Publication]:
+        """Ask for a publication without waiting for the driver; ``await`` it, or poll it.
 
-        For programs with a loop that must not stand still. Arguments as for :meth:`add_exclusive_publication`.
+        For programs with a loop that must not stand still; see :class:`headrace.client.Pending`. Arguments as for
+        :meth:`add_publication`.
 
         Raises:
             ClosedError: The client is closed.
             ConfigError: A number is longer than 32 bits.
+        """
+        return Pending(lambda: self._client.request_publication(channel, stream_id))
+
+    def request_exclusive_publication(self, channel: str, stream_id: int) -> Pending[ExclusivePublication]:
+        """Ask for an exclusive publication without waiting for the driver; ``await`` it, or poll it.
+
+        Arguments as for :meth:`add_exclusive_publication`. Raises as :meth:`request_publication`.
         """
         return Pending(lambda: self._client.request_exclusive_publication(channel, stream_id))
 
@@ -260,21 +278,19 @@ class Client(Closing):
         on_available_image: ImageHandler | None = None,
         on_unavailable_image: ImageHandler | None = None,
     ) -> Pending[Subscription]:
-        """Ask for a subscription without waiting for the driver; see :class:`headrace.client.Pending`.
+        """Ask for a subscription without waiting for the driver; ``await`` it, or poll it.
 
         Images may be told of before the subscription is taken. Arguments as for :meth:`add_subscription`. Raises as
-        :meth:`request_exclusive_publication`.
+        :meth:`request_publication`.
         """
-        return Pending(
-            lambda: self._client.request_subscription(
-                channel, stream_id, on_available_image, on_unavailable_image
-            )
-        )
+        available = _events.on_image(on_available_image, "available")
+        unavailable = _events.on_image(on_unavailable_image, "unavailable")
+        return Pending(lambda: self._client.request_subscription(channel, stream_id, available, unavailable))
 
     def request_counter(self, type_id: int, key: bytes = b"", label: str = "") -> Pending[Counter]:
-        """Ask for a counter without waiting for the driver; see :class:`headrace.client.Pending`.
+        """Ask for a counter without waiting for the driver; ``await`` it, or poll it.
 
-        Arguments as for :meth:`add_counter`. Raises as :meth:`request_exclusive_publication`.
+        Arguments as for :meth:`add_counter`. Raises as :meth:`request_publication`.
         """
         return Pending(lambda: self._client.request_counter(type_id, key, label))
 
@@ -327,7 +343,27 @@ class Client(Closing):
         Raises:
             ReentrantError: Called from one of this client's handlers.
         """
+        try:
+            is_first = not self._client.is_closed
+        except ForkError:
+            # It runs in the parent; a forked child has nothing to close.
+            return
         self._client.close()
+        if is_first:
+            CLIENT.info("headrace client: closed: directory=%s", self._directory)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        from headrace import aio
+
+        await aio.close(self)
 
     def __repr__(self) -> str:
         try:
@@ -347,7 +383,6 @@ def connect(
     return Client.connect(directory, driver=driver, **settings)
 
 
-# Ends the conductors before the interpreter, and with them the calls into Python that they make.
 def _once_endpoint_closed(add: Callable[[], _Added]) -> _Added:
     """What `add` gives, asking again while the driver is still closing the endpoint that a program just left.
 
@@ -364,4 +399,7 @@ def _once_endpoint_closed(add: Callable[[], _Added]) -> _Added:
         time.sleep(_CLOSING_RETRY_S)
 
 
+# Ends the conductors before the interpreter, and with them the calls into Python that they make.
 atexit.register(_core.close_clients)
+
+_publish(__name__, globals(), __all__)

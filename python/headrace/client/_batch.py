@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from headrace._extras import needs
+
+with needs("numpy"):
+    import numpy as np
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -12,7 +15,9 @@ if TYPE_CHECKING:
 
     from headrace._core import FragmentBatch
 
-__all__ = ["as_array", "runs", "stream_ids", "to_arrow"]
+__all__ = ["as_array", "from_buffer", "runs", "stream_ids", "to_arrow"]
+
+from_buffer = np.frombuffer
 
 
 def stream_ids(count: int, stream_id: int) -> npt.NDArray[np.int32]:
@@ -43,7 +48,8 @@ def as_array(batch: FragmentBatch, dtype: npt.DTypeLike | None = None) -> npt.ND
 
 def to_arrow(batch: FragmentBatch) -> pa.RecordBatch:
     """A record batch over the batch's memory."""
-    import pyarrow as pa
+    with needs("arrow"):
+        import pyarrow as pa
 
     count = len(batch)
     payload = pa.Array.from_buffers(
@@ -105,7 +111,8 @@ def _array_run(array: npt.NDArray[Any]) -> Run:
 
 
 def _arrow_runs(messages: Any) -> list[Run]:
-    import pyarrow as pa
+    with needs("arrow"):
+        import pyarrow as pa
 
     if isinstance(messages, pa.ChunkedArray):
         chunks = messages.chunks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headrace.tools.counters import CounterRecord
+from headrace._counter_record import CounterRecord
 
 if TYPE_CHECKING:
     from headrace import _core

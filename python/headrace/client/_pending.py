@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from headrace._exceptions import RegistrationError
 
@@ -23,8 +23,9 @@ CLOSING_TIMEOUT_S = 1.0
 class Pending(Generic[_Added]):
     """A publication, subscription or counter that was asked for and need not be there yet.
 
-    Made by ``Client.request_exclusive_publication`` and its like. Poll it until it gives what was asked for, or
-    cancel it: what is neither taken nor cancelled stays at the driver until the client is closed.
+    Made by ``Client.request_publication`` and its like. In asyncio, ``await`` it: cancelling the wait gives the
+    request up. Elsewhere poll it until it gives what was asked for, or cancel it: what is neither taken nor cancelled
+    stays at the driver until the client is closed.
     """
 
     def __init__(self, ask: Callable[[], _core.Pending[_Added]]) -> None:
@@ -45,11 +46,17 @@ class Pending(Generic[_Added]):
         try:
             return self._asked.poll()
         except RegistrationError as refusal:
-            # The driver has no event for the moment at which an endpoint that somebody just left is closed.
+            # The driver has no event for the moment at which an endpoint that a program just left is closed.
             if refusal.code != TEMPORARILY_UNAVAILABLE or time.monotonic() > self._deadline:
                 raise
         self._asked = self._ask()
         return None
+
+    def __await__(self) -> Generator[Any, None, _Added]:
+        """What was asked for, waiting for it without blocking the event loop. Raises as :meth:`poll`."""
+        from headrace import aio
+
+        return (yield from aio.added(self).__await__())
 
     def cancel(self) -> None:
         """Give it up. What came of it already is closed; nothing happens once it was taken. Never blocks.

@@ -31,7 +31,10 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import numpy as np
+from headrace._extras import needs
+
+with needs("numpy"):
+    import numpy as np
 
 __all__ = ["HANDLER_TYPE", "HEADER_DTYPE", "Header", "address_of", "numba_signature"]
 
@@ -73,7 +76,8 @@ HANDLER_TYPE = ctypes.CFUNCTYPE(
 
 def numba_signature() -> Any:
     """The signature to give to ``numba.cfunc``: ``(context, payload, length, header)``."""
-    from numba import types
+    with needs("numba"):
+        from numba import types
 
     payload: Any = types.CPointer(types.uint8)  # type: ignore[no-untyped-call]
     return types.void(types.voidptr, payload, types.uintp, types.voidptr)

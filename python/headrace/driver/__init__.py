@@ -17,13 +17,17 @@ from headrace import _core
 from headrace._closing import Closing
 from headrace._config import DriverConfig, DriverSettings, default_directory
 from headrace._exceptions import ClosedError, ConfigError
+from headrace._names import publish as _publish
+from headrace.driver import _events
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from headrace.client import Client
 
-__all__ = ["MediaDriver"]
+__all__ = ["MediaDriver", "__version__"]
+
+__version__ = _core.__version__
 
 
 class MediaDriver(Closing):
@@ -34,7 +38,8 @@ class MediaDriver(Closing):
     environment variables of the specification (``AERON_...``), overridden by ``properties``, overridden by
     keywords.
 
-    Thread-safe. A context manager that closes the driver.
+    Thread-safe. A context manager that closes the driver. The logger ``headrace.driver`` is told of its start and end,
+    and within a second of what its error log gets.
 
     Args:
         config: All settings as one object; keywords override it.
@@ -66,8 +71,10 @@ class MediaDriver(Closing):
         values.setdefault("aeron.dir", default_directory())
         self._driver = _core.MediaDriver.launch(list(values.items()))
         self._directory = os.fspath(self._driver.directory)
+        _events.started(self._directory, self.settings)
+        errors = _events.ErrorLogReader.start(self._directory)
         # Ends the driver before the interpreter, in whatever order modules go.
-        self._finalizer = weakref.finalize(self, _core.MediaDriver.close, self._driver)
+        self._finalizer = weakref.finalize(self, _end, self._driver, self._directory, errors, os.getpid())
 
     @classmethod
     def embedded(
@@ -140,8 +147,24 @@ class MediaDriver(Closing):
 
         Clients that are still connected lose their driver. Closing again does nothing.
         """
-        self._finalizer.detach()
-        self._driver.close()
+        self._finalizer()
 
     def __repr__(self) -> str:
         return f"MediaDriver(directory={self._directory!r}{', closed' if self.is_closed else ''})"
+
+
+def _end(
+    driver: _core.MediaDriver, directory: str, errors: _events.ErrorLogReader | None, process_id: int
+) -> None:
+    """Close a driver; in a forked child nothing, because it runs in the parent."""
+    if os.getpid() != process_id:
+        return
+    try:
+        driver.close()
+    finally:
+        if errors is not None:
+            errors.close()
+    _events.closed(directory)
+
+
+_publish(__name__, globals(), __all__)

@@ -12,11 +12,15 @@
 
 from __future__ import annotations
 
-from headrace.sbe._codec import Header, MessageCodec
-from headrace.sbe._errors import DecodeError, EncodeError, SchemaError, UnknownTemplateError
-from headrace.sbe._schema import Schema
-from headrace.sbe._select import Selection
-from headrace.sbe._values import BitSet, Record
+from headrace._extras import needs
+from headrace._names import publish as _publish
+
+with needs("numpy"):
+    from headrace.sbe._codec import Header, MessageCodec
+    from headrace.sbe._errors import DecodeError, EncodeError, SchemaError, UnknownTemplateError
+    from headrace.sbe._schema import Schema
+    from headrace.sbe._select import Selection
+    from headrace.sbe._values import BitSet, Record
 
 __all__ = [
     "BitSet",
@@ -30,3 +34,5 @@ __all__ = [
     "Selection",
     "UnknownTemplateError",
 ]
+
+_publish(__name__, globals(), __all__)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy.typing as npt
 
+from headrace._extras import needs
 from headrace.sbe._batch import as_batch
 from headrace.sbe._block import Table
 from headrace.sbe._codegen import DECODE_FAULTS, BodyDecoder, Compiler, field_picker
@@ -272,6 +273,7 @@ class MessageCodec:
                 is on the wire.
             names: Which columns, all by default.
         """
-        from headrace.sbe._arrow import ArrowBuilder
+        with needs("arrow"):
+            from headrace.sbe._arrow import ArrowBuilder
 
         return ArrowBuilder(self, enums, names).schema()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from headrace._extras import needs
 from headrace.sbe._batch import Batch, Integers, as_lengths, gather
 from headrace.sbe._block import Blocks
 from headrace.sbe._errors import DecodeError
@@ -174,7 +175,8 @@ class Selection:
         Raises:
             DecodeError: A message is truncated, or a value is none of its enum's, or text is not what it says.
         """
-        from headrace.sbe._arrow import ArrowBuilder
+        with needs("arrow"):
+            from headrace.sbe._arrow import ArrowBuilder
 
         return ArrowBuilder(self._codec, enums, names).build(self)
 

@@ -79,10 +79,16 @@ frame is used with two filters. A loaded frame is what was recorded when it was 
 
 from __future__ import annotations
 
-from headrace.spark._codecs import packed
-from headrace.spark._committed import CommittedBatch, CommittedBatches
-from headrace.spark._decoding import PayloadError
-from headrace.spark._delta import delta_sink
-from headrace.spark._envelope import EnvelopeError
+from headrace._extras import needs
+from headrace._names import publish as _publish
+
+with needs("spark"):
+    from headrace.spark._codecs import packed
+    from headrace.spark._committed import CommittedBatch, CommittedBatches
+    from headrace.spark._decoding import PayloadError
+    from headrace.spark._delta import delta_sink
+    from headrace.spark._envelope import EnvelopeError
 
 __all__ = ["CommittedBatch", "CommittedBatches", "EnvelopeError", "PayloadError", "delta_sink", "packed"]
+
+_publish(__name__, globals(), __all__)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from headrace._names import publish as _publish
 from headrace.testing.conditions import PERFECT, Conditions, NetworkPath, PathCounters, path_random
 from headrace.testing.namespaces import Namespace, NamespaceError, Namespaces
 from headrace.testing.relay import Address, Relay
@@ -27,3 +28,5 @@ __all__ = [
     "path_random",
     "replay_note",
 ]
+
+_publish(__name__, globals(), __all__)

@@ -12,6 +12,8 @@ driver's.
 
 from __future__ import annotations
 
+from headrace._counter_record import CounterRecord
+from headrace._names import publish as _publish
 from headrace.tools._faults import (
     DriverFileMissingError,
     DriverGoneError,
@@ -20,7 +22,7 @@ from headrace.tools._faults import (
 )
 from headrace.tools.cnc import CncFile, CncHeader
 from headrace.tools.counter_types import CounterType, Group, StreamKey, channel_of, counter_type, stream_key
-from headrace.tools.counters import CounterRecord, CountersReader
+from headrace.tools.counters import CountersReader
 from headrace.tools.error_log import ErrorEntry, read_error_log
 from headrace.tools.filters import CounterFilter
 from headrace.tools.loss_report import LossEntry, read_loss_report
@@ -50,3 +52,5 @@ __all__ = [
     "read_loss_report",
     "stream_key",
 ]
+
+_publish(__name__, globals(), __all__)

@@ -6,7 +6,8 @@ import struct
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headrace.tools.counters import KEY_LENGTH, CounterRecord
+from headrace._counter_record import CounterRecord
+from headrace.tools.counters import KEY_LENGTH
 
 
 class Group(StrEnum):

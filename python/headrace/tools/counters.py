@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from headrace._counter_record import CounterRecord
 
 METADATA_LENGTH = 512
 VALUE_LENGTH = 128
@@ -31,20 +32,6 @@ RECORD_RECLAIMED = -1
 
 _ATTEMPTS = 3
 _VALUES = struct.Struct("<qqqq")
-
-
-@dataclass(frozen=True, slots=True)
-class CounterRecord:
-    """One counter as it was at one moment."""
-
-    counter_id: int
-    type_id: int
-    label: str
-    value: int
-    registration_id: int
-    owner_id: int
-    reference_id: int
-    key: bytes
 
 
 class CountersReader:

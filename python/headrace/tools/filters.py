@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from headrace._counter_record import CounterRecord
 from headrace.tools.counter_types import channel_of, stream_key
-from headrace.tools.counters import CounterRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

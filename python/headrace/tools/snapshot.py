@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace._closing import Closing
+from headrace._counter_record import CounterRecord
 from headrace.tools.cnc import CncFile
-from headrace.tools.counters import CounterRecord
 from headrace.tools.error_log import ErrorEntry, read_error_log
 
 

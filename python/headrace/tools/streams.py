@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from headrace._counter_record import CounterRecord
 from headrace.tools import counter_types as types
-from headrace.tools.counters import CounterRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from headrace._counter_record import CounterRecord
 from headrace.tools.cnc import semantic_version
 from headrace.tools.counter_types import (
     CHANNEL_STATUS_NAMES,
@@ -20,7 +21,6 @@ from headrace.tools.counter_types import (
     reading_of,
     stream_key,
 )
-from headrace.tools.counters import CounterRecord
 from headrace.tools.snapshot import DriverSnapshot
 from headrace.tools.units import format_bytes, format_count, format_duration_ns, format_rate
 from headrace.tools.views.header import header_json, header_line

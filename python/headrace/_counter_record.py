@@ -1,0 +1,21 @@
+"""What is known of one counter, whether a client or a tool read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CounterRecord"]
+
+
+@dataclass(frozen=True, slots=True)
+class CounterRecord:
+    """One counter as it was at one moment."""
+
+    counter_id: int
+    type_id: int
+    label: str
+    value: int
+    registration_id: int
+    owner_id: int
+    reference_id: int
+    key: bytes

@@ -1,0 +1,72 @@
+"""What a client tells the logger `headrace.client`: once for each event, never once for a message."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import DriverTimeoutError
+from headrace._logging import CLIENT
+
+if TYPE_CHECKING:
+    from headrace._core import Image
+    from headrace._exceptions import HeadraceError
+
+__all__ = ["await_driver", "fault", "on_image"]
+
+# How long to wait in silence. A driver that runs answers within milliseconds.
+_SILENCE_S = 1.0
+
+
+def fault(error: HeadraceError) -> None:
+    """A fault that no caller waits for, such as the loss of the driver."""
+    CLIENT.error("headrace client: %s", error)
+
+
+@contextmanager
+def await_driver(directory: str, timeout_ms: int) -> Iterator[None]:
+    """Around the wait for a driver: after a second the program's user is told what it waits for.
+
+    Raises:
+        DriverTimeoutError: As the wait itself, with how to start a driver.
+    """
+    start = f"start one with `headrace driver --dir {directory}` or headrace.MediaDriver({directory!r})"
+    notice = threading.Timer(
+        _SILENCE_S,
+        CLIENT.warning,
+        (
+            "headrace client: waiting up to %g s for a media driver: directory=%s; %s",
+            timeout_ms / 1000,
+            directory,
+            start,
+        ),
+    )
+    notice.daemon = True
+    notice.start()
+    try:
+        yield
+    except DriverTimeoutError as absent:
+        raise DriverTimeoutError(f"{absent}; {start}") from None
+    finally:
+        notice.cancel()
+
+
+def on_image(
+    handler: Callable[[Image], object] | None, event: str, *, always: bool = False
+) -> Callable[[Image], object] | None:
+    """The handler, preceded by a line at DEBUG. Without DEBUG it stays as it is, and costs what it did.
+
+    With `always` there is a handler even if the program gave none.
+    """
+    if not CLIENT.isEnabledFor(logging.DEBUG) or (handler is None and not always):
+        return handler
+
+    def logged(image: Image) -> None:
+        CLIENT.debug("headrace client: image %s: %r", event, image)
+        if handler is not None:
+            handler(image)
+
+    return logged

@@ -1,0 +1,78 @@
+"""What the package needs: nothing by itself; what an extra brings, with an error that names it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# What a stock Python does not have. A module that is None in sys.modules cannot be imported.
+WITHOUT = """
+import sys
+for name in {missing!r}:
+    sys.modules[name] = None
+"""
+
+
+def run(code: str, *missing: str) -> subprocess.CompletedProcess[str]:
+    program = WITHOUT.format(missing=missing) + code
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False
+    )
+
+
+def test_importing_the_package_loads_nothing_that_must_be_installed():
+    heavy = (
+        "numpy",
+        "pyarrow",
+        "click",
+        "rich",
+        "hdrh",
+        "pyspark",
+        "asyncio",
+        "headrace.archive",
+        "headrace.tools",
+    )
+    finished = run(f"import headrace; print([name for name in {heavy!r} if name in sys.modules])")
+    assert finished.stdout.strip() == "[]", finished.stderr
+
+
+def test_messages_flow_without_any_extra():
+    code = """
+import headrace
+with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
+    subscription = client.add_subscription("aeron:ipc?term-length=64k", 10)
+    publication = client.add_publication("aeron:ipc?term-length=64k", 10)
+    publication.offer_blocking(b"hello")
+    print(subscription.receive(timeout_s=20).payload)
+    publication.offer_batch_blocking([b"one", b"two"])
+    print(subscription.poll_batch().to_list())
+"""
+    finished = run(code, "numpy", "pyarrow", "click", "rich", "hdrh", "pandas", "pyspark")
+    assert finished.stdout.split("\n")[:2] == ["b'hello'", "[b'one', b'two']"], finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "missing", "extra"),
+    [
+        ("import headrace.sbe", "numpy", "numpy"),
+        ("import headrace.client.native", "numpy", "numpy"),
+        ("from headrace.client import _batch", "numpy", "numpy"),
+        ("from headrace.client import _batch; _batch.to_arrow([])", "pyarrow", "arrow"),
+        ("import headrace.spark", "pyarrow", "spark"),
+        ("from headrace.client import native; native.numba_signature()", "numba", "numba"),
+    ],
+)
+def test_what_is_missing_is_named_with_the_command_that_installs_it(code: str, missing: str, extra: str):
+    finished = run(code, missing)
+    last = finished.stderr.strip().splitlines()[-1]
+    assert last == (
+        f"headrace.MissingExtraError: {missing} is not installed: pip install 'headrace[{extra}]'"
+    )
+
+
+def test_the_command_says_what_it_needs():
+    finished = run("from headrace.cli import main; main()", "click")
+    assert finished.returncode == 1
+    assert finished.stderr == "error: click is not installed: pip install 'headrace[cli]'\n"
