@@ -1,7 +1,8 @@
 """Writes the API reference: `python scripts/api_reference.py FOLDER`.
 
 pdoc takes types and docstrings of an extension module from its stub, but only where the module itself is documented.
-Ours is private and its classes are public as `headrace.X`, so they are given their stub's documentation here.
+Ours is private and its classes are public as `headrace.X`, so they are given their stub's documentation here. It finds
+the source of a class by its module, so classes get back the module that really defines them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pdoc.render
 from pdoc import doc, doc_pyi
 
 import headrace
+from headrace._names import DEFINED_IN
 
 CORE = "headrace._core"
 MODULES = (
@@ -40,7 +42,11 @@ def documented_modules() -> dict[str, doc.Module]:
     for name in headrace.__all__:
         # What loads when it is first asked for is asked for here; pdoc looks only at what is there.
         setattr(headrace, name, getattr(headrace, name))
-    modules = {name: doc.Module(importlib.import_module(name)) for name in MODULES}
+    imported = [importlib.import_module(name) for name in MODULES]
+    for public, module in DEFINED_IN.items():
+        public.__module__ = module
+    modules = {module.__name__: doc.Module(module) for module in imported}
+    core = importlib.import_module(CORE)
     stub_file = doc_pyi.find_stub_file(CORE)
     if stub_file is None:
         raise LookupError(f"no stub of {CORE}")
@@ -48,7 +54,7 @@ def documented_modules() -> dict[str, doc.Module]:
     classes = [
         member
         for member in modules["headrace"].members.values()
-        if isinstance(member, doc.Class) and member.obj.__module__ == CORE
+        if isinstance(member, doc.Class) and getattr(core, member.name, None) is member.obj
     ]
     if not classes:
         raise LookupError(f"headrace has no class of {CORE}")

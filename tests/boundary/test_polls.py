@@ -404,7 +404,7 @@ def test_receive_waits_and_gives_up(stream):
     sender.join()
     assert message is not None
     assert (message.payload, bytes(message), len(message), message.position) == (b"late", b"late", 4, 64)
-    assert "4 bytes" in repr(message)
+    assert repr(message).startswith("Message(b'late', position=64, ")
     assert subscription.poll_message() is None
 
 

@@ -29,6 +29,7 @@ SUBCOMMANDS = {
     ),
     "archive": LazyCommand("headrace.cli.archive", "Run an archive; list, check, replay and cut recordings."),
     "bench": LazyCommand("headrace.cli.bench", "Measure this machine: throughput, round trips, start-up."),
+    "docs": LazyCommand("headrace.cli.docs", "Show the API reference, in the terminal."),
     "completion": LazyCommand("headrace.cli.completion", "Print what makes a shell complete this command."),
 }
 # Set by a shell that asks for completions, as `headrace completion` told it to.

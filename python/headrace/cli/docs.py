@@ -1,0 +1,155 @@
+"""`headrace docs`: the API reference, in the terminal."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import types
+from collections.abc import Iterator
+
+import click
+
+MODULES = (
+    "headrace",
+    "headrace.aio",
+    "headrace.archive",
+    "headrace.client",
+    "headrace.client.native",
+    "headrace.sbe",
+    "headrace.spark",
+    "headrace.testing",
+    "headrace.tools",
+)
+
+
+@click.command()
+@click.argument("name", default="")
+def command(name: str) -> None:
+    """Show the API reference: of all names, of one class, or of one function.
+
+    \b
+    Examples:
+      headrace docs                      # every public name, a line each
+      headrace docs Publication          # a class and its members
+      headrace docs Publication.offer    # types, results, errors
+      headrace docs archive.Archive
+    """
+    click.echo_via_pager("\n".join(_page(name)) + "\n")
+
+
+def _page(name: str) -> Iterator[str]:
+    if not name:
+        return _index()
+    path, thing = _find(name)
+    if isinstance(thing, types.ModuleType):
+        return _module_page(thing)
+    if isinstance(thing, type):
+        return _class_page(path, thing)
+    return iter([*_described(path.rpartition(".")[2], thing)])
+
+
+def _index() -> Iterator[str]:
+    for name in MODULES:
+        try:
+            module = importlib.import_module(name)
+        except ImportError as missing:
+            yield f"{name}\n    {missing}\n"
+        else:
+            yield from _module_lines(module)
+    yield "`headrace docs NAME` shows one of them, `headrace docs CLASS.MEMBER` a member."
+
+
+def _module_page(module: types.ModuleType) -> Iterator[str]:
+    yield from (inspect.getdoc(module) or "").splitlines()
+    yield ""
+    yield from _module_lines(module)
+
+
+def _module_lines(module: types.ModuleType) -> Iterator[str]:
+    yield module.__name__
+    for name in module.__all__:
+        yield from _line(name, getattr(module, name))
+    yield ""
+
+
+def _class_page(path: str, shown: type) -> Iterator[str]:
+    bases = ", ".join(base.__name__ for base in shown.__bases__ if base is not object)
+    yield f"class {path}" + (f"({bases})" if bases else "")
+    yield ""
+    yield from (inspect.getdoc(shown) or "").splitlines()
+    yield ""
+    for name in dir(shown):
+        member = inspect.getattr_static(shown, name)
+        is_inherited_error = getattr(BaseException, name, None) is not None
+        if not name.startswith("_") and not is_inherited_error:
+            yield from _line(name, member)
+
+
+def _line(name: str, thing: object) -> Iterator[str]:
+    """The name and the first sentence or two of what it is."""
+    summary = _described(name, thing)[1].split("\n\n")[0]
+    yield f"  {name}"
+    if summary:
+        yield f"      {' '.join(summary.split())}"
+
+
+def _described(name: str, thing: object) -> tuple[str, str]:
+    """The signature, and the text after it."""
+    text = inspect.getdoc(thing) or ""
+    plain = getattr(thing, "__func__", thing)
+    if isinstance(plain, types.FunctionType):
+        return f"{name}{_signature(plain)}\n", text
+    if isinstance(thing, property) and isinstance(thing.fget, types.FunctionType):
+        return f"{name} -> {inspect.signature(thing.fget).return_annotation}\n", text
+    if inspect.isroutine(thing):
+        # A compiled one: its text begins with its signature.
+        signature, _, rest = text.partition("\n\n")
+        return f"{signature}\n", rest
+    if isinstance(thing, type) or inspect.isdatadescriptor(thing):
+        return f"{name}\n", text
+    # A constant: the docstring would be that of its type.
+    return f"{name} = {thing!r}\n", ""
+
+
+class _Annotation(str):
+    """An annotation that prints as it was written."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _signature(function: types.FunctionType) -> inspect.Signature:
+    signature = inspect.signature(function)
+    empty = inspect.Parameter.empty
+    parameters = [
+        each if each.annotation is empty else each.replace(annotation=_Annotation(each.annotation))
+        for each in signature.parameters.values()
+    ]
+    returned = signature.return_annotation
+    return signature.replace(
+        parameters=parameters,
+        return_annotation=returned if returned is empty else _Annotation(returned),
+    )
+
+
+def _find(name: str) -> tuple[str, object]:
+    """What `name` stands for, with or without the package's name before it."""
+    path = name if name == "headrace" or name.startswith("headrace.") else f"headrace.{name}"
+    parts = path.split(".")
+    thing: object = importlib.import_module("headrace")
+    for index, part in enumerate(parts[1:], start=2):
+        parent, thing = thing, getattr(thing, part, None)
+        if thing is None and ".".join(parts[:index]) in MODULES:
+            thing = importlib.import_module(".".join(parts[:index]))
+        if thing is None or part.startswith("_"):
+            raise click.UsageError(_unknown(name, part, parent))
+        if not isinstance(thing, types.ModuleType):
+            thing = inspect.getattr_static(parent, part, thing)
+    return path, thing
+
+
+def _unknown(name: str, part: str, parent: object) -> str:
+    nearest = difflib.get_close_matches(part, [each for each in dir(parent) if not each.startswith("_")], n=3)
+    advice = f"; did you mean {', '.join(nearest)}?" if nearest else "; `headrace docs` lists all names"
+    return f"{name} is not part of the public API{advice}"

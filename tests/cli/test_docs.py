@@ -1,0 +1,62 @@
+"""`headrace docs`: the reference in a terminal."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+import headrace
+from headrace.cli.app import app
+
+
+def shown(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["docs", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_the_index_has_every_public_name():
+    lines = {line.strip() for line in shown().splitlines()}
+    assert set(headrace.__all__) <= lines
+    assert "ArchiveClient" in lines or "Archive" in lines
+
+
+def test_a_class_lists_its_members_with_a_sentence_each():
+    text = shown("Publication")
+    assert text.startswith("class headrace.Publication\n")
+    assert "  offer\n      Send one message if there is room now." in text
+    assert "  position\n      int | None: Stream position" in text
+    assert "__enter__" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "signature", "error"),
+    [
+        ("Publication.offer_blocking", "timeout_s: float | None = 5.0", "PublicationTimeoutError:"),
+        (
+            "headrace.Client.add_publication",
+            "channel: str, stream_id: int) -> Publication",
+            "RegistrationError:",
+        ),
+        ("aio.connect", "-> Client", "DriverTimeoutError:"),
+    ],
+)
+def test_a_function_shows_types_results_and_errors(name: str, signature: str, error: str):
+    text = shown(name)
+    assert signature in text
+    assert "Raises:" in text
+    assert error in text
+
+
+def test_a_package_has_its_text_and_its_names():
+    text = shown("archive")
+    assert "  Archive\n" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"), [("Publicaton", "did you mean Publication"), ("_core", "lists all names")]
+)
+def test_a_name_that_is_not_public_is_refused_with_advice(name: str, advice: str):
+    result = CliRunner().invoke(app, ["docs", name])
+    assert result.exit_code == 2
+    assert advice in result.output
