@@ -161,7 +161,7 @@ fn existing(path: &Path, timeout_ms: i64, clock: &dyn Clock) -> Result<Option<Cn
     if !is_long_enough {
         return Ok(None);
     }
-    let deadline_ms = clock.epoch_ms() + timeout_ms;
+    let deadline_ms = clock.epoch_ms().saturating_add(timeout_ms);
     loop {
         match CncFile::map(path, Access::ReadOnly) {
             Ok(file) => return Ok(Some(file)),

@@ -256,8 +256,8 @@ impl Image {
             ImageState::Init => {}
             ImageState::Active => self.tick_active(now_ns, &mut tick),
             ImageState::Draining => {
-                let drain_ns = DRAIN_STATUS_MESSAGES * status_timeout_ns;
-                if self.is_revoked() || (self.is_drained() && self.since_ns + drain_ns <= now_ns) {
+                let drain_ns = status_timeout_ns.saturating_mul(DRAIN_STATUS_MESSAGES);
+                if self.is_revoked() || (self.is_drained() && now_ns - self.since_ns >= drain_ns) {
                     if self.is_revoked() {
                         self.spec.shared.set_sends_end_of_stream_status();
                         self.spec.shared.request_status_message();
@@ -267,7 +267,7 @@ impl Image {
                 }
             }
             ImageState::Linger => {
-                if self.links.is_empty() || self.since_ns + liveness_timeout_ns <= now_ns {
+                if self.links.is_empty() || now_ns - self.since_ns >= liveness_timeout_ns {
                     self.spec.shared.advance_to(ImageState::Done);
                 }
             }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_buffers::log::{LogBuffers, LogSpec, LogType};
+use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::{
     ChannelUri, InitialPosition, PublicationParams, SessionIdParam, SubscriptionParams,
 };
@@ -325,10 +326,21 @@ impl Conductor {
         };
         let spec = publication.spec();
         let (session_id, stream_id) = (spec.session_id, spec.stream_id);
+        self.cx.errors.record(
+            ErrorCode::ImageRejected.value(),
+            &format!(
+                "WARN - onPublicationError: image rejected by a subscriber of this driver: sessionId={session_id} \
+                 streamId={stream_id}: {reason}"
+            ),
+            self.cx.now_ms,
+        );
         self.cx
             .events
             .local_rejection(image_correlation_id, session_id, stream_id, reason);
-        let until_ns = self.cx.now_ns + self.cx.config.image_liveness_timeout_ns;
+        let until_ns = self
+            .cx
+            .now_ns
+            .saturating_add(self.cx.config.image_liveness_timeout_ns);
         self.cx.announce_end(image_correlation_id, &publication.links);
         let links = publication.reject(until_ns);
         self.cx.counters.free_all(links.iter().map(|link| &link.position));

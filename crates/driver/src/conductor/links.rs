@@ -161,18 +161,18 @@ impl Links {
             if !link.is_tethered {
                 match link.state {
                     LinkState::Active if link.position.get_acquire() > limit => link.since_ns = now_ns,
-                    LinkState::Active if link.since_ns + timeouts.window_limit_ns <= now_ns => {
+                    LinkState::Active if now_ns - link.since_ns >= timeouts.window_limit_ns => {
                         link.enter(LinkState::Linger, now_ns);
                         actions.push(UntetheredAction::Unavailable(link.clone()));
                     }
-                    LinkState::Linger if link.since_ns + timeouts.linger_ns <= now_ns => {
+                    LinkState::Linger if now_ns - link.since_ns >= timeouts.linger_ns => {
                         if !link.may_rejoin {
                             actions.push(UntetheredAction::Removed(self.links.remove(index)));
                             continue;
                         }
                         link.enter(LinkState::Resting, now_ns);
                     }
-                    LinkState::Resting if link.since_ns + timeouts.resting_ns <= now_ns => {
+                    LinkState::Resting if now_ns - link.since_ns >= timeouts.resting_ns => {
                         link.position.set_release(join_position);
                         link.enter(LinkState::Active, now_ns);
                         actions.push(UntetheredAction::Available(link.clone()));

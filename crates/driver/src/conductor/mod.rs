@@ -148,7 +148,7 @@ impl Conductor {
         cx.set_time(parts.clock.epoch_ms());
         Self {
             cx,
-            next_tick_ns: now_ns + config.timer_interval_ns,
+            next_tick_ns: now_ns.saturating_add(config.timer_interval_ns),
             epoch_refreshed_ns: now_ns,
             last_command_position: parts.ring.consumer_position(),
             command_position_since_ns: now_ns,
@@ -268,8 +268,8 @@ impl Conductor {
     fn check_blocked_command(&mut self) {
         let position = self.ring.consumer_position();
         if position == self.last_command_position && self.ring.producer_position() > position {
-            let deadline_ns = self.command_position_since_ns + self.cx.config.client_liveness_timeout_ns;
-            if self.cx.now_ns > deadline_ns && self.ring.unblock() {
+            let stood_still_ns = self.cx.now_ns - self.command_position_since_ns;
+            if stood_still_ns > self.cx.config.client_liveness_timeout_ns && self.ring.unblock() {
                 self.cx
                     .system
                     .get(system_counter::UNBLOCKED_COMMANDS)
@@ -300,7 +300,7 @@ impl Agent for Conductor {
         self.set_time(now_ns);
         let mut work_count = self.cx.tasks.flush() + self.sender.flush() + self.receiver.flush();
         if now_ns >= self.next_tick_ns {
-            self.next_tick_ns = now_ns + self.cx.config.timer_interval_ns;
+            self.next_tick_ns = now_ns.saturating_add(self.cx.config.timer_interval_ns);
             self.on_tick();
             work_count += 1;
         }

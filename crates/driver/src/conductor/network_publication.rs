@@ -329,7 +329,7 @@ impl NetworkPublication {
             NetworkState::Draining => self.tick_draining(now_ns, &mut tick),
             NetworkState::Linger => {
                 let is_over = self.spec.shared.is_end_of_stream_confirmed()
-                    || self.last_activity_ns + self.spec.linger_timeout_ns < now_ns;
+                    || now_ns - self.last_activity_ns > self.spec.linger_timeout_ns;
                 if self.handle_count == 0 && is_over {
                     self.state = NetworkState::Done;
                     tick.finished = true;

@@ -108,7 +108,7 @@ impl Conductor {
             ))));
         self.send_channels.push(SendChannel {
             endpoint: Endpoint::new(id, channel, counters, port),
-            send_buffer_length: socket.send_buffer_length,
+            send_buffer_length: usable_length(options.send_buffer_length, socket.send_buffer_length),
             publication_count: 0,
         });
         Ok(id)
@@ -132,7 +132,8 @@ impl Conductor {
             .open(local, None, &options)
             .map_err(|error| open_error(&format!("failed to bind to address {local}: {error}"), &channel))
             .and_then(|socket| {
-                channel.check_receiver_window(window_length, socket.receive_buffer_length)?;
+                let length = usable_length(options.receive_buffer_length, socket.receive_buffer_length);
+                channel.check_receiver_window(window_length, length)?;
                 let counters = channel_counters(
                     &mut self.cx.counters,
                     &RECEIVE,
@@ -162,8 +163,10 @@ impl Conductor {
         self.receiver
             .send(ReceiverCommand::AddEndpoint(Box::new(ReceiveEndpoint::new(spec))));
         let endpoint = Endpoint::new(id, channel, counters, port);
+        let receive_buffer_length =
+            usable_length(options.receive_buffer_length, socket.receive_buffer_length);
         self.receive_channels
-            .push(ReceiveChannel::new(endpoint, socket.receive_buffer_length));
+            .push(ReceiveChannel::new(endpoint, receive_buffer_length));
         Ok(id)
     }
 
@@ -226,4 +229,10 @@ fn channel_counters(
         counters.free_all(&allocated);
     }
     made
+}
+
+/// What may be relied on of a socket buffer: Linux grants twice what is asked for, for its own book-keeping, and
+/// less when the system's limit is lower.
+fn usable_length(asked: Option<usize>, granted: usize) -> usize {
+    asked.map_or(granted, |asked| asked.min(granted))
 }

@@ -22,7 +22,7 @@ impl BlockedCheck {
     /// time-out. True when a hole was filled.
     pub(crate) fn check(&mut self, log: &LogBuffers, position: i64, now_ns: i64, timeout_ns: i64) -> bool {
         if position == self.last_position && is_possibly_blocked(log, position) {
-            self.since_ns + timeout_ns < now_ns && unblock(log, position)
+            now_ns - self.since_ns > timeout_ns && unblock(log, position)
         } else {
             self.last_position = position;
             self.since_ns = now_ns;

@@ -15,7 +15,9 @@ const I32_MAX: usize = i32::MAX as usize;
 const GIB: usize = 1024 * MIB;
 const MICROSECOND: i64 = super::MICROSECOND;
 
-const TIMEOUT: Duration = Duration { min_ns: MICROSECOND };
+const TIMEOUT: FlooredDuration = FlooredDuration {
+    floor_ns: MICROSECOND,
+};
 const INTERVAL: Duration = Duration { min_ns: 0 };
 const TERM_LENGTH: PowerOfTwo = PowerOfTwo(Size {
     min: 64 * KIB,
@@ -319,13 +321,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         TIMEOUT
     ),
     // Loss handling.
-    built!(
-        "aeron.nak.unicast.delay",
-        nak_unicast_delay_ns,
-        FlooredDuration {
-            floor_ns: MICROSECOND
-        }
-    ),
+    built!("aeron.nak.unicast.delay", nak_unicast_delay_ns, TIMEOUT),
     built!(
         "aeron.nak.unicast.retry.delay.ratio",
         nak_unicast_retry_delay_ratio,

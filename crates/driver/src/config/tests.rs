@@ -115,6 +115,34 @@ fn times_in_plain_nanoseconds_and_a_zero_nak_delay_are_what_harnesses_pass() {
 }
 
 #[test]
+fn durations_below_their_minimum_are_raised_to_it_as_the_reference_does() {
+    let config = config_of(&[
+        ("AERON_PUBLICATION_LINGER_TIMEOUT", "0"),
+        ("AERON_PUBLICATION_CONNECTION_TIMEOUT", "0"),
+        ("AERON_IMAGE_LIVENESS_TIMEOUT", "0"),
+        ("AERON_RCV_STATUS_MESSAGE_TIMEOUT", "1ns"),
+        ("AERON_RETRANSMIT_UNICAST_LINGER", "0"),
+        ("AERON_NAK_MULTICAST_MAX_BACKOFF", "0"),
+        ("AERON_TIMER_INTERVAL", "0"),
+        ("AERON_UNTETHERED_LINGER_TIMEOUT", "0"),
+    ])
+    .unwrap();
+    config.validate().unwrap();
+    for raised_ns in [
+        config.publication_linger_timeout_ns,
+        config.publication_connection_timeout_ns,
+        config.image_liveness_timeout_ns,
+        config.status_message_timeout_ns,
+        config.retransmit_unicast_linger_ns,
+        config.nak_multicast_max_backoff_ns,
+        config.timer_interval_ns,
+    ] {
+        assert_eq!(raised_ns, MICROSECOND);
+    }
+    assert_eq!(config.untethered_linger_timeout_ns, None);
+}
+
+#[test]
 fn timeouts_must_be_in_order() {
     for (pairs, setting) in [
         (

@@ -258,7 +258,7 @@ impl Codec for Duration {
     }
 }
 
-/// A duration that is raised to a floor instead of being refused, because test harnesses pass 0 for "at once".
+/// A duration that is raised to a floor instead of being refused, as in the reference driver: 0 means "at once".
 pub(crate) struct FlooredDuration {
     pub(crate) floor_ns: i64,
 }
@@ -277,7 +277,7 @@ impl Codec for FlooredDuration {
     }
 }
 
-/// A duration, or -1 for "not set".
+/// A duration, or -1 or 0 for "not set".
 pub(crate) struct OptionalDuration;
 
 impl Codec for OptionalDuration {
@@ -287,7 +287,8 @@ impl Codec for OptionalDuration {
         if text == "-1" {
             return Ok(None);
         }
-        Duration { min_ns: 1 }.parse(text).map(Some)
+        let value = Duration { min_ns: 0 }.parse(text)?;
+        Ok(Some(value).filter(|value| *value > 0))
     }
 
     fn format(&self, value: &Option<i64>) -> String {

@@ -56,7 +56,7 @@ fn set_up(driver: &mut Harness, endpoint: EndpointId, setup: Setup) {
 }
 
 /// Subscribes, lets a SETUP come in and takes the image over as the receiver would.
-fn image(driver: &mut Harness, channel: &str) -> (i64, EndpointId, Arc<ImageShared>) {
+pub(super) fn image(driver: &mut Harness, channel: &str) -> (i64, EndpointId, Arc<ImageShared>) {
     let subscription = driver.add_subscription(channel, 10);
     let endpoint = endpoint_of(driver);
     set_up(driver, endpoint, SETUP);

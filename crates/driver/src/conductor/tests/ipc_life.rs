@@ -107,6 +107,12 @@ fn a_rejected_publication_is_linked_again_after_the_cool_down() {
     let log = driver.log(publication);
     driver.forget();
     driver.reject(publication, "not today");
+    let errors = driver.recorded_errors();
+    assert!(
+        errors[0].starts_with("WARN - onPublicationError") && errors[0].ends_with("not today"),
+        "{errors:?}"
+    );
+    assert_eq!(driver.counter(system_counter::ERRORS).get(), 1);
     assert_eq!(
         driver.names(),
         ["PublicationError", "UnavailableImage", "OperationSuccess"]

@@ -11,4 +11,5 @@ mod queues;
 mod random;
 mod refusals;
 mod spies;
+mod timeouts;
 mod world;

@@ -96,8 +96,9 @@ impl SocketFactory for Sockets {
         Ok(OpenSocket {
             transport: Box::new(FakeTransport(Arc::clone(&self.incoming))),
             local: SocketAddr::new(local.ip(), port),
-            send_buffer_length: options.send_buffer_length.unwrap_or(212_992),
-            receive_buffer_length: options.receive_buffer_length.unwrap_or(212_992),
+            // As Linux does, which keeps the other half for its own book-keeping.
+            send_buffer_length: options.send_buffer_length.map_or(212_992, |asked| 2 * asked),
+            receive_buffer_length: options.receive_buffer_length.map_or(212_992, |asked| 2 * asked),
         })
     }
 }
