@@ -86,9 +86,25 @@ test-python: build
 	@mkdir -p .cache
 	$(BIN)/python -m pytest $(PYTEST_ARGS) 2>&1 | tee .cache/pytest.log
 
+# No real sockets, processes, JVM: what a change is tried with while it is made.
+.PHONY: test-fast
+test-fast: build ## Run what takes no process, network or JVM: under three minutes
+	cargo test --quiet $(RUST_TESTED) --lib
+	$(BIN)/python -m pytest -q -m "not slow and not system and not faults and not interop" --ignore tests/spark $(PYTEST_ARGS)
+
 .PHONY: loom
 loom: ## Run the models of each shared-memory algorithm through every interleaving
 	RUSTFLAGS="--cfg loom" cargo test --quiet --release -p headrace-buffers --lib loom --target-dir target/loom
+
+# Needs a nightly toolchain with its sanitizer runtimes, which rustup's has. The standard library is not instrumented,
+# so ThreadSanitizer sees no unlock of its mutexes: it runs on the crate that has none, and not on the test harness.
+SANITIZED := cargo +nightly test --quiet --lib --tests --no-fail-fast --target $(shell uname -m)-unknown-linux-gnu
+.PHONY: sanitize
+sanitize: ## Run the Rust tests under AddressSanitizer, shared memory also under ThreadSanitizer
+	@cargo +nightly --version > /dev/null 2>&1 || { echo "error: needs a nightly toolchain: rustup toolchain install nightly" >&2; exit 1; }
+	RUSTFLAGS="-Zsanitizer=address" $(SANITIZED) $(RUST_TESTED) --target-dir target/address
+	RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" TSAN_OPTIONS="suppressions=$(CURDIR)/scripts/tsan.supp" \
+	  $(SANITIZED) -p headrace-buffers --target-dir target/thread
 
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder, SECONDS_EACH=30 on each

@@ -111,6 +111,8 @@ class JavaPeer:
         "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED",
         "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
         "--add-opens=java.base/java.util.zip=ALL-UNNAMED",
+        # Leaves no files in the temporary directory.
+        "-XX:-UsePerfData",
     )
 
     def __init__(self, classes: Path, *sources: Path, properties: dict[str, str] | None = None) -> None:
@@ -128,7 +130,10 @@ class JavaPeer:
         if finished.returncode != 0:
             raise PeerUnavailable(f"Maven could not fetch the peer: {finished.stdout.strip()[:300]}")
         self.class_path = os.pathsep.join([*(str(jar) for jar in jars.glob("*.jar")), str(classes)])
-        subprocess.run(["javac", "-cp", self.class_path, "-d", str(classes), *map(str, sources)], check=True)
+        subprocess.run(
+            ["javac", "-J-XX:-UsePerfData", "-cp", self.class_path, "-d", str(classes), *map(str, sources)],
+            check=True,
+        )
 
     def command(self, main: str, *args: object, properties: dict[str, str] | None = None) -> list[str]:
         """The command line of a Java program."""

@@ -8,10 +8,26 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import headrace
+from tests.leftovers import TestDirectories
+
+_directories = TestDirectories()
 
 _stream_ids = itertools.count(5000)
 
 Stream = tuple[headrace.Publication, headrace.Subscription]
+
+
+def pytest_configure() -> None:
+    _directories.open()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    left = _directories.close(keep=session.exitstatus != pytest.ExitCode.OK)
+    if left and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    for path in left:
+        print(f"\nleft behind by the tests: {path}", end="")
 
 
 @pytest.fixture(scope="module")

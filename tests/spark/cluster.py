@@ -59,7 +59,7 @@ def _running(main: str, log: Path, *args: object) -> Iterator[None]:
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": _HOST,
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:-UsePerfData",
         "PYSPARK_PYTHON": sys.executable,
     }
     command = [home / "bin" / "spark-class", f"org.apache.spark.deploy.{main}", *args]

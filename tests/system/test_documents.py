@@ -90,6 +90,7 @@ script["write_reference"](Path(sys.argv[2]))
 
 
 @pytest.mark.system
+@pytest.mark.slow
 def test_the_reference_documents_every_public_method(tmp_path: Path) -> None:
     made = subprocess.run(
         [sys.executable, "-c", REFERENCE, str(ROOT / "scripts/api_reference.py"), str(tmp_path)],
