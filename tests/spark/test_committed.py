@@ -9,17 +9,33 @@ import pyarrow as pa
 import pytest
 
 from headrace.spark import CommittedBatches, EnvelopeError
-from headrace.spark._envelope import marker, rows
+from headrace.spark._envelope import Attempt, marker_message, row_messages
 
 QUERY = uuid.UUID(int=7)
 
 
+def marker(query: uuid.UUID, batch_id: int, counts: list[int], run: int = 0) -> bytes:
+    """The marker of a batch whose tasks were all taken from one run of it."""
+    attempts = [Attempt(100 * run + partition, count) for partition, count in enumerate(counts) if count]
+    return marker_message(query, batch_id, attempts)
+
+
+def published(batch_id: int, partitions: list[list[bytes]], run: int = 0) -> list[bytes]:
+    """What the tasks of one run of a batch publish."""
+    return [
+        message
+        for partition, payloads in enumerate(partitions)
+        for message in row_messages(
+            pa.array(payloads, pa.binary()), QUERY, batch_id, 100 * run + partition, 0
+        ).to_pylist()
+    ]
+
+
 def messages_of(batch_id: int, partitions: int = 2, count: int = 3) -> list[bytes]:
-    messages = []
-    for partition in range(partitions):
-        payloads = pa.array([f"{batch_id}.{partition}.{row}".encode() for row in range(count)])
-        messages += rows(payloads, QUERY, batch_id, partition, 0).to_pylist()
-    return messages
+    texts = [
+        [f"{batch_id}.{partition}.{row}".encode() for row in range(count)] for partition in range(partitions)
+    ]
+    return published(batch_id, texts)
 
 
 def expected(batch_id: int) -> list[bytes]:
@@ -66,12 +82,51 @@ def test_what_began_before_the_reader_joined_is_left_out():
     assert taken(joined) == [(4, expected(4))]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_a_batch_that_is_cut_differently_when_it_runs_again_comes_out_once(size: int):
+    data = [b"row %d" % number for number in range(8)]
+    again = [data[at : at + size] for at in range(0, len(data), size)]
+    # The query died before Spark committed the first run.
+    messages = published(0, [data[:4], data[4:]]) + published(0, again, run=1)
+    messages.append(marker(QUERY, 0, [len(part) for part in again], run=1))
+    assert taken(messages) == [(0, data)]
+
+
+def test_rows_in_another_order_do_not_mix_with_those_of_the_run_before():
+    data = [b"row %d" % number for number in range(8)]
+    messages = published(0, [data]) + published(0, [data[::-1]], run=1)
+    assert taken([*messages, marker(QUERY, 0, [8], run=1)]) == [(0, data[::-1])]
+
+
+def test_of_two_markers_the_one_whose_rows_are_there_counts():
+    data = [b"row %d" % number for number in range(4)]
+    first = [*published(0, [data])[2:], marker(QUERY, 0, [4])]  # this reader joined after two rows
+    again = [*published(0, [data[:1], data[1:]], run=1), marker(QUERY, 0, [1, 3], run=1)]
+    assert taken(first + again) == [(0, data)]
+
+
+def test_a_speculative_copy_of_a_task_adds_nothing():
+    data = [b"row %d" % number for number in range(4)]
+    slow, copy = published(0, [data]), published(0, [data], run=1)
+    mixed = [message for pair in zip(slow, copy, strict=True) for message in pair]
+    assert taken([*mixed, marker(QUERY, 0, [4], run=1)]) == [(0, data)]
+
+
 def test_an_empty_batch_is_a_batch():
     assert taken([marker(QUERY, 0, [0]), marker(QUERY, 1, [0, 0])]) == [(0, []), (1, [])]
 
 
 @pytest.mark.parametrize(
-    "message", [b"", b"hello", bytes(48), marker(QUERY, 0, [1, 2])[:-1], marker(QUERY, 0, [1]) + b"12345678"]
+    "message",
+    [
+        b"",
+        b"hello",
+        bytes(48),
+        marker(QUERY, 0, [1, 2])[:-1],
+        marker(QUERY, 0, [1]) + b"12345678",
+        marker(QUERY, 0, [-1]),
+        marker_message(QUERY, 0, [Attempt(1, 0)]),
+    ],
 )
 def test_other_messages_are_refused(message: bytes):
     with pytest.raises(EnvelopeError):

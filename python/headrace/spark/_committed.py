@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from headrace.spark._envelope import KIND_MARKER, Envelope, unpack
+from headrace.spark._envelope import Attempt, Marker, Row, unpack
 
 __all__ = ["CommittedBatch", "CommittedBatches"]
 
@@ -22,20 +22,24 @@ class CommittedBatch:
 
 @dataclass(slots=True)
 class _Pending:
-    rows: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    counts: tuple[int, ...] | None = None
+    """What came of a batch: the rows of each attempt, and which attempts each marker names."""
 
-    def is_whole(self) -> bool:
-        if self.counts is None or len(self.rows) < sum(self.counts):
-            return False
-        return all(key in self.rows for key in self._keys())
+    rows: dict[int, dict[int, bytes]] = field(default_factory=dict)
+    markers: list[tuple[Attempt, ...]] = field(default_factory=list)
 
-    def payloads(self) -> list[bytes]:
-        return [self.rows[key] for key in self._keys()]
+    def put(self, message: Row | Marker) -> None:
+        if isinstance(message, Row):
+            self.rows.setdefault(message.attempt, {}).setdefault(message.row, message.payload)
+        elif message.attempts not in self.markers:
+            self.markers.append(message.attempts)
 
-    def _keys(self) -> Iterator[tuple[int, int]]:
-        for partition, count in enumerate(self.counts or ()):
-            yield from ((partition, row) for row in range(count))
+    def payloads(self) -> list[bytes] | None:
+        """The rows of the first marker all of whose rows are there."""
+        for attempts in self.markers:
+            # An attempt numbers its rows from 0 on, so their number tells whether all are there.
+            if all(len(self.rows.get(each.number, ())) >= each.count for each in attempts):
+                return [self.rows[each.number][row] for each in attempts for row in range(each.count)]
+        return None
 
 
 @dataclass(slots=True)
@@ -47,12 +51,13 @@ class _Query:
 class CommittedBatches:
     """Turns the messages of a sink with ``delivery=marked`` into whole batches, each once and in order.
 
-    A task that was tried again, and a batch that Spark ran again after a crash, send rows again; they are known by
-    query, batch, partition and row. That takes a query whose rows come in the same order each time: no
-    ``repartition`` without a key before the sink. A batch that began before this reader joined is left out. A reader
-    that must survive its own restart keeps :attr:`CommittedBatch.batch_id` together with what it made of the rows.
+    A task that runs again, a speculative copy of a task, and a batch that Spark runs again after a crash publish
+    their rows again, maybe other rows in other partitions. Each run has a number of its own, and the marker of the
+    batch names the runs that Spark took: only their rows come out. A batch that began before this reader joined is
+    left out. A reader that must survive its own restart keeps :attr:`CommittedBatch.batch_id` together with what it
+    made of the rows.
 
-    Not thread-safe. Memory: the rows of batches that are not whole yet.
+    Not thread-safe. Memory: all rows that came of batches that are not whole yet.
     """
 
     def __init__(self) -> None:
@@ -64,26 +69,22 @@ class CommittedBatches:
         Raises:
             EnvelopeError: The message is not of marked delivery.
         """
-        envelope = unpack(message)
-        query = self._queries.setdefault(envelope.query_id, _Query())
-        if query.last is not None and envelope.batch_id <= query.last:
+        taken = unpack(message)
+        query = self._queries.setdefault(taken.query_id, _Query())
+        if query.last is not None and taken.batch_id <= query.last:
             return []
-        _put(query.pending.setdefault(envelope.batch_id, _Pending()), envelope)
-        return list(self._whole(envelope.query_id, query, envelope.batch_id))
-
-    def _whole(self, query_id: uuid.UUID, query: _Query, batch_id: int) -> Iterator[CommittedBatch]:
-        # Batches are numbered one after another; with the first that is whole it shows where this reader joined.
-        candidate = batch_id if query.last is None else query.last + 1
-        while (pending := query.pending.get(candidate)) is not None and pending.is_whole():
-            yield CommittedBatch(query_id, candidate, pending.payloads())
-            query.last = candidate
-            for done in [number for number in query.pending if number <= candidate]:
-                del query.pending[done]
-            candidate += 1
+        query.pending.setdefault(taken.batch_id, _Pending()).put(taken)
+        return list(_whole(taken.query_id, query, taken.batch_id))
 
 
-def _put(pending: _Pending, envelope: Envelope) -> None:
-    if envelope.kind == KIND_MARKER:
-        pending.counts = envelope.counts
-    else:
-        pending.rows.setdefault((envelope.partition, envelope.row), envelope.payload)
+def _whole(query_id: uuid.UUID, query: _Query, batch_id: int) -> Iterator[CommittedBatch]:
+    # Batches are numbered one after another; with the first that is whole it shows where this reader joined.
+    candidate = batch_id if query.last is None else query.last + 1
+    while (pending := query.pending.get(candidate)) is not None and (
+        payloads := pending.payloads()
+    ) is not None:
+        yield CommittedBatch(query_id, candidate, payloads)
+        query.last = candidate
+        for done in [number for number in query.pending if number <= candidate]:
+            del query.pending[done]
+        candidate += 1

@@ -1,10 +1,14 @@
 """What marked delivery puts before each row, and the marker that ends a batch.
 
-    0       4        6      8                  24             32          36       40          48
-    | magic | version| kind | query id, a UUID | batch id i64 | partition | count  | row i64   | payload or counts
+    0       4        6      8                  24             32            40             48
+    | magic | version| kind | query id, a UUID | batch id i64 | attempt u64 | number i64   | payload or attempts
 
-Little endian. A row has kind 1 and its place in its partition in ``row``. A marker has kind 2, the number of
-partitions in ``count``, and after the header the number of rows of each of them as i64.
+Little endian. A row has kind 1, the attempt that published it, and its place among that attempt's rows in ``number``.
+A marker has kind 2, attempt 0, and in ``number`` how many attempts make up the batch; after the header it names each
+of them and the number of its rows, as u64 and i64, in the order of partitions.
+
+An attempt is one run of one task. Its number is random, so a task or a batch that runs again publishes under other
+numbers, and the marker says which of them Spark took.
 """
 
 from __future__ import annotations
@@ -19,13 +23,23 @@ import pyarrow.compute as compute
 
 from headrace._exceptions import HeadraceError
 
-__all__ = ["Envelope", "EnvelopeError", "marker", "rows", "unpack"]
+__all__ = [
+    "Attempt",
+    "EnvelopeError",
+    "Marker",
+    "Row",
+    "marker_message",
+    "new_attempt",
+    "row_messages",
+    "unpack",
+]
 
 KIND_ROW = 1
 KIND_MARKER = 2
 _MAGIC = 0x53_42_52_48  # "HRBS" in memory
-_VERSION = 1
-_HEADER = struct.Struct("<IHH16sqiiq")
+_VERSION = 2
+_HEADER = struct.Struct("<IHH16sqQq")
+_ATTEMPT = struct.Struct("<Qq")
 _HEADERS = np.dtype(
     [
         ("magic", "<u4"),
@@ -33,9 +47,8 @@ _HEADERS = np.dtype(
         ("kind", "<u2"),
         ("query", "V16"),
         ("batch", "<i8"),
-        ("partition", "<i4"),
-        ("count", "<i4"),
-        ("row", "<i8"),
+        ("attempt", "<u8"),
+        ("number", "<i8"),
     ]
 )
 assert _HEADER.size == _HEADERS.itemsize == 48, "one layout in two notations"
@@ -46,52 +59,76 @@ class EnvelopeError(HeadraceError, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
-    """A message of marked delivery, taken apart."""
+class Attempt:
+    """One run of one task, and how many rows it published."""
 
-    kind: int
+    number: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of marked delivery: number ``row`` of those that an attempt published."""
+
     query_id: uuid.UUID
     batch_id: int
-    partition: int
+    attempt: int
     row: int
     payload: bytes
-    counts: tuple[int, ...] = ()
 
 
-def rows(payloads: pa.Array, query_id: uuid.UUID, batch_id: int, partition: int, first_row: int) -> pa.Array:
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Says which attempts make up a batch, in the order of partitions."""
+
+    query_id: uuid.UUID
+    batch_id: int
+    attempts: tuple[Attempt, ...]
+
+
+def new_attempt() -> int:
+    """A number for an attempt that no other has."""
+    return uuid.uuid4().int >> 64
+
+
+def row_messages(
+    payloads: pa.Array, query_id: uuid.UUID, batch_id: int, attempt: int, first_row: int
+) -> pa.Array:
     """Payloads with their headers before them."""
     headers = np.zeros(len(payloads), _HEADERS)
     headers["magic"], headers["version"], headers["kind"] = _MAGIC, _VERSION, KIND_ROW
     headers["query"] = np.void(query_id.bytes)
-    headers["batch"], headers["partition"] = batch_id, partition
-    headers["row"] = np.arange(first_row, first_row + len(payloads))
+    headers["batch"], headers["attempt"] = batch_id, attempt
+    headers["number"] = np.arange(first_row, first_row + len(payloads))
     fixed = pa.Array.from_buffers(pa.binary(_HEADERS.itemsize), len(payloads), [None, pa.py_buffer(headers)])
     return compute.binary_join_element_wise(fixed.cast(pa.binary()), payloads, pa.scalar(b"", pa.binary()))
 
 
-def marker(query_id: uuid.UUID, batch_id: int, counts: list[int]) -> bytes:
-    """The message that says a batch is whole, and how many rows each of its partitions has."""
-    header = _HEADER.pack(_MAGIC, _VERSION, KIND_MARKER, query_id.bytes, batch_id, 0, len(counts), 0)
-    return header + struct.pack(f"<{len(counts)}q", *counts)
+def marker_message(query_id: uuid.UUID, batch_id: int, attempts: list[Attempt]) -> bytes:
+    """The message that says a batch is whole, and which attempts' rows are in it."""
+    header = _HEADER.pack(_MAGIC, _VERSION, KIND_MARKER, query_id.bytes, batch_id, 0, len(attempts))
+    return header + b"".join(_ATTEMPT.pack(each.number, each.count) for each in attempts)
 
 
-def unpack(message: bytes) -> Envelope:
+def unpack(message: bytes) -> Row | Marker:
     """Take a message apart.
 
     Raises:
-        EnvelopeError: It is none of these.
+        EnvelopeError: It is neither a row nor a marker.
     """
     if len(message) < _HEADER.size:
         raise EnvelopeError(
             f"a message of {len(message)} bytes has no room for the header of marked delivery"
         )
-    magic, version, kind, query, batch_id, partition, count, row = _HEADER.unpack_from(message)
+    magic, version, kind, query, batch_id, attempt, number = _HEADER.unpack_from(message)
     if magic != _MAGIC or version != _VERSION or kind not in (KIND_ROW, KIND_MARKER):
         raise EnvelopeError(f"no header of marked delivery: magic={magic:#x} version={version} kind={kind}")
-    rest = message[_HEADER.size :]
-    counts: tuple[int, ...] = ()
-    if kind == KIND_MARKER:
-        if count < 0 or len(rest) != 8 * count:
-            raise EnvelopeError(f"a marker of {count} partitions with {len(rest)} bytes of counts")
-        counts = struct.unpack(f"<{count}q", rest)
-    return Envelope(kind, uuid.UUID(bytes=query), batch_id, partition, row, rest, counts)
+    query_id, rest = uuid.UUID(bytes=query), message[_HEADER.size :]
+    if kind == KIND_ROW:
+        return Row(query_id, batch_id, attempt, number, rest)
+    if number < 0 or len(rest) != _ATTEMPT.size * number:
+        raise EnvelopeError(f"a marker of {number} attempts has {len(rest)} bytes to name them")
+    attempts = tuple(Attempt(*values) for values in _ATTEMPT.iter_unpack(rest))
+    if any(each.count < 1 for each in attempts):
+        raise EnvelopeError("a marker names an attempt that published no row")
+    return Marker(query_id, batch_id, attempts)

@@ -1,7 +1,7 @@
 """Publishes rows. Delivery is at least once: a task or batch that is run again publishes its rows again.
 
-With ``delivery=marked`` rows carry query, batch, partition and row, and a marker follows when Spark commits the
-batch, so that :class:`headrace.spark.CommittedBatches` can take each row once.
+With ``delivery=marked`` rows carry query, batch and the attempt that published them. When Spark commits the batch, a
+marker follows that names the attempts which count, so :class:`headrace.spark.CommittedBatches` takes each row once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from headrace._exceptions import HeadraceError
-from headrace.spark._envelope import marker, rows
+from headrace.spark._envelope import Attempt, marker_message, new_attempt, row_messages
 from headrace.spark._option_values import refuse
 from headrace.spark._publishing import send
 from headrace.spark._worker import settle
@@ -29,10 +29,10 @@ __all__ = ["BatchSink", "Published", "StreamSink"]
 
 @dataclass
 class Published(WriterCommitMessage):
-    """What one task published."""
+    """What one run of one task published."""
 
     query_id: str
-    partition: int
+    attempt: int
     count: int
     position: int
 
@@ -78,9 +78,7 @@ class StreamSink(DataSourceStreamArrowWriter):
 def _publish(
     options: SinkOptions, batches: Iterator[pa.RecordBatch], query_id: str, batch_id: int
 ) -> Published:
-    context = TaskContext.get()
-    partition = context.partitionId() if context is not None else 0
-    count = position = 0
+    attempt, count, position = new_attempt(), 0, 0
     settle()
     for batch in batches:
         if not batch.num_rows:
@@ -90,17 +88,16 @@ def _publish(
             refuse("payloadColumn", options.payload_column, "has a null, which is no message")
         payloads = payloads.cast(pa.binary())
         if options.is_marked:
-            payloads = rows(payloads, uuid.UUID(query_id), batch_id, partition, count)
+            payloads = row_messages(payloads, uuid.UUID(query_id), batch_id, attempt, count)
         position = send(options, payloads)
         count += batch.num_rows
-    return Published(query_id, partition, count, position)
+    return Published(query_id, attempt, count, position)
 
 
 def _commit(options: SinkOptions, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
+    # In the order of partitions: of several runs of a task, Spark hands over the message of the one that it took.
     published = [each for each in messages if isinstance(each, Published)]
     if not options.is_marked or not published:
         return
-    counts = [0] * (1 + max(each.partition for each in published))
-    for each in published:
-        counts[each.partition] = each.count
-    send(options, [marker(uuid.UUID(published[0].query_id), batch_id, counts)])
+    attempts = [Attempt(each.attempt, each.count) for each in published if each.count]
+    send(options, [marker_message(uuid.UUID(published[0].query_id), batch_id, attempts)])
