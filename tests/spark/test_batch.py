@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,50 @@ def test_sql_and_selected_columns(spark: SparkSession, archive: Path):
     )
     assert spark.table("orders").columns == ["price", "id"]
     assert spark.sql("SELECT sum(price), max(id) FROM orders").first() == (sum(range(100)) / 4, 99)
+
+
+@pytest.fixture
+def table(spark: SparkSession) -> Iterator[str]:
+    yield "orders_of_a_test"
+    spark.sql("DROP TABLE IF EXISTS orders_of_a_test")
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "OPTIONS (streamId '1001', columns 'position,payload') LOCATION '{path}' COMMENT 'o' TBLPROPERTIES ('k' = 'v')",
+        "OPTIONS (archiveDirectory '{path}', columns 'position,payload')",
+        "OPTIONS (path 'file://{path}', codec 'json', payloadSchema 'a struct<`it\\'s`: int>', columns 'position,a')",
+    ],
+    ids=["location", "directory", "path"],
+)
+def test_a_table_remembers_its_options(spark: SparkSession, table: str, tmp_path: Path, definition: str):
+    directory = tmp_path / "a table's 100%2 $archive"
+    RecordingFiles(directory).append([(b'{"a": {"it\'s": 1}}', 0), (b"{}", 0)])
+    path = str(directory).replace("'", "\\'")
+    spark.sql(f"CREATE TABLE {table} USING headrace {definition.replace('{path}', path)}")
+    assert spark.table(table).columns[0] == "position"
+    assert len(spark.table(table).columns) == 2
+    assert spark.sql(f"SELECT * FROM {table}").count() == 2
+    assert spark.sql(f"SELECT * FROM {table} WITH (endPosition '64')").count() == 1
+    stream = spark.readStream.table(table).writeStream.format("memory").queryName("rows_of_a_table")
+    query = (
+        stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    )
+    query.awaitTermination()
+    assert spark.table("rows_of_a_table").count() == 2
+
+
+def test_a_pattern_that_matches_nothing_is_refused(spark: SparkSession, archive: Path):
+    from pyspark.errors import PySparkException
+
+    for options, expected in (
+        ({"channel": "ordres"}, "has it; there are aeron:ipc, aeron:udp\\?endpoint=orders:1"),
+        ({"streamId": 7}, "has it; there are 1001, 2002, 3003"),
+        ({"channel": "orders", "streamId": 1001}, "has it and streamId=1001; there are aeron:ipc"),
+    ):
+        with pytest.raises(PySparkException, match=f"no recording in {archive} {expected}"):
+            load(spark, archive, **options).collect()
 
 
 def test_a_user_schema_chooses_columns(spark: SparkSession, archive: Path):

@@ -14,6 +14,7 @@ import pytest
 
 import headrace
 from headrace.archive import ArchiveServer
+from headrace.archive.errors import ArchiveFileError
 from headrace.spark import PayloadError, _archive_service
 from tests.helpers import await_true
 from tests.spark.recordings import RecordingFiles
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'headrace[spark]'")
 
-from pyspark.sql.streaming.datasource import ReadMaxBytes
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
 from headrace.spark import _source
@@ -113,7 +114,7 @@ def test_rows_are_the_same_as_from_files(archive: tuple[Options, Options], more:
 def test_replays_are_cut_at_terms(archive: tuple[Options, Options]):
     _, service = archive
     reader = _source.reader(service | {"bytesPerPartition": "1k", "recordings": "0"}, StructType())
-    parts = list(reader.partitions())
+    parts = [part for task in reader.partitions() for part in task.ranges]
     assert len(parts) > 5
     assert all(part.first == part.start for part in parts)
 
@@ -286,6 +287,21 @@ def test_a_recording_that_was_truncated_meanwhile_fails_the_task(stored: Stored)
         session.purge_recording(0)
     with pytest.raises(headrace.ArchiveError, match=f"{what}: .*UNKNOWN_RECORDING"):
         list(reader.read(parts[0]))
+
+
+def test_a_purged_recording_ends_a_query_unless_it_saw_its_end(stored: Stored):
+    reader = _source.stream_reader(stored.options, schema_of(stored.options))
+    offset = reader.latestOffset({}, ReadAllAvailable())
+    assert offset == {"0": stored.ends[-1]}
+    with stored.session() as session:
+        session.purge_recording(0)
+    with pytest.raises(ArchiveFileError, match="was to be read from position=its start"):
+        reader.partitions({}, offset)
+    assert reader.latestOffset(offset, ReadAllAvailable()) == {}
+    started_again = _source.stream_reader(stored.options, schema_of(stored.options))
+    expected = f"recording_id=0 .* read up to position={stored.ends[-1]} only; where it ended is not known"
+    with pytest.raises(ArchiveFileError, match=expected):
+        started_again.latestOffset(offset, ReadAllAvailable())
 
 
 def test_a_damaged_segment_fails_the_task_with_its_name(stored: Stored, tmp_path: Path):

@@ -34,7 +34,8 @@ What to read of it, for both sources:
 ===================== =================================================================================
 ``recordings``        Recording ids separated by commas, or ``all``, the default.
 ``channel``           Only recordings whose channel contains this text.
-``streamId``          Only recordings of this stream.
+``streamId``          Only recordings of this stream. A batch query refuses a channel or stream that no recording
+                      has; a streaming query logs a warning and waits.
 ``sessionId``         Only messages of this publisher.
 ``startPosition``     Only messages that begin at this position or later.
 ``endPosition``       Only messages that begin before this position.
@@ -53,11 +54,14 @@ What to read of it, for both sources:
 ``onBadPayload``      For codecs but ``binary``: what is to become of a payload that cannot be decoded. ``fail``, the
                       default, fails the task with :class:`PayloadError`, which names recording and position;
                       ``null`` makes a row of it whose decoded columns are null.
-``bytesPerPartition`` About how much a task reads, 128m by default.
+``bytesPerPartition`` How much a task reads at most, about; 128m by default. Small recordings share a task.
 ``rowsPerBatch``      Rows in an Arrow batch, 16384 by default.
 ``recordChecksum``    The archive's setting of that name, if it has one: ``CRC-32`` or ``CRC-32C``. Each frame is
                       checked then, and ``session_id`` is the catalog's; without it, it is the checksum.
 ``maxBytesPerTrigger`` For streams: how much a micro-batch reads, 256m by default.
+``failOnDataLoss``    For streams: what becomes of a query that finds messages purged or truncated which it has not
+                      read. ``true``, the default, fails it, naming recording and position; ``false`` logs a
+                      warning and goes on with what is left.
 ===================== =================================================================================
 
 Options of the sink, ``frame.write.format("headrace").mode("append")`` and ``frame.writeStream.format("headrace")``:
@@ -67,8 +71,8 @@ Options of the sink, ``frame.write.format("headrace").mode("append")`` and ``fra
 ``streamId``          On which stream; required.
 ``aeronDirectory``    The driver on every executor's host; the default directory if not given.
 ``payloadColumn``     The column to publish, binary or string; ``payload`` by default.
-``delivery``          ``plain``: the payloads as they are. ``marked``: with a header that names query, batch,
-                      partition and row, and a marker when the batch is committed; see
+``delivery``          ``plain``: the payloads as they are. ``marked``: with a header that names query, batch
+                      and the attempt that published them, and a marker when the batch is committed; see
                       :class:`CommittedBatches`.
 ``timeoutMs``         How long to wait for a subscriber, or for room, before the task fails; 30000.
 ===================== =================================================================================

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.archive.catalog import Catalog
+from headrace.archive.catalog import Catalog, CatalogEntry
 from headrace.archive.checksum import checksum_named
 from headrace.archive.counters import RECORDING_POSITION, archive_id_of, recording_id_of
 from headrace.archive.errors import MarkFileError
@@ -21,10 +21,9 @@ from headrace.spark._option_values import refuse
 from headrace.tools import CncFile, DriverFileMissingError, DriverNotReadyError, FileFormatError
 
 if TYPE_CHECKING:
-    from headrace.archive.descriptor import RecordingDescriptor
     from headrace.spark._archive_options import ArchiveFiles
 
-__all__ = ["described", "live_ends", "storage_of"]
+__all__ = ["entries", "live_ends", "storage_of"]
 
 _LIVENESS_TIMEOUT_MS = 10_000
 _NS_PER_MS = 1_000_000
@@ -38,11 +37,11 @@ def storage_of(archive: ArchiveFiles) -> DirectoryStorage:
     return storage
 
 
-def described(storage: DirectoryStorage) -> list[RecordingDescriptor]:
-    """Everything in the catalog, in the order of ids."""
+def entries(storage: DirectoryStorage) -> list[CatalogEntry]:
+    """Everything in the catalog, in any state, in the order of ids."""
     catalog = Catalog(storage, read_only=True)
     try:
-        return [entry.descriptor for entry in catalog]
+        return catalog.entries()
     finally:
         catalog.close()
 

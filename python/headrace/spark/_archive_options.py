@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace._exceptions import ConfigError
@@ -9,8 +11,10 @@ from headrace.archive.channels import ChannelUri
 from headrace.archive.checksum import checksum_named
 from headrace.spark._option_values import INT32, MILLISECONDS, Options, refuse
 
-__all__ = ["ARCHIVE_OPTIONS", "ArchiveFiles", "ArchiveService", "archive_of"]
+__all__ = ["ARCHIVE_OPTIONS", "ArchiveFiles", "ArchiveService", "archive_of", "names_archive"]
 
+# How Spark writes a table's location, and a user may write any path.
+_FILE_URI = re.compile(r"file:(?://)?(?=/)")
 _FILES = ("path", "archiveDirectory")
 _SERVICE = (
     "controlChannel",
@@ -61,13 +65,19 @@ class ArchiveService:
         return f"the archive at {self.control_channel} controlStreamId={self.control_stream_id}"
 
 
+def names_archive(given: Mapping[str, str]) -> bool:
+    """Whether options say which archive is to be read."""
+    names = {name.lower() for name in given}
+    return any(name.lower() in names for name in (*_FILES, "controlChannel"))
+
+
 def archive_of(options: Options) -> ArchiveFiles | ArchiveService:
     """What the options name.
 
     Raises:
         ConfigError: They name no archive, or several, or a channel that cannot be.
     """
-    path, directory = options.text("path"), options.text("archiveDirectory")
+    path, directory = (_FILE_URI.sub("", options.text(name) or "", count=1) for name in _FILES)
     control = options.text("controlChannel")
     if control is not None:
         if path or directory:

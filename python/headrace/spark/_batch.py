@@ -9,8 +9,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from headrace.spark._columns import batches
 from headrace.spark._option_values import refuse
-from headrace.spark._ranges import RecordingRange, cut
-from headrace.spark._recordings import select, still_recorded
+from headrace.spark._ranges import RangeTask, RecordingRange, tasks_of
+from headrace.spark._recordings import refuse_patterns_without_match, refuse_unknown, select, still_recorded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,10 +29,14 @@ class RecordingBatchReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Ranges of all recordings, each up to where it is recorded now."""
+        """Tasks for all recordings, each of which is read up to where it is recorded now."""
         options = self._options
         ranges = []
-        for selected in select(options):
+        chosen = select(options)
+        refuse_unknown(options, chosen)
+        if not chosen:
+            refuse_patterns_without_match(options)
+        for selected in chosen:
             if selected.end is None:
                 raise still_recorded(selected)
             descriptor = selected.descriptor
@@ -43,10 +47,10 @@ class RecordingBatchReader(DataSourceReader):
             end = selected.end if options.end_position is None else min(options.end_position, selected.end)
             if start < end:
                 ranges.append(RecordingRange.of(descriptor, start, end, selected.end))
-        return cut(ranges, options)
+        return tasks_of(ranges, options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The messages of one range."""
+        """The messages of one task's ranges."""
         # Where there is no partition at all, Spark makes one of its own.
-        if isinstance(partition, RecordingRange):
+        if isinstance(partition, RangeTask):
             yield from batches(partition, self._options, self._schema)

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headrace.client import FragmentBatch
+    from headrace.spark._codecs import Codec
     from headrace.spark._options import ReadOptions
-    from headrace.spark._ranges import RecordingRange
+    from headrace.spark._ranges import RangeTask, RecordingRange
 
-__all__ = ["batches", "schema_text"]
+__all__ = ["batches", "source_columns"]
 
 _FIXED = {
     "recording_id": "bigint",
@@ -34,11 +35,11 @@ _TIMESTAMP = "timestamp"
 _NS_PER_US = 1000
 
 
-def schema_text(options: ReadOptions) -> str:
-    """The columns that the options ask for, as ``name type, name type``.
+def source_columns(options: ReadOptions) -> list[str]:
+    """The columns that the options ask for, each as ``name type``.
 
     Raises:
-        ConfigError: They ask for one that there is not.
+        ConfigError: An option names an unknown column.
     """
     there = dict(_FIXED)
     if options.timestamp_unit_ns is not None:
@@ -50,22 +51,29 @@ def schema_text(options: ReadOptions) -> str:
     for name in options.columns or ():
         if name not in there:
             refuse("columns", name, f"there is no such column; there are {', '.join(there)}")
-    return ", ".join(f"`{name}` {there[name]}" for name in options.columns or there)
+    return [f"`{name}` {there[name]}" for name in options.columns or there]
 
 
-def batches(part: RecordingRange, options: ReadOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """Everything in a range, in the columns and the order of ``schema``."""
+def batches(task: RangeTask, options: ReadOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Everything in a task's ranges, in the columns and the order of ``schema``."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     wanted = to_arrow_schema(schema, timezone="UTC")
     codec = make_codec(options.codec)
+    settle()
+    for part in task.ranges:
+        yield from _of_range(part, options, codec, wanted)
+
+
+def _of_range(
+    part: RecordingRange, options: ReadOptions, codec: Codec, wanted: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     decodable = codec.types()
     decoded = pa.schema([field for field in wanted if field.name in decodable])
     # An SBE codec picks messages by their payload, wanted or not.
     needs_payload = bool(decoded.names) or options.codec["kind"] == "sbe"
     nulls = options.codec["on_bad_payload"] == "null"
     with opened(part, options, with_payload=needs_payload) as reader:
-        settle()
         for batch in reader.batches(options.rows_per_batch):
             columns, rows = (
                 decode(codec, batch, decoded, recording_id=part.recording_id, nulls=nulls)

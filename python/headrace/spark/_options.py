@@ -15,7 +15,7 @@ __all__ = ["ReadOptions", "TimestampUnit"]
 _NAMES = (
     *ARCHIVE_OPTIONS, "recordings", "channel", "streamId", "sessionId", "startPosition", "endPosition", "startTime",
     "endTime", "timestamps", "columns", "bytesPerPartition", "rowsPerBatch", "maxBytesPerTrigger", "codec",
-    "payloadSchema", "sbeSchema", "sbeMessage", "decoder", "onBadPayload",
+    "payloadSchema", "sbeSchema", "sbeMessage", "decoder", "onBadPayload", "failOnDataLoss",
 )
 # fmt: on
 _ALL = "all"
@@ -43,6 +43,7 @@ class ReadOptions:
     bytes_per_partition: int
     rows_per_batch: int
     max_bytes_per_trigger: int
+    fails_on_data_loss: bool
     codec: dict[str, Any]
 
     @classmethod
@@ -69,6 +70,7 @@ class ReadOptions:
             bytes_per_partition=options.size("bytesPerPartition", 128 << 20),
             rows_per_batch=options.whole("rowsPerBatch", (1, 1 << 20), 16_384) or 0,
             max_bytes_per_trigger=options.size("maxBytesPerTrigger", 256 << 20),
+            fails_on_data_loss=options.choice("failOnDataLoss", ("true", "false"), "true") == "true",
             codec=_codec(options),
         )
         for first, last, start, end in (

@@ -1,8 +1,8 @@
-"""Ranges of recordings: what one task reads.
+"""Ranges of recordings, and the tasks that read them.
 
-A range owns the messages that begin in ``[start, stop)``. Ranges are cut at segment files, or at powers of two inside
-them, so a range reads one file, or whole files, and at most the beginning of one more to finish a message. Ranges
-that are replayed are no shorter than a term.
+A range owns the messages that begin in ``[start, stop)``. One that is longer than a task should read is cut at segment
+files, or at powers of two inside them, so a piece reads one file, or whole files, and at most the beginning of one more
+to finish a message. Pieces that are replayed are no shorter than a term. Short ranges share a task.
 """
 
 from __future__ import annotations
@@ -22,14 +22,21 @@ if TYPE_CHECKING:
     from headrace.client import Image
     from headrace.spark._options import ReadOptions
 
-__all__ = ["RecordingRange", "cut"]
+__all__ = ["RangeTask", "RecordingRange", "tasks_of"]
 
 _INT64 = (-(1 << 63), (1 << 63) - 1)
+# A task costs some 60 ms of a Python worker. One that reads less than this takes longer to start than to read.
+_LEAST_SHARE = 4 << 20
+# So many tasks share short ranges, if there is enough to read: enough for the cores of a small cluster.
+_SHARING_TASKS = 32
+# How many bytes are read in the time that it takes to begin a range: to open a file, or to ask for a replay.
+_OPENING_A_FILE = 64 << 10
+_OPENING_A_REPLAY = 1 << 20
 
 
-@dataclass
-class RecordingRange(InputPartition):
-    """A task's part of a recording, with all it takes to read it: executors see no catalog."""
+@dataclass(frozen=True)
+class RecordingRange:
+    """A part of a recording, with all it takes to read it: executors see no catalog."""
 
     recording_id: int
     start_position: int
@@ -114,7 +121,10 @@ class RecordingRange(InputPartition):
         )
 
     def pieces(self, length: int) -> Iterator[RecordingRange]:
-        """The same in parts of about ``length`` bytes."""
+        """The same, cut into parts of about ``length`` bytes if it is longer."""
+        if self.stop - self.start <= length:
+            yield self
+            return
         step = length // self.segment_length * self.segment_length or 1 << (length.bit_length() - 1)
         origin = self.start_position - self.start_position % self.term_length
         start = self.start
@@ -145,13 +155,34 @@ def reserved_bounds(options: ReadOptions) -> tuple[int, int]:
     return low, high
 
 
-def cut(ranges: list[RecordingRange], options: ReadOptions) -> list[RecordingRange]:
-    """The tasks that read some ranges."""
+@dataclass
+class RangeTask(InputPartition):
+    """What one task reads: ranges, one after another."""
+
+    ranges: tuple[RecordingRange, ...]
+
+
+def tasks_of(ranges: list[RecordingRange], options: ReadOptions) -> list[RangeTask]:
+    """The tasks that read some ranges: long ones in several, many short ones in one."""
     length = max(32, options.bytes_per_partition)
+    reads_files = isinstance(options.archive, ArchiveFiles)
     # A walk from the term's beginning costs a look at headers in files; a replay sends everything.
-    cuts_terms = isinstance(options.archive, ArchiveFiles)
-    return [
+    pieces = [
         piece
         for each in ranges
-        for piece in each.pieces(length if cuts_terms else max(length, each.term_length))
+        for piece in each.pieces(length if reads_files else max(length, each.term_length))
     ]
+    opening = _OPENING_A_FILE if reads_files else _OPENING_A_REPLAY
+    total = sum(piece.stop - piece.start + opening for piece in pieces)
+    share = min(length, max(_LEAST_SHARE, total // _SHARING_TASKS))
+    tasks: list[RangeTask] = []
+    together: list[RecordingRange] = []
+    load = 0
+    for piece in pieces:
+        cost = piece.stop - piece.start + opening
+        if together and load + cost > share:
+            tasks.append(RangeTask(tuple(together)))
+            together, load = [], 0
+        together.append(piece)
+        load += cost
+    return [*tasks, RangeTask(tuple(together))] if together else tasks

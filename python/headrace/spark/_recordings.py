@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from headrace.archive.errors import ArchiveFileError
+from headrace._exceptions import ArchiveError
+from headrace.archive.catalog import STATE_DELETED
+from headrace.archive.errors import ArchiveFileError, ErrorCode
 from headrace.spark import _archive_files, _archive_service
 from headrace.spark._archive_options import ArchiveFiles
 from headrace.spark._option_values import refuse
 
 if TYPE_CHECKING:
+    from headrace.archive.catalog import CatalogEntry
+    from headrace.archive.client import Archive
     from headrace.archive.descriptor import RecordingDescriptor
     from headrace.spark._archive_options import ArchiveService
     from headrace.spark._options import ReadOptions
 
-__all__ = ["Selected", "select", "still_recorded"]
+__all__ = [
+    "Gone",
+    "Selected",
+    "look_up",
+    "refuse_patterns_without_match",
+    "refuse_unknown",
+    "select",
+    "still_recorded",
+]
 
 _NS_PER_MS = 1_000_000
 # A recording that stops between a look at the catalog and one at the counters is in neither.
 _ATTEMPTS = 2
+# How many channels or streams an error names.
+_LISTED_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,58 +54,144 @@ class Selected:
         return self.descriptor.recording_id
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A recording that the archive does not have any more.
+
+    ``reason`` says what became of it, and ``end`` where it ended; ``None`` where nothing tells.
+    """
+
+    reason: str
+    end: int | None
+    is_deleted: bool
+
+
 def select(options: ReadOptions) -> list[Selected]:
     """The recordings that match, in the order of their ids.
 
     Raises:
         ArchiveFileError: There is no archive in the directory, or it is damaged.
         ArchiveError: The archive does not answer.
-        ConfigError: A recording that was named is not there.
     """
     archive = options.archive
-    if not isinstance(archive, ArchiveFiles):
-        return _asked(archive, options)
-    chosen: list[Selected] = []
-    for _ in range(_ATTEMPTS):
-        chosen = _looked_up(archive, options)
-        if all(each.end is not None for each in chosen):
-            break
-    return chosen
-
-
-def _looked_up(archive: ArchiveFiles, options: ReadOptions) -> list[Selected]:
-    storage = _archive_files.storage_of(archive)
-    chosen = _chosen(_archive_files.described(storage), options)
-    active = {each.recording_id for each in chosen if each.is_active}
-    ends = _archive_files.live_ends(storage, archive, active) if active else {}
-    return [
-        Selected(each, ends.get(each.recording_id) if each.is_active else each.stop_position)
-        for each in chosen
-    ]
-
-
-def _asked(archive: ArchiveService, options: ReadOptions) -> list[Selected]:
+    if isinstance(archive, ArchiveFiles):
+        return _looked_up(archive, lambda each: _matches(each, options))[0]
     with _archive_service.requests(archive, "list recordings") as session:
         found = (
             session.list_recordings(stream_id=options.stream_id)
             if options.recordings is None
             else [each for each in map(session.find_recording, options.recordings) if each is not None]
         )
-        return [
-            Selected(
-                each,
-                session.max_recorded_position(each.recording_id) if each.is_active else each.stop_position,
-            )
-            for each in _chosen(found, options)
-        ]
+        return [_with_end(session, each) for each in found if _matches(each, options)]
 
 
-def _chosen(descriptors: list[RecordingDescriptor], options: ReadOptions) -> list[RecordingDescriptor]:
-    known = {each.recording_id for each in descriptors}
-    for recording_id in options.recordings or ():
-        if recording_id not in known:
+def look_up(archive: ArchiveFiles | ArchiveService, recording_ids: set[int]) -> dict[int, Selected | Gone]:
+    """What became of recordings that a query has read, whatever its options choose now.
+
+    Raises:
+        ArchiveFileError: There is no archive in the directory, or it is damaged.
+        ArchiveError: The archive does not answer.
+    """
+    if not recording_ids:
+        return {}
+    found: dict[int, Selected | Gone] = {
+        each: Gone("was deleted, or is marked invalid", None, is_deleted=True) for each in recording_ids
+    }
+    if not isinstance(archive, ArchiveFiles):
+        with _archive_service.requests(archive, "look up recordings") as session:
+            for descriptor in filter(None, map(session.find_recording, sorted(recording_ids))):
+                found[descriptor.recording_id] = _with_end(session, descriptor)
+        return found
+    selected, entries = _looked_up(archive, lambda each: each.recording_id in recording_ids)
+    for entry in entries:
+        if entry.recording_id in recording_ids and not entry.is_valid:
+            is_deleted = entry.state == STATE_DELETED
+            end = None if entry.descriptor.is_active else entry.descriptor.stop_position
+            reason = "was deleted" if is_deleted else "is marked invalid"
+            found[entry.recording_id] = Gone(reason, end, is_deleted)
+    return found | {each.recording_id: each for each in selected}
+
+
+def refuse_unknown(options: ReadOptions, found: list[Selected], known: Iterable[int] = ()) -> None:
+    """Check that a query finds the recordings that its options name.
+
+    Args:
+        options: What the query asks for.
+        found: What was selected with them.
+        known: Recordings that the query has read before: they may be gone.
+
+    Raises:
+        ConfigError: One is not in the archive.
+    """
+    there = {*known, *(each.recording_id for each in found)}
+    missing = set(options.recordings or ()) - there
+    for recording_id, state in sorted(look_up(options.archive, missing).items()):
+        if isinstance(state, Gone):
             refuse("recordings", recording_id, f"{options.archive} has no such recording")
-    return [each for each in descriptors if _matches(each, options)]
+
+
+def refuse_patterns_without_match(options: ReadOptions) -> None:
+    """Check that ``channel`` and ``streamId`` are those of some recording, for a query that found none.
+
+    Raises:
+        ConfigError: They match nothing.
+    """
+    if options.channel is None and options.stream_id is None:
+        return
+    archive = options.archive
+    if isinstance(archive, ArchiveFiles):
+        _, entries = _looked_up(archive, lambda each: False)
+        there = [each.descriptor for each in entries if each.is_valid]
+    else:
+        with _archive_service.requests(archive, "list recordings") as session:
+            there = session.list_recordings()
+    streams = {each.stream_id for each in there}
+    if options.stream_id is not None and options.stream_id not in streams:
+        _refuse_pattern(options, "streamId", options.stream_id, sorted(streams))
+    of_stream = [each for each in there if options.stream_id in (None, each.stream_id)]
+    if not any((options.channel or "") in each.stripped_channel for each in of_stream):
+        channels = sorted({each.stripped_channel for each in of_stream})
+        _refuse_pattern(options, "channel", options.channel, channels)
+
+
+def _refuse_pattern(options: ReadOptions, name: str, value: object, there: Sequence[object]) -> NoReturn:
+    of_stream = (
+        "" if name == "streamId" or options.stream_id is None else f" and streamId={options.stream_id}"
+    )
+    known = ", ".join(map(str, there[:_LISTED_MAX])) or "none"
+    more = f" and {len(there) - _LISTED_MAX} more" if len(there) > _LISTED_MAX else ""
+    refuse(name, value, f"no recording in {options.archive} has it{of_stream}; there are {known}{more}")
+
+
+def _looked_up(
+    archive: ArchiveFiles, is_wanted: Callable[[RecordingDescriptor], bool]
+) -> tuple[list[Selected], list[CatalogEntry]]:
+    """Recordings with their ends, and all entries of the catalog that were seen with them."""
+    storage = _archive_files.storage_of(archive)
+    for _ in range(_ATTEMPTS):
+        entries = _archive_files.entries(storage)
+        chosen = [each.descriptor for each in entries if each.is_valid and is_wanted(each.descriptor)]
+        active = {each.recording_id for each in chosen if each.is_active}
+        ends = _archive_files.live_ends(storage, archive, active) if active else {}
+        found = [
+            Selected(each, ends.get(each.recording_id) if each.is_active else each.stop_position)
+            for each in chosen
+        ]
+        if all(each.end is not None for each in found):
+            break
+    return found, entries
+
+
+def _with_end(session: Archive, each: RecordingDescriptor) -> Selected:
+    if not each.is_active:
+        return Selected(each, each.stop_position)
+    try:
+        return Selected(each, session.max_recorded_position(each.recording_id))
+    except ArchiveError as refusal:
+        if refusal.code != ErrorCode.UNKNOWN_RECORDING:
+            raise
+        # It was stopped and purged since it was listed.
+        return Selected(each, None)
 
 
 def still_recorded(selected: Selected) -> ArchiveFileError:

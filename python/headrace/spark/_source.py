@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headrace.spark._batch import RecordingBatchReader
-from headrace.spark._columns import schema_text
+from headrace.spark._columns import source_columns
 from headrace.spark._options import ReadOptions
 from headrace.spark._sink import BatchSink, StreamSink
 from headrace.spark._sink_options import SinkOptions
 from headrace.spark._stream import RecordingStreamReader
+from headrace.spark._table_options import commented, created_with, read_with
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -20,17 +21,20 @@ __all__ = ["reader", "schema", "stream_reader", "stream_writer", "writer"]
 
 def schema(options: Mapping[str, str]) -> str:
     """The columns of a source."""
-    return schema_text(ReadOptions.parse(options))
+    of_table = created_with(options)
+    if of_table is None:
+        return ", ".join(source_columns(ReadOptions.parse(options)))
+    return ", ".join(commented(source_columns(ReadOptions.parse(of_table)), of_table))
 
 
 def reader(options: Mapping[str, str], columns: StructType) -> RecordingBatchReader:
     """The batch source."""
-    return RecordingBatchReader(ReadOptions.parse(options), columns)
+    return RecordingBatchReader(ReadOptions.parse(read_with(options, columns)), columns)
 
 
 def stream_reader(options: Mapping[str, str], columns: StructType) -> RecordingStreamReader:
     """The streaming source."""
-    return RecordingStreamReader(ReadOptions.parse(options), columns)
+    return RecordingStreamReader(ReadOptions.parse(read_with(options, columns)), columns)
 
 
 def writer(options: Mapping[str, str], columns: StructType, overwrite: bool) -> BatchSink:

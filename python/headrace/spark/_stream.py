@@ -1,11 +1,14 @@
 """Follows recordings, micro-batch by micro-batch.
 
 An offset is ``{"<recording id>": position}``: everything before the position was read, and no message lies across it.
-What a batch reads follows from its two offsets alone, so reading it again gives the same rows.
+What a batch reads follows from its two offsets alone, so reading it again gives the same rows. Recordings that are
+gone and were read to their end leave the offset; what becomes of a query that finds messages gone which it has not
+read, :class:`DataLoss` decides.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,11 +20,19 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from headrace._exceptions import ConfigError
 from headrace.archive.errors import ArchiveFileError
 from headrace.spark._columns import batches
-from headrace.spark._ranges import RecordingRange, cut
+from headrace.spark._ranges import RangeTask, RecordingRange, tasks_of
 from headrace.spark._reading import opened
-from headrace.spark._recordings import Selected, select
+from headrace.spark._recordings import (
+    Gone,
+    Selected,
+    look_up,
+    refuse_patterns_without_match,
+    refuse_unknown,
+    select,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,9 +40,35 @@ if TYPE_CHECKING:
 
     from headrace.spark._options import ReadOptions
 
-__all__ = ["RecordingStreamReader"]
+__all__ = ["DataLoss", "RecordingStreamReader"]
 
+_LOG = logging.getLogger(__name__)
 Offset = dict[str, int]
+
+
+class DataLoss:
+    """What becomes of a query that finds messages gone which it has not read: option ``failOnDataLoss``.
+
+    Args:
+        is_failure: It fails, naming them; otherwise it goes on, and each loss is logged once as a warning.
+    """
+
+    def __init__(self, *, is_failure: bool) -> None:
+        self._is_failure = is_failure
+        self._told: set[str] = set()
+
+    def found(self, text: str) -> None:
+        """Take note of a loss.
+
+        Raises:
+            ArchiveFileError: The query must not go on.
+        """
+        if self._is_failure:
+            text += "; to go on without what is gone, set the option failOnDataLoss to false"
+            raise ArchiveFileError(text)
+        if text not in self._told:
+            self._told.add(text)
+            _LOG.warning("%s; failOnDataLoss=false, so the query goes on", text)
 
 
 class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -41,6 +78,10 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._options = options
         self._schema = schema
         self._target: Offset | None = None
+        self._loss = DataLoss(is_failure=options.fails_on_data_loss)
+        self._is_warned = False
+        # Where recordings ended that were seen after they had stopped.
+        self._stopped: dict[int, int] = {}
 
     def initialOffset(self) -> Offset:
         """Nothing read of anything: a recording that is missing in an offset is read from its beginning."""
@@ -55,18 +96,24 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._target = {str(each.recording_id): self._end(each) for each in select(self._options)}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """Where the next batch ends: behind whole messages, within the limit."""
+        """Where the next batch ends: after whole messages, within the limit."""
+        chosen = select(self._options)
+        refuse_unknown(self._options, chosen, known=map(int, start))
+        if not chosen:
+            self._warn_of_patterns()
+        latest = self._without_gone(start, chosen)
         backlog = {}
-        for selected in select(self._options):
+        for selected in chosen:
             key = str(selected.recording_id)
             position = self._position(selected, start)
+            if position != start.get(key, position):
+                latest[key] = position
             end = self._end(selected)
             if self._target is not None:
                 end = min(end, self._target.get(key, position))
             if end > position:
                 backlog[key] = selected, position, end
         budgets = _shared({key: end - position for key, (_, position, end) in backlog.items()}, limit)
-        latest = dict(start)
         for key, (selected, position, end) in backlog.items():
             if budgets[key] > 0:
                 stop = min(end, position + budgets[key])
@@ -82,49 +129,87 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return {str(recording_id): ends[recording_id] for recording_id in sorted(ends)}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """The ranges between two offsets."""
-        known = {str(each.recording_id): each for each in select(self._options)}
+        """The tasks that read what is between two offsets."""
+        # Whatever the options choose now: what was planned before Spark was restarted is read as it was planned.
+        moved = {int(key) for key, stop in end.items() if stop != start.get(key)}
         ranges = []
-        for key, stop in end.items():
-            selected = known.get(key)
-            if selected is None:
-                text = f"recording_id={key} is in the checkpoint and not in {self._options.archive} any more"
-                raise ArchiveFileError(text)
-            position = self._position(selected, start)
-            if stop > position:
-                # The message before `stop` is whole, so nothing behind it is needed.
-                ranges.append(
-                    RecordingRange.of(
-                        selected.descriptor,
-                        position,
-                        stop,
-                        stop,
-                        is_frame_at_start=key in start or position == selected.descriptor.start_position,
-                    )
+        for recording_id, found in sorted(look_up(self._options.archive, moved).items()):
+            key = str(recording_id)
+            stop = end[key]
+            if isinstance(found, Gone):
+                self._loss.found(
+                    f"recording_id={recording_id} was to be read from position={start.get(key, 'its start')} to "
+                    f"position={stop}, but {found.reason}"
                 )
-        return cut(ranges, self._options)
+                continue
+            position = self._position(found, start)
+            if found.end is not None and stop > found.end:
+                self._loss.found(
+                    f"recording_id={recording_id} was to be read to position={stop}, but ends at "
+                    f"position={found.end} now: it was truncated"
+                )
+                stop = found.end
+            if stop > position:
+                descriptor = found.descriptor
+                # The message before `stop` is whole, so nothing after it is needed.
+                is_frame = position == start.get(key, descriptor.start_position)
+                ranges.append(RecordingRange.of(descriptor, position, stop, stop, is_frame_at_start=is_frame))
+        return tasks_of(ranges, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The messages of one range."""
-        if isinstance(partition, RecordingRange):
+        """The messages of one task's ranges."""
+        if isinstance(partition, RangeTask):
             yield from batches(partition, self._options, self._schema)
+
+    def _warn_of_patterns(self) -> None:
+        """Say once that ``channel`` and ``streamId`` match nothing: recordings that begin later may match."""
+        if self._is_warned:
+            return
+        self._is_warned = True
+        try:
+            refuse_patterns_without_match(self._options)
+        except ConfigError as refusal:
+            _LOG.warning("%s; the query waits for recordings that match", refusal)
+
+    def _without_gone(self, start: Offset, chosen: list[Selected]) -> Offset:
+        """An offset without the recordings that are gone for good and were read to their end."""
+        for each in chosen:
+            self._stopped.pop(each.recording_id, None)
+            if not each.descriptor.is_active:
+                self._stopped[each.recording_id] = each.descriptor.stop_position
+        latest = dict(start)
+        missing = {int(key) for key in start} - {each.recording_id for each in chosen}
+        for recording_id, found in look_up(self._options.archive, missing).items():
+            if isinstance(found, Gone):
+                key = str(recording_id)
+                end = found.end if found.end is not None else self._stopped.get(recording_id)
+                if end is None or start[key] < end:
+                    self._loss.found(
+                        f"recording_id={recording_id} {found.reason}, and was read up to position={start[key]} "
+                        + ("only; where it ended is not known" if end is None else f"of {end} only")
+                    )
+                # A recording that the options name is known by its key, and one that is invalid may come back.
+                if found.is_deleted and self._options.recordings is None:
+                    del latest[key]
+                    self._stopped.pop(recording_id, None)
+        return latest
 
     def _position(self, selected: Selected, start: Offset) -> int:
         """Where a recording is to be read on."""
         descriptor, key = selected.descriptor, str(selected.recording_id)
         position = start.get(key, max(descriptor.start_position, self._options.start_position))
         if position < descriptor.start_position:
-            text = (
+            self._loss.found(
                 f"recording_id={key} was to be read on from position={position}, but begins at "
                 f"start_position={descriptor.start_position} now: what lay between was deleted"
             )
-            raise ArchiveFileError(text)
+            return descriptor.start_position
         if selected.end is not None and key in start and position > selected.end:
-            text = (
+            self._loss.found(
                 f"recording_id={key} was read up to position={position}, but ends at position={selected.end} now: "
                 "it was truncated, and may have gone on with other messages"
             )
-            raise ArchiveFileError(text)
+            return selected.end
         return position
 
     def _end(self, selected: Selected) -> int:

@@ -1,0 +1,242 @@
+"""What a streaming query plans when recordings and options change under it. Without a JVM."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'headrace[spark]'")
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from headrace.archive import Catalog, DirectoryStorage
+from headrace.archive.catalog import STATE_DELETED, STATE_INVALID, STATE_VALID
+from headrace.archive.errors import ArchiveFileError
+from headrace.spark._options import ReadOptions
+from headrace.spark._stream import RecordingStreamReader
+from tests.spark.recordings import SEGMENT_LENGTH, RecordingFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SCHEMA = StructType([StructField("recording_id", LongType()), StructField("payload", BinaryType())])
+Offset = dict[str, int]
+
+
+class Query:
+    """A query over an archive's directory, as far as Spark asks the source; it may be started again at any offset."""
+
+    def __init__(self, directory: Path, **options: object) -> None:
+        self._directory, self._options = directory, options
+        self.reader = self.restarted()
+
+    def restarted(self, **options: object) -> RecordingStreamReader:
+        given = {name: str(value) for name, value in (self._options | options).items()}
+        self.reader = RecordingStreamReader(
+            ReadOptions.parse({"path": str(self._directory), **given}), SCHEMA
+        )
+        return self.reader
+
+    def latest(self, start: Offset, max_bytes: int | None = None) -> Offset:
+        limit = ReadAllAvailable() if max_bytes is None else ReadMaxBytes(max_bytes)
+        latest = self.reader.latestOffset(start, limit)
+        # Spark keeps offsets as text, and compares them so.
+        assert list(latest) == sorted(latest, key=int)
+        again: Offset = json.loads(json.dumps(latest))
+        return again
+
+    def rows(self, start: Offset, end: Offset) -> list[tuple[int, bytes]]:
+        return [
+            (row["recording_id"], row["payload"])
+            for part in self.reader.partitions(start, end)
+            for batch in self.reader.read(part)
+            for row in batch.to_pylist()
+        ]
+
+
+def recorded(directory: Path, payloads: Iterable[bytes], **settings: Any) -> RecordingFiles:
+    files = RecordingFiles(directory, **settings)
+    files.append((payload, 0) for payload in payloads)
+    files.stop()
+    return files
+
+
+def set_state(directory: Path, recording_id: int, state: int) -> None:
+    catalog = Catalog(DirectoryStorage(directory))
+    catalog.set_state(recording_id, state)
+    catalog.close()
+
+
+def purge(directory: Path, recording_id: int) -> None:
+    set_state(directory, recording_id, STATE_DELETED)
+    for segment in directory.glob(f"{recording_id}-*.rec"):
+        segment.unlink()
+
+
+def begin_at_segment(directory: Path, recording_id: int, number: int) -> int:
+    """What ``purge_segments`` does: the recording begins at a later segment."""
+    position = number * SEGMENT_LENGTH
+    catalog = Catalog(DirectoryStorage(directory))
+    catalog.update(recording_id, start_position=position)
+    catalog.close()
+    for before in range(number):
+        (directory / f"{recording_id}-{before * SEGMENT_LENGTH}.rec").unlink()
+    return position
+
+
+def test_a_recording_that_was_read_to_its_end_may_be_purged(tmp_path: Path):
+    query = Query(tmp_path)
+    one, two = (recorded(tmp_path, [b"%d" % number]) for number in range(2))
+    first = query.latest({})
+    assert first == {"0": one.position, "1": two.position}
+    purge(tmp_path, 0)
+    three = recorded(tmp_path, [b"2"])
+    for _ in range(2):  # the query that goes on, and the one that is started again from its checkpoint
+        second = query.latest(first)
+        assert second == {"1": two.position, "2": three.position}
+        assert query.rows(first, second) == [(2, b"2")]
+        assert query.latest(second) == second
+        query.restarted()
+
+
+def test_a_batch_whose_recording_was_purged_before_it_ran_again_names_it(tmp_path: Path):
+    query = Query(tmp_path)
+    files = recorded(tmp_path, [b"0"])
+    end = query.latest({})
+    purge(tmp_path, 0)
+    with pytest.raises(
+        ArchiveFileError, match=f"recording_id=0 was to be read .* to position={files.position}"
+    ):
+        query.rows({}, end)
+    query.restarted(failOnDataLoss="false")
+    assert query.rows({}, end) == []
+
+
+def test_messages_purged_before_they_were_read_fail_the_query_by_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    query = Query(tmp_path)
+    files = recorded(tmp_path, [b"x" * 1000] * 20)
+    half = query.latest({}, max_bytes=files.position // 2)
+    purge(tmp_path, 0)
+    later = recorded(tmp_path, [b"1"])
+    expected = f"recording_id=0 was deleted, and was read up to position={half['0']} of {files.position} only"
+    with pytest.raises(ArchiveFileError, match=f"{expected}; .* set the option failOnDataLoss to false"):
+        query.latest(half)
+    query.restarted(failOnDataLoss="false")
+    with caplog.at_level(logging.WARNING):
+        end = query.latest(half)
+        assert end == {"1": later.position}
+        assert query.rows(half, end) == [(1, b"1")]
+    assert [expected in text for text in caplog.messages] == [True]
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_segments_may_be_purged_up_to_where_the_query_is(tmp_path: Path, is_read: bool):
+    query = Query(tmp_path)
+    payloads = [b"%d " % number * 200 for number in range(300)]
+    files = recorded(tmp_path, payloads)
+    start = query.latest({}, max_bytes=2 * SEGMENT_LENGTH if is_read else SEGMENT_LENGTH // 2)
+    read = query.rows({}, start)
+    begin = begin_at_segment(tmp_path, 0, 1)
+    if is_read:
+        end = query.latest(start)
+        assert [payload for _, payload in read + query.rows(start, end)] == payloads
+        return
+    with pytest.raises(
+        ArchiveFileError, match=f"position={start['0']}, but begins at start_position={begin} now"
+    ):
+        query.latest(start)
+    query.restarted(failOnDataLoss="false")
+    end = query.latest(start)
+    assert end == {"0": files.position}
+    rest = [payload for _, payload in query.rows(start, end)]
+    assert rest == payloads[-len(rest) :]
+    assert len(rest) > 100
+
+
+def test_a_truncated_recording_goes_on_where_it_was_cut_if_losses_are_accepted(tmp_path: Path):
+    query = Query(tmp_path)
+    files = RecordingFiles(tmp_path)
+    one, two = files.append([(b"one", 0), (b"two", 0)])
+    files.stop()
+    start = query.latest({})
+    catalog = Catalog(DirectoryStorage(tmp_path))
+    catalog.update(0, stop_position=one)
+    catalog.close()
+    with pytest.raises(ArchiveFileError, match=f"read up to position={two}, but ends at position={one} now"):
+        query.latest(start)
+    with pytest.raises(ArchiveFileError, match=f"to position={two}, but ends at position={one} now"):
+        query.rows({}, start)
+    query.restarted(failOnDataLoss="false")
+    assert query.rows({}, start) == [(0, b"one")]
+    cut = query.latest(start)
+    assert cut == {"0": one}
+    assert query.rows(start, cut) == []
+    assert query.latest(cut) == cut
+
+
+def test_a_recording_that_is_invalid_for_a_while_is_not_read_twice(tmp_path: Path):
+    query = Query(tmp_path)
+    recorded(tmp_path, [b"0"])
+    start = query.latest({})
+    set_state(tmp_path, 0, STATE_INVALID)
+    assert query.latest(start) == start
+    set_state(tmp_path, 0, STATE_VALID)
+    assert query.latest(start) == start
+
+
+def test_a_recording_that_the_options_name_may_be_purged_when_it_was_read(tmp_path: Path):
+    query = Query(tmp_path, recordings="0,1")
+    for number in range(2):
+        recorded(tmp_path, [b"%d" % number])
+    start = query.latest({})
+    purge(tmp_path, 0)
+    query.reader.prepareForTriggerAvailableNow()
+    assert query.reader.reportLatestOffset().keys() == {"1"}
+    assert query.latest(start) == start
+    assert query.restarted().latestOffset(start, ReadAllAvailable()) == start
+
+
+def test_a_pattern_that_matches_nothing_yet_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    recorded(tmp_path, [b"0"])
+    query = Query(tmp_path, channel="orders")
+    with caplog.at_level(logging.WARNING):
+        assert query.latest({}) == query.latest({}) == {}
+    (text,) = caplog.messages
+    assert text.startswith(
+        f"channel=orders: no recording in {tmp_path} has it; there are aeron:ipc; the query waits"
+    )
+    files = recorded(tmp_path, [b"1"], channel="aeron:udp?endpoint=orders:1")
+    assert query.latest({}) == {"1": files.position}
+
+
+CHANGES = [
+    {"bytesPerPartition": "64"},
+    {"bytesPerPartition": "1g"},
+    {"maxBytesPerTrigger": "1k"},
+    {"streamId": 7},
+    {"channel": "nowhere"},
+    {"recordings": "1"},
+    {"startPosition": 4096},
+    {"endPosition": 4096},
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=lambda changes: next(iter(changes)))
+def test_a_batch_is_the_same_after_a_restart_with_other_options(tmp_path: Path, changes: dict[str, object]):
+    query = Query(tmp_path, bytesPerPartition="8k")
+    for number in range(2):
+        recorded(tmp_path, [b"%d %d " % (number, index) * 30 for index in range(100)])
+    start = query.latest({}, max_bytes=9000)
+    end = query.latest(start, max_bytes=15_000)
+    rows = query.rows(start, end)
+    assert {recording_id for recording_id, _ in rows} == {0, 1}
+    query.restarted(**changes)
+    assert query.rows(start, end) == rows
+    assert query.latest(end).keys() == end.keys()
