@@ -36,6 +36,32 @@ def test_spark_leaves_out_batches_that_a_file_sink_has_by_number(spark: SparkSes
         shutil.rmtree(tmp_path / "checkpoint")
 
 
+def test_before_its_first_commit_a_file_sink_shows_rows_that_may_come_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    import pyarrow.dataset as dataset
+
+    record(tmp_path / "archive", 200)
+    output = tmp_path / "output"
+
+    def write() -> None:
+        writer = stream(spark, tmp_path).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.format("parquet").start(str(output)).awaitTermination()
+
+    write()
+    # What a kill leaves just before the first commit: files of a planned batch, and no list of files that count.
+    shutil.rmtree(output / "_spark_metadata")
+    for commit in (tmp_path / "checkpoint" / "commits").iterdir():
+        commit.unlink()
+    for offset in (tmp_path / "checkpoint" / "offsets").iterdir():
+        if offset.name not in ("0", ".0.crc"):
+            offset.unlink()
+    assert spark.read.parquet(str(output)).count() == 200
+    write()
+    assert spark.read.parquet(str(output)).count() == 200
+    assert dataset.dataset(output, exclude_invalid_files=True).count_rows() > 200
+
+
 def test_a_delta_table_refuses_batches_older_than_its_last(spark: SparkSession, tmp_path: Path) -> None:
     pytest.importorskip("deltalake", reason="delta-rs is not installed: pip install deltalake")
     from pyspark.errors import StreamingQueryException

@@ -17,6 +17,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from headrace.archive import Catalog, DirectoryStorage
 from headrace.archive.catalog import STATE_DELETED, STATE_INVALID, STATE_VALID
 from headrace.archive.errors import ArchiveFileError
+from headrace.spark import _archive_files
 from headrace.spark._options import ReadOptions
 from headrace.spark._stream import RecordingStreamReader
 from tests.spark.recordings import SEGMENT_LENGTH, RecordingFiles
@@ -214,6 +215,20 @@ def test_a_pattern_that_matches_nothing_yet_is_logged_once(tmp_path: Path, caplo
     )
     files = recorded(tmp_path, [b"1"], channel="aeron:udp?endpoint=orders:1")
     assert query.latest({}) == {"1": files.position}
+
+
+def test_a_recording_whose_end_is_unknown_is_left_out_of_a_run_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    # As it is for ten seconds after an archive was killed.
+    monkeypatch.setattr(_archive_files, "live_ends", lambda *_: {})
+    RecordingFiles(tmp_path).append([(b"0", 0)])
+    query = Query(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        query.reader.prepareForTriggerAvailableNow()
+        assert query.latest({}) == {}
+    (text,) = caplog.messages
+    assert text.startswith("recording_id=0 is active in the catalog, but no archive shows how far it is")
 
 
 CHANGES = [

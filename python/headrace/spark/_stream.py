@@ -32,6 +32,7 @@ from headrace.spark._recordings import (
     refuse_patterns_without_match,
     refuse_unknown,
     select,
+    still_recorded,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +94,11 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Stop at what is recorded now."""
-        self._target = {str(each.recording_id): self._end(each) for each in select(self._options)}
+        chosen = select(self._options)
+        for each in chosen:
+            if each.end is None:
+                _LOG.warning("%s; this run leaves it out", still_recorded(each))
+        self._target = {str(each.recording_id): self._end(each) for each in chosen}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Where the next batch ends: after whole messages, within the limit."""
