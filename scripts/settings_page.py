@@ -22,12 +22,25 @@ _HEAD = """# Settings
 
 Made by `scripts/settings_page.py`; do not edit.
 
+## Which value wins
+
+One rule for every setting of driver and archive, in Python and on the command line. The later wins:
+
+1. the default;
+2. the environment, as in `AERON_DIR=/dev/shm/mine`;
+3. the property: `-D aeron.dir=/dev/shm/mine` of `headrace driver`, `headrace archive` and `headraced`, or
+   `properties={"aeron.dir": "/dev/shm/mine"}` in Python; of two for one setting the last;
+4. the setting by a name of its own: an option (`--dir /dev/shm/mine`), or a keyword in Python
+   (`directory="/dev/shm/mine"`).
+
+An option or a keyword that is not given overrides nothing. A configuration object stands for its keywords, and a
+keyword beside it overrides it; an `ArchiveConfig` has a value for every setting, so the environment does not count
+beside one. `headraced` has no options: its properties files are read last and override `-D`.
+
 ## Driver
 
-A setting comes from, the later winning: the default; the environment; `properties=` of `headrace.MediaDriver` or
-`-D` of `headrace driver` and `headraced`, by property name; the Python keyword. Sizes take `k`, `m`, `g`; durations
-`ns`, `us`, `ms`, `s`; keywords take bytes, and the unit in their name. A wrong value is refused, with the setting, the
-value and the rule.
+Sizes take `k`, `m`, `g`; durations `ns`, `us`, `ms`, `s`; keywords take bytes, and the unit in their name. A wrong
+value is refused, with the setting, the value and the rule.
 
 | property | environment | Python keyword | default |
 |---|---|---|---|
@@ -45,10 +58,8 @@ Keywords of `headrace.connect` and `headrace.Client.connect`; the fields of `hea
 _ARCHIVE = """
 ## Archive
 
-A setting comes from, the later winning: the default; the environment; `properties=` of `headrace.ArchiveServer` or
-`-D` of `headrace archive`, by property name; the Python keyword, a field of `headrace.archive.ArchiveConfig`. Sizes and
-durations are written as the driver's. A property of Aeron's archive that is not in the table is refused by name, with
-the reason.
+Keywords are fields of `headrace.archive.ArchiveConfig`. Sizes and durations are written as the driver's. A property of
+Aeron's archive that is not in the table is refused by name, with the reason.
 
 | property | environment | Python keyword | default | must be |
 |---|---|---|---|---|

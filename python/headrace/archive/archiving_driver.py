@@ -55,6 +55,8 @@ class ArchivingMediaDriver(Closing):
         properties: Mapping[str, str] | None,
         settings: dict[str, Any],
     ) -> None:
+        # The archive is on this driver, whatever directory the environment names for others.
+        settings = {"aeron_directory": self.driver.directory} | settings
         try:
             self.archive = ArchiveServer(config, properties=properties, driver=self.driver, **settings)
         except BaseException:

@@ -266,6 +266,12 @@ class ArchiveServer(Closing):
         return self._storage.describe()
 
     @property
+    def aeron_directory(self) -> str:
+        """Where its driver is."""
+        assert self._client is not None
+        return self._client.directory
+
+    @property
     def failure(self) -> BaseException | None:
         """Why the archive stopped by itself, if it did."""
         return self._failure

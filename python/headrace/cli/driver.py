@@ -31,7 +31,7 @@ class PropertyType(click.ParamType[tuple[str, str]]):
 
 
 @click.command()
-@options.directory_option
+@options.directory_setting_option
 @click.option(
     "--threading-mode",
     "-m",
@@ -47,7 +47,7 @@ class PropertyType(click.ParamType[tuple[str, str]]):
 @click.option("--delete-on-shutdown", is_flag=True, help="Delete the directory when the driver stops.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing while all is well.")
 def command(
-    directory: Path,
+    directory: Path | None,
     threading_mode: str | None,
     settings: tuple[tuple[str, str], ...],
     delete_on_start: bool,
@@ -56,7 +56,7 @@ def command(
 ) -> None:
     """Run a media driver until Ctrl-C or SIGTERM; both end it in order and with status 0.
 
-    Settings come from options here, then from the environment (AERON_...), then from defaults.
+    Settings, the later winning: defaults, the environment (AERON_...), -D, the other options.
 
     \b
     Examples:

@@ -49,14 +49,23 @@ class RegexType(click.ParamType[re.Pattern[str]]):
 
 def directory_option(command: Command) -> Command:
     """`--dir`: which driver."""
+    return _directory_option(default_directory)(command)
+
+
+def directory_setting_option(command: Command) -> Command:
+    """`--dir` of a command that also takes `-D aeron.dir=`: absent is None, so that a default overrides nothing."""
+    return _directory_option(None)(command)
+
+
+def _directory_option(default: Callable[[], str] | None) -> Callable[[Command], Command]:
     return click.option(
         "--dir",
         "-d",
         "directory",
         type=DirectoryType(),
-        default=default_directory,
+        default=default,
         help="The driver's directory.  [default: $AERON_DIR, else /dev/shm/aeron-USER]",
-    )(command)
+    )
 
 
 def channel_option(default: str = SAMPLE_CHANNEL) -> Callable[[Command], Command]:

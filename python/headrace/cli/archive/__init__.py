@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from headrace.cli import options
-from headrace.cli.archive.reach import archive_directory_option
+from headrace.cli.archive.reach import archive_directory_setting_option
 from headrace.cli.driver import PropertyType
 from headrace.cli.groups import LazyCommand, LazyGroup
 from headrace.cli.lifecycle import until_stopped
@@ -35,11 +36,13 @@ SUBCOMMANDS = {
     ),
 }
 _CHECK_INTERVAL_S = 0.2
+# An archive that is told neither of these serves local clients alone, instead of refusing to start.
+_CONTROL_SETTINGS = {"aeron.archive.control.channel", "aeron.archive.control.channel.enabled"}
 
 
 @click.group(cls=LazyGroup, subcommands=SUBCOMMANDS, invoke_without_command=True)
-@archive_directory_option
-@options.directory_option
+@archive_directory_setting_option
+@options.directory_setting_option
 @click.option(
     "--control-channel",
     "-c",
@@ -53,8 +56,8 @@ _CHECK_INTERVAL_S = 0.2
 @click.pass_context
 def command(
     context: click.Context,
-    archive_directory: Path,
-    directory: Path,
+    archive_directory: Path | None,
+    directory: Path | None,
     control_channel: str | None,
     with_driver: bool,
     settings: tuple[tuple[str, str], ...],
@@ -62,8 +65,8 @@ def command(
 ) -> None:
     """Run an archive until Ctrl-C or SIGTERM; both end it in order and with status 0.
 
-    Without --control-channel it serves clients on its own driver alone. Settings come from options here, then from
-    the environment (AERON_ARCHIVE_...), then from defaults.
+    Without a control channel it serves clients on its own driver alone. Settings, the later winning: defaults, the
+    environment (AERON_ARCHIVE_...), -D, the other options.
 
     \b
     Examples:
@@ -73,11 +76,12 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return
+    from headrace import DriverConfig
     from headrace.archive import ArchiveServer, ArchivingMediaDriver
 
     properties = dict(settings)
     values: dict[str, Any] = {"archive_directory": archive_directory, "control_channel": control_channel}
-    if control_channel is None and "aeron.archive.control.channel" not in properties:
+    if control_channel is None and not _CONTROL_SETTINGS & _settings_given(properties):
         values["control_channel_enabled"] = False
     driver_properties = {
         name: text for name, text in properties.items() if not name.startswith("aeron.archive.")
@@ -89,7 +93,8 @@ def command(
     with until_stopped() as stop:
         if with_driver:
             both = ArchivingMediaDriver(
-                driver_properties={"aeron.dir": str(directory), **driver_properties},
+                DriverConfig(directory=directory),
+                driver_properties=driver_properties,
                 archive_properties=archive_properties,
                 **values,
             )
@@ -99,10 +104,18 @@ def command(
             running = server = ArchiveServer(properties=properties, aeron_directory=directory, **values)
         with running:
             if not quiet:
-                click.echo(f"archive in {server.directory}, driver in {directory}; Ctrl-C ends it")
+                click.echo(
+                    f"archive in {server.directory}, driver in {server.aeron_directory}; Ctrl-C ends it"
+                )
             while server.failure is None and not stop.wait(_CHECK_INTERVAL_S):
                 pass
         if server.failure is not None:
             raise server.failure
         if not quiet:
             click.echo("archive stopped")
+
+
+def _settings_given(properties: dict[str, str]) -> set[str]:
+    """Names of the archive's settings that `-D` or the environment gives."""
+    from_environment = {name for name in _CONTROL_SETTINGS if name.upper().replace(".", "_") in os.environ}
+    return properties.keys() | from_environment

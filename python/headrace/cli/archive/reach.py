@@ -23,14 +23,23 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 def archive_directory_option(command: Command) -> Command:
     """`--archive-dir`: which recordings."""
+    return _archive_directory_option(lambda: os.environ.get("AERON_ARCHIVE_DIR", "aeron-archive"))(command)
+
+
+def archive_directory_setting_option(command: Command) -> Command:
+    """`--archive-dir` of the archive itself, which also takes `-D aeron.archive.dir=`: absent is None."""
+    return _archive_directory_option(None)(command)
+
+
+def _archive_directory_option(default: Callable[[], str] | None) -> Callable[[Command], Command]:
     return click.option(
         "--archive-dir",
         "-a",
         "archive_directory",
         type=options.DirectoryType(),
-        default=lambda: os.environ.get("AERON_ARCHIVE_DIR", "aeron-archive"),
+        default=default,
         help="The archive's directory.  [default: $AERON_ARCHIVE_DIR, else aeron-archive]",
-    )(command)
+    )
 
 
 def session_options(command: Command) -> Command:
