@@ -71,7 +71,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         pid: 3,
         page_size: 4096,
     };
-    let cnc = CncFile::create(&directory, &LENGTHS, &identity, false).expect("a small CnC file");
+    let cnc = CncFile::create(&directory, &LENGTHS, &identity).expect("a small CnC file");
     let ring = ManyToOneRing::new(cnc.to_driver()).expect("its own section");
     ring.try_write(6, &[0; 16]).expect("a message that fits");
     cnc.signal_ready().expect("a mapped file");

@@ -109,10 +109,11 @@ pub struct LossReport<M: Memory + Clone = AtomicBuffer> {
 }
 
 impl LossReport {
-    /// Makes the report of a driver's directory, where none may be, at least `length` bytes long.
+    /// Makes the report of a driver's directory, where none may be, at least `length` bytes long. Its blocks are
+    /// reserved now: without room this fails, and no later store does.
     pub fn create(directory: &Path, length: usize, page_size: usize) -> io::Result<Self> {
         let length = align(length, page_size) as u64;
-        let mapping = MappedFile::create(&directory.join(FILE_NAME), length, false)?;
+        let mapping = MappedFile::create(&directory.join(FILE_NAME), length, true)?;
         Ok(Self::new(AtomicBuffer::of_mapping(Arc::new(mapping))))
     }
 }

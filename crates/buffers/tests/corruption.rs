@@ -157,7 +157,7 @@ proptest! {
             pid: 3,
             page_size: 4096,
         };
-        CncFile::create(directory.path(), &lengths, &identity, false).unwrap().signal_ready().unwrap();
+        CncFile::create(directory.path(), &lengths, &identity).unwrap().signal_ready().unwrap();
         let mut bytes = std::fs::read(&path).unwrap();
         for (index, word) in &damage {
             bytes[4 * index..4 * index + 4].copy_from_slice(&word.to_ne_bytes());

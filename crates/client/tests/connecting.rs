@@ -43,7 +43,7 @@ fn a_driver_that_is_starting_is_waited_for() {
         pid: 1,
         page_size: 4096,
     };
-    let cnc = CncFile::create(starting.path(), &CncLengths::default(), &identity, false).unwrap();
+    let cnc = CncFile::create(starting.path(), &CncLengths::default(), &identity).unwrap();
     let text = refusal(&fake, |config| config.directory = starting.path().to_owned());
     assert!(text.contains("created but not initialised"), "{text}");
 

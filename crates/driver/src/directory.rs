@@ -248,7 +248,7 @@ mod tests {
                 page_size: 4096,
             };
             let lengths = CncLengths::default();
-            let file = CncFile::create(&fixture.config.directory, &lengths, &identity, false).unwrap();
+            let file = CncFile::create(&fixture.config.directory, &lengths, &identity).unwrap();
             let ring = ManyToOneRing::new(file.to_driver()).unwrap();
             ring.put_consumer_heartbeat_ms(heartbeat_ms);
             file.signal_ready().unwrap();

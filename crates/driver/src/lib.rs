@@ -9,6 +9,7 @@ pub mod directory;
 pub mod driver;
 mod errors;
 pub mod mailbox;
+mod name_lookups;
 pub mod proxy;
 pub mod receiver;
 mod resource_agent;

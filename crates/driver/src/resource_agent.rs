@@ -1,6 +1,8 @@
-//! Work that may block, kept off the conductor: creating, mapping and deleting logs, looking up names.
+//! Work that may block, kept off the conductor: creating, mapping and deleting logs. Names are looked up for it
+//! elsewhere ([`crate::name_lookups`]), since that may take longer than a log may wait.
 //!
-//! The conductor sends tasks and gets one outcome for each, except for freeing, which has none.
+//! The conductor sends tasks and gets one outcome for each, except for freeing, which has none, and for a channel
+//! that must wait for a name, which has two.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -10,17 +12,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use headrace_buffers::counters::Counter;
-use headrace_buffers::log::descriptor::log_file_length;
+use headrace_buffers::log::descriptor::{TERM_LENGTH_MIN, log_file_length};
 use headrace_buffers::log::{LogBuffers, LogError, LogSpec};
 use headrace_protocol::ErrorCode;
-use headrace_protocol::channel::{
-    ChannelRole, ChannelUri, Interface, ResolveError, Resolver, UdpChannel, UdpEnvironment,
-};
+use headrace_protocol::channel::units::format_size;
+use headrace_protocol::channel::{ChannelRole, ChannelUri, UdpChannel};
 use headrace_sys::{Clock, disk};
 
 use crate::agent::Agent;
 use crate::errors::{CommandError, ErrorRecorder};
 use crate::mailbox::{Inbox, Outbox};
+use crate::name_lookups::NameRequests;
 use crate::proxy::EndpointId;
 
 /// A log to create.
@@ -74,6 +76,8 @@ pub(crate) enum ResourceOutcome {
         correlation_id: i64,
         result: Result<LogBuffers, CommandError>,
     },
+    /// A name of the channel is being looked up; `AddressesFound` follows.
+    LookupBegun { correlation_id: i64 },
     AddressesFound {
         correlation_id: i64,
         result: Result<Box<UdpChannel>, CommandError>,
@@ -84,10 +88,12 @@ pub(crate) enum ResourceOutcome {
     },
 }
 
-/// How storage is watched over.
+/// Settings of the resource agent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StorageChecks {
-    pub(crate) enabled: bool,
+pub(crate) struct ResourceSettings {
+    /// Logs deleted in one turn.
+    pub(crate) free_limit: usize,
+    pub(crate) performs_storage_checks: bool,
     pub(crate) low_space_threshold: u64,
 }
 
@@ -97,54 +103,14 @@ pub(crate) struct ResourceCounters {
     pub(crate) free_fails: Counter,
 }
 
-/// Looks up names; a seam, so that tests need no network.
-pub(crate) trait NameLookup: Send {
-    /// The address of a host, with the port.
-    fn lookup(&self, host: &str, port: u16) -> io::Result<SocketAddr>;
-}
-
-/// The operating system's resolver.
-pub(crate) struct SystemLookup;
-
-impl NameLookup for SystemLookup {
-    fn lookup(&self, host: &str, port: u16) -> io::Result<SocketAddr> {
-        headrace_sys::net::resolve(host, port)
-    }
-}
-
-/// A lookup whose duration is published.
-pub(crate) struct TimedLookup {
-    pub(crate) lookup: Box<dyn NameLookup>,
-    pub(crate) tracker_max: Counter,
-    pub(crate) tracker_exceeded: Counter,
-    pub(crate) threshold_ns: i64,
-    pub(crate) clock: Arc<dyn Clock>,
-}
-
-impl Resolver for TimedLookup {
-    fn resolve(&self, host: &str, port: u16, _param: &str) -> Result<SocketAddr, ResolveError> {
-        let start_ns = self.clock.nano_time();
-        let result = self.lookup.lookup(host, port);
-        let duration_ns = self.clock.nano_time() - start_ns;
-        self.tracker_max.propose_max_release(duration_ns);
-        if duration_ns > self.threshold_ns {
-            self.tracker_exceeded.increment_release();
-        }
-        result.map_err(|error| ResolveError {
-            reason: error.to_string(),
-        })
-    }
-}
-
 /// The agent.
 pub(crate) struct ResourceAgent {
     tasks: Inbox<ResourceTask>,
     outcomes: Outbox<ResourceOutcome>,
     to_free: VecDeque<FreeLog>,
-    free_limit: usize,
-    storage: StorageChecks,
+    settings: ResourceSettings,
     counters: ResourceCounters,
-    resolver: TimedLookup,
+    names: NameRequests,
     errors: ErrorRecorder,
     clock: Arc<dyn Clock>,
 }
@@ -153,22 +119,21 @@ impl ResourceAgent {
     pub(crate) fn new(
         tasks: Inbox<ResourceTask>,
         outcomes: Outbox<ResourceOutcome>,
-        free_limit: usize,
-        storage: StorageChecks,
+        settings: ResourceSettings,
         counters: ResourceCounters,
-        resolver: TimedLookup,
+        names: NameRequests,
         errors: ErrorRecorder,
+        clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             tasks,
             outcomes,
             to_free: VecDeque::new(),
-            free_limit,
-            storage,
+            settings,
             counters,
-            clock: Arc::clone(&resolver.clock),
-            resolver,
+            names,
             errors,
+            clock,
         }
     }
 
@@ -182,64 +147,33 @@ impl ResourceAgent {
                 });
             }
             ResourceTask::FindAddresses(request) => {
-                let result = self.find_addresses(&request).map(Box::new);
-                self.outcomes.send(ResourceOutcome::AddressesFound {
-                    correlation_id: request.correlation_id,
-                    result,
-                });
+                let outcome = self.names.find_addresses(request);
+                self.outcomes.send(outcome);
             }
             ResourceTask::Resolve(request) => {
-                let result = self.resolve(&request.name);
-                self.outcomes.send(ResourceOutcome::Resolved {
-                    endpoint: request.endpoint,
-                    result,
-                });
+                if let Some(outcome) = self.names.resolve(request) {
+                    self.outcomes.send(outcome);
+                }
             }
             ResourceTask::FreeLog(request) => self.to_free.push_back(*request),
         }
     }
 
-    fn find_addresses(&self, request: &FindAddresses) -> Result<UdpChannel, CommandError> {
-        let interfaces = local_interfaces().map_err(|error| {
-            CommandError::generic(format!(
-                "cannot list network interfaces: {error}, channel={}",
-                request.uri
-            ))
-        })?;
-        let environment = UdpEnvironment {
-            interfaces: &interfaces,
-            resolver: &self.resolver,
-        };
-        // Correlation ids are unique in the driver, which is all that is asked of the last argument.
-        Ok(UdpChannel::parse(
-            &request.uri,
-            request.role,
-            &environment,
-            request.correlation_id,
-        )?)
-    }
-
-    fn resolve(&self, name: &str) -> Result<SocketAddr, String> {
-        let (host, port) = name
-            .rsplit_once(':')
-            .and_then(|(host, port)| Some((host, port.parse().ok()?)))
-            .ok_or_else(|| format!("not host:port: {name}"))?;
-        self.resolver
-            .resolve(host, port, "endpoint")
-            .map_err(|error| error.to_string())
-    }
-
     fn create_log(&mut self, path: &Path, spec: &LogSpec) -> Result<LogBuffers, CommandError> {
         let length = log_file_length(spec.term_length, spec.page_size);
-        if self.storage.enabled {
-            self.check_storage(path, length as u64)?;
+        let mut spec = spec.clone();
+        if self.settings.performs_storage_checks
+            && self.check_storage(path, &spec, length as u64)? == Room::Scarce
+        {
+            // A hole that cannot be filled later ends the process that writes to it; an error here is better.
+            spec.sparse = false;
         }
-        let log = LogBuffers::create(path, spec).map_err(log_error)?;
+        let log = LogBuffers::create(path, &spec).map_err(|error| log_error(error, path, &spec))?;
         self.counters.bytes_mapped.get_and_add(length as i64);
         Ok(log)
     }
 
-    fn check_storage(&self, path: &Path, length: u64) -> Result<(), CommandError> {
+    fn check_storage(&self, path: &Path, spec: &LogSpec, length: u64) -> Result<Room, CommandError> {
         let directory = path.parent().unwrap_or(path);
         let usable = disk::usable_space(directory).map_err(|error| {
             CommandError::generic(format!(
@@ -247,25 +181,24 @@ impl ResourceAgent {
                 directory.display()
             ))
         })?;
-        let place = disk::description(directory);
         if usable < length {
-            return Err(CommandError::new(
-                ErrorCode::StorageSpace,
-                format!(
-                    "insufficient usable storage for new log of length={length} usable={usable} in {place}"
-                ),
-            ));
+            return Err(no_room(directory, spec, usable));
         }
-        let threshold = self.storage.low_space_threshold;
+        let threshold = self.settings.low_space_threshold;
         if usable <= threshold {
+            let place = disk::description(directory);
             let text = format!("space is running low: threshold={threshold} usable={usable} in {place}");
             self.errors.warn(&text, self.clock.epoch_ms());
         }
-        Ok(())
+        Ok(if usable - length <= threshold {
+            Room::Scarce
+        } else {
+            Room::Ample
+        })
     }
 
     fn free_some(&mut self) -> usize {
-        let count = self.to_free.len().min(self.free_limit);
+        let count = self.to_free.len().min(self.settings.free_limit);
         for _ in 0..count {
             if let Some(request) = self.to_free.pop_front() {
                 self.free(request);
@@ -306,34 +239,55 @@ impl Agent for ResourceAgent {
             self.run(task);
             work_count += 1;
         }
+        for outcome in self.names.take_finished() {
+            self.outcomes.send(outcome);
+            work_count += 1;
+        }
         work_count + self.free_some()
     }
 }
 
-fn local_interfaces() -> io::Result<Vec<Interface>> {
-    let listed = headrace_sys::net::interfaces()?;
-    Ok(listed
-        .into_iter()
-        .map(|interface| Interface {
-            name: interface.name,
-            address: interface.address,
-            prefix_length: interface.prefix_length,
-            is_up: interface.is_up,
-            is_loopback: interface.is_loopback,
-            is_multicast: interface.is_multicast,
-        })
-        .collect())
+/// Whether a log may be promised space that it does not take yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Ample,
+    /// At or below the threshold of low space once the log is there.
+    Scarce,
 }
 
-fn log_error(error: LogError) -> CommandError {
-    let is_out_of_space = match &error {
-        LogError::Io { source, .. } => source.kind() == io::ErrorKind::StorageFull,
-        LogError::Invalid { .. } | LogError::Refused { .. } => false,
-    };
-    let code = if is_out_of_space {
-        ErrorCode::StorageSpace
+fn log_error(error: LogError, path: &Path, spec: &LogSpec) -> CommandError {
+    match &error {
+        LogError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            let directory = path.parent().unwrap_or(path);
+            no_room(directory, spec, disk::usable_space(directory).unwrap_or(0))
+        }
+        _ => CommandError::generic(error.to_string()),
+    }
+}
+
+/// The refusal of a log that does not fit, with the term length that does.
+fn no_room(directory: &Path, spec: &LogSpec, usable: u64) -> CommandError {
+    let length = log_file_length(spec.term_length, spec.page_size);
+    let fits = |term_length: usize| log_file_length(term_length, spec.page_size) as u64 <= usable;
+    let mut term_length = spec.term_length / 2;
+    while term_length >= TERM_LENGTH_MIN && !fits(term_length) {
+        term_length /= 2;
+    }
+    let advice = if term_length < TERM_LENGTH_MIN {
+        "not even the shortest terms fit: close publications or subscriptions, or".to_owned()
     } else {
-        ErrorCode::GenericError
+        format!(
+            "term-length={} fits (a parameter of the publication's channel; the settings \
+             aeron.term.buffer.length and aeron.ipc.term.buffer.length are its defaults), or",
+            format_size(term_length as u64)
+        )
     };
-    CommandError::new(code, error.to_string())
+    CommandError::new(
+        ErrorCode::StorageSpace,
+        format!(
+            "insufficient usable storage for new log of length={length} usable={usable} in {}; {advice} give the \
+             file system more room",
+            disk::description(directory)
+        ),
+    )
 }

@@ -72,6 +72,15 @@ impl CncLengths {
         self.counters_values.saturating_mul(METADATA_PER_VALUE)
     }
 
+    /// Length of the file that holds the sections.
+    pub fn file_length(&self, page_size: usize) -> usize {
+        let sections = self.sections();
+        align(
+            HEADER_LENGTH + sections.iter().map(|(_, length)| length).sum::<usize>(),
+            page_size,
+        )
+    }
+
     /// Sections in the order of the file.
     fn sections(&self) -> [(&'static str, usize); 5] {
         [
@@ -188,13 +197,8 @@ pub struct CncFile {
 
 impl CncFile {
     /// Makes the file in a driver's directory, where none may be, with everything in its header but the version.
-    /// With `preallocate` its blocks are reserved now.
-    pub fn create(
-        directory: &Path,
-        lengths: &CncLengths,
-        identity: &CncIdentity,
-        preallocate: bool,
-    ) -> Result<Self, CncError> {
+    /// Its blocks are reserved now: without room this fails, and no later store of driver or clients does.
+    pub fn create(directory: &Path, lengths: &CncLengths, identity: &CncIdentity) -> Result<Self, CncError> {
         check_page_size(identity.page_size)?;
         let file_length = align(lengths.check()?, identity.page_size as usize);
         if file_length > i32::MAX as usize {
@@ -202,7 +206,7 @@ impl CncFile {
             return Err(CncError::SectionLength { section, length });
         }
         let path = directory.join(FILE_NAME);
-        let mapping = Arc::new(MappedFile::create(&path, file_length as u64, preallocate)?);
+        let mapping = Arc::new(MappedFile::create(&path, file_length as u64, true)?);
         let file = Self {
             whole: AtomicBuffer::of_mapping(Arc::clone(&mapping)),
             mapping,

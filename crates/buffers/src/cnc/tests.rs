@@ -17,7 +17,7 @@ fn small() -> CncLengths {
 }
 
 fn create(directory: &Path) -> CncFile {
-    CncFile::create(directory, &small(), &IDENTITY, false).unwrap()
+    CncFile::create(directory, &small(), &IDENTITY).unwrap()
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn lengths_asked_for_are_checked_before_a_file_is_made() {
         to_driver: 1000,
         ..small()
     };
-    let error = CncFile::create(dir.path(), &lengths, &IDENTITY, false).unwrap_err();
+    let error = CncFile::create(dir.path(), &lengths, &IDENTITY).unwrap_err();
     assert_eq!(
         error.to_string(),
         "CnC section length is invalid: section=to_driver length=1000"

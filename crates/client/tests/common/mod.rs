@@ -67,7 +67,7 @@ impl FakeDriver {
             pid: 1,
             page_size: 4096,
         };
-        let cnc = CncFile::create(directory.path(), lengths, &identity, false).unwrap();
+        let cnc = CncFile::create(directory.path(), lengths, &identity).unwrap();
         let clock = Arc::new(ManualClock::new(3_600_000 * MS, 1_700_000_000_000 * MS));
         let ring = ManyToOneRing::new(cnc.to_driver()).unwrap();
         ring.next_correlation_id();

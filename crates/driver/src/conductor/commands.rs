@@ -105,6 +105,7 @@ impl Conductor {
     }
 
     fn on_client_close(&mut self, client_id: i64) {
+        self.cancel_lookups_of(client_id);
         if let Some(client) = self.clients.find(client_id) {
             client.is_closed = true;
             client.heartbeat.set_release(0);
@@ -160,6 +161,10 @@ impl Conductor {
         registration_id: i64,
         revoke: bool,
     ) -> Result<(), CommandError> {
+        if self.cancel_publication_lookup(registration_id) {
+            self.cx.events.operation_success(correlation_id);
+            return Ok(());
+        }
         let Some(handle) = self.clients.remove_publication(registration_id) else {
             return Err(CommandError::new(
                 ErrorCode::UnknownPublication,
@@ -180,6 +185,10 @@ impl Conductor {
     }
 
     fn remove_subscription(&mut self, correlation_id: i64, registration_id: i64) -> Result<(), CommandError> {
+        if self.cancel_subscription_lookup(registration_id) {
+            self.cx.events.operation_success(correlation_id);
+            return Ok(());
+        }
         let known = self
             .subscriptions
             .iter()
@@ -314,6 +323,7 @@ impl Conductor {
     pub(crate) fn check_clients(&mut self) {
         let liveness_timeout_ms = self.cx.config.client_liveness_timeout_ns / 1_000_000;
         for client in self.clients.take_gone(self.cx.now_ms, liveness_timeout_ms) {
+            self.cancel_lookups_of(client.id);
             if !client.is_closed {
                 self.cx
                     .system

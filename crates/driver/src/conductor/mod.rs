@@ -1,8 +1,9 @@
 //! The agent that clients talk to: commands, resources, timers and limits.
 //!
-//! One duty cycle reads at most one command. A command that needs the resource agent (a log to create, a name to
-//! look up) stays pending, and holds back the commands behind it, until the outcome is in; so clients see their
-//! commands answered in the order they were sent.
+//! One duty cycle reads at most one command. A command that needs the resource agent (a log to create) stays
+//! pending, and holds back the commands after it, until the outcome is in; so clients see their commands answered in
+//! the order they were sent. Only a command that waits for a name server steps aside: those after it go on, and are
+//! answered before it.
 
 mod clients;
 mod commands;
@@ -60,7 +61,7 @@ use image::{Image, Rebuild};
 use images::PendingImage;
 use ipc_publication::IpcPublication;
 use network_publication::NetworkPublication;
-use pending::Pending;
+use pending::{Lookup, Pending};
 use ports::Ports;
 use session_ids::SessionIds;
 use subscriptions::Subscription;
@@ -108,6 +109,7 @@ pub(crate) struct Conductor {
     system_buffers: SystemBuffers,
     loss_report: LossReport,
     pending: Option<Pending>,
+    lookups: Vec<Lookup>,
     pending_images: Vec<PendingImage>,
     clients: Clients,
     subscriptions: Vec<Subscription>,
@@ -165,6 +167,7 @@ impl Conductor {
             system_buffers: parts.system_buffers,
             loss_report: parts.loss_report,
             pending: None,
+            lookups: Vec::new(),
             pending_images: Vec::new(),
             clients: Clients::default(),
             subscriptions: Vec::new(),
@@ -306,6 +309,7 @@ impl Agent for Conductor {
         }
         work_count += self.process_outcome();
         work_count += self.process_reply();
+        work_count += self.resume_lookup();
         work_count += self.read_command();
         work_count += self.process_request();
         work_count + self.track_streams()

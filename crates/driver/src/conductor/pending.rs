@@ -1,4 +1,5 @@
-//! The one command that waits for the resource agent.
+//! Commands that are not answered yet: the one that waits for the resource agent, which holds back those after it,
+//! and those that wait for a name to be looked up, which hold back nothing.
 
 use headrace_buffers::log::LogBuffers;
 use headrace_protocol::channel::UdpChannel;
@@ -31,6 +32,12 @@ pub(crate) enum Step {
     SpyAddresses(Box<SubscriptionRequest>),
 }
 
+/// A command that waits for a name, or for its turn once the name was answered.
+pub(crate) struct Lookup {
+    pending: Pending,
+    found: Option<Result<UdpChannel, CommandError>>,
+}
+
 impl Conductor {
     pub(crate) fn process_outcome(&mut self) -> usize {
         let Some(outcome) = self.outcomes.pop() else {
@@ -45,11 +52,20 @@ impl Conductor {
                     self.on_log_created(correlation_id, result);
                 }
             }
+            ResourceOutcome::LookupBegun { correlation_id } => {
+                let pending = self.take_pending(correlation_id);
+                self.lookups
+                    .extend(pending.map(|pending| Lookup { pending, found: None }));
+            }
             ResourceOutcome::AddressesFound {
                 correlation_id,
                 result,
             } => {
-                self.on_addresses(correlation_id, result.map(|udp| *udp));
+                let result = result.map(|udp| *udp);
+                match self.take_pending(correlation_id) {
+                    Some(pending) => self.on_addresses(pending, result),
+                    None => self.on_looked_up(correlation_id, result),
+                }
             }
             ResourceOutcome::Resolved { endpoint, result } => self.on_resolved(endpoint, result),
         }
@@ -76,11 +92,63 @@ impl Conductor {
         }
     }
 
-    fn on_addresses(&mut self, correlation_id: i64, result: Result<UdpChannel, CommandError>) {
-        let Some(pending) = self.take_pending(correlation_id) else {
-            return;
+    /// Nothing if the command was given up meanwhile.
+    fn on_looked_up(&mut self, correlation_id: i64, result: Result<UdpChannel, CommandError>) {
+        let found = self
+            .lookups
+            .iter_mut()
+            .find(|lookup| lookup.pending.correlation_id == correlation_id);
+        if let Some(lookup) = found {
+            lookup.found = Some(result);
+        }
+    }
+
+    /// Goes on with a command whose name was answered, when no other command is in progress: two that make the
+    /// same publication must see each other.
+    pub(crate) fn resume_lookup(&mut self) -> usize {
+        if self.pending.is_some() || self.is_congested() {
+            return 0;
+        }
+        let next = self.lookups.iter().position(|lookup| lookup.found.is_some());
+        let Some(lookup) = next.map(|index| self.lookups.remove(index)) else {
+            return 0;
         };
-        let client_id = pending.client_id;
+        if let Some(found) = lookup.found {
+            self.on_addresses(lookup.pending, found);
+        }
+        1
+    }
+
+    /// Gives up the command that would make a publication, if it waits for a name.
+    pub(crate) fn cancel_publication_lookup(&mut self, correlation_id: i64) -> bool {
+        self.cancel_lookup(correlation_id, |step| {
+            matches!(step, Step::PublicationAddresses(_))
+        })
+    }
+
+    /// As [`Self::cancel_publication_lookup`], of a subscription.
+    pub(crate) fn cancel_subscription_lookup(&mut self, correlation_id: i64) -> bool {
+        self.cancel_lookup(correlation_id, |step| {
+            matches!(step, Step::SubscriptionAddresses(_) | Step::SpyAddresses(_))
+        })
+    }
+
+    fn cancel_lookup(&mut self, correlation_id: i64, is_meant: impl Fn(&Step) -> bool) -> bool {
+        let count = self.lookups.len();
+        self.lookups.retain(|lookup| {
+            lookup.pending.correlation_id != correlation_id || !is_meant(&lookup.pending.step)
+        });
+        self.lookups.len() < count
+    }
+
+    /// Gives up what a client that has gone waited for.
+    pub(crate) fn cancel_lookups_of(&mut self, client_id: i64) {
+        self.lookups
+            .retain(|lookup| lookup.pending.client_id != client_id);
+    }
+
+    fn on_addresses(&mut self, pending: Pending, result: Result<UdpChannel, CommandError>) {
+        let (client_id, correlation_id) = (pending.client_id, pending.correlation_id);
         let done = result.and_then(|udp| match pending.step {
             Step::PublicationAddresses(request) => {
                 self.on_publication_addresses(client_id, correlation_id, *request, udp)

@@ -1,9 +1,12 @@
 //! Making the files of a driver's directory that clients map, and the counters in them.
 
+use std::io;
+
 use headrace_buffers::AtomicBuffer;
-use headrace_buffers::cnc::{CncFile, CncIdentity, CncLengths};
+use headrace_buffers::cnc::{CncError, CncFile, CncIdentity, CncLengths};
 use headrace_buffers::counters::system_counter::{self, LabelFacts};
 use headrace_buffers::counters::{CountersManager, NULL_COUNTER_ID, type_ids};
+use headrace_buffers::loss_report::LossReport;
 use headrace_protocol::channel::units::format_duration;
 use headrace_sys::{Clock, disk};
 
@@ -23,28 +26,35 @@ pub(super) fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<Cnc
         pid: i64::from(std::process::id()),
         page_size: config.file_page_size as i32,
     };
-    if config.perform_storage_checks {
-        // The files are sparse: without room, writing to them later would end the process.
-        let length = (lengths.to_driver
-            + lengths.to_clients
-            + lengths.counters_metadata()
-            + lengths.counters_values
-            + lengths.error_log
-            + config.loss_report_buffer_length) as u64;
-        let usable = disk::usable_space(&config.directory).map_err(|source| DriverError::Io {
-            action: "tell the usable storage of aeron.dir",
+    CncFile::create(&config.directory, &lengths, &identity).map_err(|error| match error {
+        CncError::Io(source) => failure(
+            config,
+            "create the CnC file",
+            lengths.file_length(config.file_page_size),
             source,
-        })?;
-        if usable < length {
-            let place = disk::description(&config.directory);
-            return Err(DriverError::Storage {
-                length,
-                usable,
-                place,
-            });
-        }
+        ),
+        error => error.into(),
+    })
+}
+
+pub(super) fn create_loss_report(config: &DriverConfig) -> Result<LossReport, DriverError> {
+    let length = config.loss_report_buffer_length;
+    LossReport::create(&config.directory, length, config.file_page_size)
+        .map_err(|source| failure(config, "create the loss report", length, source))
+}
+
+/// Why a file could not be made; if for want of room, with what can be done about it.
+fn failure(config: &DriverConfig, action: &'static str, length: usize, source: io::Error) -> DriverError {
+    if source.kind() != io::ErrorKind::StorageFull {
+        return DriverError::Io { action, source };
     }
-    Ok(CncFile::create(&config.directory, &lengths, &identity, false)?)
+    DriverError::Storage {
+        action,
+        length: length as u64,
+        usable: disk::usable_space(&config.directory).unwrap_or(0),
+        counters_length: config.counters_buffer_length,
+        place: disk::description(&config.directory),
+    }
 }
 
 pub(super) fn create_counters(config: &DriverConfig, cnc: &CncFile) -> CountersManager<AtomicBuffer> {

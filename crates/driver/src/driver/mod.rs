@@ -53,12 +53,20 @@ pub enum DriverError {
     #[error(transparent)]
     Buffer(#[from] BufferError),
     /// There is no room for the driver's files.
-    #[error("insufficient usable storage for the driver's files: length={length} usable={usable} in {place}")]
+    #[error(
+        "cannot {action}: insufficient usable storage, length={length} usable={usable} in {place}; make \
+         aeron.counters.buffer.length={counters_length} smaller (it takes five times its length, and 1m is enough \
+         for 8192 counters), or give the file system more room"
+    )]
     Storage {
+        /// What was tried.
+        action: &'static str,
         /// Bytes needed.
         length: u64,
         /// Bytes there are.
         usable: u64,
+        /// The setting that needs most of them.
+        counters_length: usize,
         /// Where.
         place: String,
     },

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use headrace_buffers::broadcast::Transmitter;
 use headrace_buffers::cnc::CncFile;
 use headrace_buffers::counters::{Counter, CountersManager, system_counter};
-use headrace_buffers::loss_report::LossReport;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_buffers::{AtomicBuffer, align};
 use headrace_sys::Clock;
 
-use super::{DriverError, DriverSupervisor};
+use super::{DriverError, DriverSupervisor, files};
 use crate::agent::{Agent, DutyCycleTracker, Tracked};
 use crate::conductor::{Conductor, ConductorParts, SystemBuffers, SystemCounters, SystemSockets};
 use crate::config::DriverConfig;
 use crate::errors::ErrorRecorder;
 use crate::mailbox::{Inbox, Outbox, inbox};
+use crate::name_lookups::{LookupThreads, LookupTracker, NameRequests, SystemLookup};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
 use crate::receiver::{Receiver, ReceiverCounters, ReceiverSettings};
 use crate::resource_agent::{
-    ResourceAgent, ResourceCounters, ResourceOutcome, ResourceTask, StorageChecks, SystemLookup, TimedLookup,
+    ResourceAgent, ResourceCounters, ResourceOutcome, ResourceSettings, ResourceTask,
 };
 use crate::sender::{Sender, SenderCounters, SenderSettings};
 
@@ -134,24 +134,34 @@ impl Wiring<'_> {
         Box::new(ResourceAgent::new(
             Arc::clone(&self.queues.tasks),
             self.outbox(&self.queues.outcomes, system_counter::CONDUCTOR_PROXY_FAILS),
-            config.resource_free_limit,
-            StorageChecks {
-                enabled: config.perform_storage_checks,
+            ResourceSettings {
+                free_limit: config.resource_free_limit,
+                performs_storage_checks: config.perform_storage_checks,
                 low_space_threshold: config.low_storage_warning_threshold as u64,
             },
             ResourceCounters {
                 bytes_mapped: self.counter(system_counter::BYTES_CURRENTLY_MAPPED),
                 free_fails: self.counter(system_counter::FREE_FAILS),
             },
-            TimedLookup {
-                lookup: Box::new(SystemLookup),
-                tracker_max: self.counter(system_counter::NAME_RESOLVER_MAX_TIME),
-                tracker_exceeded: self.counter(system_counter::NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED),
-                threshold_ns: config.name_resolver_threshold_ns,
-                clock: Arc::clone(self.clock),
-            },
+            self.name_requests(),
             self.errors.clone(),
+            Arc::clone(self.clock),
         ))
+    }
+
+    fn name_requests(&self) -> NameRequests {
+        let lookups = LookupThreads::new(Arc::new(SystemLookup), Arc::clone(self.clock));
+        let tracker = LookupTracker {
+            max_time: self.counter(system_counter::NAME_RESOLVER_MAX_TIME),
+            threshold_exceeded: self.counter(system_counter::NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED),
+            threshold_ns: self.config.name_resolver_threshold_ns,
+        };
+        NameRequests::new(
+            Box::new(lookups),
+            tracker,
+            self.errors.clone(),
+            Arc::clone(self.clock),
+        )
     }
 
     pub(super) fn conductor(
@@ -162,15 +172,7 @@ impl Wiring<'_> {
         supervisor: &DriverSupervisor,
     ) -> Result<Box<dyn Agent>, DriverError> {
         let config = self.config;
-        let loss_report = LossReport::create(
-            &config.directory,
-            config.loss_report_buffer_length,
-            config.file_page_size,
-        )
-        .map_err(|source| DriverError::Io {
-            action: "create the loss report",
-            source,
-        })?;
+        let loss_report = files::create_loss_report(config)?;
         // Logs come and go through the resource agent; these two stay for as long as the driver runs.
         let lasting = cnc.file_length() + align(config.loss_report_buffer_length, config.file_page_size);
         self.counter(system_counter::BYTES_CURRENTLY_MAPPED)

@@ -26,9 +26,10 @@ use crate::config::DriverConfig;
 use crate::directory;
 use crate::errors::ErrorRecorder;
 use crate::mailbox::{Inbox, Outbox, QUEUE_CAPACITY, inbox};
+use crate::name_lookups::{LookupTracker, NameRequests};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
 use crate::resource_agent::{
-    ResourceAgent, ResourceCounters, ResourceOutcome, ResourceTask, StorageChecks, TimedLookup,
+    ResourceAgent, ResourceCounters, ResourceOutcome, ResourceSettings, ResourceTask,
 };
 
 pub(super) const MS: i64 = 1_000_000;
@@ -89,26 +90,25 @@ fn error_recorder(error_log: &AtomicBuffer, system: &SystemCounters) -> ErrorRec
 
 fn resource_agent(
     (tasks, outcomes): (&Inbox<ResourceTask>, &Inbox<ResourceOutcome>),
-    lookup: TimedLookup,
+    names: NameRequests,
     config: &DriverConfig,
     system: &SystemCounters,
     errors: &ErrorRecorder,
+    clock: &Arc<ManualClock>,
 ) -> ResourceAgent {
     let failed_offers = system.get(system_counter::CONDUCTOR_PROXY_FAILS).clone();
     ResourceAgent::new(
         Arc::clone(tasks),
         Outbox::new(Arc::clone(outcomes), failed_offers),
-        config.resource_free_limit,
-        StorageChecks {
-            enabled: config.perform_storage_checks,
+        ResourceSettings {
+            free_limit: config.resource_free_limit,
+            performs_storage_checks: config.perform_storage_checks,
             low_space_threshold: 0,
         },
-        ResourceCounters {
-            bytes_mapped: system.get(system_counter::BYTES_CURRENTLY_MAPPED).clone(),
-            free_fails: system.get(system_counter::FREE_FAILS).clone(),
-        },
-        lookup,
+        resource_counters(system),
+        names,
         errors.clone(),
+        clock.clone(),
     )
 }
 
@@ -163,9 +163,9 @@ impl Harness {
         let fails = |id| system.get(id).clone();
         let errors = error_recorder(&error_log, &system);
         let hosts = Hosts::default();
-        let lookup = timed_lookup(&hosts, &config, &system, &clock);
+        let names = name_requests(&hosts, &system, &errors, &clock);
         let (tasks, outcomes) = (inbox(), inbox());
-        let resource_agent = resource_agent((&tasks, &outcomes), lookup, &config, &system, &errors);
+        let resource_agent = resource_agent((&tasks, &outcomes), names, &config, &system, &errors, &clock);
         let (replies, requests) = (queue(capacity), queue(capacity));
         let (to_sender, to_receiver) = (queue(capacity), queue(capacity));
         let sockets = Sockets::default();
@@ -568,21 +568,27 @@ const SYSTEM_BUFFERS: SystemBuffers = SystemBuffers {
     max_receive_length: 212_992,
 };
 
-fn timed_lookup(
+fn resource_counters(system: &SystemCounters) -> ResourceCounters {
+    ResourceCounters {
+        bytes_mapped: system.get(system_counter::BYTES_CURRENTLY_MAPPED).clone(),
+        free_fails: system.get(system_counter::FREE_FAILS).clone(),
+    }
+}
+
+fn name_requests(
     hosts: &Hosts,
-    config: &DriverConfig,
     system: &SystemCounters,
+    errors: &ErrorRecorder,
     clock: &Arc<ManualClock>,
-) -> TimedLookup {
-    TimedLookup {
-        lookup: Box::new(hosts.clone()),
-        tracker_max: system.get(system_counter::NAME_RESOLVER_MAX_TIME).clone(),
-        tracker_exceeded: system
+) -> NameRequests {
+    let tracker = LookupTracker {
+        max_time: system.get(system_counter::NAME_RESOLVER_MAX_TIME).clone(),
+        threshold_exceeded: system
             .get(system_counter::NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED)
             .clone(),
-        threshold_ns: config.name_resolver_threshold_ns,
-        clock: Arc::clone(clock) as Arc<dyn Clock>,
-    }
+        threshold_ns: SECOND,
+    };
+    NameRequests::new(Box::new(hosts.clone()), tracker, errors.clone(), clock.clone())
 }
 
 fn counters(metadata: &AtomicBuffer, values: &AtomicBuffer) -> CountersManager {

@@ -5,6 +5,7 @@ mod harness;
 mod images;
 mod ipc_life;
 mod ipc_links;
+mod lookups;
 mod network_channels;
 mod network_publications;
 mod queues;

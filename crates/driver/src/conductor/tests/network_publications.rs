@@ -305,16 +305,20 @@ fn a_receivers_refusal_reaches_publishers_and_the_error_log() {
 #[test]
 fn a_name_that_moved_is_followed() {
     let mut driver = Harness::new();
-    let (_, endpoint, _) = publish(&mut driver);
+    driver.hosts.put("moving.test", "127.0.0.1");
+    let (_, endpoint, _) = publish_on(
+        &mut driver,
+        "aeron:udp?endpoint=moving.test:24325|term-length=64k",
+    );
     driver.forget();
     driver.request(ConductorRequest::ReResolve { endpoint });
     assert_eq!(endings(&driver), [""; 0], "it resolves to the same address");
-    driver.hosts.move_localhost("127.0.0.2");
+    driver.hosts.put("moving.test", "127.0.0.2");
     driver.request(ConductorRequest::ReResolve { endpoint });
     assert_eq!(endings(&driver), ["reconnect 127.0.0.2:24325"]);
-    driver.hosts.lose_localhost();
+    driver.hosts.lose("moving.test");
     driver.request(ConductorRequest::ReResolve { endpoint });
-    assert!(driver.recorded_errors()[0].contains("could not re-resolve: endpoint=localhost:24325"));
+    assert!(driver.recorded_errors()[0].contains("could not re-resolve: endpoint=moving.test:24325"));
     let status = driver.counter(driver.counters.find(type_ids::SEND_CHANNEL_STATUS, 1).unwrap());
     assert_eq!(status.get(), 1);
     driver.reply(ConductorReply::ReconnectFailed {

@@ -1,6 +1,6 @@
 //! What lies outside the driver: names and sockets.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -8,43 +8,68 @@ use std::sync::{Arc, Mutex};
 use headrace_sys::net::{Coalesced, OffloadMode, ReceiveBatch, Run, SocketOptions};
 
 use crate::conductor::sockets::{OpenSocket, SocketFactory};
-use crate::resource_agent::NameLookup;
+use crate::name_lookups::{LookedUp, Lookups};
 use crate::transport::Transport;
 
-/// Knows `localhost` and literals, and nothing else.
-#[derive(Clone)]
+/// A name server that answers at once, or when the test says so. It knows the names that the test gave addresses.
+#[derive(Clone, Default)]
 pub(super) struct Hosts {
-    localhost: Arc<Mutex<Option<IpAddr>>>,
+    state: Arc<Mutex<HostsState>>,
 }
 
-impl Default for Hosts {
-    fn default() -> Self {
-        let localhost = IpAddr::from([127, 0, 0, 1]);
-        Self {
-            localhost: Arc::new(Mutex::new(Some(localhost))),
-        }
-    }
+#[derive(Default)]
+struct HostsState {
+    addresses: BTreeMap<String, IpAddr>,
+    is_silent: bool,
+    asked: Vec<String>,
+    under_way: VecDeque<String>,
 }
 
 impl Hosts {
-    pub(super) fn move_localhost(&self, ip: &str) {
-        *self.localhost.lock().unwrap() = Some(ip.parse().unwrap());
+    pub(super) fn put(&self, host: &str, ip: &str) {
+        let ip = ip.parse().unwrap();
+        self.state.lock().unwrap().addresses.insert(host.to_owned(), ip);
     }
 
-    pub(super) fn lose_localhost(&self) {
-        *self.localhost.lock().unwrap() = None;
+    pub(super) fn lose(&self, host: &str) {
+        self.state.lock().unwrap().addresses.remove(host);
+    }
+
+    /// Answers nothing from now on.
+    pub(super) fn fall_silent(&self) {
+        self.state.lock().unwrap().is_silent = true;
+    }
+
+    /// Answers what it was asked meanwhile, and all that follows.
+    pub(super) fn answer(&self) {
+        self.state.lock().unwrap().is_silent = false;
+    }
+
+    /// The names it was asked for, in order.
+    pub(super) fn asked(&self) -> Vec<String> {
+        self.state.lock().unwrap().asked.clone()
     }
 }
 
-impl NameLookup for Hosts {
-    fn lookup(&self, host: &str, port: u16) -> io::Result<SocketAddr> {
-        let known = match host {
-            "localhost" => *self.localhost.lock().unwrap(),
-            _ => host.parse().ok(),
-        };
-        known
-            .map(|ip| SocketAddr::new(ip, port))
-            .ok_or_else(|| io::Error::other("no such host"))
+impl Lookups for Hosts {
+    fn begin(&mut self, host: &str) {
+        let mut state = self.state.lock().unwrap();
+        state.asked.push(host.to_owned());
+        state.under_way.push_back(host.to_owned());
+    }
+
+    fn take_finished(&mut self) -> Option<LookedUp> {
+        let mut state = self.state.lock().unwrap();
+        if state.is_silent {
+            return None;
+        }
+        let host = state.under_way.pop_front()?;
+        let known = state.addresses.get(&host).copied();
+        Some(LookedUp {
+            host,
+            answer: known.ok_or_else(|| "no such host".to_owned()),
+            duration_ns: 1,
+        })
     }
 }
 

@@ -1,0 +1,147 @@
+//! Commands whose channel names a host, while its name server keeps them waiting.
+
+use headrace_buffers::counters::type_ids;
+use headrace_protocol::ErrorCode;
+use headrace_protocol::command::Command;
+use headrace_protocol::event::Event;
+
+use super::harness::{CLIENT, Harness, IPC};
+use super::network_publications::publish_on;
+use crate::proxy::ConductorRequest;
+
+const OTHER_CLIENT: i64 = CLIENT + 1;
+const SLOW: &str = "aeron:udp?endpoint=slow.test:24325|term-length=64k";
+
+fn silent() -> Harness {
+    let driver = Harness::new();
+    driver.hosts.put("slow.test", "127.0.0.3");
+    driver.hosts.fall_silent();
+    driver
+}
+
+#[test]
+fn a_command_that_waits_for_a_name_holds_nothing_back() {
+    let mut driver = silent();
+    let publication = driver.add_publication(SLOW, 10);
+    let subscription = driver.add_subscription(SLOW, 10);
+    let spy = driver.add_subscription(&SLOW.replace("aeron:", "aeron-spy:aeron:"), 10);
+    assert_eq!(driver.names(), [""; 0]);
+    let own = driver.add_publication(IPC, 11);
+    let other = driver.add_publication_of(OTHER_CLIENT, IPC, 12);
+    let literal =
+        driver.add_publication_of(OTHER_CLIENT, "aeron:udp?endpoint=127.0.0.1:9|term-length=64k", 13);
+    let this_host = driver.add_subscription_of(OTHER_CLIENT, "aeron:udp?endpoint=localhost:10", 14);
+    for id in [own, other, literal] {
+        driver.ready(id);
+    }
+    let subscribed = |driver: &Harness, id: i64| {
+        driver.events().iter().any(
+            |event| matches!(event, Event::SubscriptionReady { correlation_id, .. } if *correlation_id == id),
+        )
+    };
+    assert!(subscribed(&driver, this_host));
+    driver.hosts.answer();
+    driver.run_cycles();
+    driver.run_cycles();
+    driver.ready(publication);
+    assert!(subscribed(&driver, subscription) && subscribed(&driver, spy));
+    assert_eq!(driver.hosts.asked(), ["slow.test"], "one lookup for the three");
+    assert_eq!(driver.refusals(), []);
+}
+
+#[test]
+fn two_clients_that_wait_for_one_name_share_the_publication() {
+    let mut driver = silent();
+    let first = driver.add_publication(SLOW, 10);
+    let second = driver.add_publication_of(OTHER_CLIENT, SLOW, 10);
+    driver.hosts.answer();
+    driver.run_cycles();
+    driver.run_cycles();
+    assert_eq!(driver.ready(first).original_registration_id, first);
+    assert_eq!(driver.ready(second).original_registration_id, first);
+    assert_eq!(driver.log_files(), 1);
+}
+
+#[test]
+fn a_name_that_is_not_known_refuses_the_command_that_waited() {
+    let mut driver = silent();
+    driver.add_publication("aeron:udp?endpoint=nowhere.test:24325", 10);
+    driver.hosts.answer();
+    driver.run_cycles();
+    let [(code, text)] = &driver.refusals()[..] else {
+        panic!("{:?}", driver.events());
+    };
+    assert_eq!(*code, ErrorCode::UnknownHost);
+    assert!(
+        text.contains("nowhere.test") && text.contains("no such host"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_open_channel_is_looked_up_once_at_a_time() {
+    let mut driver = Harness::new();
+    driver.hosts.put("slow.test", "127.0.0.3");
+    let (_, endpoint, _) = publish_on(&mut driver, SLOW);
+    driver.hosts.fall_silent();
+    for _ in 0..5 {
+        driver.request(ConductorRequest::ReResolve { endpoint });
+    }
+    assert_eq!(
+        driver.hosts.asked(),
+        ["slow.test"; 2],
+        "one to open it, and one again"
+    );
+    driver.add_publication(IPC, 11);
+    driver.hosts.answer();
+    driver.run_cycles();
+    driver.request(ConductorRequest::ReResolve { endpoint });
+    assert_eq!(driver.hosts.asked(), ["slow.test"; 3]);
+}
+
+#[test]
+fn what_waits_for_a_name_can_be_given_up() {
+    let mut driver = silent();
+    driver.add_publication(IPC, 11);
+    let publication = driver.add_publication(SLOW, 10);
+    let subscription = driver.add_subscription(SLOW, 10);
+    driver.forget();
+    driver.remove_subscription(publication);
+    driver.remove_publication(subscription, false);
+    assert_eq!(driver.names(), ["Error", "Error"], "each is of the other kind");
+    driver.forget();
+    driver.remove_publication(publication, false);
+    driver.remove_subscription(subscription);
+    assert_eq!(driver.names(), ["OperationSuccess", "OperationSuccess"]);
+    driver.forget();
+    driver.hosts.answer();
+    driver.run_cycles();
+    assert_eq!((driver.names().len(), driver.log_files()), (0, 1));
+}
+
+#[test]
+fn a_client_that_closes_is_not_made_known_again_by_a_late_answer() {
+    let mut driver = silent();
+    driver.add_publication(SLOW, 10);
+    driver.command(&Command::ClientClose {
+        client_id: CLIENT,
+        correlation_id: 0,
+    });
+    driver.hosts.answer();
+    driver.run_cycles();
+    assert_eq!(driver.counters.find(type_ids::CLIENT_HEARTBEAT, CLIENT), None);
+    assert_eq!((driver.names().len(), driver.log_files()), (0, 0));
+}
+
+#[test]
+fn more_than_can_wait_are_refused_and_may_try_again() {
+    let mut driver = silent();
+    for number in 0..1_025 {
+        driver.add_subscription(&format!("aeron:udp?endpoint=slow.test:{}", 20_000 + number), 10);
+    }
+    let [(code, text)] = &driver.refusals()[..] else {
+        panic!("{}", driver.refusals().len());
+    };
+    assert_eq!(*code, ErrorCode::ResourceTemporarilyUnavailable);
+    assert!(text.contains("slow.test"), "{text}");
+}

@@ -1,0 +1,144 @@
+"""Drivers on file systems that fill up: what is mapped has its space, or is refused. None ends by SIGBUS."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.system
+
+
+def run_on(size: str, program: str, directory: Path) -> str:
+    """What a program prints that finds a file system of that size, and no larger, at its first argument."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("mounting a small file system needs root and `unshare` (package util-linux)")
+    mount_and_run = f'mount -t tmpfs -o size={size} none "{directory}" && exec "$0" -c "$1" "{directory}"'
+    command = ["unshare", "--mount", "sh", "-c", mount_and_run, sys.executable, program]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert finished.returncode == 0, f"{finished.returncode}\n{finished.stdout}{finished.stderr}"
+    return finished.stdout
+
+
+REFUSE_A_LOG = """
+import pathlib, sys, headrace
+with headrace.MediaDriver(directory=sys.argv[1] + "/driver", threading_mode="SHARED") as driver:
+    with headrace.Client.connect(directory=driver.directory) as client:
+        try:
+            client.add_publication("aeron:ipc?term-length=64m", 1)
+        except headrace.RegistrationError as refusal:
+            print(refusal)
+        else:
+            sys.exit("a log of 192 MiB fitted into 128 MiB")
+        print("LEFT", *pathlib.Path(driver.directory, "publications").iterdir())
+        client.add_publication("aeron:ipc?term-length=64k", 2).offer(b"still works")
+"""
+
+
+def test_no_space_left_for_a_log_is_refused_with_the_figures(tmp_path: Path) -> None:
+    """The driver goes on working, and says which terms would fit."""
+    printed = run_on("128m", REFUSE_A_LOG, tmp_path)
+    assert "insufficient usable storage for new log of length=201330688" in printed
+    assert "term-length=16m fits" in printed
+    assert "aeron.ipc.term.buffer.length" in printed
+    assert printed.strip().endswith("LEFT")
+
+
+FILL_EVERY_LOG = """
+import sys, headrace
+settings = {"directory": sys.argv[1] + "/driver", "threading_mode": "SHARED"}
+message = bytes(1000)
+
+def write_all_terms(publication, image):
+    end = publication.position + 3 * publication.term_length
+    while publication.position < end:
+        publication.offer(message)
+        image.poll(lambda *_: None, 100)
+
+with headrace.MediaDriver(**settings) as driver, driver.connect() as client:
+    made = 0
+    for channel in (
+        "aeron:ipc?term-length=1m|sparse=true",
+        "aeron:udp?endpoint=127.0.0.1:20741|term-length=256k|sparse=true",
+    ):
+        for stream_id in range(100):
+            try:
+                subscription = client.add_subscription(channel.replace("|term-length=256k", ""), stream_id)
+                publication = client.add_publication(channel, stream_id)
+            except headrace.RegistrationError as refusal:
+                print(refusal)
+                break
+            while not subscription.images:
+                if any("insufficient usable" in error.text for error in driver_errors(driver)):
+                    break
+            else:
+                write_all_terms(publication, subscription)
+                made += 1
+                continue
+            break
+    client.add_counter(1001, b"", "still works")
+    print("MADE", made)
+"""
+
+READ_ERRORS = """
+from pathlib import Path
+from headrace.tools import CncFile, read_error_log
+
+def driver_errors(driver):
+    with CncFile.open(Path(driver.directory)) as cnc:
+        return list(read_error_log(cnc.error_log))
+"""
+
+
+def test_sixty_four_megabytes_hold_a_driver_and_the_logs_that_fit(tmp_path: Path) -> None:
+    """A container's default `/dev/shm`. Each log that was granted can be written from end to end."""
+    printed = run_on("64m", READ_ERRORS + FILL_EVERY_LOG, tmp_path)
+    assert "insufficient usable storage for new log of length=3149824" in printed
+    assert int(printed.split()[-1]) >= 5
+
+
+START_IN_TOO_LITTLE = """
+import pathlib, sys, headrace
+directory = sys.argv[1] + "/driver"
+try:
+    headrace.MediaDriver(directory=directory, perform_storage_checks=False)
+except headrace.DriverError as refusal:
+    print(refusal)
+print("LEFT", *pathlib.Path(sys.argv[1]).iterdir())
+with headrace.MediaDriver(directory=directory, counters_buffer_length=1 << 20) as driver, driver.connect() as client:
+    client.add_publication("aeron:ipc?term-length=64k", 2).offer(b"works")
+"""
+
+
+def test_a_driver_that_does_not_fit_names_the_setting_and_leaves_nothing(tmp_path: Path) -> None:
+    printed = run_on("32m", START_IN_TOO_LITTLE, tmp_path)
+    assert "insufficient usable storage" in printed
+    assert "aeron.counters.buffer.length" in printed
+    assert printed.strip().endswith("LEFT")
+
+
+FILL_BEHIND_ITS_BACK = """
+import errno, os, sys, headrace
+with headrace.MediaDriver(directory=sys.argv[1] + "/driver", threading_mode="SHARED") as driver:
+    with driver.connect() as client, open(sys.argv[1] + "/other", "wb", buffering=0) as other:
+        try:
+            while True:
+                other.write(bytes(4096))
+        except OSError as full:
+            assert full.errno == errno.ENOSPC, full
+        # Pages of counters, of both rings and of the error log that were never written before.
+        for number in range(2000):
+            client.add_counter(1001, b"", f"counter {number}").value = number
+        for number in range(200):
+            try:
+                client.add_publication(f"aeron:nonsense{number}?" + "x" * 500, 1)
+            except headrace.RegistrationError:
+                pass
+        print("ALIVE", not driver.is_terminated)
+"""
+
+
+def test_a_file_system_that_others_fill_ends_no_driver_and_no_client(tmp_path: Path) -> None:
+    assert run_on("64m", FILL_BEHIND_ITS_BACK, tmp_path).strip() == "ALIVE True"
