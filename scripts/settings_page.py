@@ -1,17 +1,21 @@
 """Writes `docs/reference/settings.md` from the driver and client themselves: `python scripts/settings_page.py`.
 
-A test compares the page with what this makes, so that the page cannot fall behind.
+A test compares the page with what this makes, so that the page stays true.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 import tempfile
 from pathlib import Path
 
 import headrace
 from headrace.archive import ArchiveConfig
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from setting_meanings import ARCHIVE, CLIENT, DRIVER
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "settings.md"
 # What each test driver must be told, and what is therefore not its default.
@@ -42,16 +46,16 @@ beside one. `headraced` has no options: its properties files are read last and o
 Sizes take `k`, `m`, `g`; durations `ns`, `us`, `ms`, `s`; keywords take bytes, and the unit in their name. A wrong
 value is refused, with the setting, the value and the rule.
 
-| property | environment | Python keyword | default |
-|---|---|---|---|
+| property | environment | Python keyword | default | meaning |
+|---|---|---|---|---|
 """
 _CLIENT = """
 ## Client
 
 Keywords of `headrace.connect` and `headrace.Client.connect`; the fields of `headrace.ClientConfig`.
 
-| keyword | default |
-|---|---|
+| keyword | default | meaning |
+|---|---|---|
 """
 
 
@@ -61,8 +65,8 @@ _ARCHIVE = """
 Keywords are fields of `headrace.archive.ArchiveConfig`. Sizes and durations are written as the driver's. A property of
 Aeron's archive that is not in the table is refused by name, with the reason.
 
-| property | environment | Python keyword | default | must be |
-|---|---|---|---|---|
+| property | environment | Python keyword | default | must be | meaning |
+|---|---|---|---|---|---|
 """
 
 
@@ -83,12 +87,12 @@ def _driver_rows() -> list[str]:
         keyword = f"`{keywords[name]}`" if name in keywords else ""
         environment = _ENVIRONMENT.get(name, name.upper().replace(".", "_"))
         default = f"`{value}`" if value else "unset"
-        rows.append(f"| `{name}` | `{environment}` | {keyword} | {default} |\n")
+        rows.append(f"| `{name}` | `{environment}` | {keyword} | {default} | {DRIVER[name]} |\n")
     return rows
 
 
 def _effective_settings() -> dict[str, str]:
-    # The environment of whoever runs this must not become the documented default.
+    # The environment that this runs in must not become the documented default.
     for name in [name for name in os.environ if name.startswith("AERON_")]:
         del os.environ[name]
     with (
@@ -99,10 +103,11 @@ def _effective_settings() -> dict[str, str]:
 
 
 def _client_rows() -> list[str]:
-    return [
-        f"| `{field.name}` | {'unset' if field.default in (None, '') else f'`{field.default}`'} |\n"
-        for field in dataclasses.fields(headrace.ClientConfig)
-    ]
+    rows = []
+    for field in dataclasses.fields(headrace.ClientConfig):
+        default = "unset" if field.default in (None, "") else f"`{field.default}`"
+        rows.append(f"| `{field.name}` | {default} | {CLIENT[field.name]} |\n")
+    return rows
 
 
 def _archive_rows() -> list[str]:
@@ -115,7 +120,9 @@ def _archive_rows() -> list[str]:
             default = str(default).lower()
         names = f"`{name}` | `{name.upper().replace('.', '_')}`" if name else " | "
         shown = "unset" if default is None else f"`{default}`"
-        rows.append(f"| {names} | `{field.name}` | {shown} | {field.metadata['rule'].text} |\n")
+        rows.append(
+            f"| {names} | `{field.name}` | {shown} | {field.metadata['rule'].text} | {ARCHIVE[field.name]} |\n"
+        )
     return rows
 
 
