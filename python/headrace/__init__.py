@@ -36,7 +36,7 @@ from headrace._exceptions import (
     RegistrationError,
 )
 from headrace._names import publish as _publish
-from headrace._results import Action, OfferResult
+from headrace._results import Action, OfferResult, accepted
 from headrace.client import (
     BackoffIdleStrategy,
     BatchResult,
@@ -53,6 +53,7 @@ from headrace.client import (
     Image,
     Message,
     NoOpIdleStrategy,
+    Poller,
     Publication,
     RecordingReader,
     SleepingIdleStrategy,
@@ -102,6 +103,7 @@ __all__ = [
     "MissingExtraError",
     "NoOpIdleStrategy",
     "OfferResult",
+    "Poller",
     "Publication",
     "PublicationClosedError",
     "PublicationError",
@@ -112,6 +114,7 @@ __all__ = [
     "SleepingIdleStrategy",
     "Subscription",
     "YieldingIdleStrategy",
+    "accepted",
     "connect",
     "default_directory",
 ]

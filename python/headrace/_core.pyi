@@ -26,6 +26,7 @@ __all__ = [
     "MediaDriver",
     "Message",
     "Pending",
+    "Poller",
     "Publication",
     "RecordedBlock",
     "RecordingReader",
@@ -212,6 +213,14 @@ class Claim:
 class BatchResult:
     """What became of a batch that was offered without waiting. True when all of it was accepted."""
 
+    def __new__(
+        cls,
+        accepted: int,
+        requested: int,
+        *,
+        position: int | None = None,
+        stopped_by: OfferResult | None = None,
+    ) -> Self: ...
     @property
     def accepted(self) -> int:
         """How many messages were accepted, from the first on."""
@@ -358,6 +367,29 @@ class Publication:
         self, timeout_s: float | None = 5.0, *, idle: str | IdleStrategy | None = None
     ) -> bool:
         """Wait for a subscriber, without the GIL. False when the time is over or the publication is closed."""
+
+    @property
+    def subscriber_count(self) -> int | None:
+        """Number of subscribers now; ``None`` where the driver only knows whether there is one.
+
+        Over IPC these are the subscriptions of any program on this driver, over a network the receivers that flow
+        control ``min`` or ``tagged`` counts: one for each receiving driver. Looks at all counters: not for every
+        message.
+        """
+
+    def wait_for_subscribers(
+        self, count: int, /, timeout_s: float | None = 5.0, *, idle: str | IdleStrategy | None = None
+    ) -> bool:
+        """Wait for a number of subscribers, without the GIL. False when the time is over or the publication is closed.
+
+        Args:
+            count: How many, as :attr:`subscriber_count` counts them.
+            timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
+            idle: How to wait: a strategy, or its name (``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``).
+
+        Raises:
+            ConfigError: More than one is waited for on a channel whose receivers the driver does not count.
+        """
 
     @property
     def position(self) -> int | None:
@@ -666,8 +698,10 @@ class FragmentBatch:
     """Received messages as columns: indexing and iterating give ``bytes``, the arrays share one memory.
 
     Immutable and thread-safe. The memory is the batch's own and lives as long as any array made from it.
+    ``FragmentBatch()`` is an empty one.
     """
 
+    def __new__(cls) -> Self: ...
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> bytes: ...
     def __iter__(self) -> Iterator[bytes]: ...
@@ -1061,6 +1095,87 @@ class Subscription:
         _traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+_PollerHandler = Callable[[Subscription, bytes, Header], object]
+_PollerViewHandler = Callable[[Subscription, memoryview, Header], object]
+
+@final
+class Poller:
+    """Receives from several subscriptions in turn, and says which subscription each message came from.
+
+    ``Poller(first, second)``. Fair: a subscription with many messages does not hold up one with few. Holds nothing but
+    the subscriptions, which can be polled by themselves as well. One that the
+    program closes is passed over. One thread polls a subscription at a time.
+    """
+
+    def __new__(cls, *subscriptions: Subscription) -> Self: ...
+    @property
+    def subscriptions(self) -> tuple[Subscription, ...]:
+        """The subscriptions, in the order in which they were given."""
+
+    def poll(
+        self,
+        handler: _PollerHandler | _PollerViewHandler,
+        limit: int = 10,
+        *,
+        assemble: bool = True,
+        view: bool = False,
+    ) -> int:
+        """Call a handler for what has arrived, taking turns between subscriptions. Never blocks.
+
+        Args:
+            handler: Called with the subscription, the payload and a :class:`Header`, as by :meth:`Subscription.poll`.
+            limit: Most fragments to take, from all subscriptions together.
+            assemble: Put messages of several fragments together; otherwise each fragment is given as it is.
+            view: Give views of the log instead of copies, valid inside the handler only.
+
+        Returns:
+            How many fragments were taken.
+
+        Raises:
+            ClosedError: The program has closed all subscriptions.
+            DriverTimeoutError: A client ended because the driver is gone.
+            ReentrantError: Polled by another thread.
+        """
+
+    def poll_message(self) -> tuple[Subscription, Message] | None:
+        """Take one message if a whole one has arrived. Never blocks.
+
+        Begins with the subscription after the one that gave the last message.
+
+        Raises:
+            ClosedError: The program has closed all subscriptions.
+            ReentrantError: Polled by another thread.
+        """
+
+    def receive(
+        self, timeout_s: float | None = None, *, idle: str | IdleStrategy | None = None
+    ) -> tuple[Subscription, Message] | None:
+        """Wait for one message, without the GIL; Ctrl-C ends the wait.
+
+        Args:
+            timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
+            idle: How to wait: a strategy, or its name (``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``).
+
+        Returns:
+            The subscription and its message; ``None`` when the time is over.
+
+        Raises:
+            ClosedError: The program has closed all subscriptions, or closes them meanwhile.
+            DriverTimeoutError: A client ended because the driver is gone.
+            ReentrantError: Polled by another thread.
+        """
+
+    def __iter__(self) -> Self:
+        """The poller itself: an iteration has no state that an exception could end."""
+
+    def __next__(self) -> tuple[Subscription, Message]:
+        """The next subscription with a message and that message, waited for without the GIL.
+
+        Blocks without a time limit; Ctrl-C ends the wait. Ends when the program has closed all subscriptions.
+        """
+
+    def __aiter__(self) -> AsyncIterator[tuple[Subscription, Message]]: ...
 
 @final
 class Counter:

@@ -11,15 +11,15 @@ HeadraceError
 │   ├── ClosedError                         the object, or the client that owns it, is closed
 │   ├── ReentrantError                      called from a handler that may not call it, or polled twice at once
 │   └── ForkError                           the object was made before os.fork() and is used in the child
-├── PublicationError                        only from blocking helpers; has .result
+├── PublicationError                        from blocking helpers and accepted(); has .result
 │   ├── PublicationTimeoutError (also TimeoutError)
 │   ├── PublicationClosedError
 │   └── MaxPositionExceededError
 └── ArchiveError                            an archive refused; has .code, .code_name and .recording_id
     └── ArchiveTimeoutError (also TimeoutError)
 
-``offer()`` and ``try_claim()`` raise none of the last group: what became of an offer is a value there
-(:class:`headrace.OfferResult`).
+``offer()`` and ``try_claim()`` raise none of the ``PublicationError`` group: what became of an offer is a value there
+(:class:`headrace.OfferResult`), and :func:`headrace.accepted` makes an exception of it.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class ForkError(ClientError, RuntimeError):
 
 
 class PublicationError(HeadraceError):
-    """A blocking helper of a publication gave up.
+    """A blocking helper of a publication gave up, or :func:`headrace.accepted` was given a refusal.
 
     Attributes:
         result: The last :class:`headrace.OfferResult` seen.

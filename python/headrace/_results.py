@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Literal
+from typing import Literal, TypeVar
 
-__all__ = ["Action", "OfferResult"]
+from headrace._exceptions import MaxPositionExceededError, PublicationClosedError, PublicationError
+
+__all__ = ["Action", "OfferResult", "accepted"]
 
 
 class OfferResult(IntEnum):
@@ -33,6 +35,51 @@ class OfferResult(IntEnum):
 
     def __bool__(self) -> Literal[False]:
         return False
+
+
+_Result = TypeVar("_Result")
+
+
+def accepted(result: _Result | OfferResult) -> _Result:
+    """Turn the refusal of an offer, claim or batch into an exception. Never blocks.
+
+    For example ``position = headrace.accepted(publication.offer(data))``.
+
+    Args:
+        result: What ``offer``, ``try_claim`` or ``offer_batch`` gave.
+
+    Returns:
+        The same result, when all of it was accepted.
+
+    Raises:
+        PublicationClosedError: The publication is closed.
+        MaxPositionExceededError: The stream is used up.
+        PublicationError: Refused for now: ``.result`` says why, and ``.accepted`` how many messages of a batch were
+            accepted before.
+    """
+    # Only what became of a batch has these two.
+    count: int = getattr(result, "accepted", 0)
+    refusal: OfferResult | None = getattr(result, "stopped_by", None)
+    if isinstance(result, OfferResult):
+        refusal = result
+    elif refusal is None:
+        return result
+    error = _REFUSALS.get(refusal, PublicationError)
+    before = f" after {count} messages" if count else ""
+    raise error(f"the offer was refused{before}: {refusal.name}: {_REASONS[refusal]}", refusal, count)
+
+
+_REASONS = {
+    OfferResult.NOT_CONNECTED: "no subscriber is connected; wait for one, or drop the message",
+    OfferResult.BACK_PRESSURED: "subscribers have not made room yet; try again after a moment",
+    OfferResult.ADMIN_ACTION: "the log moved on to its next term; try again at once",
+    OfferResult.CLOSED: "the publication, or its client, is closed; trying again cannot help",
+    OfferResult.MAX_POSITION_EXCEEDED: "the stream is used up; add a publication with a new session id",
+}
+_REFUSALS = {
+    OfferResult.CLOSED: PublicationClosedError,
+    OfferResult.MAX_POSITION_EXCEEDED: MaxPositionExceededError,
+}
 
 
 class Action(IntEnum):

@@ -23,7 +23,7 @@ import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from headrace._exceptions import (
     ClosedError,
@@ -166,17 +166,19 @@ class _Waker:
             if future is not None and not future.done():
                 future.set_result(None)
 
-    async def _wait(self, ticket: int) -> None:
+    async def _wait(self, *tickets: int) -> None:
+        """Wait for the first of several tickets."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._futures[ticket] = future
+        self._futures.update(dict.fromkeys(tickets, future))
         try:
             await future
         finally:
-            if self._futures.pop(ticket, None) is not None:
-                self._watcher.cancel(ticket)
+            for ticket in tickets:
+                if self._futures.pop(ticket, None) is not None:
+                    self._watcher.cancel(ticket)
 
-    async def for_messages(self, subscription: Subscription) -> None:
-        await self._wait(self._watcher.watch_subscription(subscription))
+    async def for_messages(self, *subscriptions: Subscription) -> None:
+        await self._wait(*map(self._watcher.watch_subscription, subscriptions))
 
     async def for_room(self, publication: Publication) -> None:
         await self._wait(self._watcher.watch_publication(publication))
@@ -213,18 +215,27 @@ async def receive(subscription: Subscription) -> Message:
     return message
 
 
-class Messages(AsyncIterator["Message"]):
-    """The messages of a subscription, ending when it is closed by this program.
+_Item = TypeVar("_Item", covariant=True)
+
+
+class _Source(Protocol[_Item]):
+    """A subscription, or a poller of several."""
+
+    def poll_message(self) -> _Item | None: ...
+
+
+class Messages(AsyncIterator[_Item]):
+    """The messages of a subscription or of a poller, ending when the program closes the subscriptions.
 
     Each message is taken when it is asked for: leaving the loop early leaves the rest for the next reader, and
     cancelling ``anext()``, as a time-out does, takes nothing. The iterator can be used again after that.
     """
 
-    def __init__(self, subscription: Subscription) -> None:
-        self._subscription = subscription
+    def __init__(self, source: _Source[_Item]) -> None:
+        self._source = source
         self._taken = 0
 
-    async def __anext__(self) -> Message:
+    async def __anext__(self) -> _Item:
         """The next message.
 
         Raises:
@@ -236,14 +247,21 @@ class Messages(AsyncIterator["Message"]):
             await asyncio.sleep(0)
         while True:
             try:
-                message = self._subscription.poll_message()
+                message = self._source.poll_message()
             except ClosedError:
                 raise StopAsyncIteration from None
             if message is not None:
                 self._taken += 1
                 return message
             self._taken = 0
-            await _waker().for_messages(self._subscription)
+            await self._wait()
+
+    async def _wait(self) -> None:
+        source: Any = self._source
+        subscriptions = getattr(source, "subscriptions", (source,))
+        # One that is closed would end the wait at once, again and again; when all are, the next poll says so.
+        open_ones = [subscription for subscription in subscriptions if not subscription.is_closed]
+        await _waker().for_messages(*(open_ones or subscriptions))
 
 
 async def offer(publication: Publication, data: Any, timeout_s: float | None = None) -> int:

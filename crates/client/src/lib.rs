@@ -58,7 +58,7 @@ pub use headrace_buffers::log::{
 };
 pub use headrace_protocol::ErrorCode;
 pub use image::{Block, Image};
-pub use publication::{Publication, PublicationHandle};
+pub use publication::{Publication, PublicationHandle, SubscriberCount};
 pub use status::ChannelStatus;
 pub use subscription::{PollGuard, Subscription, SubscriptionHandlers};
 pub use termination::request_driver_termination;

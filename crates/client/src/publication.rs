@@ -102,6 +102,15 @@ impl Drop for Publication {
     }
 }
 
+/// How many subscribers a publication has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubscriberCount {
+    /// As many as this.
+    Exactly(usize),
+    /// The driver only knows whether there is one at all.
+    AtLeast(usize),
+}
+
 /// What concurrent and exclusive publications have in common.
 ///
 /// Values that stop making sense when the publication is closed are then nothing.
@@ -160,6 +169,25 @@ impl PublicationHandle {
     /// True while a subscriber is connected.
     pub fn is_connected(&self) -> bool {
         !self.is_closed() && self.log.metadata().is_connected_acquire()
+    }
+
+    /// Number of subscribers now. Over IPC, the subscriptions that read the log; over a network, the receivers that
+    /// flow control counts.
+    pub fn subscriber_count(&self) -> SubscriberCount {
+        let core = match self.core.upgrade() {
+            Some(core) if !self.is_closed() => core,
+            _ => return SubscriberCount::Exactly(0),
+        };
+        if self.channel_status_id == status::NO_STATUS_COUNTER {
+            return SubscriberCount::Exactly(status::reader_count(
+                core.counters(),
+                self.original_registration_id,
+            ));
+        }
+        match status::receiver_count(core.counters(), self.original_registration_id) {
+            Some(count) => SubscriberCount::Exactly(count),
+            None => SubscriberCount::AtLeast(usize::from(self.is_connected())),
+        }
     }
 
     /// Position of the stream after everything written so far.

@@ -56,6 +56,23 @@ pub(crate) fn local_socket_addresses(counters: &CountersReader, status_id: i32) 
     addresses
 }
 
+/// Subscriptions of this host that read the log of a publication.
+pub(crate) fn reader_count(counters: &CountersReader, log_registration_id: i64) -> usize {
+    let mut count = 0;
+    counters.for_each(|record| {
+        let reads_it =
+            record.type_id == type_ids::SUBSCRIBER_POSITION && record.reference_id == log_registration_id;
+        count += usize::from(reads_it);
+    });
+    count
+}
+
+/// Receivers of a publication; nothing where flow control does not count them.
+pub(crate) fn receiver_count(counters: &CountersReader, log_registration_id: i64) -> Option<usize> {
+    let id = counters.find(type_ids::FLOW_CONTROL_RECEIVERS, log_registration_id)?;
+    usize::try_from(counters.value(id)?).ok()
+}
+
 fn key_i32(key: &[u8; 112], offset: usize) -> i32 {
     i32::from_le_bytes([key[offset], key[offset + 1], key[offset + 2], key[offset + 3]])
 }

@@ -30,6 +30,9 @@ arguments! {
     limit_bytes: usize, COUNT;
     context: usize, COUNT;
     within: usize, COUNT;
+    accepted: usize, COUNT;
+    requested: usize, COUNT;
+    count: usize, COUNT;
     count_max: usize, COUNT;
     length_max: usize, COUNT;
     length: usize, PAYLOAD_LENGTH;

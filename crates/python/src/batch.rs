@@ -8,7 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyIterator, PyList};
 
 use crate::c_api::{ColumnName, ExportedMemory, Exporter};
-use crate::columns::Columns;
+use crate::columns::{Columns, Spare};
 
 #[doc = docstring!("FragmentBatch")]
 #[pyclass(frozen, module = "headrace")]
@@ -41,6 +41,11 @@ fn helper(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 
 #[pymethods]
 impl FragmentBatch {
+    #[new]
+    fn empty() -> Self {
+        Self::new(Arc::<Spare>::default().columns(0))
+    }
+
     fn __len__(&self) -> usize {
         self.columns.len()
     }

@@ -5,8 +5,8 @@ use headrace_buffers::log::append::Progress;
 use headrace_client::OfferError;
 use pyo3::prelude::*;
 
-use crate::errors;
 use crate::publication::Inner;
+use crate::{arguments, errors};
 
 /// Offers what `progress` has left until something is refused. A change of term is not a refusal.
 pub(crate) fn advance(progress: &mut Progress, inner: &Inner, messages: &[&[u8]]) -> Result<(), OfferError> {
@@ -55,6 +55,22 @@ pub(crate) struct BatchResult {
 
 #[pymethods]
 impl BatchResult {
+    #[new]
+    #[pyo3(signature = (accepted, requested, *, position = None, stopped_by = None))]
+    fn new(
+        #[pyo3(from_py_with = arguments::accepted)] accepted: usize,
+        #[pyo3(from_py_with = arguments::requested)] requested: usize,
+        position: Option<i64>,
+        stopped_by: Option<Py<PyAny>>,
+    ) -> Self {
+        Self {
+            accepted,
+            requested,
+            position,
+            stopped_by,
+        }
+    }
+
     #[doc = docstring!("BatchResult.is_complete")]
     #[getter]
     fn is_complete(&self) -> bool {

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::c_api::{ExportedMemory, Loan, call_with_two};
+use crate::c_api::{ExportedMemory, Loan, call_handler};
 use crate::errors;
 use crate::header::{HeaderMaker, HeaderValues};
 
@@ -69,6 +69,8 @@ pub(crate) fn header_values(header: &LogHeader<'_>) -> HeaderValues {
 /// Calls one handler for the messages of one poll.
 pub(crate) struct Delivery<'a, 'py> {
     handler: &'a Bound<'py, PyAny>,
+    // Given to the handler before the payload, for a handler of several subscriptions.
+    subscription: Option<&'a Bound<'py, PyAny>>,
     headers: HeaderMaker<'py>,
     view: bool,
 }
@@ -78,8 +80,15 @@ impl<'a, 'py> Delivery<'a, 'py> {
         Self {
             headers: HeaderMaker::new(handler.py()),
             handler,
+            subscription: None,
             view,
         }
+    }
+
+    /// Names the subscription to the handler.
+    pub(crate) fn of(mut self, subscription: &'a Bound<'py, PyAny>) -> Self {
+        self.subscription = Some(subscription);
+        self
     }
 
     /// Calls the handler with a copy of the payload, or with a view that ends with the call.
@@ -91,11 +100,8 @@ impl<'a, 'py> Delivery<'a, 'py> {
             return self.lend(payload, header, &values);
         }
         let payload = PyBytes::new(py, payload);
-        call_with_two(
-            self.handler,
-            payload.as_any(),
-            self.headers.make(&values)?.as_any(),
-        )
+        let header = self.headers.make(&values)?.as_any();
+        call_handler(self.handler, self.subscription, payload.as_any(), header)
     }
 
     fn lend(
@@ -111,7 +117,7 @@ impl<'a, 'py> Delivery<'a, 'py> {
         };
         let header = self.headers.make(values)?;
         lend(self.handler.py(), memory, |view| {
-            call_with_two(self.handler, view.as_any(), header.as_any())
+            call_handler(self.handler, self.subscription, view.as_any(), header.as_any())
         })
     }
 

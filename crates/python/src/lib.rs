@@ -34,6 +34,7 @@ mod images;
 mod kept_client;
 mod message;
 mod pending;
+mod poller;
 mod publication;
 mod recorded;
 mod recording;
@@ -76,6 +77,8 @@ mod _core {
     use crate::message::Message;
     #[pymodule_export]
     use crate::pending::Pending;
+    #[pymodule_export]
+    use crate::poller::Poller;
     #[pymodule_export]
     use crate::publication::Publication;
     #[pymodule_export]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headrace_buffers::log::append::Progress;
 use headrace_buffers::log::{Append, ClaimResult};
-use headrace_client::{OfferError, PublicationHandle};
+use headrace_client::{OfferError, PublicationHandle, SubscriberCount};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -336,6 +336,50 @@ impl Publication {
         let handle = self.handle()?;
         let waiter = Waiter::new(timeout_s, idle)?;
         let step = || (handle.is_connected() || handle.is_closed()).then(|| handle.is_connected());
+        Ok(waiter.wait_for(py, step)?.unwrap_or(false))
+    }
+
+    #[doc = docstring!("Publication.subscriber_count")]
+    #[getter]
+    fn subscriber_count(&self) -> PyResult<Option<usize>> {
+        Ok(match self.handle()?.subscriber_count() {
+            SubscriberCount::Exactly(count) => Some(count),
+            SubscriberCount::AtLeast(_) => None,
+        })
+    }
+
+    #[doc = docstring!("Publication.wait_for_subscribers")]
+    #[pyo3(
+        signature = (count, /, timeout_s = Some(5.0), *, idle = None),
+        text_signature = "($self, count, /, timeout_s=5.0, *, idle=None)"
+    )]
+    fn wait_for_subscribers(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::count)] count: usize,
+        timeout_s: Option<f64>,
+        idle: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let handle = self.handle()?;
+        let waiter = Waiter::new(timeout_s, idle)?;
+        let is_counted = matches!(handle.subscriber_count(), SubscriberCount::Exactly(_));
+        if count > 1 && !is_counted {
+            return Err(errors::config(
+                "count",
+                &count.to_string(),
+                "must be 1 on this channel: the driver knows whether it has a receiver, and counts receivers of IPC, \
+                 and of flow control min and tagged, only",
+            ));
+        }
+        let has_enough = || match handle.subscriber_count() {
+            SubscriberCount::Exactly(subscribers) | SubscriberCount::AtLeast(subscribers) => {
+                subscribers >= count
+            }
+        };
+        let step = || {
+            let is_closed = handle.is_closed();
+            (is_closed || has_enough()).then_some(!is_closed)
+        };
         Ok(waiter.wait_for(py, step)?.unwrap_or(false))
     }
 

@@ -65,7 +65,7 @@ impl Subscription {
     }
 
     /// Closed by this program, itself or with its client, and not because the client failed.
-    fn is_closed_by_program(&self) -> bool {
+    pub(crate) fn is_closed_by_program(&self) -> bool {
         match (self.inner.get(), self.client.get()) {
             (Ok(subscription), Ok(client)) => {
                 subscription.is_closed()
@@ -85,11 +85,11 @@ impl Subscription {
     }
 
     /// Takes one message, of whichever image has the next turn, and keeps of it what `keep` makes.
-    fn take<T>(
+    pub(crate) fn take<T>(
         &self,
-        subscription: &headrace_client::Subscription,
         mut keep: impl FnMut(&[u8], &LogHeader<'_>) -> T,
     ) -> Result<Option<T>, HandlerError> {
+        let subscription = self.inner.get()?;
         let mut assembler = self.assembler(subscription)?;
         let mut taken = None;
         subscription
@@ -102,6 +102,23 @@ impl Subscription {
             )
             .map_err(|error| self.explain(error))?;
         Ok(taken)
+    }
+
+    /// Passes up to `limit` fragments, or the messages they complete, to a handler.
+    pub(crate) fn poll_into(
+        &self,
+        delivery: &mut Delivery<'_, '_>,
+        limit: usize,
+        assemble: bool,
+    ) -> Result<usize, HandlerError> {
+        let subscription = self.inner.get()?;
+        let mut assembler = self.assembler(subscription)?;
+        subscription
+            .try_poll(
+                |payload, header| deliver(delivery, &mut assembler, assemble, payload, header),
+                limit,
+            )
+            .map_err(|error| self.explain(error))
     }
 }
 
@@ -116,15 +133,7 @@ impl Subscription {
         assemble: bool,
         view: bool,
     ) -> PyResult<usize> {
-        let subscription = self.inner.get()?;
-        let mut delivery = Delivery::new(handler, view);
-        let mut assembler = self.assembler(subscription).map_err(errors::poll)?;
-        subscription
-            .try_poll(
-                |payload, header| deliver(&mut delivery, &mut assembler, assemble, payload, header),
-                limit,
-            )
-            .map_err(|error| self.explain(error).into())
+        Ok(self.poll_into(&mut Delivery::new(handler, view), limit, assemble)?)
     }
 
     #[doc = docstring!("Subscription.controlled_poll")]
@@ -243,10 +252,7 @@ impl Subscription {
 
     #[doc = docstring!("Subscription.poll_message")]
     fn poll_message(&self, py: Python<'_>) -> PyResult<Option<Message>> {
-        let subscription = self.inner.get()?;
-        let message = self.take(subscription, |payload, header| {
-            Message::new(py, payload, header_values(header))
-        })?;
+        let message = self.take(|payload, header| Message::new(py, payload, header_values(header)))?;
         Ok(message)
     }
 
@@ -261,12 +267,9 @@ impl Subscription {
         if let Some(message) = self.poll_message(py)? {
             return Ok(Some(message));
         }
-        let subscription = self.inner.get()?;
         let waiter = Waiter::new(timeout_s, idle)?;
         let copy = |payload: &[u8], header: &LogHeader<'_>| (payload.to_vec(), header_values(header));
-        let taken = waiter
-            .wait_for(py, || self.take(subscription, copy).transpose())?
-            .transpose()?;
+        let taken = waiter.wait_for(py, || self.take(copy).transpose())?.transpose()?;
         Ok(taken.map(|(payload, header)| Message::new(py, &payload, header)))
     }
 

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 from headrace import _core
 from headrace._closing import Closing
@@ -22,6 +22,7 @@ from headrace._core import (
     Header,
     Image,
     Message,
+    Poller,
     Publication,
     RecordedBlock,
     RecordingReader,
@@ -42,6 +43,12 @@ from headrace.client._idle import (
     YieldingIdleStrategy,
 )
 from headrace.client._pending import CLOSING_TIMEOUT_S, TEMPORARILY_UNAVAILABLE, Pending
+from headrace.client._reconnecting import (
+    ConnectionState,
+    ReconnectingClient,
+    ReconnectingPublication,
+    ReconnectingSubscription,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -57,6 +64,7 @@ __all__ = [
     "Checksum",
     "Claim",
     "Client",
+    "ConnectionState",
     "Counter",
     "CounterRecord",
     "Counters",
@@ -68,7 +76,11 @@ __all__ = [
     "Message",
     "NoOpIdleStrategy",
     "Pending",
+    "Poller",
     "Publication",
+    "ReconnectingClient",
+    "ReconnectingPublication",
+    "ReconnectingSubscription",
     "RecordedBlock",
     "RecordingReader",
     "SleepingIdleStrategy",
@@ -373,14 +385,64 @@ class Client(Closing):
         return f"Client(directory={self._directory!r}{state})"
 
 
+@overload
 def connect(
     directory: str | os.PathLike[str] | None = None,
     *,
     driver: MediaDriver | None = None,
+    reconnect: Literal[False] = False,
     **settings: Unpack[ClientSettings],
-) -> Client:
-    """Short for :meth:`Client.connect`."""
-    return Client.connect(directory, driver=driver, **settings)
+) -> Client: ...
+@overload
+def connect(
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    driver: MediaDriver | None = None,
+    reconnect: Literal[True],
+    on_disconnect: Callable[[HeadraceError], object] | None = None,
+    on_reconnect: Callable[[ReconnectingClient], object] | None = None,
+    **settings: Unpack[ClientSettings],
+) -> ReconnectingClient: ...
+def connect(
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    driver: MediaDriver | None = None,
+    reconnect: bool = False,
+    on_disconnect: Callable[[HeadraceError], object] | None = None,
+    on_reconnect: Callable[[ReconnectingClient], object] | None = None,
+    **settings: Unpack[ClientSettings],
+) -> Client | ReconnectingClient:
+    """Connect to the driver of a directory, waiting for one to start: short for :meth:`Client.connect`.
+
+    Args:
+        directory: As for :meth:`Client.connect`.
+        driver: As for :meth:`Client.connect`.
+        reconnect: Connect again when the driver ended and another one started in the directory; publications and
+            subscriptions then come back. The first driver is waited for as without it.
+        on_disconnect: Given the reason when the driver ended. With ``reconnect`` only, as the next; both run on a
+            thread of the client and may call anything.
+        on_reconnect: Given the client when everything came back.
+        **settings: See :class:`headrace.ClientConfig`.
+
+    Raises:
+        DriverTimeoutError: No driver answers on the directory.
+        ConfigError: A setting is wrong.
+        ClientError: The driver's files cannot be used.
+    """
+    if not reconnect:
+        if on_disconnect is not None or on_reconnect is not None:
+            rule = "is only called with reconnect=True"
+            name = "on_reconnect" if on_disconnect is None else "on_disconnect"
+            raise ConfigError(f"{name}: {rule}", name, "a handler", rule)
+        return Client.connect(directory, driver=driver, **settings)
+    if driver is not None:
+        # The next driver is another object, in the same directory.
+        directory = driver.directory
+    return ReconnectingClient(
+        lambda on_close: Client.connect(directory, on_close=on_close, **settings),
+        on_disconnect=on_disconnect,
+        on_reconnect=on_reconnect,
+    )
 
 
 def _once_endpoint_closed(add: Callable[[], _Added]) -> _Added:

@@ -1,0 +1,221 @@
+"""Clients that outlive their driver: what comes back, what waits, what is told, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import headrace
+from headrace import OfferResult
+from headrace.client import ConnectionState, ReconnectingClient
+from tests.helpers import await_true
+
+pytestmark = pytest.mark.boundary
+
+IPC = "aeron:ipc?term-length=64k"
+# Far longer than a loaded machine keeps a driver from its duty cycle, and short enough to wait for.
+TIMEOUT_MS = 2000
+
+
+class Site:
+    """A directory in which one driver after another runs, and a client that goes on."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = str(directory)
+        self.events: list[object] = []
+        self.start()
+        self.client = headrace.connect(
+            self.directory,
+            reconnect=True,
+            on_disconnect=self.events.append,
+            on_reconnect=self.events.append,
+            driver_timeout_ms=TIMEOUT_MS,
+        )
+
+    def start(self) -> None:
+        self.driver = headrace.MediaDriver(directory=self.directory, threading_mode="SHARED")
+
+    def lose_driver(self) -> None:
+        self.driver.close()
+        await_true(lambda: self.client.state is ConnectionState.DISCONNECTED)
+
+    def restart(self) -> None:
+        before = self.client.reconnect_count
+        self.start()
+        await_true(lambda: self.client.reconnect_count > before, timeout_s=30)
+
+    def close(self) -> None:
+        self.client.close()
+        self.driver.close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    directory = Path(headrace.default_directory() + "-reconnecting")
+    shutil.rmtree(directory, ignore_errors=True)
+    site = Site(directory)
+    yield site
+    site.close()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def test_publications_and_subscriptions_come_back_and_it_is_told(site: Site) -> None:
+    publication = site.client.add_publication(IPC, 1)
+    exclusive = site.client.add_exclusive_publication(IPC, 1)
+    subscription = site.client.add_subscription(IPC, 1)
+    for life in range(1, 3):
+        publication.offer_blocking(b"shared")
+        exclusive.offer_blocking(b"exclusive")
+        received = [subscription.receive(timeout_s=10) for _ in range(2)]
+        assert sorted(message.payload for message in received if message) == [b"exclusive", b"shared"]
+        site.lose_driver()
+        site.restart()
+        assert site.client.reconnect_count == life
+    # In turn: why, and that everything came back.
+    assert [type(event) for event in site.events[1::2]] == [ReconnectingClient] * 2
+    assert all(isinstance(event, headrace.HeadraceError) for event in site.events[::2])
+    assert [each.is_closed for each in (publication, subscription, site.client)] == [False] * 3
+    assert "connected" in repr(publication)
+
+
+def test_without_a_driver_nothing_is_connected_and_nothing_arrives(site: Site) -> None:
+    publication = site.client.add_publication(IPC, 1)
+    subscription = site.client.add_subscription(IPC, 1)
+    site.lose_driver()
+    assert publication.offer(b"x") is OfferResult.NOT_CONNECTED
+    assert publication.try_claim(1) is OfferResult.NOT_CONNECTED
+    batch = publication.offer_batch([b"x", b"y"])
+    assert (batch.accepted, batch.requested, batch.stopped_by) == (0, 2, OfferResult.NOT_CONNECTED)
+    with pytest.raises(headrace.PublicationTimeoutError, match="no driver came within"):
+        publication.offer_blocking(b"x", timeout_s=0.01)
+    with pytest.raises(headrace.PublicationTimeoutError):
+        publication.claim_blocking(1, timeout_s=0.01)
+    assert not publication.wait_until_connected(0.01)
+    assert not publication.wait_for_subscribers(1, 0.01)
+    assert subscription.poll(print) == subscription.controlled_poll(print) == 0
+    assert subscription.poll_message() is None
+    assert subscription.receive(timeout_s=0.01) is None
+    assert not subscription.wait_until_connected(0.01)
+    assert list(subscription.poll_batch()) == []
+    assert not subscription.is_connected
+
+
+def in_thread(call: Callable[[], object]) -> Callable[[], object]:
+    """Starts a call; gives what waits for its result."""
+    results: list[object] = []
+    thread = threading.Thread(target=lambda: results.append(call()))
+    thread.start()
+
+    def result() -> object:
+        thread.join(30)
+        assert not thread.is_alive()
+        return results[0]
+
+    return result
+
+
+def test_what_waits_goes_on_with_the_next_driver(site: Site) -> None:
+    publication = site.client.add_publication(IPC, 1)
+    subscription = site.client.add_subscription(IPC, 1)
+    first = in_thread(lambda: next(subscription).payload)
+    site.lose_driver()
+    sent = in_thread(lambda: publication.offer_blocking(b"after", timeout_s=None))
+    site.restart()
+    assert sent() == 64
+    assert first() == b"after"
+
+
+def test_asyncio_goes_on_with_the_next_driver(site: Site) -> None:
+    publication = site.client.add_publication(IPC, 1)
+    subscription = site.client.add_subscription(IPC, 1)
+
+    async def talk() -> list[bytes]:
+        received = []
+        messages = aiter(subscription)
+        await publication.offer_async(b"before", timeout_s=20)
+        received.append((await anext(messages)).payload)
+        waiting = asyncio.create_task(anext(messages))
+        await asyncio.to_thread(site.lose_driver)
+        with pytest.raises(headrace.PublicationTimeoutError):
+            await publication.offer_async(b"too early", timeout_s=0.01)
+        offering = asyncio.create_task(publication.offer_async(b"after", timeout_s=60))
+        await asyncio.to_thread(site.restart)
+        await offering
+        received.append((await waiting).payload)
+        # A cancelled wait takes nothing with it.
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(messages), 0.01)
+        await publication.offer_async(b"last", timeout_s=20)
+        received.append((await anext(messages)).payload)
+        site.client.close()
+        with pytest.raises(StopAsyncIteration):
+            await anext(messages)
+        return received
+
+    assert asyncio.run(asyncio.wait_for(talk(), 60)) == [b"before", b"after", b"last"]
+
+
+def test_closing_is_for_good_with_and_without_a_driver(site: Site) -> None:
+    closed = site.client.add_publication(IPC, 1)
+    kept = site.client.add_subscription(IPC, 1)
+    waiting = in_thread(lambda: list(kept))
+    closed.close()
+    assert closed.offer(b"x") is OfferResult.CLOSED
+    site.lose_driver()
+    site.restart()
+    assert closed.is_closed
+    assert closed.offer(b"x") is OfferResult.CLOSED
+    site.lose_driver()
+    site.client.close()
+    assert waiting() == []
+    assert kept.is_closed
+    with pytest.raises(headrace.ClosedError):
+        kept.receive()
+    with pytest.raises(headrace.ClosedError):
+        site.client.add_publication(IPC, 2)
+    with pytest.raises(headrace.PublicationClosedError):
+        closed.offer_blocking(b"x")
+    assert not closed.wait_until_connected()
+    site.client.close()
+
+
+def test_what_is_added_without_a_driver_waits_for_one(site: Site) -> None:
+    site.lose_driver()
+    added = in_thread(lambda: site.client.add_subscription(IPC, 3))
+    site.restart()
+    subscription = added()
+    publication = site.client.add_publication(IPC, 3)
+    publication.offer_blocking(b"x")
+    assert subscription.receive(timeout_s=10).payload == b"x"  # type: ignore[attr-defined]
+
+
+def test_a_handler_that_raises_ends_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def raising(_: object) -> None:
+        raise LookupError("of the handler")
+
+    with headrace.MediaDriver.embedded(threading_mode="SHARED", dir_delete_on_shutdown=False) as driver:
+        client = headrace.connect(
+            driver=driver, reconnect=True, on_disconnect=raising, driver_timeout_ms=TIMEOUT_MS
+        )
+        directory = driver.directory
+    with (
+        headrace.MediaDriver(directory=directory, threading_mode="SHARED", dir_delete_on_shutdown=True),
+        client,
+    ):
+        await_true(lambda: client.reconnect_count == 1, timeout_s=30)
+    assert "a handler raised" in caplog.text
+
+
+def test_handlers_without_reconnect_are_refused(media_driver: headrace.MediaDriver) -> None:
+    with pytest.raises(headrace.ConfigError, match="on_reconnect: is only called with reconnect=True"):
+        headrace.connect(driver=media_driver, on_reconnect=print)  # type: ignore[call-overload]
+
+
+def test_no_first_driver_is_an_error_as_without_reconnect(tmp_path: Path) -> None:
+    with pytest.raises(headrace.DriverTimeoutError):
+        headrace.connect(tmp_path, reconnect=True, driver_timeout_ms=50)
