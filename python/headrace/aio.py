@@ -23,7 +23,7 @@ import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from headrace._exceptions import (
     ClosedError,
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace._config import ClientSettings
-    from headrace.client import Client, Message, Pending, Publication, Subscription
+    from headrace._exceptions import HeadraceError
+    from headrace.client import Client, Message, Pending, Publication, ReconnectingClient, Subscription
     from headrace.driver import MediaDriver
 
 __all__ = ["Messages", "added", "close", "connect", "offer", "receive", "wait_for_messages"]
@@ -92,32 +93,45 @@ async def _in_thread(call: Callable[[], _Result], unclaimed: Callable[[_Result],
     return await future
 
 
+@overload
 async def connect(
     directory: str | os.PathLike[str] | None = None,
     *,
     driver: MediaDriver | None = None,
+    reconnect: Literal[False] = False,
     **settings: Unpack[ClientSettings],
-) -> Client:
+) -> Client: ...
+@overload
+async def connect(
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    driver: MediaDriver | None = None,
+    reconnect: Literal[True],
+    on_disconnect: Callable[[HeadraceError], object] | None = None,
+    on_reconnect: Callable[[ReconnectingClient], object] | None = None,
+    **settings: Unpack[ClientSettings],
+) -> ReconnectingClient: ...
+async def connect(directory: str | os.PathLike[str] | None = None, **settings: Any) -> Any:
     """Connect to the driver of a directory, waiting for one to start without blocking the event loop.
 
     Cancelling gives it up. ``async with`` closes the client without blocking the loop either.
 
     Args:
         directory: As for :meth:`headrace.Client.connect`.
-        driver: As for :meth:`headrace.Client.connect`.
-        **settings: See :class:`headrace.ClientConfig`.
+        **settings: As for :func:`headrace.connect`, with ``reconnect`` and its handlers, which run on a thread of the
+            client and not in the loop.
 
     Raises:
         DriverTimeoutError: No driver answers on the directory.
         ConfigError: A setting is wrong.
         ClientError: The driver's files cannot be used.
     """
-    from headrace.client import Client
+    from headrace.client import connect
 
-    return await _in_thread(lambda: Client.connect(directory, driver=driver, **settings), Client.close)
+    return await _in_thread(lambda: connect(directory, **settings), lambda client: client.close())
 
 
-async def close(client: Client) -> None:
+async def close(client: Client | ReconnectingClient) -> None:
     """Close a client without blocking the event loop. It is closed even if this is cancelled.
 
     Raises:

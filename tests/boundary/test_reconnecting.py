@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import headrace
-from headrace import OfferResult
+from headrace import OfferResult, aio
 from headrace.client import ConnectionState, ReconnectingClient
 from tests.helpers import await_true
 
@@ -219,3 +219,16 @@ def test_handlers_without_reconnect_are_refused(media_driver: headrace.MediaDriv
 def test_no_first_driver_is_an_error_as_without_reconnect(tmp_path: Path) -> None:
     with pytest.raises(headrace.DriverTimeoutError):
         headrace.connect(tmp_path, reconnect=True, driver_timeout_ms=50)
+
+
+def test_asyncio_connects_and_closes_without_blocking_the_loop(media_driver: headrace.MediaDriver) -> None:
+    async def talk() -> bytes:
+        async with await aio.connect(driver=media_driver, reconnect=True) as client:
+            subscription = await asyncio.to_thread(client.add_subscription, IPC, 8200)
+            publication = await asyncio.to_thread(client.add_publication, IPC, 8200)
+            await publication.offer_async(b"x", timeout_s=20)
+            message = await anext(aiter(subscription))
+        assert client.is_closed
+        return message.payload
+
+    assert asyncio.run(asyncio.wait_for(talk(), 60)) == b"x"

@@ -11,14 +11,12 @@ Design note 17 says why it is so.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from headrace import aio
 from headrace._closing import Closing
 from headrace._core import BatchResult, Claim, FragmentBatch, Message, Publication, Subscription
 from headrace._exceptions import (
@@ -32,6 +30,7 @@ from headrace._logging import CLIENT
 from headrace._results import OfferResult
 
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Self
 
     from headrace._core import Image
@@ -201,7 +200,7 @@ class ReconnectingPublication(_Reconnecting[Publication]):
         while True:
             connection, native = self._bound
             try:
-                return await aio.offer(native, data, deadline.left_s())
+                return await native.offer_async(data, timeout_s=deadline.left_s())
             except HeadraceError as error:
                 self._raise_unless_lost(native, error)
             if not await self._owner._await_connection_async(self, connection, deadline.left_s()):
@@ -294,14 +293,14 @@ class _ReconnectingMessages(AsyncIterator[Message]):
     def __init__(self, subscription: ReconnectingSubscription) -> None:
         self._subscription = subscription
         self._connection, native = subscription._bound
-        self._messages = aio.Messages(native)
+        self._messages = aiter(native)
 
     async def __anext__(self) -> Message:
         subscription = self._subscription
         while True:
             connection, native = subscription._bound
             if connection != self._connection:
-                self._connection, self._messages = connection, aio.Messages(native)
+                self._connection, self._messages = connection, aiter(native)
             try:
                 return await anext(self._messages)
             except StopAsyncIteration:
@@ -409,6 +408,19 @@ class ReconnectingClient(Closing):
         self._notify()
         client.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        from headrace import aio
+
+        await aio.close(self)
+
     def __repr__(self) -> str:
         return f"ReconnectingClient(directory={self.directory!r}, {self._state.value})"
 
@@ -450,6 +462,8 @@ class ReconnectingClient(Closing):
     async def _await_connection_async(
         self, added: _Reconnecting[Any], connection: int, timeout_s: float | None
     ) -> bool:
+        import asyncio
+
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
