@@ -92,3 +92,37 @@ def test_a_child_is_refused_and_the_parent_goes_on():
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+WAITED_FOR = """
+import os, sys, threading
+from headrace.spark._own_driver import OwnDriver
+
+own = OwnDriver()
+child = os.fork()
+if child == 0:
+    own.close()
+    sys.stdin.readline()
+    os._exit(0)
+# The shell that tidies up waits for every copy of its pipe to be closed: the child's must be no such copy.
+closing = threading.Thread(target=own.close, daemon=True)
+closing.start()
+closing.join(20)
+print("closed" if not closing.is_alive() else "waits for the child", flush=True)
+os._exit(os.path.exists(own.driver.directory))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_childs_copy_of_a_pipe_keeps_nobody_waiting():
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", WAITED_FOR],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "closed\n"
+        assert parent.wait(20) == 0
+        assert parent.stdin is not None
+        parent.stdin.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headrace._closing import Closing
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, HeadraceError
+from headrace._fork import is_own
 
 if TYPE_CHECKING:
     from headrace.archive.client import Archive
@@ -43,6 +45,7 @@ class Replay(Closing):
         self._timeout_s = timeout_s
         self._images = images
         self._is_closed = False
+        self._pid = os.getpid()
         self._ended_at: float | None = None
         self.recording_id = recording_id
         self.replay_id = replay_id
@@ -126,8 +129,8 @@ class Replay(Closing):
         return image.position if image is not None else None
 
     def close(self) -> None:
-        """Stop the replay, if it has not ended. Closing again does nothing."""
-        if self._is_closed:
+        """Stop the replay, if it has not ended. Closing again does nothing, nor does closing in a forked child."""
+        if self._is_closed or not is_own(self._pid):
             return
         self._is_closed = True
         image = self.image

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections import deque
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace._closing import Closing
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ConfigError
+from headrace._fork import is_own
 from headrace.archive.channels import ChannelUri
 from headrace.archive.context import RecordingSignal
 from headrace.archive.control_session import Response
@@ -22,7 +24,6 @@ from headrace.archive.positions import NULL_VALUE
 from headrace.client import Client
 
 if TYPE_CHECKING:
-    import os
     from typing import Self
 
     from headrace.client import ExclusivePublication, Subscription
@@ -71,6 +72,7 @@ class ArchiveSession(Closing):
         self._signals: deque[Signal] = deque(maxlen=_SIGNALS_KEPT)
         self._late_errors: dict[int, ArchiveError] = {}
         self._is_closed = False
+        self._pid = os.getpid()
         self.control_session_id = NULL_VALUE
         self.archive_id = NULL_VALUE
 
@@ -315,7 +317,9 @@ class ArchiveSession(Closing):
         return self._is_closed
 
     def close(self) -> None:
-        """End the session. Closing again does nothing."""
+        """End the session. Closing again does nothing, nor does closing in a forked child: it is the parent's."""
+        if not is_own(self._pid):
+            return
         with self._lock:
             if self._is_closed:
                 return

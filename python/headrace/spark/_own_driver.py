@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
+from headrace._fork import forget_in_children, is_own
 from headrace.driver import MediaDriver
 
 __all__ = ["OwnDriver"]
@@ -19,6 +21,7 @@ class OwnDriver:
     """
 
     def __init__(self) -> None:
+        self._pid = os.getpid()
         self.driver = MediaDriver.embedded(threading_mode="SHARED")
         try:
             # In a session of its own, out of reach of signals to the process group.
@@ -33,8 +36,16 @@ class OwnDriver:
         except BaseException:
             self.driver.close()
             raise
+        forget_in_children(self)
+
+    def _forget(self) -> None:
+        """In a forked child: the shell must not wait for the child's copy of the pipe."""
+        assert self._janitor.stdin is not None, "made with a pipe"
+        self._janitor.stdin.close()
 
     def close(self) -> None:
-        """Stop the driver and delete its directory. Closing again does nothing."""
+        """Stop the driver and delete its directory. Closing again does nothing, nor does closing in a forked child."""
+        if not is_own(self._pid):
+            return
         self.driver.close()
         self._janitor.communicate()

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from headrace._fork import is_own
+
 _SUBNETS = itertools.count(1)
 _STOP_TIMEOUT_S = 5.0
 
@@ -81,6 +83,7 @@ class Namespaces:
     """A pair of namespaces, `left` and `right`, that reach each other and nothing else. A context manager."""
 
     def __init__(self) -> None:
+        self._pid = os.getpid()
         number = next(_SUBNETS) % 250
         names = [f"headrace-{os.getpid()}-{number}{side}" for side in "lr"]
         # Interface names are limited to 15 characters; they only need to be unique within their namespace.
@@ -119,7 +122,9 @@ class Namespaces:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._remove()
+        # A forked child that leaves the block leaves the namespaces to its parent.
+        if is_own(self._pid):
+            self._remove()
 
     @contextlib.contextmanager
     def cut(self) -> Iterator[None]:
