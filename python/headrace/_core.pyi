@@ -20,6 +20,7 @@ __all__ = [
     "Counter",
     "ExclusivePublication",
     "FragmentBatch",
+    "FrameWalk",
     "Header",
     "IdleStrategy",
     "Image",
@@ -1307,6 +1308,63 @@ class Checksum:
 
         Raises:
             ConfigError: The limit is below 0.
+        """
+
+@final
+class FrameWalk:
+    """Looks at the frames of a recording in blocks of its segment files. Thread-safe: one call at a time.
+
+    Args:
+        recording_id: Which recording, for texts.
+        start_position: Where the recording begins.
+        initial_term_id: Term at position 0.
+        term_length: Bytes of a term.
+        stream_id: The stream of every frame.
+        session_id: The publisher, where frames carry that and no checksum.
+        checksum: What frames may carry in place of it.
+
+    Raises:
+        ConfigError: A number does not fit, or no recording can have it.
+    """
+
+    def __new__(
+        cls,
+        recording_id: int,
+        *,
+        start_position: int,
+        initial_term_id: int,
+        term_length: int,
+        stream_id: int,
+        session_id: int,
+        checksum: Checksum | None = None,
+    ) -> Self: ...
+    def walk(self, block: _Data, position: int, limit: int, /) -> tuple[int, int | None, str | None]:
+        """Go from header to header through a block that begins with a frame at ``position``. Releases the GIL.
+
+        Args:
+            block: Bytes of a segment file.
+            position: Stream position of the first.
+            limit: Stream position at which the file ends; no data frame may end after it.
+
+        Returns:
+            Position after the last frame that belongs there; position of that frame; what is wrong with the header
+            that follows it, ``None`` when the block ended first.
+
+        Raises:
+            ConfigError: A position does not fit.
+        """
+
+    def doubts(self, block: _Data, position: int, /) -> tuple[int, list[tuple[int, int, bool]]]:
+        """The frames of a block that was walked of which nothing shows that they were written whole. Releases the GIL.
+
+        A right checksum shows it, and so does a byte that is not zero in each page after a frame's first.
+
+        Returns:
+            Position of the first frame that is not whole in the block; of each frame in doubt its position, its end,
+            and whether its checksum is wrong.
+
+        Raises:
+            ConfigError: The position does not fit.
         """
 
 @final

@@ -27,6 +27,7 @@ class MemoryStorage:
     def __init__(self, space: int = 1 << 40) -> None:
         self.files: dict[str, bytearray] = {}
         self.locked: set[str] = set()
+        self.modified: dict[str, int] = {}
         self.space = space
         self.syncs: list[str] = []
 
@@ -49,6 +50,9 @@ class MemoryStorage:
     def length(self, name: str) -> int | None:
         return len(self.files[name]) if name in self.files else None
 
+    def modified_ms(self, name: str) -> int:
+        return self.modified.get(name, 0)
+
     def delete(self, name: str) -> None:
         self.files.pop(name, None)
 
@@ -68,8 +72,8 @@ class MemoryStorage:
     def on_synced(self, name: str, level: int) -> None:
         self.syncs.append(f"{name}:{level}")
 
-    def is_written(self, name: str, offset: int, length: int) -> bool | None:
-        return None
+    def has_hole(self, name: str, offset: int, length: int) -> bool:
+        return False
 
     def usable_bytes(self) -> int:
         return self.space
@@ -120,8 +124,11 @@ class MemoryFile:
         if level:
             self._storage.on_synced(self._name, level)
 
-    def is_written(self, offset: int, length: int) -> bool | None:
-        return self._storage.is_written(self._name, offset, length)
+    def has_hole(self, offset: int, length: int) -> bool:
+        return self._storage.has_hole(self._name, offset, length)
+
+    def next_data(self, offset: int) -> int | None:
+        return offset if offset < len(self._data) else None
 
     def try_lock(self) -> bool:
         if self._name in self._storage.locked:

@@ -51,9 +51,9 @@ class UnsafeStorage(MemoryStorage):
         super().delete(name)
         self._count_down()
 
-    def is_written(self, name: str, offset: int, length: int) -> bool:
+    def has_hole(self, name: str, offset: int, length: int) -> bool:
         written = self._written.get(name, set())
-        return all(
+        return not all(
             page in written for page in range(offset // PAGE_LENGTH, -(-(offset + length) // PAGE_LENGTH))
         )
 

@@ -469,7 +469,7 @@ def test_a_torn_frame_is_cut_off_and_one_of_zeros_is_kept(tmp_path: Path) -> Non
         file = storage.create(f"{recording_id}-0.rec", SEGMENT)
         file.write(0, written)
         file.close()
-    if storage.open("0-0.rec").is_written(0, 4096) is None:
+    if not storage.open("1-0.rec").has_hole(4096, 4096):
         pytest.skip("the file system does not tell holes from data")
     notes: list[str] = []
     stops = [
@@ -478,7 +478,7 @@ def test_a_torn_frame_is_cut_off_and_one_of_zeros_is_kept(tmp_path: Path) -> Non
     ]
     assert stops == [len(zeros), 0]
     assert len(notes) == 1
-    assert "torn frame" in notes[0]
+    assert "kept aside in 1-0.cut" in notes[0]
     assert not any((tmp_path / "1-0.rec").read_bytes())
     assert list(frames_of(storage, descriptor(recording_id=0), 0, stops[0]))
 
@@ -520,3 +520,80 @@ def test_the_archive_ends_when_its_driver_does(directory: Path) -> None:
     shutil.rmtree(where, ignore_errors=True)
     catalog = Catalog(DirectoryStorage(directory), read_only=True)
     assert [entry.descriptor.stop_position for entry in catalog] == [end]
+
+
+FORKING = """
+import os, sys, headrace
+from headrace.archive import Catalog, DirectoryStorage, RecordingSignal
+from headrace.archive.mark_file import read_mark_fields
+
+def on_disk():
+    catalog = Catalog(DirectoryStorage(directory), read_only=True)
+    return [one.descriptor.stop_position for one in catalog], read_mark_fields(DirectoryStorage(directory)).pid
+
+directory, lives_on = sys.argv[1], len(sys.argv) > 2
+with (
+    headrace.ArchivingMediaDriver.embedded(archive_directory=directory) as both,
+    both.connect_archive() as archive,
+    archive.add_recorded_publication("aeron:ipc?term-length=64k", 1) as publication,
+):
+    publication.offer_blocking(b"before")
+    archive.await_signal(RecordingSignal.START)
+    with archive.replay(0) as replay:
+        assert next(replay).payload == b"before"
+        before = on_disk()
+        assert before == ([-1], os.getpid())
+        child = os.fork()
+        if child == 0:
+            if lives_on:
+                sys.stdin.readline()
+                os._exit(0)
+            assert both.archive.is_closed
+            try:
+                both.archive.do_work()
+            except headrace.ForkError:
+                sys.exit(0)
+            sys.exit("a child has worked for its parent's archive")
+        if lives_on:
+            print(child, flush=True)
+            os.kill(os.getpid(), 9)
+        _, status = os.waitpid(child, 0)
+        assert on_disk() == before, on_disk()
+        publication.offer_blocking(b"after")
+        assert next(replay).payload == b"after"
+assert on_disk()[0] == [128], on_disk()
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_forked_child_that_exits_leaves_its_parents_archive_alone(directory: Path) -> None:
+    """Its `with` blocks and exit hooks run, and stop nothing."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, directory],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_forked_child_that_lives_on_does_not_hold_its_parents_directory(
+    driver: headrace.MediaDriver, directory: Path
+) -> None:
+    """The lock on it ends with the archive's process."""
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, directory, "lives on"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        assert parent.wait(20) == -signal.SIGKILL
+        os.kill(child, 0)
+        with serve(driver, directory, mark_file_liveness_timeout_ms=0) as server:
+            assert server.failure is None
+        os.kill(child, 0)
+        assert parent.stdin is not None
+        parent.stdin.close()

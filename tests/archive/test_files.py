@@ -6,12 +6,18 @@ import zlib
 
 import pytest
 
-from headrace.archive.catalog import CATALOG_NAME, Catalog
+from headrace.archive.catalog import CATALOG_NAME, STATE_INVALID, Catalog
 from headrace.archive.checksum import Checksum, checksum_named
 from headrace.archive.error_log import ErrorLog
 from headrace.archive.errors import CatalogError, MarkFileError, SegmentError
 from headrace.archive.frames import read_frame
-from headrace.archive.mark_file import MARK_NAME, MarkFields, MarkFile, read_mark_fields
+from headrace.archive.mark_file import (
+    MARK_NAME,
+    MarkFields,
+    MarkFile,
+    no_archive_running,
+    read_mark_fields,
+)
 from headrace.archive.recovery import recover, recovered_stop_position
 from headrace.archive.segment_writer import SegmentWriter
 from headrace.archive.verify import verify
@@ -219,13 +225,40 @@ def test_a_full_segment_is_followed_by_the_next_at_once() -> None:
     assert storage.files[f"0-{2 * TERM_LENGTH}.rec"] == bytes(2 * TERM_LENGTH)
 
 
-def test_a_next_segment_that_is_there_already_stops_the_recording() -> None:
-    """It is somebody's, and would be overwritten."""
-    storage = MemoryStorage()
-    storage.create(f"0-{2 * TERM_LENGTH}.rec", 5)
-    block = frames(0, TERM_LENGTH // 128, 96)
-    with pytest.raises(SegmentError, match="already exists"):
-        write(storage, 0, (block, TERM_LENGTH), (block, TERM_LENGTH))
+def test_a_next_segment_that_is_there_already_is_kept_aside() -> None:
+    """It is of a truncation that another archive did not finish, or of a catalog that was lost."""
+    for name in (f"0-{2 * TERM_LENGTH}.rec", f"0-{4 * TERM_LENGTH}.rec"):
+        storage, notes = MemoryStorage(), []
+        storage.create(name, 5).write(0, b"stale")
+        block = frames(0, TERM_LENGTH // 128, 96)
+        write(storage, 0, *[(block, TERM_LENGTH)] * 4, on_note=notes.append)
+        cut_name = name.replace(".rec", ".cut")
+        assert storage.files[cut_name] == b"stale"
+        assert notes == [f"{name} is not of the recording and was kept aside as {cut_name}"]
+        assert not any(storage.files[f"0-{4 * TERM_LENGTH}.rec"])
+
+
+def test_what_lies_where_an_extension_writes_is_kept_aside() -> None:
+    """Frames of a former life after the end would be taken for frames of this one."""
+    storage, notes = MemoryStorage(), []
+    block = frames(0, 20, 96)
+    write(storage, 0, (block, len(block)))
+    writer = SegmentWriter(storage, 0, descriptor().geometry, 1280, on_note=notes.append)
+    writer.open()
+    writer.close()
+    assert storage.files["0-1280.cut"] == block[1280:]
+    assert not any(storage.files["0-0.rec"][1280:])
+    assert notes == [
+        f"{len(block) - 1280} bytes after position=1280 of 0-0.rec were kept aside in 0-1280.cut"
+    ]
+
+
+def test_the_first_header_of_a_block_is_written_last() -> None:
+    """A block that a kill cut short begins with no header, on whatever file system."""
+    storage, block, seen = MemoryStorage(), frames(0, 20, 992), []
+    storage.on_written = lambda name, offset, length: seen.append((offset, length))  # type: ignore[method-assign]
+    write(storage, 0, (block, len(block)))
+    assert seen == [(32, len(block) - 32), (0, 32)]
 
 
 def test_each_sync_level_forces_what_it_says() -> None:
@@ -293,17 +326,81 @@ def test_recovery_finds_the_end_of_the_last_frame() -> None:
     assert recovered(storage) == (2 * TERM_LENGTH + len(more), [])
 
 
-def test_a_last_frame_across_pages_is_trusted_only_with_evidence() -> None:
-    """A word in each page, or its checksum; without, this storage cannot tell and recovery refuses by name."""
-    storage = MemoryStorage()
+class WithHoles(MemoryStorage):
+    """A disk that says of all pages of zeros that they were never written."""
+
+    def has_hole(self, name: str, offset: int, length: int) -> bool:
+        data, first = self.files[name], offset // 4096 * 4096
+        return not all(any(data[page : page + 4096]) for page in range(first, offset + length, 4096))
+
+
+def test_a_last_frame_with_an_empty_page_is_kept_unless_the_page_was_never_written() -> None:
+    """Its checksum says that it is whole, and so does a disk that does not know holes."""
     first = frames(0, 31, 96)
-    whole = frame(len(first), b"\1" * 6000)
-    write(storage, 0, (first + whole, len(first + whole)))
-    assert recovered(storage) == (len(first + whole), [])
-    zeros = frame(len(first), bytes(6000))
-    storage.files["0-0.rec"][len(first) : len(first + zeros)] = zeros
-    with pytest.raises(SegmentError, match=r"0-0\.rec.*verify"):
-        recovered(storage)
+    block = first + frame(len(first), bytes(6000))
+    for storage, checksum, end in (
+        (MemoryStorage(), None, len(block)),
+        (WithHoles(), CRC_32C, len(block)),
+        (WithHoles(), None, len(first)),
+    ):
+        write(storage, 0, (block, len(block)), checksum=checksum)
+        notes: list[str] = []
+        assert recovered_stop_position(storage, descriptor(), checksum, notes.append) == end
+        assert len(notes) == (end == len(first))
+    # Of the frame a part is not zeros, its header.
+    assert storage.files[f"0-{end}.cut"] == block[end:].rstrip(b"\0")
+    assert not any(storage.files["0-0.rec"][end:])
+
+
+def test_a_last_frame_that_ends_with_the_segment_does_not_keep_the_archive_from_starting() -> None:
+    """There is no hole in its file, so no file system tells whether it knows holes."""
+    rest = 2 * TERM_LENGTH - 15 * 8192
+    for storage in (MemoryStorage(), WithHoles()):
+        for last in (bytes([7]) * (rest - 32), bytes([7]) * (rest - 4200) + bytes(4168)):
+            blocks = [frame(8192 * number, b"\1" * 8160) for number in range(15)]
+            blocks.append(frame(8192 * 15, last))
+            storage.files.clear()
+            write(storage, 0, *[(block, len(block)) for block in blocks])
+            storage.files.popitem()  # the next file, which a kill may have prevented
+            is_kept = last[-1] == 7 or not isinstance(storage, WithHoles)
+            assert recovered(storage)[0] == (2 * TERM_LENGTH if is_kept else 15 * 8192)
+
+
+@pytest.mark.parametrize(("offset", "name"), [(8, "term_offset"), (20, "term_id"), (16, "stream_id")])
+def test_a_recording_ends_before_a_frame_of_another_place(offset: int, name: str) -> None:
+    """Frames of a former life of the file are none of it; they are kept aside."""
+    storage, block = MemoryStorage(), frames(0, 20, 96)
+    write(storage, 0, (block, len(block)))
+    storage.files["0-0.rec"][1280 + offset] ^= 0x40
+    rest = bytes(storage.files["0-0.rec"][1280 : len(block)])
+    assert recovered(storage)[0] == 1280
+    assert storage.files["0-1280.cut"] == rest
+    assert not any(storage.files["0-0.rec"][1280:])
+
+
+def test_a_full_disk_does_not_keep_recovery_from_finding_the_end() -> None:
+    """What follows stays where it is, and is kept aside before anything is written there."""
+    storage, block = MemoryStorage(), frames(0, 20, 96)
+    write(storage, 0, (block, len(block)))
+    storage.files["0-0.rec"][1280 + 20] ^= 0x40
+    before, storage.space = bytes(storage.files["0-0.rec"]), 0
+    stop, notes = recovered(storage)
+    assert stop == 1280
+    assert "cannot keep aside what follows recording_id=0 position=1280" in notes[0]
+    assert storage.files["0-0.rec"] == before
+    storage.space = 1 << 30
+    write(storage, 0, (block[:1280], 1280))
+    assert storage.files["0-0.cut"] == before.rstrip(b"\0")
+
+
+def test_files_at_places_where_no_segment_begins_are_left_alone() -> None:
+    """Whoever put them there."""
+    storage, block = MemoryStorage(), frames(0, 3, 96)
+    write(storage, 0, (block, len(block)))
+    for name in ("0-64.rec", "0--131072.rec", f"0-{TERM_LENGTH}.rec", "0-x.rec"):
+        storage.create(name, 5)
+    assert recovered(storage) == (len(block), [])
+    assert len(storage.names()) == 5
 
 
 def test_a_torn_frame_that_others_follow_is_refused_and_cut_by_a_repair() -> None:
@@ -329,8 +426,8 @@ def test_a_torn_frame_that_others_follow_is_refused_and_cut_by_a_repair() -> Non
 
 
 @pytest.mark.parametrize("damaged", [0, 4096])
-def test_a_repair_cuts_nothing_off_a_recording_that_was_stopped(damaged: int) -> None:
-    """A frame that went bad is no torn one: the recording is invalid then, and the frames behind it stay."""
+def test_a_repair_leaves_a_payload_that_went_bad_where_it_is(damaged: int) -> None:
+    """The frames around it can still be replayed: the recording stays valid, and the damage is told."""
     storage, block = MemoryStorage(), frames(0, 20, 992)
     write(storage, 0, (block, len(block)), checksum=CRC_32C)
     catalog = Catalog(storage, checksum=CRC_32C)
@@ -339,8 +436,48 @@ def test_a_repair_cuts_nothing_off_a_recording_that_was_stopped(damaged: int) ->
     before = bytes(storage.files["0-0.rec"])
     (finding,) = verify(catalog, storage, checksum=CRC_32C, is_repaired=True)
     assert not finding.is_ok
-    assert catalog.find(0) is None
+    assert f"checksum of the frame at position={damaged} is wrong; it was left" in finding.text
+    assert catalog.find(0) is not None
     assert storage.files["0-0.rec"] == before
+
+
+def test_a_repair_cuts_after_the_last_whole_frame_and_keeps_the_rest_aside() -> None:
+    """Of a stopped recording too; what does not lie in its last file is told and left."""
+    storage, block = MemoryStorage(), frames(0, TERM_LENGTH // 128, 96)
+    more = frames(2 * TERM_LENGTH, 20, 96)
+    write(storage, 0, (block, TERM_LENGTH), (frames(TERM_LENGTH, TERM_LENGTH // 128, 96), TERM_LENGTH))
+    write(storage, 2 * TERM_LENGTH, (more, len(more)))
+    catalog = Catalog(storage)
+    catalog.add(descriptor(stop_position=2 * TERM_LENGTH + len(more)))
+    last = f"0-{2 * TERM_LENGTH}.rec"
+    storage.files[last][1280:1312] = bytes(32)
+    rest = bytes(storage.files[last][1280 : len(more)])
+    (finding,) = verify(catalog, storage)
+    assert not finding.is_ok
+    cut = 2 * TERM_LENGTH + 1280
+    assert (
+        f"whole frames end at position={cut}, but stop_position={2 * TERM_LENGTH + len(more)}" in finding.text
+    )
+    (finding,) = verify(catalog, storage, is_repaired=True, now_ms=7)
+    assert finding.is_ok
+    assert f"cut at position={cut}" in finding.text
+    assert f"kept aside in 0-{cut}.cut" in finding.text
+    found = catalog.find(0)
+    assert found is not None
+    assert found.stop_position == cut
+    assert storage.files[f"0-{cut}.cut"] == rest
+    assert [one.is_ok for one in verify(catalog, storage, is_thorough=True)] == [True]
+    storage.files["0-0.rec"][128 + 16] ^= 1
+    before = {name: bytes(data) for name, data in storage.files.items()}
+    (finding,) = verify(catalog, storage, is_repaired=True, is_thorough=True)
+    assert not finding.is_ok
+    assert "0-0.rec goes on" in finding.text
+    assert before == storage.files
+    storage.delete(last)
+    (finding,) = verify(catalog, storage, is_repaired=True)
+    assert not finding.is_ok
+    assert f"missing segment file: memory/{last}" in finding.text
+    assert catalog.find(0) is not None
 
 
 def test_a_last_segment_without_frames_is_no_sound_recording() -> None:
@@ -391,7 +528,7 @@ def test_recovery_stops_every_active_recording_in_the_catalog() -> None:
     assert len(notes) == 1
 
 
-def test_verify_tells_what_is_wrong_and_marks_it_when_asked_to() -> None:
+def test_verify_tells_what_is_wrong_and_makes_valid_what_is_sound() -> None:
     """A frame of another stream, a stop position beyond the frames."""
     storage = MemoryStorage()
     catalog = Catalog(storage)
@@ -400,11 +537,12 @@ def test_verify_tells_what_is_wrong_and_marks_it_when_asked_to() -> None:
     write(storage, 0, (block, len(block)))
     assert [finding.is_ok for finding in verify(catalog, storage)] == [True]
     struct.pack_into("<i", storage.files["0-0.rec"], 128 + 16, 9)
-    (finding,) = verify(catalog, storage, is_repaired=True)
+    (finding,) = verify(catalog, storage)
     assert "position=128" in finding.text
+    assert "stream_id=9 where 1001 is due" in finding.text
     assert not finding.is_ok
-    assert catalog.find(0) is None
     struct.pack_into("<i", storage.files["0-0.rec"], 128 + 16, 1001)
+    catalog.set_state(0, STATE_INVALID)
     assert [one.is_ok for one in verify(catalog, storage, is_repaired=True)] == [True]
     assert catalog.find(0) is not None
     catalog.update(0, stop_position=len(block) + 32)
@@ -488,3 +626,43 @@ def test_warnings_leave_half_of_the_error_log_to_errors() -> None:
     assert len(kept) == 4096 // 2 // 48
     assert set(kept) == {2}
     assert (FULL, 2 * (1000 - len(kept)), 2000) in found
+
+
+def test_a_kill_while_an_archive_starts_does_not_lock_its_directory() -> None:
+    """Ours has the time there; the reference has the end of time, which counts by when it was written."""
+    storage, clock = MemoryStorage(), ManualClock()
+    MarkFile(storage, 1 << 20, clock.now_ms()).ready(FIELDS, clock.now_ms())
+    storage.locked.clear()  # killed
+    clock.advance_ms(10_000)
+    MarkFile(storage, 1 << 20, clock.now_ms())
+    assert read_mark_fields(storage).activity_timestamp == clock.now_ms()
+    storage.locked.clear()  # killed while it started
+    clock.advance_ms(10_000)
+    MarkFile(storage, 1 << 20, clock.now_ms()).forget()
+    storage.locked.clear()
+    storage.modified[MARK_NAME] = clock.now_ms()
+    put_mark(storage, 16, struct.pack("<q", (1 << 63) - 1))
+    with (
+        pytest.raises(MarkFileError, match="active 9999 ms ago"),
+        no_archive_running(storage, clock.now_ms() + 9_999),
+    ):
+        pytest.fail("an archive may be starting")
+    with pytest.raises(MarkFileError, match="active 0 ms ago"):
+        MarkFile(storage, 1 << 20, clock.now_ms())
+    clock.advance_ms(10_000)
+    MarkFile(storage, 1 << 20, clock.now_ms()).close()
+
+
+def test_a_header_of_the_mark_file_that_was_written_in_part_locks_nothing() -> None:
+    """Its texts may lie in two pages."""
+    storage, clock = MemoryStorage(), ManualClock()
+    MarkFile(storage, 1 << 20, clock.now_ms()).ready(FIELDS, clock.now_ms())
+    storage.locked.clear()
+    put_mark(storage, 136, struct.pack("<I", 1 << 20))
+    clock.advance_ms(10_000)
+    MarkFile(storage, 1 << 20, clock.now_ms()).close()
+
+
+def put_mark(storage: MemoryStorage, offset: int, data: bytes) -> None:
+    """Write into the mark file."""
+    storage.files[MARK_NAME][offset : offset + len(data)] = data

@@ -27,6 +27,7 @@ mod driver;
 mod errors;
 mod exclusive;
 mod fork_guard;
+mod frame_walk;
 mod handlers;
 mod header;
 mod idle;
@@ -65,6 +66,8 @@ mod _core {
     use crate::driver::MediaDriver;
     #[pymodule_export]
     use crate::exclusive::ExclusivePublication;
+    #[pymodule_export]
+    use crate::frame_walk::FrameWalk;
     #[pymodule_export]
     use crate::header::Header;
     #[pymodule_export]

@@ -112,10 +112,12 @@ class Catalog:
             raise
 
     def _open(self, capacity: int) -> StorageFile:
-        if self._storage.length(CATALOG_NAME) is None:
+        if not self._read_only:
+            self._storage.delete(_UPDATED_NAME)  # what a kill left of a longer one
+        if self._storage.length(CATALOG_NAME) is None or self._is_unwritten():
             if self._read_only:
                 raise CatalogError(f"there is no catalog: {self._path}")
-            file = self._storage.create(CATALOG_NAME, capacity)
+            file = self._storage.create(CATALOG_NAME, capacity, may_exist=True)
             file.write(0, _HEADER.pack(VERSION, HEADER_LENGTH, 0, ALIGNMENT))
             file.sync(_FULL_SYNC)
             self._storage.sync()
@@ -124,6 +126,15 @@ class Catalog:
         if not self._read_only and file.length() < capacity:
             file.set_length(capacity)
         return file
+
+    def _is_unwritten(self) -> bool:
+        """Whether an archive was killed between making the catalog and writing its header: nothing is recorded."""
+        file = self._storage.open(CATALOG_NAME, read_only=True)
+        try:
+            is_empty = not any(file.read(0, HEADER_LENGTH)) and not _has_bytes_from(file, 0)
+        finally:
+            file.close()
+        return is_empty and not any(name.endswith(".rec") for name in self._storage.names())
 
     def _load(self) -> None:
         header = self._file.read(0, HEADER_LENGTH)
@@ -181,7 +192,7 @@ class Catalog:
         recording_id = self._ids[-1] + 1 if self._ids else 0
         is_next = next_id in (recording_id, recording_id + 1)
         has_files = any(name.startswith(f"{recording_id}-") for name in self._storage.names())
-        return is_next and not has_files and not self._has_bytes_from(offset + _APPEND_MAX)
+        return is_next and not has_files and not _has_bytes_from(self._file, offset + _APPEND_MAX)
 
     def _refuse(self, offset: int, reason: str) -> None:
         advice = "restore it, or take the archive's segment files away from it before it is used again"
@@ -195,7 +206,7 @@ class Catalog:
                 f"{self._path}: next_recording_id={next_id} is not above the last, {after_last - 1}"
             )
         # An entry whose length was lost would hide all that follow it.
-        has_rest = self._has_bytes_from(self._end)
+        has_rest = _has_bytes_from(self._file, self._end)
         if has_rest and next_id > after_last and not self._is_append_cut_short(next_id, self._end):
             self._refuse(self._end, f"its length is 0 but next_recording_id={next_id} and more bytes follow")
         self.next_recording_id = max(next_id, after_last)
@@ -206,13 +217,6 @@ class Catalog:
             self._file.set_length(self.capacity)
         if next_id != self.next_recording_id:
             self._file.write(_NEXT_ID_OFFSET, _LONG.pack(self.next_recording_id))
-
-    def _has_bytes_from(self, offset: int) -> bool:
-        while data := self._file.read(offset, _SCAN_LENGTH):
-            if data.count(0) != len(data):
-                return True
-            offset += len(data)
-        return False
 
     def __iter__(self) -> Iterator[CatalogEntry]:
         return (entry for entry in self._entries if entry.is_valid)
@@ -287,19 +291,18 @@ class Catalog:
         entry = self._entry(recording_id)
         descriptor = entry.descriptor.replace(original_channel=original, stripped_channel=stripped)
         needed = align(ENTRY_HEADER_LENGTH + len(descriptor.encode()), self.alignment)
-        if needed > entry.length:
-            self._rewrite(entry, descriptor, needed)
-        else:
-            entry.descriptor = descriptor
-            self._write(entry)
+        self._rewrite(entry, descriptor, max(entry.length, needed))
 
     def _rewrite(self, entry: CatalogEntry, descriptor: RecordingDescriptor, length: int) -> None:
-        """Make an entry longer: in a new file that takes the place of the old one, so that either is there whole."""
+        """Give an entry other texts: in a new file that takes the place of the old one, so that either is whole.
+
+        In place, a kill between two pages would leave a part of each.
+        """
         start, extra = entry.offset + entry.length, length - entry.length
         before = self._file.read(0, entry.offset)
         after = self._file.read(start, self._end - start)
         self._reserve(self._end + extra)
-        self._storage.delete(_UPDATED_NAME)  # what a kill left of an earlier one
+        self._storage.delete(_UPDATED_NAME)  # what a refusal left of an earlier one
         file = self._storage.create(_UPDATED_NAME, self.capacity)
         old = self._file, entry.descriptor, entry.length
         self._file, entry.descriptor, entry.length = file, descriptor, length
@@ -372,3 +375,11 @@ class Catalog:
         if not self._read_only:
             self._file.sync(_FULL_SYNC)
         self._file.close()
+
+
+def _has_bytes_from(file: StorageFile, offset: int) -> bool:
+    while data := file.read(offset, _SCAN_LENGTH):
+        if data.count(0) != len(data):
+            return True
+        offset += len(data)
+    return False

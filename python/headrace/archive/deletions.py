@@ -1,4 +1,8 @@
-"""Segment files that are to go: one a turn, so that a long list never holds up recordings."""
+"""Segment files that are to go: one a turn, so that a long list never holds up recordings.
+
+The first step notes what has begun (``intents.py``, or the state of the catalog's entry), the second decides it, and
+the start after a kill finishes it.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,13 @@ from headrace.archive.catalog import STATE_DELETED
 from headrace.archive.context import Context, RecordingSignal
 from headrace.archive.errors import ErrorCode, RequestError
 from headrace.archive.frames import read_frame
+from headrace.archive.intents import Truncation, purged_files
 from headrace.archive.positions import FRAME_ALIGNMENT, HEADER_LENGTH, NULL_VALUE, segment_name
 
 if TYPE_CHECKING:
     from headrace.archive.control_session import ControlSession
     from headrace.archive.descriptor import RecordingDescriptor
+    from headrace.archive.storage import Storage
 
 __all__ = ["Deletions"]
 
@@ -26,6 +32,8 @@ class _Deletion:
     correlation_id: int
     recording_id: int
     names: deque[str]
+    end: Callable[[Storage, int], None] | None = None
+    is_whole: bool = True
 
 
 class Deletions:
@@ -62,28 +70,18 @@ class Deletions:
             )
             raise RequestError(ErrorCode.INVALID_POSITION, text)
         self._check_free(recording_id)
-        geometry, storage = descriptor.geometry, self._context.storage
-        base, offset = geometry.segment_base(position), geometry.segment_offset(position)
-        is_cut = position not in (descriptor.start_position, descriptor.stop_position) and offset > 0
-        if is_cut:
+        geometry = descriptor.geometry
+        is_inside = position not in (descriptor.start_position, descriptor.stop_position)
+        if is_inside and geometry.segment_offset(position) > 0:
             self._check_frame(descriptor, position)
         self._abort_replays(recording_id)
+        storage, sync_level = self._context.storage, self._context.config.file_sync_level
+        truncation = Truncation(recording_id, position)
+        truncation.begin(storage, sync_level)
         self._context.catalog.update(recording_id, stop_position=position)
-        if position == descriptor.start_position:
-            names = self._all_files(recording_id)
-        else:
-            bases = geometry.segment_bases(base, descriptor.stop_position)
-            names = [segment_name(recording_id, one) for one in bases if one > base or offset == 0]
-            names = [name for name in names if storage.length(name) is not None]
-        if is_cut:
-            file = storage.open(segment_name(recording_id, base))
-            try:
-                file.set_length(offset)
-                file.set_length(geometry.segment_length)
-                file.sync(self._context.config.file_sync_level)
-            finally:
-                file.close()
-        self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names)))
+        truncation.clear(storage, descriptor, sync_level)
+        names = truncation.files(storage, descriptor)
+        self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names), truncation.end))
         return len(names)
 
     def purge(self, session: ControlSession, correlation_id: int, recording_id: int) -> int:
@@ -95,7 +93,7 @@ class Deletions:
                 ErrorCode.ACTIVE_RECORDING, f"cannot purge recording with replays: {recording_id}"
             )
         self._context.catalog.set_state(recording_id, STATE_DELETED)
-        names = self._all_files(recording_id)
+        names = purged_files(self._context.storage, [recording_id])
         self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names)))
         return len(names)
 
@@ -127,11 +125,6 @@ class Deletions:
             text = f"position {position} is not at the beginning of a frame of recording {descriptor.recording_id}"
             raise RequestError(ErrorCode.INVALID_POSITION, text)
 
-    def _all_files(self, recording_id: int) -> list[str]:
-        prefix = f"{recording_id}-"
-        names = self._context.storage.names()
-        return [name for name in names if name.startswith(prefix) and name.endswith((".rec", ".rec.del"))]
-
     def do_work(self) -> int:
         """One turn: at most one file of each deletion."""
         work_count = 0
@@ -141,6 +134,7 @@ class Deletions:
                 self._delete(deletion)
             else:
                 self._deletions.remove(deletion)
+                self._end(deletion)
                 deletion.session.send_signal(
                     deletion.correlation_id,
                     deletion.recording_id,
@@ -150,11 +144,23 @@ class Deletions:
                 )
         return work_count
 
+    def _end(self, deletion: _Deletion) -> None:
+        """Take the note away; one of files that are still there stays, for the next start."""
+        if deletion.end is None or not deletion.is_whole:
+            return
+        try:
+            deletion.end(self._context.storage, self._context.config.file_sync_level)
+        except OSError as failure:
+            self._context.log.error(
+                f"cannot delete what notes a truncation of recording_id={deletion.recording_id}: {failure}"
+            )
+
     def _delete(self, deletion: _Deletion) -> None:
         name = deletion.names.popleft()
         try:
             self._context.storage.delete(name)
         except OSError as failure:
+            deletion.is_whole = False
             text = f"cannot delete {name}: {failure}"
             self._context.log.error(text)
             deletion.session.send_error(deletion.correlation_id, ErrorCode.GENERIC, text)

@@ -9,7 +9,11 @@
     8192  error buffer
 
 The activity timestamp is renewed every second and -1 after a stop in order, so a directory whose timestamp is younger
-than ten seconds belongs to somebody.
+than ten seconds belongs to another archive. An archive of ours holds a lock on the file as well, which ends with its
+process; while it starts it renews the timestamp before each step that may take long.
+
+The reference stores 2^63-1 while it starts. Killed then, it would keep others away for ever; so that value counts by
+the time at which the file was last written.
 """
 
 from __future__ import annotations
@@ -42,6 +46,7 @@ _VERSION_OFFSET, _ACTIVITY_OFFSET = 8, 16
 _FIELDS = struct.Struct("<i4xqqqiiiii4xq")
 _STRING_LENGTH = struct.Struct("<I")
 _STRINGS_OFFSET = 136
+_STRING_COUNT = 4
 _ACTIVATING = (1 << 63) - 1
 _PAGE_LENGTH = 4096
 _PATH_MAX = 4096
@@ -92,10 +97,19 @@ class MarkFields:
         return header
 
 
+def _is_header(data: bytes) -> bool:
+    return len(data) >= _STRINGS_OFFSET and data[2:6] == _MESSAGE_HEADER[2:6]
+
+
+def _numbers(data: bytes) -> MarkFields:
+    """The fields without their texts, of which a kill may have left a part."""
+    return MarkFields(*_FIELDS.unpack_from(data, _VERSION_OFFSET), *[""] * _STRING_COUNT)
+
+
 def _decode(data: bytes) -> MarkFields:
     numbers = _FIELDS.unpack_from(data, _VERSION_OFFSET)
     offset, texts = _STRINGS_OFFSET, []
-    for _ in range(4):
+    for _ in range(_STRING_COUNT):
         length = _STRING_LENGTH.unpack_from(data, offset)[0] if offset + 4 <= len(data) else 0
         offset += _STRING_LENGTH.size
         if length > len(data) - offset:
@@ -134,9 +148,9 @@ def no_archive_running(storage: Storage, now_ms: int) -> Iterator[None]:
         return
     try:
         _lock(file, path)
-        header = file.read(0, HEADER_LENGTH)
-        if len(header) >= _STRINGS_OFFSET and header[2:6] == _MESSAGE_HEADER[2:6]:
-            _check_inactive(_decode(header), path, now_ms, LIVENESS_TIMEOUT_MS)
+        header = file.read(0, _STRINGS_OFFSET)
+        if _is_header(header):
+            _check_inactive(_numbers(header), where, now_ms, LIVENESS_TIMEOUT_MS)
         yield
     finally:
         file.close()
@@ -147,12 +161,16 @@ def _lock(file: StorageFile, path: str) -> None:
         raise MarkFileError(f"another archive is running on the directory: {path} is locked")
 
 
-def _check_inactive(fields: MarkFields, path: str, now_ms: int, liveness_timeout_ms: int) -> None:
-    age_ms = now_ms - fields.activity_timestamp
-    if fields.activity_timestamp != NULL_VALUE and age_ms < liveness_timeout_ms:
+def _check_inactive(fields: MarkFields, storage: Storage, now_ms: int, liveness_timeout_ms: int) -> None:
+    active_ms = fields.activity_timestamp
+    if active_ms == _ACTIVATING:
+        active_ms = storage.modified_ms(MARK_NAME)
+    age_ms = now_ms - active_ms
+    if active_ms != NULL_VALUE and age_ms < liveness_timeout_ms:
         text = (
-            f"another archive is running on the directory: {path} was active {max(age_ms, 0)} ms ago, "
-            f"pid={fields.pid}; one that was killed is taken for dead after {liveness_timeout_ms} ms"
+            f"another archive is running on the directory: {storage.describe(MARK_NAME)} was active "
+            f"{max(age_ms, 0)} ms ago, pid={fields.pid}; one that was killed is taken for dead after "
+            f"{liveness_timeout_ms} ms"
         )
         raise MarkFileError(text)
 
@@ -173,7 +191,7 @@ def read_mark_fields(storage: Storage) -> MarkFields:
         data = file.read(0, HEADER_LENGTH)
     finally:
         file.close()
-    if len(data) < _STRINGS_OFFSET or data[2:6] != _MESSAGE_HEADER[2:6]:
+    if not _is_header(data):
         raise MarkFileError(f"not the mark file of an archive: {path}")
     return _decode(data)
 
@@ -215,20 +233,23 @@ class MarkFile:
     def _take(self, now_ms: int, liveness_timeout_ms: int, length: int) -> None:
         _lock(self._file, self._path)
         header = self._file.read(0, HEADER_LENGTH)
-        if header[2:6] == _MESSAGE_HEADER[2:6]:
+        if _is_header(header):
             self._check_old(header, now_ms, liveness_timeout_ms)
-        self._file.write(_ACTIVITY_OFFSET, _ACTIVITY.pack(_ACTIVATING))
+        self.update(now_ms)
         self._file.set_length(length)
-        self._file.write(HEADER_LENGTH, bytes(length - HEADER_LENGTH))
 
     def _check_old(self, header: bytes, now_ms: int, liveness_timeout_ms: int) -> None:
-        fields = _decode(header)
+        fields = _numbers(header)
         major = fields.version >> 16
         if fields.version and major != VERSION >> 16:
             raise MarkFileError(f"{self._path}: major version={major} where 3 is understood")
-        _check_inactive(fields, self._path, now_ms, liveness_timeout_ms)
+        _check_inactive(fields, self._storage, now_ms, liveness_timeout_ms)
         if fields.header_length == HEADER_LENGTH:
             self.old_errors = self._file.read(HEADER_LENGTH, fields.error_buffer_length)
+
+    def clear_errors(self) -> None:
+        """Begin with an empty error buffer; what was in it is saved before."""
+        self._file.write(HEADER_LENGTH, bytes(self._file.length() - HEADER_LENGTH))
 
     def ready(self, fields: MarkFields, now_ms: int) -> None:
         """Write the header and say that the archive runs."""
@@ -249,6 +270,11 @@ class MarkFile:
     def error_buffer_length(self) -> int:
         """Bytes of the error buffer."""
         return self._error_buffer_length
+
+    def forget(self) -> None:
+        """Close the file and change nothing in it: it is another process' now, and so is the lock."""
+        file, self._file = self._file, _CLOSED
+        file.close()
 
     def close(self) -> None:
         """Say that the archive stopped in order. Closing again does nothing."""

@@ -345,6 +345,7 @@ class Recordings:
             image.join_position,
             sync_level=context.config.file_sync_level,
             checksum=context.record_checksum,
+            on_note=context.log.warning,
         )
         session = RecordingSession(
             recording_id,

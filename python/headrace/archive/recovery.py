@@ -1,41 +1,87 @@
 """Where a recording ended whose archive died: found by walking the frames of its last segment file.
 
-Frames are written in order, so what ends the walk is the first place without a length. After a kill only the last
-frame can be torn, and only if it reaches into a page of the file that was never written. Three things tell: its
-checksum, a word in each further page that is not zero, and whether the file system knows the page as a hole. A torn
-last frame was never acknowledged to anybody; it is cut off.
+Blocks are written with their first header last (``segment_writer.py``), so a kill leaves whole frames, and after them
+perhaps a part of a block that begins with no header. The walk ends at the first header that is not the one that
+belongs there: of another term, offset or stream, or none. What follows was never acknowledged; it is kept aside in a
+file of its own (``aside.py``) and replaced by zeros.
 
-When the machine stopped, pages of the last block may be missing in any order, and a block lies within a term. So the
-frames of the last term are looked at as well. One that is torn among them may also be a disk gone bad: the archive
-refuses to start, by name, and `headrace archive verify --repair` cuts the recording there.
+Other archives write a block from its beginning, and when the machine stopped, pages of the last block may be missing
+in any order. A block lies within a term. So the data frames of the last term are looked at: one is torn when its
+checksum is wrong, or when a page of it is empty and the file system knows it as a hole. A torn last frame is kept
+aside like all that follows the end. A torn frame that others follow may also be a disk gone bad, or zeros that a copy
+of the directory left out: the archive refuses to start, by name, and `headrace archive verify --repair` cuts there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headrace.archive.aside import clear_from
+from headrace.archive.catalog import Catalog
+from headrace.archive.checksum import checksum_named
 from headrace.archive.errors import SegmentError
-from headrace.archive.frames import Frame, frames_in
-from headrace.archive.positions import HEADER_LENGTH, segment_name, segment_position
+from headrace.archive.intents import delete_all, finish_begun, is_delete_all_begun
+from headrace.archive.positions import segment_name, segment_position
+from headrace.client import FrameWalk
 
 if TYPE_CHECKING:
-    from headrace.archive.catalog import Catalog
+    from headrace.archive._config import ArchiveConfig
     from headrace.archive.checksum import Checksum
     from headrace.archive.descriptor import RecordingDescriptor
     from headrace.archive.storage import Storage, StorageFile
 
-__all__ = ["recover", "recovered_stop_position", "segment_positions"]
+__all__ = ["SegmentFrames", "open_files", "recover", "recovered_stop_position", "segment_positions"]
 
-_ADVICE = "look at it with `headrace archive verify`, which can cut the recording there with --repair"
-_PAGE_LENGTH = 4096
 _READ_LENGTH = 1 << 20
 
 
-def segment_positions(storage: Storage, recording_id: int) -> list[int]:
-    """Bases of a recording's segment files, in order."""
-    found = (segment_position(name, recording_id) for name in storage.names())
-    return sorted(base for base in found if base is not None)
+def segment_positions(storage: Storage, descriptor: RecordingDescriptor) -> list[int]:
+    """Bases of a recording's segment files, in order. Files at places where none can begin are not among them."""
+    found = (segment_position(name, descriptor.recording_id) for name in storage.names())
+    first, length = descriptor.geometry.first_segment, descriptor.segment_file_length
+    return sorted(base for base in found if base is not None and base >= 0 and (base - first) % length == 0)
+
+
+def open_files(
+    config: ArchiveConfig,
+    storage: Storage,
+    now_ms: int,
+    on_note: Callable[[str], object],
+    *,
+    on_step: Callable[[], object] = lambda: None,
+) -> Catalog:
+    """The catalog of an archive that starts, with every recording settled.
+
+    Args:
+        config: Settings of the archive.
+        storage: Its files.
+        now_ms: Time for stop timestamps.
+        on_note: Told what was done.
+        on_step: Called before each step that may take long.
+
+    Raises:
+        ArchiveFileError: A file is damaged in a way that no death explains.
+        OSError: The disk refuses.
+    """
+    if config.directory_delete_on_start or is_delete_all_begun(storage):
+        delete_all(storage)
+    checksum = checksum_named(config.record_checksum)
+    on_step()
+    catalog = Catalog(
+        storage,
+        capacity=config.catalog_capacity,
+        sync_level=config.catalog_file_sync_level,
+        checksum=checksum,
+    )
+    try:
+        recover(
+            catalog, storage, checksum, now_ms, on_note, sync_level=config.file_sync_level, on_step=on_step
+        )
+    except BaseException:
+        catalog.close()
+        raise
+    return catalog
 
 
 def recover(
@@ -44,14 +90,29 @@ def recover(
     checksum: Checksum | None,
     now_ms: int,
     on_note: Callable[[str], object],
+    *,
+    sync_level: int = 0,
+    on_step: Callable[[], object] = lambda: None,
 ) -> None:
-    """Give every recording that was active when the archive died its stop position.
+    """Finish what an archive that died had begun, and give every recording that was active its stop position.
+
+    Args:
+        catalog: The catalog, opened for writing.
+        storage: The archive's files.
+        checksum: What frames may carry.
+        now_ms: Time for stop timestamps.
+        on_note: Told what was done.
+        sync_level: How changes are forced to the medium.
+        on_step: Called before each step that may take long.
 
     Raises:
         SegmentError: A file is damaged in a way that no death explains.
     """
+    on_step()
+    finish_begun(catalog, storage, sync_level, on_note)
     for entry in list(catalog):
         if entry.descriptor.is_active:
+            on_step()
             stop = recovered_stop_position(storage, entry.descriptor, checksum, on_note)
             catalog.stopped(entry.recording_id, stop, now_ms)
             on_note(f"recovered recording_id={entry.recording_id} stop_position={stop}")
@@ -66,99 +127,144 @@ def recovered_stop_position(
     may_cut: bool = True,
     is_repair: bool = False,
 ) -> int:
-    """The position after the last whole frame of a recording; a torn frame after it is cut off.
+    """The position after the last whole frame of a recording; what follows it is kept aside.
 
     Args:
         storage: The archive's files.
         descriptor: The recording.
         checksum: What frames may carry.
-        on_note: Told what was cut off.
-        may_cut: Change the file; otherwise the position is found and nothing done.
+        on_note: Told what was kept aside.
+        may_cut: Change files; otherwise the position is found and nothing done.
         is_repair: Also cut where a torn frame is followed by others.
 
     Raises:
-        SegmentError: A frame before the last is torn, or whether the last one is cannot be told.
+        SegmentError: A frame before the last is torn.
     """
-    bases = segment_positions(storage, descriptor.recording_id)
-    geometry = descriptor.geometry
-    if not bases:
+    bases = segment_positions(storage, descriptor)
+    if not bases or bases[-1] < descriptor.geometry.first_segment:
         return descriptor.start_position
     base = bases[-1]
-    name = segment_name(descriptor.recording_id, base)
-    path = storage.describe(name)
-    if base < 0:
-        raise SegmentError(f"{path}: a segment cannot begin at position={base}")
-    file = storage.open(name, read_only=not may_cut)
-    try:
-        start = geometry.term_offset(descriptor.start_position) if base == geometry.first_segment else 0
-        limit = min(descriptor.segment_file_length, file.length())
-        end, last = start, None
-        for offset, frame in _frames(file, start, limit):
-            end, last = offset + frame.span, offset
+    with SegmentFrames(storage, descriptor, base, checksum) as frames:
+        end, last, _ = frames.walk(frames.start)
         if last is not None:
-            term = max(start, last - last % geometry.term_length)
-            torn = _first_torn(file, term, end, checksum, descriptor.session_id, path)
-            if torn is not None:
-                if torn < last and not is_repair:
-                    raise SegmentError(
-                        f"{path}: the frame at offset={torn} is torn, and others follow; {_ADVICE}"
-                    )
-                on_note(f"cut {end - torn} bytes off {name} at offset={torn}, where a torn frame begins")
-                end = torn
-                if may_cut:
-                    length = file.length()
-                    file.set_length(end)
-                    file.set_length(length)
-        return max(base + end, descriptor.start_position)
-    finally:
-        file.close()
+            term = max(frames.start, last - last % descriptor.term_buffer_length)
+            torn = frames.first_torn(term, end)
+            if torn is not None and torn < last and not is_repair:
+                raise SegmentError(
+                    f"{frames.path}: the frame at offset={torn - base} is torn, and others follow; look at it with "
+                    "`headrace archive verify`, which cuts the recording there with --repair"
+                )
+            end = end if torn is None else torn
+    if may_cut:
+        _clear(storage, descriptor, base, end, on_note)
+    return max(end, descriptor.start_position)
 
 
-def _frames(file: StorageFile, start: int, limit: int) -> Iterator[tuple[int, Frame]]:
-    """Each frame and its offset, until one has no length."""
-    offset = start
-    while offset + HEADER_LENGTH <= limit:
-        block = file.read(offset, min(_READ_LENGTH, limit - offset))
-        length = 0
-        for at, frame in frames_in(block):
-            length = at + frame.span
-            yield offset + at, frame
-        if length == 0:
-            return
-        offset += length
+def _clear(
+    storage: Storage,
+    descriptor: RecordingDescriptor,
+    base: int,
+    end: int,
+    on_note: Callable[[str], object],
+) -> None:
+    recording_id, length = descriptor.recording_id, descriptor.segment_file_length
+    try:
+        done = clear_from(storage, recording_id, base, end - base, length)
+    except OSError as refusal:
+        # The stop position is right all the same. Whoever extends the recording tries again, before it writes.
+        done = f"cannot keep aside what follows recording_id={recording_id} position={end}: {refusal}"
+    if done is not None:
+        on_note(done)
 
 
-def _first_torn(
-    file: StorageFile, start: int, end: int, checksum: Checksum | None, session_id: int, path: str
-) -> int | None:
-    """Offset of the first frame between two offsets that was not written whole."""
-    has_checksums = False
-    for offset, frame in _frames(file, start, end):
-        if frame.is_padding:
-            continue
-        after = offset + frame.span
-        if checksum is not None:
-            body = file.read(offset + HEADER_LENGTH, frame.span - HEADER_LENGTH)
-            if checksum(body) == frame.session_id:
-                has_checksums = True
-                continue
-            # Recordings may begin without checksums and go on with them, or the other way round.
-            if has_checksums and frame.session_id != session_id:
-                return offset
-        if after > file.length() or not _is_in_all_pages(file, offset, after, path, is_last=after == end):
-            return offset
-    return None
+class SegmentFrames:
+    """The frames of one segment file, walked and not decoded. Positions are those of the stream.
 
+    A context manager that closes the file.
+    """
 
-def _is_in_all_pages(file: StorageFile, offset: int, end: int, path: str, *, is_last: bool) -> bool:
-    """Whether every page that a frame reaches into was written, as far as that can be told."""
-    pages = range((offset // _PAGE_LENGTH + 1) * _PAGE_LENGTH, end, _PAGE_LENGTH)
-    if all(any(file.read(page, min(_PAGE_LENGTH, end - page))) for page in pages):
-        return True
-    written = file.is_written(offset, end - offset)
-    if written is None and is_last:
-        text = (
-            f"{path}: whether the last frame, at offset={offset}, was written whole cannot be told; {_ADVICE}"
+    def __init__(
+        self, storage: Storage, descriptor: RecordingDescriptor, base: int, checksum: Checksum | None
+    ) -> None:
+        name = segment_name(descriptor.recording_id, base)
+        self.path = storage.describe(name)
+        self._file: StorageFile = storage.open(name, read_only=True)
+        self._base = base
+        geometry = descriptor.geometry
+        self.start = descriptor.start_position if base == geometry.first_segment else base
+        self.limit = base + min(descriptor.segment_file_length, self._file.length())
+        self._walk = FrameWalk(
+            descriptor.recording_id,
+            start_position=descriptor.start_position,
+            initial_term_id=descriptor.initial_term_id,
+            term_length=descriptor.term_buffer_length,
+            stream_id=descriptor.stream_id,
+            session_id=descriptor.session_id,
+            checksum=checksum,
         )
-        raise SegmentError(text)
-    return written is not False
+        self._buffer = bytearray(_READ_LENGTH)
+
+    def __enter__(self) -> SegmentFrames:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _read(self, position: int, length: int) -> memoryview:
+        if length > len(self._buffer):
+            self._buffer = bytearray(length)
+        block = memoryview(self._buffer)[:length]
+        return block[: self._file.read_into(position - self._base, block)]
+
+    def walk(self, start: int, limit: int | None = None) -> tuple[int, int | None, str | None]:
+        """From header to header: the position after the last frame, that of the last frame, and what ended the walk.
+
+        What ended it is ``None`` at the limit, which is the end of the file if none is given.
+        """
+        limit = self.limit if limit is None else min(limit, self.limit)
+        position, last = start, None
+        while position < limit:
+            block = self._read(position, min(_READ_LENGTH, limit - position))
+            end, last_here, fault = self._walk.walk(block, position, limit)
+            last = last_here if last_here is not None else last
+            if fault is not None:
+                return end, last, fault
+            if end == position:
+                return end, last, "the file ends"
+            position = end
+        return position, last, None
+
+    def first_torn(self, start: int, end: int) -> int | None:
+        """Position of the first frame between two that was not written whole; they were walked before."""
+        position, length = start, _READ_LENGTH
+        while position < end:
+            block = self._read(position, min(length, end - position))
+            after, doubts = self._walk.doubts(block, position)
+            for at, until, is_wrong in doubts:
+                if is_wrong or self._file.has_hole(at - self._base, until - at):
+                    return at
+            if after > position:
+                position, length = after, _READ_LENGTH
+            elif len(block) < length:
+                return None
+            else:
+                length *= 2
+        return None
+
+    def first_wrong(self, start: int, end: int, checksum: Checksum) -> int | None:
+        """Position of the first data frame between two that does not have its checksum; they were walked before."""
+        position, length = start, _READ_LENGTH
+        while position < end:
+            block = self._read(position, min(length, end - position))
+            after, last, _ = self._walk.walk(block, position, end)
+            whole = after if after <= position + len(block) or last is None else last
+            wrong = checksum.first_wrong(block, whole - position)
+            if wrong is not None:
+                return position + wrong
+            if whole > position:
+                position, length = whole, _READ_LENGTH
+            elif len(block) < length:
+                return None
+            else:
+                length *= 2
+        return None

@@ -1,11 +1,16 @@
-"""Writes the blocks of one recording into its segment files."""
+"""Writes the blocks of one recording into its segment files.
+
+The first header of a block is written last. A process that is killed between two pages of a write so leaves a block
+that begins with no header, which nobody takes for a part of the recording, whatever the file system tells of pages.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace.archive.errors import SegmentError
-from headrace.archive.positions import Geometry, segment_name
+from headrace.archive.aside import clear_from, set_segment_aside
+from headrace.archive.positions import HEADER_LENGTH, Geometry, segment_name
 
 if TYPE_CHECKING:
     from headrace.archive.checksum import Checksum
@@ -17,8 +22,8 @@ __all__ = ["SegmentWriter"]
 class SegmentWriter:
     """Appends to a recording from a position on.
 
-    A file has its full length from the start and is sparse. When one is full the next is made at once, so a file that
-    is already there belongs to somebody else.
+    A file has its full length from the start and is sparse. When one is full the next is made at once. What lies where
+    the recording is to go, of an archive that was killed or of a catalog that was lost, is kept aside first.
     """
 
     def __init__(
@@ -30,26 +35,43 @@ class SegmentWriter:
         *,
         sync_level: int = 0,
         checksum: Checksum | None = None,
+        on_note: Callable[[str], object] = lambda text: None,
     ) -> None:
         self._storage = storage
         self._recording_id = recording_id
         self._geometry = geometry
         self._sync_level = sync_level
         self._checksum = checksum
+        self._on_note = on_note
         self.position = position
         self._base = geometry.segment_base(position)
         self._file: StorageFile | None = None
 
     def open(self) -> None:
-        """Open or make the first file."""
-        self._file = self._create(may_exist=True)
+        """Open or make the first file.
 
-    def _create(self, *, may_exist: bool) -> StorageFile:
+        Raises:
+            OSError: The disk refuses.
+        """
+        length = self._geometry.segment_length
         name = segment_name(self._recording_id, self._base)
-        try:
-            file = self._storage.create(name, self._geometry.segment_length, may_exist=may_exist)
-        except FileExistsError:
-            raise SegmentError(f"segment file already exists: {self._storage.describe(name)}") from None
+        if self._storage.length(name) is not None:
+            done = clear_from(
+                self._storage, self._recording_id, self._base, self.position - self._base, length
+            )
+            if done is not None:
+                self._on_note(done)
+        self._set_aside_from(self._base + length)
+        self._file = self._create()
+
+    def _set_aside_from(self, base: int) -> None:
+        while self._storage.length(segment_name(self._recording_id, base)) is not None:
+            self._on_note(set_segment_aside(self._storage, self._recording_id, base))
+            base += self._geometry.segment_length
+
+    def _create(self) -> StorageFile:
+        name = segment_name(self._recording_id, self._base)
+        file = self._storage.create(name, self._geometry.segment_length, may_exist=True)
         if self._sync_level > 0:
             self._storage.sync()
         return file
@@ -61,13 +83,15 @@ class SegmentWriter:
 
         Raises:
             OSError: The disk refuses.
-            SegmentError: The next file is there already.
         """
         file = self._file
         assert file is not None, "opened before it is written to"
         if self._checksum is not None:
             block = self._checksum.put(block)
-        file.write(self.position - self._base, block)
+        block, offset = memoryview(block), self.position - self._base
+        if len(block) > HEADER_LENGTH:
+            file.write(offset + HEADER_LENGTH, block[HEADER_LENGTH:])
+        file.write(offset, block[:HEADER_LENGTH])
         if self._sync_level > 0:
             file.sync(self._sync_level)
         self.position += length
@@ -77,10 +101,11 @@ class SegmentWriter:
     def _roll(self) -> None:
         self.close()
         self._base += self._geometry.segment_length
-        self._file = self._create(may_exist=False)
+        self._set_aside_from(self._base)
+        self._file = self._create()
 
     def cut(self) -> None:
-        """Take away what a failed write may have left behind :attr:`position`."""
+        """Take away what a failed write may have left after :attr:`position`."""
         if self._file is not None:
             self._file.set_length(self.position - self._base)
             self._file.set_length(self._geometry.segment_length)

@@ -13,10 +13,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from headrace._closing import Closing
+from headrace._fork import forget_in_children
 from headrace.archive._config import ArchiveConfig
-from headrace.archive.catalog import CATALOG_NAME, Catalog
+from headrace.archive.catalog import Catalog
 from headrace.archive.channels import format_duration
-from headrace.archive.checksum import checksum_named
 from headrace.archive.clock import Clock, SystemClock
 from headrace.archive.context import Context
 from headrace.archive.control import Control
@@ -28,7 +28,7 @@ from headrace.archive.log import ArchiveLog
 from headrace.archive.mark_file import HEADER_LENGTH, LINK_NAME, MarkFields, MarkFile
 from headrace.archive.positions import NULL_VALUE
 from headrace.archive.recordings import Recordings
-from headrace.archive.recovery import recover
+from headrace.archive.recovery import open_files
 from headrace.archive.replays import Replays
 from headrace.archive.requests import Requests
 from headrace.archive.storage import DirectoryStorage, Storage
@@ -42,6 +42,7 @@ __all__ = ["ArchiveServer"]
 
 _MARK_INTERVAL_NS = 1_000_000_000
 _EVENTS_A_TURN = 64
+_NEW_LINK_NAME = f"{LINK_NAME}.new"
 _RUNNING: weakref.WeakSet[ArchiveServer] = weakref.WeakSet()
 
 
@@ -89,14 +90,18 @@ class ArchiveServer(Closing):
         self._storage = storage or DirectoryStorage(config.archive_directory)
         self._is_closed = False
         self._failure: BaseException | None = None
-        now_ms = self._clock.now_ms()
-        start_ms = now_ms
+        start_ms = self._clock.now_ms()
         self._mark_file = MarkFile(
             _mark_storage(config, self._storage),
             config.error_buffer_length,
-            now_ms,
+            start_ms,
             config.mark_file_liveness_timeout_ms,
         )
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        # From here on a forked child has the lock as well, until it forgets it.
+        forget_in_children(self)
+        _RUNNING.add(self)
         entries = ErrorLog(self._mark_file.write_errors, config.error_buffer_length)
         self._log = ArchiveLog(entries, self._clock, on_error)
         self._counters: ArchiveCounters | None = None
@@ -108,33 +113,18 @@ class ArchiveServer(Closing):
             self._release()
             raise
         self._next_mark_ns = self._clock.now_ns()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
         if not is_invoked:
             self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
             self._thread.start()
-        _RUNNING.add(self)
 
     def _open(self, driver: MediaDriver | None, seed: random.Random, start_ms: int) -> None:
         config = self.config
         self._save_old_errors(start_ms)
-        if config.directory_delete_on_start:
-            for name in self._storage.names():
-                if name == CATALOG_NAME or name.endswith((".rec", ".rec.del")):
-                    self._storage.delete(name)
-        self._catalog = catalog = Catalog(
-            self._storage,
-            capacity=config.catalog_capacity,
-            sync_level=config.catalog_file_sync_level,
-            checksum=checksum_named(config.record_checksum),
+        self._mark_file.clear_errors()
+        self._catalog = catalog = open_files(
+            config, self._storage, start_ms, self._log.warning, on_step=self._renew_mark
         )
-        recover(
-            catalog,
-            self._storage,
-            checksum_named(config.record_checksum),
-            start_ms,
-            self._log.warning,
-        )
+        self._renew_mark()
         directory = config.aeron_directory
         self._client = client = Client.connect(
             directory,
@@ -184,9 +174,7 @@ class ArchiveServer(Closing):
         if lines:
             day = time.strftime("%Y-%m-%d-%H-%M-%S", time.gmtime(now_ms / 1000))
             data = "".join(lines).encode()
-            file = self._storage.create(
-                f"archive-{day}-{now_ms % 1000:03}+0000-error.log", len(data), may_exist=True
-            )
+            file = self._storage.create(f"archive-{day}-{now_ms % 1000:03}+0000-error.log", 0, may_exist=True)
             file.write(0, data)
             file.close()
 
@@ -225,6 +213,10 @@ class ArchiveServer(Closing):
             self._mark()
         self._note_cycle(self._clock.now_ns() - now_ns)
         return work_count
+
+    def _renew_mark(self) -> None:
+        """Before a step of the start that may take long."""
+        self._mark_file.update(self._clock.now_ms())
 
     def _mark(self) -> None:
         try:
@@ -304,6 +296,11 @@ class ArchiveServer(Closing):
         finally:
             self._release()
 
+    def _forget(self) -> None:
+        """In a forked child, whose archive this is not: its files and its lock are the parent's."""
+        self._is_closed = True
+        self._mark_file.forget()
+
     def _release(self) -> None:
         self._is_closed = True
         try:
@@ -334,7 +331,9 @@ def _mark_storage(config: ArchiveConfig, storage: Storage) -> Storage:
         storage.delete(LINK_NAME)
         return storage
     path = os.path.realpath(elsewhere).encode("ascii", "replace")
-    file = storage.create(LINK_NAME, len(path), may_exist=True)
+    # Under another name first: a link that a kill left empty would lead tools nowhere.
+    file = storage.create(_NEW_LINK_NAME, 0, may_exist=True)
     file.write(0, path)
     file.close()
+    storage.rename(_NEW_LINK_NAME, LINK_NAME)
     return DirectoryStorage(elsewhere)

@@ -7,6 +7,7 @@ not synced.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -42,8 +43,11 @@ class StorageFile(Protocol):
     def sync(self, level: int) -> None:
         """Force what was written to the medium: 0 not at all, 1 the data, 2 the data and what describes it."""
 
-    def is_written(self, offset: int, length: int) -> bool | None:
-        """Whether all bytes of a range were written, and are not a hole; ``None`` when that cannot be told."""
+    def has_hole(self, offset: int, length: int) -> bool:
+        """Whether some bytes of a range were never written; false where the file system does not tell."""
+
+    def next_data(self, offset: int) -> int | None:
+        """Where the next bytes are that may have been written, from an offset on; ``None`` when there are none."""
 
     def try_lock(self) -> bool:
         """Take the file for this process until it is closed; false when another process has it."""
@@ -66,6 +70,9 @@ class Storage(Protocol):
 
     def length(self, name: str) -> int | None:
         """Bytes in a file; ``None`` when there is no such file."""
+
+    def modified_ms(self, name: str) -> int:
+        """When a file was last written, in milliseconds since 1970."""
 
     def delete(self, name: str) -> None:
         """Delete a file; it need not exist."""
@@ -113,14 +120,20 @@ class _File:
         elif level > SYNC_DATA:
             os.fsync(self._descriptor)
 
-    def is_written(self, offset: int, length: int) -> bool | None:
+    def has_hole(self, offset: int, length: int) -> bool:
         try:
-            hole = os.lseek(self._descriptor, offset, os.SEEK_HOLE)
-            # A file system without holes says that the only one is at the end. Then nothing can be told.
-            knows_holes = os.lseek(self._descriptor, 0, os.SEEK_HOLE) < self.length()
+            # A file system without holes says that the only one is at the end.
+            return os.lseek(self._descriptor, offset, os.SEEK_HOLE) < offset + length
         except OSError:
-            return None
-        return hole >= offset + length if knows_holes else None
+            return False
+
+    def next_data(self, offset: int) -> int | None:
+        try:
+            return os.lseek(self._descriptor, offset, os.SEEK_DATA)
+        except OSError as refusal:
+            if refusal.errno == errno.ENXIO:
+                return None
+            return offset if offset < self.length() else None
 
     def try_lock(self) -> bool:
         try:
@@ -176,6 +189,10 @@ class DirectoryStorage:
             return (self.directory / name).stat().st_size
         except FileNotFoundError:
             return None
+
+    def modified_ms(self, name: str) -> int:
+        """See :class:`Storage`."""
+        return (self.directory / name).stat().st_mtime_ns // 1_000_000
 
     def delete(self, name: str) -> None:
         """See :class:`Storage`."""

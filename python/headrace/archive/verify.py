@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headrace.archive.aside import clear_from
 from headrace.archive.catalog import STATE_DELETED, STATE_INVALID, STATE_VALID, Catalog, CatalogEntry
 from headrace.archive.descriptor import DescriptorError, RecordingDescriptor
-from headrace.archive.errors import ArchiveFileError
+from headrace.archive.errors import ArchiveFileError, SegmentError
 from headrace.archive.frames import Frame, frames_in, read_frame
-from headrace.archive.positions import HEADER_LENGTH, NULL_VALUE, segment_name
-from headrace.archive.recovery import recovered_stop_position, segment_positions
+from headrace.archive.positions import FRAME_ALIGNMENT, HEADER_LENGTH, segment_name
+from headrace.archive.recovery import SegmentFrames, recovered_stop_position
 
 if TYPE_CHECKING:
     from headrace.archive.checksum import Checksum
@@ -49,8 +50,9 @@ def verify(
         recording_id: Only this one.
         is_thorough: Walk all segment files and not only the last.
         checksum: Also check the checksums of entries and frames.
-        is_repaired: Cut torn frames off recordings that were never stopped, write found stop positions, and mark what
-            is damaged as invalid.
+        is_repaired: Cut recordings after their last whole frame, where frames in their last segment file are torn or
+            damaged; keep aside what follows; write stop positions found, and make valid what is sound. Nothing is
+            hidden: what cannot be repaired stays as it is, and is told.
         now_ms: Time for stop timestamps.
     """
     entries = [entry for entry in catalog.entries() if recording_id in (None, entry.recording_id)]
@@ -60,11 +62,10 @@ def verify(
         if entry.state == STATE_DELETED:
             yield Finding(entry.recording_id, True, "skipped: deleted")
             continue
+        notes: list[str] = []
         try:
-            stop = _verify_entry(catalog, storage, entry, is_thorough, checksum, is_repaired)
+            stop = _verify_entry(catalog, storage, entry, is_thorough, checksum, is_repaired, notes.append)
         except (ArchiveFileError, OSError) as wrong:
-            if is_repaired and entry.state == STATE_VALID:
-                catalog.set_state(entry.recording_id, STATE_INVALID)
             yield Finding(entry.recording_id, False, str(wrong))
             continue
         if is_repaired:
@@ -72,7 +73,8 @@ def verify(
                 catalog.stopped(entry.recording_id, stop, now_ms)
             if entry.state == STATE_INVALID:
                 catalog.set_state(entry.recording_id, STATE_VALID)
-        yield Finding(entry.recording_id, True, f"OK, {stop - entry.descriptor.start_position} bytes")
+        sound = f"OK, {stop - entry.descriptor.start_position} bytes"
+        yield Finding(entry.recording_id, True, "; ".join((sound, *notes)))
 
 
 def _verify_entry(
@@ -82,35 +84,71 @@ def _verify_entry(
     is_thorough: bool,
     checksum: Checksum | None,
     is_repaired: bool,
+    on_note: Callable[[str], object],
 ) -> int:
+    """Where a recording ends; a part of it that is damaged is an error, unless it is repaired."""
     descriptor = entry.descriptor
     descriptor.check()
     if checksum is not None and entry.checksum != catalog.checksum_of(entry, checksum):
         raise DescriptorError(f"checksum of the catalog entry at offset={entry.offset} is wrong")
-    bases = segment_positions(storage, descriptor.recording_id)
-    # One that was stopped is whole or damaged, and never half written: what is behind the damage is left where it is.
-    is_active = descriptor.is_active
-    stop = recovered_stop_position(
-        storage,
-        descriptor,
-        checksum,
-        lambda text: None,
-        may_cut=is_repaired and is_active,
-        is_repair=is_repaired or not is_active,
-    )
-    recorded_stop = descriptor.stop_position
-    if recorded_stop != NULL_VALUE and stop < recorded_stop:
-        raise DescriptorError(f"stop_position={recorded_stop} but whole frames end at position={stop}")
-    if recorded_stop != NULL_VALUE and not bases and recorded_stop != descriptor.start_position:
-        raise DescriptorError(f"stop_position={recorded_stop} but there are no segment files")
-    first = descriptor.start_position
-    if not is_thorough and bases:
-        first = max(first, bases[-1])
-    for position, frame, body in frames_of(storage, descriptor, first, stop):
-        check_frame(descriptor, position, frame)
-        if checksum is not None and not frame.is_padding and checksum(body) != frame.session_id:
-            raise DescriptorError(f"checksum of the frame at position={position} is wrong")
+    stop = descriptor.stop_position
+    if descriptor.is_active:
+        stop = recovered_stop_position(
+            storage, descriptor, checksum, on_note, may_cut=is_repaired, is_repair=is_repaired
+        )
+    bases = _bases(storage, descriptor, stop)
+    for base in bases if is_thorough else bases[-1:]:
+        end = _verify_segment(storage, descriptor, base, stop, checksum)
+        if end is None:
+            continue
+        position, fault = end
+        name = segment_name(descriptor.recording_id, base)
+        if base != bases[-1] or not is_repaired:
+            rule = f"stop_position={stop}" if base == bases[-1] else f"{name} goes on"
+            raise DescriptorError(
+                f"{storage.describe(name)}: whole frames end at position={position}, but {rule}: {fault}"
+            )
+        done = clear_from(
+            storage, descriptor.recording_id, base, position - base, descriptor.segment_file_length
+        )
+        on_note(f"cut at position={position}, where {fault}")
+        if done is not None:
+            on_note(done)
+        return position
     return stop
+
+
+def _bases(storage: Storage, descriptor: RecordingDescriptor, stop: int) -> list[int]:
+    """Bases of the segment files that a recording must have."""
+    start, geometry = descriptor.start_position, descriptor.geometry
+    if stop == start:
+        return []
+    bases = list(geometry.segment_bases(start, stop - FRAME_ALIGNMENT))
+    for base in bases:
+        name = segment_name(descriptor.recording_id, base)
+        if storage.length(name) is None:
+            raise SegmentError(f"missing segment file: {storage.describe(name)}")
+    return bases
+
+
+def _verify_segment(
+    storage: Storage, descriptor: RecordingDescriptor, base: int, stop: int, checksum: Checksum | None
+) -> tuple[int, str] | None:
+    """Where and why the frames of a segment file end too early; ``None`` if they do not."""
+    with SegmentFrames(storage, descriptor, base, checksum) as frames:
+        due = min(stop, base + descriptor.segment_file_length)
+        end, last, fault = frames.walk(frames.start, due)
+        if end > due and last is not None:
+            return last, f"the last frame goes on to position={end}"
+        if end < due:
+            return end, fault or "the file ends"
+        if checksum is not None:
+            wrong = frames.first_wrong(frames.start, end, checksum)
+            if wrong is not None:
+                raise DescriptorError(
+                    f"{frames.path}: checksum of the frame at position={wrong} is wrong; it was left as it is"
+                )
+    return None
 
 
 def check_frame(descriptor: RecordingDescriptor, position: int, frame: Frame) -> None:

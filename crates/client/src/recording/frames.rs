@@ -55,6 +55,47 @@ impl RecordingShape {
         ((position % term_length) as i32, term_id)
     }
 
+    /// Whether a header is that of the frame at `position`, which ends at `limit` or before.
+    #[inline]
+    pub(super) fn is_sound(&self, header: &[u8], position: i64, limit: i64) -> bool {
+        let length = word(header, FRAME_LENGTH_OFFSET);
+        let (term_offset, term_id) = self.place(position);
+        let span = align(length.max(0) as usize, FRAME_ALIGNMENT) as i64;
+        length >= HEADER_LENGTH as i32
+            && kind(header) <= TYPE_DATA
+            && word(header, TERM_OFFSET_OFFSET) == term_offset
+            && word(header, TERM_ID_OFFSET) == term_id
+            && word(header, STREAM_ID_OFFSET) == self.stream_id
+            && span <= i64::from(self.term_length) - i64::from(term_offset)
+            && span <= limit.saturating_sub(position)
+    }
+
+    /// Why a header is not sound.
+    #[cold]
+    pub(super) fn fault(&self, header: &[u8], position: i64, limit: i64) -> String {
+        let length = word(header, FRAME_LENGTH_OFFSET);
+        let kind = kind(header);
+        let (term_offset, term_id) = self.place(position);
+        if length == 0 {
+            return format!("there is no frame, although the recording goes on to position={limit}");
+        }
+        for (name, found, expected) in [
+            ("term_offset", word(header, TERM_OFFSET_OFFSET), term_offset),
+            ("term_id", word(header, TERM_ID_OFFSET), term_id),
+            ("stream_id", word(header, STREAM_ID_OFFSET), self.stream_id),
+        ] {
+            if found != expected {
+                return format!("{name}={found} where {expected} is due");
+            }
+        }
+        if kind > TYPE_DATA {
+            return format!("type={kind} is neither data nor padding");
+        }
+        format!(
+            "length={length} does not fit between 32 and the end of its term or of the recording at {limit}"
+        )
+    }
+
     /// Where the term begins that has `position` in it.
     pub(super) fn term_begin(&self, position: i64) -> i64 {
         position - position % i64::from(self.term_length)
@@ -132,7 +173,6 @@ impl Frames {
         let header = &self.block[at..at + HEADER_LENGTH];
         let length = word(header, FRAME_LENGTH_OFFSET);
         let kind = kind(header);
-        let (term_offset, term_id) = self.shape.place(position);
         let carried = word(header, SESSION_ID_OFFSET);
         let frame = Frame {
             is_padding: kind == TYPE_PAD,
@@ -145,15 +185,8 @@ impl Frames {
             payload_at: at + HEADER_LENGTH,
             payload_length: (length as usize).wrapping_sub(HEADER_LENGTH),
         };
-        let is_sound = length >= HEADER_LENGTH as i32
-            && kind <= TYPE_DATA
-            && word(header, TERM_OFFSET_OFFSET) == term_offset
-            && word(header, TERM_ID_OFFSET) == term_id
-            && word(header, STREAM_ID_OFFSET) == self.shape.stream_id
-            && frame.span <= i64::from(self.shape.term_length) - i64::from(term_offset)
-            && position + frame.span <= limit;
-        if !is_sound {
-            let reason = self.fault(header, position, limit);
+        if !self.shape.is_sound(header, position, limit) {
+            let reason = self.shape.fault(header, position, limit);
             return Err(self.bad_frame(position, reason));
         }
         if frame.is_padding {
@@ -181,31 +214,6 @@ impl Frames {
             payload_at: whole_at + HEADER_LENGTH,
             ..frame
         }))
-    }
-
-    #[cold]
-    fn fault(&self, header: &[u8], position: i64, limit: i64) -> String {
-        let length = word(header, FRAME_LENGTH_OFFSET);
-        let kind = kind(header);
-        let (term_offset, term_id) = self.shape.place(position);
-        if length == 0 {
-            return format!("there is no frame, although the recording goes on to position={limit}");
-        }
-        for (name, found, expected) in [
-            ("term_offset", word(header, TERM_OFFSET_OFFSET), term_offset),
-            ("term_id", word(header, TERM_ID_OFFSET), term_id),
-            ("stream_id", word(header, STREAM_ID_OFFSET), self.shape.stream_id),
-        ] {
-            if found != expected {
-                return format!("{name}={found} where {expected} is due");
-            }
-        }
-        if kind > TYPE_DATA {
-            return format!("type={kind} is neither data nor padding");
-        }
-        format!(
-            "length={length} does not fit between 32 and the end of its term or of the recording at {limit}"
-        )
     }
 
     #[cold]

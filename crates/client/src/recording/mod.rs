@@ -6,6 +6,7 @@
 //!       Segments      bytes from files: which file, which offset
 //!       Replayed      bytes from an image, as they come
 //!       Checksum      what frames carry where a recording was made with checksums
+//!   FrameWalk         headers alone, of blocks that are handed in: where does a recording end?
 //! ```
 //!
 //! Files are read, not mapped: a file that somebody cuts short while it is read is an error that names it, and not
@@ -19,6 +20,7 @@ mod replayed;
 mod segments;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use headrace_buffers::log::frame::TYPE_OFFSET;
 
@@ -28,6 +30,7 @@ pub use frames::{Blocks, RecordingShape};
 pub use reader::{Incomplete, MessageFilter, Range, RecordedMessage, RecordingReader};
 pub use replayed::Replayed;
 pub use segments::Segments;
+pub use walk::{Doubt, FrameWalk, Walked};
 
 /// A word of a frame's header, at an offset in some bytes.
 #[inline]

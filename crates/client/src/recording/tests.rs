@@ -572,3 +572,117 @@ fn a_bad_frame_of_a_replay_is_an_error_with_its_place() {
         )
     );
 }
+
+fn frame_walk(recording: &Recording, checksum: Option<Checksum>) -> FrameWalk {
+    let shape = RecordingShape {
+        session_id: Some(1),
+        checksum,
+        ..recording.shape()
+    };
+    FrameWalk::new(shape).expect("a shape")
+}
+
+#[test]
+fn a_walk_ends_after_the_last_frame_that_belongs_to_the_recording() {
+    let mut recording = Recording::new(96);
+    for _ in 0..40 {
+        recording.message(&[7; 5000], 1376);
+    }
+    let (start, end) = (recording.start, recording.end());
+    let last = end - i64::from(align(HEADER_LENGTH + 5000 % 1376, FRAME_ALIGNMENT) as i32);
+    let whole = recording.bytes[96..].to_vec();
+    let walk = frame_walk(&recording, None);
+    let walked = |block: &[u8], limit| {
+        let Walked { end, last, fault } = walk.walk(block, start, limit);
+        (end, last, fault)
+    };
+    assert_eq!(walked(&whole, end), (end, Some(last), None), "the block ends");
+    let zeros = [whole.clone(), vec![0; 4096]].concat();
+    assert_eq!(
+        walked(&zeros, i64::MAX),
+        (end, Some(last), Some("no frame".to_owned()))
+    );
+    assert_eq!(
+        walked(&whole[..16], end),
+        (start, None, None),
+        "not even a header"
+    );
+    let (before, _, fault) = walked(&whole, end - 1);
+    assert_eq!(before, last);
+    assert!(
+        fault
+            .expect("a frame that leads out of the file")
+            .contains("length=")
+    );
+    for (offset, name) in [
+        (8, "term_offset"),
+        (16, "stream_id"),
+        (20, "term_id"),
+        (6, "type"),
+    ] {
+        let mut wrong = whole.clone();
+        wrong[(last - start) as usize + offset] ^= 0x40;
+        let (end, _, fault) = walked(&wrong, i64::MAX);
+        assert_eq!(end, last);
+        assert!(fault.expect("a frame of another place").starts_with(name));
+    }
+}
+
+#[test]
+fn frames_are_in_doubt_that_have_an_empty_page_and_no_checksum() {
+    let mut recording = Recording::new(0);
+    recording.frame(1, 0xC0, 1, 0, &[9; 3000]);
+    recording.frame(1, 0xC0, 1, 0, &[0; 9000]);
+    recording.frame(1, 0xC0, 1, 0, &[9; 9000]);
+    recording.frame(0, 0xC0, 1, 0, &[0; 9000]);
+    let (second, third) = (3040, 3040 + 9056);
+    let doubts = |bytes: &[u8], checksum, from: i64| {
+        let mut found = Vec::new();
+        let mut walk = frame_walk(&recording, checksum);
+        let end = walk.doubts(&bytes[from as usize..], from, |doubt| {
+            found.push((doubt.position, doubt.end, doubt.is_wrong));
+        });
+        (end, found)
+    };
+    let (bytes, end) = (&recording.bytes, recording.end());
+    assert_eq!(doubts(bytes, None, 0), (end, vec![(second, third, false)]));
+    assert_eq!(
+        doubts(bytes, None, third),
+        (end, vec![]),
+        "pages are the file's, wherever the block begins"
+    );
+    assert_eq!(
+        doubts(&bytes[..5000], None, 0),
+        (second, vec![]),
+        "of a frame that is not whole in the block nothing is said"
+    );
+    let mut sums = bytes.clone();
+    Checksum::Crc32c.put(&mut sums);
+    assert_eq!(doubts(&sums, Some(Checksum::Crc32c), 0), (end, vec![]));
+    sums[third as usize + 40] ^= 1;
+    let is_wrong = vec![(third, third + 9056, true)];
+    assert_eq!(doubts(&sums, Some(Checksum::Crc32c), 0), (end, is_wrong));
+    assert_eq!(
+        doubts(bytes, Some(Checksum::Crc32c), 0),
+        (end, vec![(second, third, false)]),
+        "frames of a time without checksums carry their session id"
+    );
+}
+
+#[test]
+fn hostile_bytes_and_positions_end_a_walk() {
+    let mut recording = Recording::new(0);
+    recording.frame(1, 0xC0, 1, 0, &[9; 30]);
+    let mut walk = frame_walk(&recording, None);
+    for length in [i32::MAX, i32::MIN, -1, 31] {
+        let mut bytes = recording.bytes.clone();
+        bytes[..4].copy_from_slice(&length.to_le_bytes());
+        assert!(walk.walk(&bytes, 0, i64::MAX).fault.is_some());
+        walk.doubts(&bytes, 0, |_| {});
+    }
+    for position in [i64::MIN, -32, i64::MAX] {
+        walk.walk(&recording.bytes, position, i64::MAX);
+        walk.walk(&recording.bytes, position, i64::MIN);
+        walk.doubts(&recording.bytes, position, |_| {});
+    }
+}

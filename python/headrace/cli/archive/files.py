@@ -127,7 +127,8 @@ def dump_command(
 @click.option(
     "--repair",
     is_flag=True,
-    help="Cut torn frames off, write the stop positions found, mark damaged recordings invalid. No archive may run.",
+    help="Cut recordings after their last whole frame, keep the rest in .cut files, write the stop positions found. "
+    "No archive may run.",
 )
 @options.json_option
 def verify_command(
