@@ -125,7 +125,8 @@ class ArchiveServer(Closing):
             config, self._storage, start_ms, self._log.warning, on_step=self._renew_mark
         )
         self._renew_mark()
-        directory = config.aeron_directory
+        # A driver that the program names is meant, whatever the environment says.
+        directory = config.aeron_directory if driver is None else driver.directory
         self._client = client = Client.connect(
             directory,
             driver=driver,
