@@ -254,7 +254,7 @@ SBE_SCHEMA = """<?xml version="1.0" encoding="UTF-8"?>
         ({"startPositon": 1}, "there is no such option"),
         ({"controlChannel": "aeron:udp?endpoint=localhost:8010"}, "read from the archive or from its files"),
         ({"replayStreamId": 7}, "has no meaning without controlChannel"),
-        ({"recordings": 1, "startPosition": 1 << 20}, "is behind the end of recording 1"),
+        ({"recordings": 1, "startPosition": 1 << 20}, "is after the end of recording 1"),
         ({"codec": "python", "decoder": "nowhere:f", "payloadSchema": "a int"}, "must be module:function"),
     ],
 )

@@ -211,12 +211,12 @@ def test_an_endpoint_that_is_no_address_is_refused(endpoint: str):
     assert str(refused.value).startswith(f"controlChannel={control}: ")
 
 
-def test_an_unknown_recording_and_a_start_behind_the_end_are_refused(archive: tuple[Options, Options]):
+def test_an_unknown_recording_and_a_start_after_the_end_are_refused(archive: tuple[Options, Options]):
     for options in archive:
         with pytest.raises(headrace.ConfigError, match=r"recordings=9: .* has no such recording"):
             rows_of(options | {"recordings": "0,9"})
         with pytest.raises(
-            headrace.ConfigError, match=r"startPosition=1048576: is behind the end of recording 1"
+            headrace.ConfigError, match=r"startPosition=1048576: is after the end of recording 1"
         ):
             rows_of(options | {"recordings": "1", "startPosition": "1048576"})
 

@@ -76,7 +76,7 @@ def committed(messages: list[bytes]) -> list[bytes]:
         ({"payloadColumn": "body"}, "append", "there is no such column"),
         ({"retries": "3"}, "append", "there is no such option"),
         ({}, "overwrite", "a stream can only be appended to"),
-        ({"timeoutMs": "200"}, "append", "nobody subscribes"),
+        ({"timeoutMs": "200"}, "append", "no subscriber to"),
     ],
 )
 def test_what_cannot_be_published_is_refused(

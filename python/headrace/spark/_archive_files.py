@@ -69,7 +69,7 @@ def live_ends(storage: DirectoryStorage, archive: ArchiveFiles, recording_ids: s
 
 
 def _dead_ends(storage: DirectoryStorage, archive: ArchiveFiles, recording_ids: set[int]) -> dict[int, int]:
-    """Where recordings ended whose archive died. Nobody writes the files, so they tell."""
+    """Where recordings ended whose archive died. No archive writes the files, so they tell."""
     checksum = checksum_named(archive.record_checksum)
     catalog = Catalog(storage, read_only=True)
     try:

@@ -31,7 +31,7 @@ ARCHIVE_OPTIONS = (*_FILES, *_SERVICE, "aeronDirectory", "recordChecksum")
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveFiles:
-    """An archive's directory, which everybody sees.
+    """An archive's directory, which all processes of Spark see.
 
     ``aeron_directory`` is that of its driver, ``record_checksum`` what it puts into frames.
     """

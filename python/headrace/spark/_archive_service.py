@@ -127,7 +127,7 @@ def replayed(service: ArchiveService, part: RecordingRange) -> Iterator[RangeRep
                 replay.has_ended()
             yield RangeReplay(replay, image, part, service.timeout_s)
         except _FAILURES:
-            # With the session gone nobody waits for an answer on ending the replay: what went wrong is known.
+            # With the session gone, ending the replay waits for no answer: what went wrong is known.
             session.archive.close()
             raise
 
@@ -213,7 +213,7 @@ def _open(service: ArchiveService) -> _Session:
 
 
 def _own_channel(service: ArchiveService) -> str:
-    """Where this process listens if nobody says otherwise: its address as the archive sees it, on a free port."""
+    """Where this process listens by default: its address as the archive sees it, on a free port."""
     control = ChannelUri(service.control_channel)
     if control.media == "ipc":
         return "aeron:ipc"

@@ -41,7 +41,7 @@ class RecordingBatchReader(DataSourceReader):
                 raise still_recorded(selected)
             descriptor = selected.descriptor
             if options.recordings is not None and options.start_position > selected.end:
-                rule = f"is behind the end of recording {descriptor.recording_id}, position={selected.end}"
+                rule = f"is after the end of recording {descriptor.recording_id}, position={selected.end}"
                 refuse("startPosition", options.start_position, rule)
             start = max(descriptor.start_position, options.start_position)
             end = selected.end if options.end_position is None else min(options.end_position, selected.end)

@@ -1,4 +1,4 @@
-"""From payloads to columns, inside the source: several times faster than decoding behind it.
+"""From payloads to columns, inside the source: several times faster than decoding after it.
 
 Every codec says which columns it makes, as Spark types, and fills those that are wanted, a batch at a time.
 """

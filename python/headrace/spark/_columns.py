@@ -12,7 +12,7 @@ from headrace.spark._codecs import make_codec
 from headrace.spark._decoding import decode
 from headrace.spark._option_values import refuse
 from headrace.spark._reading import opened
-from headrace.spark._worker import settle
+from headrace.spark._worker import freeze_imports
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -60,7 +60,7 @@ def batches(task: RangeTask, options: ReadOptions, schema: StructType) -> Iterat
 
     wanted = to_arrow_schema(schema, timezone="UTC")
     codec = make_codec(options.codec)
-    settle()
+    freeze_imports()
     for part in task.ranges:
         yield from _of_range(part, options, codec, wanted)
 

@@ -55,7 +55,8 @@ class CommittedBatches:
     their rows again, maybe other rows in other partitions. Each run has a number of its own, and the marker of the
     batch names the runs that Spark took: only their rows come out. A batch that began before this reader joined is
     left out. A reader that must survive its own restart keeps :attr:`CommittedBatch.batch_id` together with what it
-    made of the rows.
+    made of the rows. One that misses messages waits for their batch without end: where a subscription may be
+    interrupted, read a recording of the stream.
 
     Not thread-safe. Memory: all rows that came of batches that are not whole yet.
     """

@@ -10,7 +10,7 @@ from headrace.driver import MediaDriver
 
 __all__ = ["OwnDriver"]
 
-# Nobody writes a line, so reading ends when nobody holds the other end of the pipe any more.
+# No line is ever written, so reading ends when no process holds the other end of the pipe any more.
 _TIDY_UP = 'read -r line; rm -rf -- "$1"'
 
 

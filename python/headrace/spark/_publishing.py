@@ -21,7 +21,7 @@ def publication_of(options: SinkOptions) -> Publication:
     """The publication that the options name, connected to a subscriber.
 
     Raises:
-        PublicationTimeoutError: Nobody subscribes.
+        PublicationTimeoutError: No subscriber connects.
     """
     key = options.aeron_directory, options.channel, options.stream_id
     publication = _publications.get(key)
@@ -29,9 +29,7 @@ def publication_of(options: SinkOptions) -> Publication:
         publication = _client(options.aeron_directory).add_publication(options.channel, options.stream_id)
         _publications[key] = publication
     if not publication.wait_until_connected(options.timeout_s):
-        text = (
-            f"nobody subscribes to {options.channel} streamId={options.stream_id} for {options.timeout_s:g} s"
-        )
+        text = f"no subscriber to {options.channel} streamId={options.stream_id} connected for {options.timeout_s:g} s"
         raise PublicationTimeoutError(text)
     return publication
 

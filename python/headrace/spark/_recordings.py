@@ -41,7 +41,7 @@ _LISTED_MAX = 10
 class Selected:
     """A recording that the options ask for.
 
-    ``end`` is how far it is recorded; ``None`` while nobody can tell, because its archive is starting or has just
+    ``end`` is how far it is recorded; ``None`` while nothing tells, because its archive is starting or has just
     died.
     """
 

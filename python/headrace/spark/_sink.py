@@ -19,7 +19,7 @@ from headrace._exceptions import HeadraceError
 from headrace.spark._envelope import Attempt, marker_message, new_attempt, row_messages
 from headrace.spark._option_values import refuse
 from headrace.spark._publishing import send
-from headrace.spark._worker import settle
+from headrace.spark._worker import freeze_imports
 
 if TYPE_CHECKING:
     from headrace.spark._sink_options import SinkOptions
@@ -79,7 +79,7 @@ def _publish(
     options: SinkOptions, batches: Iterator[pa.RecordBatch], query_id: str, batch_id: int
 ) -> Published:
     attempt, count, position = new_attempt(), 0, 0
-    settle()
+    freeze_imports()
     for batch in batches:
         if not batch.num_rows:
             continue

@@ -243,7 +243,7 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
 
 def _shared(backlog: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-    """How many bytes of each backlog go into a batch: everybody the same, unless they have less."""
+    """How many bytes of each backlog go into a batch: each recording the same, unless it has less."""
     if isinstance(limit, ReadAllAvailable) or not isinstance(limit, ReadMaxBytes):
         return backlog
     shares, left = {}, limit.max_bytes
