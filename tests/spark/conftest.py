@@ -26,6 +26,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.timeout(300))
 
 
+def home_without_zip(home: Path) -> Path:
+    """Spark's directory without the zip file of its Python modules.
+
+    Python compiles what it imports from a zip file anew in every process. That takes a second of a core, and a query's
+    process has ten, on whatever else the machine does, before Spark takes it for dead.
+    """
+    import pyspark
+
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        if entry.name != "python":
+            (home / entry.name).symlink_to(entry)
+    return home
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'headrace[spark]'")
@@ -34,6 +48,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_HOME"] = str(home_without_zip(tmp_path_factory.mktemp("spark-home")))
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     session = (
         SparkSession.builder.master("local[2]")
