@@ -37,6 +37,7 @@ from headrace._exceptions import (
 )
 from headrace._names import publish as _publish
 from headrace._results import Action, OfferResult, accepted
+from headrace._signals import exit_on_sigterm
 from headrace.client import (
     BackoffIdleStrategy,
     BatchResult,
@@ -117,6 +118,7 @@ __all__ = [
     "accepted",
     "connect",
     "default_directory",
+    "exit_on_sigterm",
 ]
 
 # Loaded when they are first used: most programs do without an archive.

@@ -9,6 +9,7 @@ pub mod cnc;
 pub mod counters;
 pub mod error;
 pub mod error_log;
+pub mod liveness;
 pub mod log;
 #[cfg(all(test, loom))]
 pub(crate) mod loom_memory;

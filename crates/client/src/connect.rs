@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use headrace_buffers::broadcast::Receiver;
 use headrace_buffers::cnc::{self, CncError, CncFile};
+use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_sys::Access;
 
@@ -28,6 +29,8 @@ enum NotYet {
     NoHeartbeat,
     /// A file that a dead or stopped driver left behind.
     Stale { heartbeat_ms: i64 },
+    /// A file of a driver whose process has ended.
+    Ended,
 }
 
 /// Waits for a live driver until the driver timeout and makes the core of a client to it.
@@ -39,7 +42,7 @@ pub(crate) fn connect(config: ClientConfig) -> Result<Arc<Core>, ClientError> {
         .saturating_add(config.driver_timeout_ns());
     loop {
         let not_yet = match attempt(&config)? {
-            Ok((cnc, to_driver)) => return assemble(config, cnc, to_driver),
+            Ok(found) => return assemble(config, found),
             Err(not_yet) => not_yet,
         };
         if config.clock.nano_time() >= deadline_ns {
@@ -51,15 +54,25 @@ pub(crate) fn connect(config: ClientConfig) -> Result<Arc<Core>, ClientError> {
         std::thread::sleep(match not_yet {
             NotYet::NoFile => AWAIT_FILE,
             NotYet::NotInitialised | NotYet::NoHeartbeat => AWAIT_READY,
-            NotYet::Stale { .. } => AWAIT_SUCCESSOR,
+            NotYet::Stale { .. } | NotYet::Ended => AWAIT_SUCCESSOR,
         });
     }
 }
 
-type Attempt = Result<(CncFile, ManyToOneRing), NotYet>;
+/// A live driver.
+struct Found {
+    cnc: CncFile,
+    to_driver: ManyToOneRing,
+    /// None if the driver does not show whether it lives.
+    liveness: Option<Liveness>,
+}
+
+type Attempt = Result<Found, NotYet>;
 
 fn attempt(config: &ClientConfig) -> Result<Attempt, ClientError> {
     let path = config.directory.join(cnc::FILE_NAME);
+    // Before the CnC file: a new driver makes both anew, so that an old one here is never taken for the other's.
+    let liveness = open_liveness(config)?;
     let cnc = match CncFile::map(&path, Access::ReadWrite) {
         Ok(cnc) => cnc,
         Err(CncError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
@@ -72,6 +85,11 @@ fn attempt(config: &ClientConfig) -> Result<Attempt, ClientError> {
             return Err(ClientError::DriverFiles { reason });
         }
     };
+    if let Some(liveness) = &liveness
+        && !liveness.is_driver_alive().unwrap_or(true)
+    {
+        return Ok(Err(NotYet::Ended));
+    }
     let to_driver = ManyToOneRing::new(cnc.to_driver()).map_err(|error| unusable(config, &error))?;
     let heartbeat_ms = to_driver.consumer_heartbeat_ms();
     if heartbeat_ms == 0 {
@@ -80,10 +98,27 @@ fn attempt(config: &ClientConfig) -> Result<Attempt, ClientError> {
     if heartbeat_ms < config.clock.epoch_ms() - config.driver_timeout_ms {
         return Ok(Err(NotYet::Stale { heartbeat_ms }));
     }
-    Ok(Ok((cnc, to_driver)))
+    if liveness.is_none() && open_liveness(config)?.is_some() {
+        // A driver was starting in between: the next look sees all of it.
+        return Ok(Err(NotYet::NotInitialised));
+    }
+    Ok(Ok(Found {
+        cnc,
+        to_driver,
+        liveness,
+    }))
 }
 
-fn assemble(config: ClientConfig, cnc: CncFile, to_driver: ManyToOneRing) -> Result<Arc<Core>, ClientError> {
+fn open_liveness(config: &ClientConfig) -> Result<Option<Liveness>, ClientError> {
+    Liveness::open(&config.directory).map_err(|error| unusable(config, &error))
+}
+
+fn assemble(config: ClientConfig, found: Found) -> Result<Arc<Core>, ClientError> {
+    let Found {
+        cnc,
+        to_driver,
+        liveness,
+    } = found;
     let service_timeout_ns = cnc.client_liveness_timeout_ns();
     if service_timeout_ns <= config.keepalive_interval_ns {
         let rule = format!("must be less than the driver's client_liveness_timeout_ns={service_timeout_ns}");
@@ -95,7 +130,13 @@ fn assemble(config: ClientConfig, cnc: CncFile, to_driver: ManyToOneRing) -> Res
     }
     let receiver = Receiver::new(cnc.to_clients()).map_err(|error| unusable(&config, &error))?;
     let client_id = to_driver.next_correlation_id();
-    let service = Service::new(receiver, config.clock.nano_time());
+    if let Some(liveness) = &liveness {
+        // Before the first command, with which the driver gets to know this client.
+        liveness
+            .hold_client(client_id)
+            .map_err(|error| unusable(&config, &error))?;
+    }
+    let service = Service::new(receiver, liveness, config.clock.nano_time());
     Ok(Arc::new(Core::new(config, &cnc, to_driver, client_id, service)))
 }
 
@@ -118,6 +159,7 @@ fn timed_out(config: &ClientConfig, not_yet: &NotYet) -> ClientError {
         NotYet::Stale { heartbeat_ms } => {
             format!("no driver heartbeat detected: {path} last_heartbeat_ms={heartbeat_ms}")
         }
+        NotYet::Ended => format!("the driver's process has ended: {path}"),
     };
     ClientError::DriverTimeout {
         reason: format!(

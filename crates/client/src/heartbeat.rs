@@ -1,5 +1,8 @@
 //! Mutual liveness of client and driver.
 //!
+//! A driver that stops says so, and of one that ends otherwise the kernel tells, if it is Headrace's; both are
+//! noticed on the next turn of the conductor. Of other drivers the age of the heartbeat tells.
+//!
 //! The driver stamps its heartbeat into the command ring. The client stamps its own into a counter that the
 //! driver allocates for it with its first resource; until that exists there is nothing to keep alive.
 
@@ -26,20 +29,31 @@ const COMMIT: &str = match option_env!("HEADRACE_COMMIT") {
 const HEARTBEAT_STOPPED: i64 = -1;
 
 impl Core {
-    /// Watches the driver and shows that this client lives. True when there was something to do.
+    /// Notices a driver that has stopped, or whose process has ended.
+    pub(crate) fn check_driver(&self, service: &Service) -> Result<(), ClientError> {
+        let directory = self.config.directory.display();
+        // First whether it has ended: one that stops says so before it lets go, and is then not taken for killed.
+        let is_alive = service
+            .liveness
+            .as_ref()
+            .is_none_or(|liveness| liveness.is_driver_alive().unwrap_or(true));
+        let reason = if self.to_driver.consumer_heartbeat_ms() == HEARTBEAT_STOPPED {
+            format!("the driver has stopped: directory={directory}")
+        } else if !is_alive {
+            format!("the driver's process has ended without stopping: directory={directory}")
+        } else {
+            return Ok(());
+        };
+        Err(ClientError::DriverTimeout { reason })
+    }
+
+    /// Watches the driver's heartbeat and shows that this client lives. True when there was something to do.
     pub(crate) fn check_liveness(&self, service: &mut Service, now_ns: i64) -> Result<bool, ClientError> {
         if now_ns - service.last_keepalive_ns <= self.config.keepalive_interval_ns {
             return Ok(false);
         }
         let now_ms = self.config.clock.epoch_ms();
         let heartbeat_ms = self.to_driver.consumer_heartbeat_ms();
-        if heartbeat_ms == HEARTBEAT_STOPPED {
-            let reason = format!(
-                "the driver has stopped: directory={}",
-                self.config.directory.display()
-            );
-            return Err(ClientError::DriverTimeout { reason });
-        }
         let age_ms = now_ms.saturating_sub(heartbeat_ms);
         if age_ms > self.config.driver_timeout_ms {
             let reason = format!(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use headrace_buffers::broadcast::{Lapped, Receiver};
+use headrace_buffers::liveness::Liveness;
 use headrace_protocol::event::Event;
 
 use crate::core::Core;
@@ -16,16 +17,19 @@ pub(crate) struct Service {
     last_service_ns: i64,
     pub(crate) last_keepalive_ns: i64,
     pub(crate) heartbeat: Option<Heartbeat>,
+    /// Shows that this client lives, and whether the driver does; none with a driver that does not.
+    pub(crate) liveness: Option<Liveness>,
 }
 
 impl Service {
-    pub(crate) fn new(receiver: Receiver, now_ns: i64) -> Self {
+    pub(crate) fn new(receiver: Receiver, liveness: Option<Liveness>, now_ns: i64) -> Self {
         Self {
             receiver,
             scratch: Vec::with_capacity(4096),
             last_service_ns: now_ns,
             last_keepalive_ns: now_ns,
             heartbeat: None,
+            liveness,
         }
     }
 }
@@ -56,6 +60,7 @@ impl Core {
                 });
             }
             service.last_service_ns = now_ns;
+            self.check_driver(service)?;
             *work_count += usize::from(self.check_liveness(service, now_ns)?);
             self.expire_requests(None);
             let expired = self.state().mappings.expire(now_ns);

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use headrace_buffers::cnc::{self, CncError, CncFile};
 use headrace_buffers::error_log;
+use headrace_buffers::liveness::{self, Liveness};
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_sys::{Access, Clock};
 use thiserror::Error;
@@ -23,7 +24,13 @@ pub const IMAGES: &str = "images";
 pub const LOSS_REPORT: &str = "loss-report.dat";
 
 /// What a driver makes in its directory; one of them tells a driver's directory from anybody else's.
-const OWN_ENTRIES: [&str; 4] = [cnc::FILE_NAME, PUBLICATIONS, IMAGES, LOSS_REPORT];
+const OWN_ENTRIES: [&str; 5] = [
+    cnc::FILE_NAME,
+    PUBLICATIONS,
+    IMAGES,
+    LOSS_REPORT,
+    liveness::FILE_NAME,
+];
 
 /// A file shorter than this has no complete header, so nobody can be using it.
 const CNC_HEADER_LENGTH: u64 = 128;
@@ -149,10 +156,18 @@ fn leave_no_error_behind(config: &DriverConfig, clock: &dyn Clock) -> Result<(),
         return Ok(());
     };
     let heartbeat_ms = ManyToOneRing::new(file.to_driver()).map_or(0, |ring| ring.consumer_heartbeat_ms());
-    if clock.epoch_ms() - heartbeat_ms <= config.driver_timeout_ms {
+    let is_recent = clock.epoch_ms() - heartbeat_ms <= config.driver_timeout_ms;
+    if is_recent && !has_ended(&config.directory) {
         return Err(DirectoryError::Active(path));
     }
     save_errors(&config.directory, &file, clock.epoch_ms())
+}
+
+/// True when the driver of the directory showed that it lives, and does so no more. Of other drivers, and when it
+/// cannot be told, the heartbeat decides.
+fn has_ended(directory: &Path) -> bool {
+    let liveness = Liveness::open(directory).ok().flatten();
+    liveness.is_some_and(|liveness| !liveness.is_driver_alive().unwrap_or(true))
 }
 
 /// The CnC file that is there, once its driver has finished writing the header; none if there is no file.
@@ -290,6 +305,16 @@ mod tests {
             "{error}"
         );
         assert!(fixture.left_over());
+    }
+
+    #[test]
+    fn a_driver_whose_process_has_ended_is_cleared_away_before_its_heartbeat_is_old() {
+        let (fixture, _file) = Fixture::with_driver(NOW_MS);
+        let alive = Liveness::create(&fixture.config.directory).unwrap();
+        assert!(matches!(fixture.prepare(), Err(DirectoryError::Active(_))));
+        drop(alive);
+        fixture.prepare().unwrap();
+        assert!(!fixture.left_over());
     }
 
     #[test]

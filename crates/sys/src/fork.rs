@@ -10,16 +10,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 static INSTALL: Once = Once::new();
 
-extern "C" fn count_fork() {
+extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    crate::byte_locks::let_go_after_fork();
 }
 
 /// Starts counting forks. Called before the first [`generation`] is remembered; further calls do nothing.
 pub fn watch() {
     INSTALL.call_once(|| {
-        // SAFETY: the handler is a function of this program without arguments, and all it does is one atomic
-        // add, which is safe between fork and exec. A failure (no memory) leaves forks undetected, as before.
-        unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
+        // SAFETY: the handler is a function of this program without arguments, and all it does is safe between
+        // fork and exec: atomics, open, dup3, close. A failure (no memory) leaves forks undetected, as before.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
 }
 

@@ -4,6 +4,7 @@
 //! above it stay free of `unsafe` and can be driven by tests without a machine underneath.
 
 pub mod affinity;
+pub mod byte_locks;
 pub mod clock;
 pub mod disk;
 pub mod fork;

@@ -1,4 +1,4 @@
-//! The clients the driver knows, and what each of them holds.
+//! The clients the driver knows, what each of them holds, and whether it is still there.
 
 use headrace_buffers::counters::Counter;
 
@@ -32,13 +32,32 @@ pub(crate) struct ClientRecord {
     pub(crate) id: i64,
     pub(crate) heartbeat: Counter,
     pub(crate) is_closed: bool,
+    process: Process,
     pub(crate) publications: Vec<PublicationHandle>,
     pub(crate) counters: Vec<OwnedCounter>,
 }
 
+/// What is known of a client's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Process {
+    /// It does not show whether it lives.
+    Unknown,
+    Alive,
+    /// Its commands end before this position of the ring.
+    Ended {
+        written: i64,
+    },
+}
+
 impl ClientRecord {
-    fn is_gone(&self, now_ms: i64, liveness_timeout_ms: i64) -> bool {
+    /// True once the process has ended and its commands were read.
+    pub(crate) fn has_ended(&self, read: i64) -> bool {
+        matches!(self.process, Process::Ended { written } if written <= read)
+    }
+
+    fn is_gone(&self, now_ms: i64, liveness_timeout_ms: i64, read: i64) -> bool {
         self.is_closed
+            || self.has_ended(read)
             || now_ms
                 > self
                     .heartbeat
@@ -58,11 +77,17 @@ impl Clients {
         self.records.iter_mut().find(|client| client.id == client_id)
     }
 
-    pub(crate) fn add(&mut self, id: i64, heartbeat: Counter) {
+    /// Adds a client; `is_alive` when its process shows that it lives.
+    pub(crate) fn add(&mut self, id: i64, heartbeat: Counter, is_alive: bool) {
         self.records.push(ClientRecord {
             id,
             heartbeat,
             is_closed: false,
+            process: if is_alive {
+                Process::Alive
+            } else {
+                Process::Unknown
+            },
             publications: Vec::new(),
             counters: Vec::new(),
         });
@@ -90,10 +115,40 @@ impl Clients {
         })
     }
 
-    /// Takes out the clients that closed or were not heard from.
-    pub(crate) fn take_gone(&mut self, now_ms: i64, liveness_timeout_ms: i64) -> Vec<ClientRecord> {
+    /// Notes which of at most `count` clients from `first` have ended; returns where to go on. They wrote nothing
+    /// from position `written` of the ring.
+    pub(crate) fn note_ended(
+        &mut self,
+        first: usize,
+        count: usize,
+        written: i64,
+        is_alive: impl Fn(i64) -> bool,
+    ) -> usize {
+        let first = if first < self.records.len() { first } else { 0 };
+        for client in self.records.iter_mut().skip(first).take(count) {
+            if client.process == Process::Alive && !is_alive(client.id) {
+                client.process = Process::Ended { written };
+            }
+        }
+        first + count
+    }
+
+    /// True if a client has ended and its commands were read, up to `read`.
+    pub(crate) fn has_ended(&self, read: i64) -> bool {
         self.records
-            .extract_if(.., |client| client.is_gone(now_ms, liveness_timeout_ms))
+            .iter()
+            .any(|client| client.is_closed || client.has_ended(read))
+    }
+
+    /// Takes out the clients that closed, whose process ended, or that were not heard from.
+    pub(crate) fn take_gone(
+        &mut self,
+        now_ms: i64,
+        liveness_timeout_ms: i64,
+        read: i64,
+    ) -> Vec<ClientRecord> {
+        self.records
+            .extract_if(.., |client| client.is_gone(now_ms, liveness_timeout_ms, read))
             .collect()
     }
 }
@@ -112,19 +167,19 @@ mod tests {
         let mut clients = Clients::default();
         for id in [7, 8] {
             let counter_id = counters.allocate(11, &[], "", 0).unwrap();
-            clients.add(id, counters.counter(counter_id));
+            clients.add(id, counters.counter(counter_id), false);
             clients.find(id).unwrap().heartbeat.set_release(1_000);
         }
-        assert!(clients.take_gone(1_100, 100).is_empty());
+        assert!(clients.take_gone(1_100, 100, 0).is_empty());
         clients.find(8).unwrap().heartbeat.set_release(1_001);
         let gone: Vec<_> = clients
-            .take_gone(1_101, 100)
+            .take_gone(1_101, 100, 0)
             .iter()
             .map(|client| client.id)
             .collect();
         assert_eq!(gone, [7]);
         clients.find(8).unwrap().is_closed = true;
-        assert_eq!(clients.take_gone(1_001, 100).len(), 1);
+        assert_eq!(clients.take_gone(1_001, 100, 0).len(), 1);
         assert!(clients.find(8).is_none());
     }
 
@@ -134,7 +189,7 @@ mod tests {
             CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
         let counter_id = counters.allocate(11, &[], "", 0).unwrap();
         let mut clients = Clients::default();
-        clients.add(7, counters.counter(counter_id));
+        clients.add(7, counters.counter(counter_id), false);
         let handle = PublicationHandle {
             registration_id: 5,
             publication_id: 3,

@@ -312,17 +312,19 @@ impl Conductor {
             )?;
             heartbeat.set_release(self.cx.now_ms);
             self.cx.events.counter_ready(client_id, heartbeat.id());
-            self.clients.add(client_id, heartbeat);
+            let is_alive = self.processes.is_alive(client_id);
+            self.clients.add(client_id, heartbeat, is_alive);
         }
         self.clients
             .find(client_id)
             .ok_or_else(|| CommandError::generic(format!("client id={client_id} is gone")))
     }
 
-    /// Frees what clients held that closed or were not heard from.
+    /// Frees what clients held that closed, whose process ended, or that were not heard from.
     pub(crate) fn check_clients(&mut self) {
         let liveness_timeout_ms = self.cx.config.client_liveness_timeout_ns / 1_000_000;
-        for client in self.clients.take_gone(self.cx.now_ms, liveness_timeout_ms) {
+        let read = self.ring.consumer_position();
+        for client in self.clients.take_gone(self.cx.now_ms, liveness_timeout_ms, read) {
             self.cancel_lookups_of(client.id);
             if !client.is_closed {
                 self.cx
@@ -330,6 +332,10 @@ impl Conductor {
                     .get(system_counter::CLIENT_TIMEOUTS)
                     .increment_release();
                 self.cx.events.client_timeout(client.id);
+                if client.has_ended(read) {
+                    let text = "a client's process ended without closing the client: what it held is freed";
+                    self.cx.errors.warn(text, self.cx.now_ms);
+                }
             }
             self.cx
                 .events

@@ -24,6 +24,7 @@ mod network_subscriptions;
 mod open_channels;
 mod pending;
 mod ports;
+mod processes;
 mod publications;
 mod session_ids;
 mod sockets;
@@ -44,6 +45,7 @@ use headrace_protocol::channel::ChannelDefaults;
 use headrace_sys::Clock;
 
 pub(crate) use context::SystemCounters;
+pub(crate) use processes::ProcessWatch;
 pub(crate) use sockets::{SocketFactory, SystemBuffers, SystemSockets};
 
 use crate::agent::Agent;
@@ -63,6 +65,7 @@ use ipc_publication::IpcPublication;
 use network_publication::NetworkPublication;
 use pending::{Lookup, Pending};
 use ports::Ports;
+use processes::WatchRound;
 use session_ids::SessionIds;
 use subscriptions::Subscription;
 
@@ -85,6 +88,7 @@ pub(crate) struct ConductorParts {
     pub(crate) sender: Outbox<SenderCommand>,
     pub(crate) receiver: Outbox<ReceiverCommand>,
     pub(crate) sockets: Box<dyn SocketFactory>,
+    pub(crate) processes: Box<dyn ProcessWatch>,
     pub(crate) system_buffers: SystemBuffers,
     pub(crate) loss_report: LossReport,
     /// Set when a client may and does stop the driver.
@@ -106,6 +110,8 @@ pub(crate) struct Conductor {
     sender: Outbox<SenderCommand>,
     receiver: Outbox<ReceiverCommand>,
     sockets: Box<dyn SocketFactory>,
+    processes: Box<dyn ProcessWatch>,
+    watch_round: WatchRound,
     system_buffers: SystemBuffers,
     loss_report: LossReport,
     pending: Option<Pending>,
@@ -164,6 +170,8 @@ impl Conductor {
             sender: parts.sender,
             receiver: parts.receiver,
             sockets: parts.sockets,
+            processes: parts.processes,
+            watch_round: WatchRound::default(),
             system_buffers: parts.system_buffers,
             loss_report: parts.loss_report,
             pending: None,
@@ -307,6 +315,7 @@ impl Agent for Conductor {
             self.on_tick();
             work_count += 1;
         }
+        work_count += self.check_processes();
         work_count += self.process_outcome();
         work_count += self.process_reply();
         work_count += self.resume_lookup();

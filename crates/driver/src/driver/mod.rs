@@ -15,6 +15,7 @@ use headrace_buffers::BufferError;
 use headrace_buffers::cnc::{CncError, CncFile};
 use headrace_buffers::counters::system_counter;
 use headrace_buffers::error_log::DistinctErrorLog;
+use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_protocol::ErrorCode;
 use headrace_sys::{Clock, SystemClock};
@@ -111,6 +112,8 @@ struct Running {
     runners: Vec<AgentRunner>,
     invoker: Option<Invoker>,
     cnc: CncFile,
+    /// Shows that the driver lives; let go of when all else has stopped.
+    _liveness: Option<Arc<Liveness>>,
 }
 
 /// A media driver in this process.
@@ -242,6 +245,15 @@ fn start(
     for warning in &system_buffers.warnings {
         errors.warn(warning, clock.epoch_ms());
     }
+    // Before clients can connect: what they see of it then tells them whether to watch it.
+    let liveness = match Liveness::create(&config.directory) {
+        Ok(liveness) => Some(Arc::new(liveness)),
+        Err(error) => {
+            let text = format!("clients and driver learn of each other's end by time-outs alone: {error}");
+            errors.warn(&text, clock.epoch_ms());
+            None
+        }
+    };
     let ring = ManyToOneRing::new(cnc.to_driver())?;
     // Zero is never handed out: it is what a client that leaves the field empty sends.
     ring.next_correlation_id();
@@ -255,6 +267,7 @@ fn start(
         errors: &errors,
         queues: &queues,
         system_buffers: system_buffers.buffers,
+        liveness: liveness.clone(),
     };
     let agents = Agents {
         sender: wiring.sender(),
@@ -271,6 +284,7 @@ fn start(
         runners,
         invoker,
         cnc,
+        _liveness: liveness,
     };
     Ok((running, supervisor))
 }

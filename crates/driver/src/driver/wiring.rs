@@ -5,6 +5,7 @@ use std::sync::Arc;
 use headrace_buffers::broadcast::Transmitter;
 use headrace_buffers::cnc::CncFile;
 use headrace_buffers::counters::{Counter, CountersManager, system_counter};
+use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_buffers::{AtomicBuffer, align};
 use headrace_sys::Clock;
@@ -54,6 +55,7 @@ pub(super) struct Wiring<'a> {
     pub(super) errors: &'a ErrorRecorder,
     pub(super) queues: &'a Queues,
     pub(super) system_buffers: SystemBuffers,
+    pub(super) liveness: Option<Arc<Liveness>>,
 }
 
 impl Wiring<'_> {
@@ -195,6 +197,7 @@ impl Wiring<'_> {
             sender: self.outbox(&self.queues.sender, system_counter::SENDER_PROXY_FAILS),
             receiver: self.outbox(&self.queues.receiver, system_counter::RECEIVER_PROXY_FAILS),
             sockets: Box::new(SystemSockets),
+            processes: Box::new(self.liveness.clone()),
             system_buffers: self.system_buffers,
             loss_report,
             termination: Arc::clone(&supervisor.termination),

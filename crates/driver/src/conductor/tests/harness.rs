@@ -19,7 +19,7 @@ use headrace_protocol::event::{Event, PublicationReady};
 use headrace_sys::Clock;
 use headrace_sys::clock::ManualClock;
 
-use super::world::{Hosts, Sockets};
+use super::world::{Hosts, Processes, Sockets};
 use crate::agent::Agent;
 use crate::conductor::{Conductor, ConductorParts, SystemBuffers, SystemCounters};
 use crate::config::DriverConfig;
@@ -133,6 +133,7 @@ pub(super) struct Harness {
     /// What the conductor tells the receiver.
     pub(super) to_receiver: Inbox<ReceiverCommand>,
     pub(super) sockets: Sockets,
+    pub(super) processes: Processes,
     pub(super) hosts: Hosts,
     pub(super) termination: Arc<AtomicBool>,
     pub(super) directory: tempfile::TempDir,
@@ -168,12 +169,10 @@ impl Harness {
         let resource_agent = resource_agent((&tasks, &outcomes), names, &config, &system, &errors, &clock);
         let (replies, requests) = (queue(capacity), queue(capacity));
         let (to_sender, to_receiver) = (queue(capacity), queue(capacity));
-        let sockets = Sockets::default();
+        let (sockets, processes) = (Sockets::default(), Processes::default());
         let sender = Outbox::new(Arc::clone(&to_sender), fails(system_counter::SENDER_PROXY_FAILS));
-        let receiver = Outbox::new(
-            Arc::clone(&to_receiver),
-            fails(system_counter::RECEIVER_PROXY_FAILS),
-        );
+        let receiver_fails = fails(system_counter::RECEIVER_PROXY_FAILS);
+        let receiver = Outbox::new(Arc::clone(&to_receiver), receiver_fails);
         let tasks = Outbox::new(tasks, fails(system_counter::NATIVE_RESOURCE_AGENT_PROXY_FAILS));
         let termination = Arc::default();
         let ring = ManyToOneRing::new(to_driver.clone()).unwrap();
@@ -193,6 +192,7 @@ impl Harness {
             sender,
             receiver,
             sockets: Box::new(sockets.clone()),
+            processes: Box::new(processes.clone()),
             system_buffers: SYSTEM_BUFFERS,
             loss_report: LossReport::new(loss_report.clone()),
             termination: Arc::clone(&termination),
@@ -213,6 +213,7 @@ impl Harness {
             to_sender,
             to_receiver,
             sockets,
+            processes,
             hosts,
             termination,
             directory,

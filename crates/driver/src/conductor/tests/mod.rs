@@ -8,6 +8,7 @@ mod ipc_links;
 mod lookups;
 mod network_channels;
 mod network_publications;
+mod processes;
 mod queues;
 mod random;
 mod refusals;

@@ -1,12 +1,13 @@
 //! What lies outside the driver: names and sockets.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use headrace_sys::net::{Coalesced, OffloadMode, ReceiveBatch, Run, SocketOptions};
 
+use crate::conductor::ProcessWatch;
 use crate::conductor::sockets::{OpenSocket, SocketFactory};
 use crate::name_lookups::{LookedUp, Lookups};
 use crate::transport::Transport;
@@ -70,6 +71,28 @@ impl Lookups for Hosts {
             answer: known.ok_or_else(|| "no such host".to_owned()),
             duration_ns: 1,
         })
+    }
+}
+
+/// Processes of clients that show that they live.
+#[derive(Clone, Default)]
+pub(super) struct Processes {
+    alive: Arc<Mutex<BTreeSet<i64>>>,
+}
+
+impl Processes {
+    pub(super) fn start(&self, client_id: i64) {
+        self.alive.lock().unwrap().insert(client_id);
+    }
+
+    pub(super) fn kill(&self, client_id: i64) {
+        assert!(self.alive.lock().unwrap().remove(&client_id));
+    }
+}
+
+impl ProcessWatch for Processes {
+    fn is_alive(&self, client_id: i64) -> bool {
+        self.alive.lock().unwrap().contains(&client_id)
     }
 }
 
