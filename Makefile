@@ -49,9 +49,19 @@ $(STAMPS)/build: $(STAMPS)/setup $(RUST_SOURCES) pyproject.toml
 	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
+# zig links against this glibc, the oldest on which Rust's standard library runs, whatever the machine has.
+GLIBC := 2.17
+WHEEL_TARGET := $(shell uname -m)-unknown-linux-gnu
+
 .PHONY: wheel
-wheel: $(STAMPS)/setup ## Build a wheel into target/wheels
-	$(BIN)/maturin build --release --quiet
+wheel: $(STAMPS)/setup ## Build a wheel with headraced into target/wheels, for glibc 2.17 or later, and try it
+	PATH="$(CURDIR)/$(BIN):$$PATH" cargo-zigbuild rustc --release --quiet -p headrace-driver --bin headraced \
+	  --target $(WHEEL_TARGET).$(GLIBC) -- -C strip=symbols
+	rm -f target/wheels/headrace-*.whl
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --quiet --zig --compatibility manylinux2014
+	$(BIN)/python scripts/add_command.py target/wheels/headrace-*.whl target/$(WHEEL_TARGET)/release/headraced
+	$(BIN)/auditwheel show target/wheels/headrace-*.whl
+	$(BIN)/python scripts/check_wheel.py target/wheels/headrace-*.whl
 
 .PHONY: lock
 lock: $(STAMPS)/setup ## Choose dependency versions anew (edits requirements/dev.lock)

@@ -115,7 +115,8 @@ def test_help_at_run_time_is_the_stub_with_its_types():
         assert compiled.__doc__ == expected[node.name]
         for method in documented(node):
             name = f"{node.name}.{method.name}"
-            assert vars(compiled)[method.name].__doc__ == expected[name], name
+            found = vars(compiled)[method.name].__doc__
+            assert found == expected[name], f'give it #[doc = docstring!("{name}")]'
             checked += 1
     assert checked > 100
 

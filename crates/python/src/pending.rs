@@ -12,6 +12,7 @@ use crate::publication::{Inner, Publication};
 use crate::subscription::Subscription;
 
 /// What was asked for.
+#[derive(Debug)]
 pub(crate) enum Kind {
     Publication,
     ExclusivePublication,
@@ -69,6 +70,13 @@ impl Pending {
                 .transpose()?
                 .map(Bound::into_any),
         })
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Pending({:?}, registration_id={})",
+            self.kind, self.registration_id
+        )
     }
 
     /// Give the request up; what came of it already is closed. Does nothing once it was taken.

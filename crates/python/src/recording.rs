@@ -154,6 +154,14 @@ impl RecordingReader {
         Ok(FragmentBatch::new(columns))
     }
 
+    fn __repr__(&self) -> String {
+        format!(
+            "RecordingReader(stream_id={}, boundary={})",
+            self.stream_id,
+            self.boundary()
+        )
+    }
+
     #[doc = docstring!("RecordingReader.skip_to_boundary")]
     #[pyo3(signature = (timeout_s = 0.0))]
     fn skip_to_boundary(&self, py: Python<'_>, timeout_s: f64) -> PyResult<i64> {

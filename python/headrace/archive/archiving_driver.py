@@ -95,3 +95,6 @@ class ArchivingMediaDriver(Closing):
         """Stop the archive, then the driver. Closing again does nothing."""
         self.archive.close()
         self.driver.close()
+
+    def __repr__(self) -> str:
+        return f"ArchivingMediaDriver({self.driver!r}, {self.archive!r})"

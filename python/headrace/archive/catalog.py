@@ -376,6 +376,8 @@ class Catalog:
             self._file.sync(_FULL_SYNC)
         self._file.close()
 
+    def __repr__(self) -> str:
+        return f"Catalog({self._path}, {len(self._entries)} recordings)"
 
 def _has_bytes_from(file: StorageFile, offset: int) -> bool:
     while data := file.read(offset, _SCAN_LENGTH):

@@ -138,3 +138,7 @@ class Replay(Closing):
         self.subscription.close()
         if not is_over and self._archive.is_connected:
             self._archive.stop_replay(self.replay_id)
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._is_closed else ""
+        return f"Replay(recording_id={self.recording_id}, replay_id={self.replay_id}{state})"

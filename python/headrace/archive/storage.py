@@ -219,3 +219,6 @@ class DirectoryStorage:
     def describe(self, name: str = "") -> str:
         """See :class:`Storage`."""
         return str(self.directory / name) if name else str(self.directory)
+
+    def __repr__(self) -> str:
+        return f"DirectoryStorage({str(self.directory)!r})"

@@ -65,3 +65,6 @@ class Pending(Generic[_Added]):
             ClosedError: The client is closed.
         """
         self._asked.cancel()
+
+    def __repr__(self) -> str:
+        return repr(self._asked)

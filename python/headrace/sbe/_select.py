@@ -223,3 +223,6 @@ class Selection:
             except DecodeError:
                 self._fail(index)
         return messages
+
+    def __repr__(self) -> str:
+        return f"Selection({self._codec.name}, {self._count} messages)"

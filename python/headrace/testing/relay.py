@@ -219,6 +219,10 @@ class Relay:
             # Nobody listens there, or the kernel has no room: to the parties it is one more lost datagram.
             self.failed_sends += 1
 
+    def __repr__(self) -> str:
+        state = ", closed" if self._is_closed else ""
+        return f"Relay(target={self._target}, seed={self.seed}{state})"
+
 
 def _open_socket(bind: Address) -> socket.socket:
     opened = socket.socket(socket.AF_INET6 if ":" in bind[0] else socket.AF_INET, socket.SOCK_DGRAM)

@@ -157,6 +157,9 @@ class CncFile(Closing):
         self._view.release()
         self._mapping.close()
 
+    def __repr__(self) -> str:
+        return f"CncFile({str(self.path)!r}, version={self.header.version_text})"
+
 
 def semantic_version(packed: int) -> str:
     """`major.minor.patch` of a version packed into three bytes."""

@@ -1,0 +1,70 @@
+"""A user's program, checked with `mypy --strict` by `test_typing.py` and never run."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import headrace
+from headrace import aio
+from headrace.archive import Archive
+
+
+def handle(payload: bytes, header: headrace.Header) -> None:
+    assert_type(header.position, int)
+
+
+def look(view: memoryview, header: headrace.Header) -> headrace.Action | None:
+    return headrace.Action.BREAK if len(view) > header.frame_length else None
+
+
+def run(directory: str) -> None:
+    with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver, driver.connect() as client:
+        assert_type(client, headrace.Client)
+        publication = client.add_publication("aeron:ipc", 10)
+        subscription = client.add_subscription("aeron:ipc", 10, on_available_image=print)
+        assert_type(publication, headrace.Publication)
+        result = publication.offer(b"hello")
+        assert_type(result, int | headrace.OfferResult)
+        if result is headrace.OfferResult.BACK_PRESSURED:
+            publication.offer_blocking([b"a", bytearray(b"b"), memoryview(b"c")], timeout_s=1.0)
+        claim = publication.try_claim(16)
+        if isinstance(claim, headrace.Claim):
+            with claim as view:
+                view[:2] = b"hi"
+        assert_type(subscription.poll(handle), int)
+        assert_type(subscription.controlled_poll(look, view=True), int)
+        assert_type(subscription.receive(timeout_s=0.1), headrace.Message | None)
+        batch = subscription.poll_batch()
+        assert_type(batch[0], bytes)
+        for image in subscription.images:
+            assert_type(image.session_id, int)
+        for record in client.counters:
+            assert_type(record.label, str)
+    with headrace.connect(directory, driver_timeout_ms=500) as other:
+        assert_type(other.add_counter(1001).value, int)
+    try:
+        publication.offer_blocking(b"late")
+    except headrace.PublicationTimeoutError as late:
+        assert_type(late.accepted, int)
+    except headrace.RegistrationError as refused:
+        assert_type(refused.code_name, str)
+
+
+async def serve(directory: str) -> None:
+    async with await aio.connect(directory) as client:
+        subscription = await client.request_subscription("aeron:ipc", 10)
+        assert_type(subscription, headrace.Subscription)
+        publication = await client.request_publication("aeron:ipc", 11)
+        assert_type(publication, headrace.Publication)
+        async for message in subscription:
+            assert_type(message, headrace.Message)
+            assert_type(await publication.offer_async(message.payload), int)
+
+
+def record(client: headrace.Client) -> None:
+    with Archive.connect(client) as archive:
+        for recording in archive.list_recordings():
+            assert_type(recording.recording_id, int)
+
+
+assert_type(headrace.__version__, str)
