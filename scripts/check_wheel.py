@@ -35,8 +35,8 @@ finally:
     driver.terminate()
     driver.wait()
 """
-IMPORT = "import time; start = time.process_time(); import headrace; print((time.process_time() - start) * 1e3)"
-    "import time; start = time.perf_counter(); import headrace; print((time.perf_counter() - start) * 1e3)"
+IMPORT = (
+    "import time; start = time.process_time(); import headrace; print((time.process_time() - start) * 1e3)"
 )
 
 
