@@ -6,6 +6,7 @@ import difflib
 import importlib
 import inspect
 import types
+import typing
 from collections.abc import Iterator
 
 import click
@@ -99,7 +100,8 @@ def _described(name: str, thing: object) -> tuple[str, str]:
     text = inspect.getdoc(thing) or ""
     plain = getattr(thing, "__func__", thing)
     if isinstance(plain, types.FunctionType):
-        return f"{name}{_signature(plain)}\n", text
+        forms = [each for each in typing.get_overloads(plain) if isinstance(each, types.FunctionType)]
+        return "".join(f"{name}{_signature(form)}\n" for form in forms or [plain]), text
     if isinstance(thing, property) and isinstance(thing.fget, types.FunctionType):
         return f"{name} -> {inspect.signature(thing.fget).return_annotation}\n", text
     if inspect.isroutine(thing):
