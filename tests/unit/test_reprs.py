@@ -15,7 +15,7 @@ PACKAGES = (
     "headrace.tools",
 )
 # Protocols and parts that a program does not hold.
-WITHOUT = {"Storage", "StorageFile", "CountersReader", "Watcher", "Checksum", "Namespaces"}
+WITHOUT = {"Storage", "StorageFile", "CountersReader", "Watcher", "Checksum", "FrameWalk", "Namespaces"}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

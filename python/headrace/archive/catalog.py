@@ -379,6 +379,7 @@ class Catalog:
     def __repr__(self) -> str:
         return f"Catalog({self._path}, {len(self._entries)} recordings)"
 
+
 def _has_bytes_from(file: StorageFile, offset: int) -> bool:
     while data := file.read(offset, _SCAN_LENGTH):
         if data.count(0) != len(data):
