@@ -566,49 +566,6 @@ def test_a_session_serves_asyncio(archiving: headrace.ArchivingMediaDriver) -> N
     assert asyncio.run(play()) == MESSAGES
 
 
-def test_an_awaited_replay_of_an_active_recording_waits_through_pauses_and_time_outs(
-    archiving: headrace.ArchivingMediaDriver,
-) -> None:
-    """It ends when the recording does; what is published after a pause, or after a time-out, still comes."""
-
-    async def play() -> list[bytes]:
-        received = []
-        async with await AsyncArchive.connect(driver=archiving.driver) as archive:
-            publication = await archive.add_recorded_publication(CHANNEL, STREAM_ID)
-            await publication.offer_async(b"before")
-            recording_id = (await archive.list_recordings())[-1].recording_id
-            async with await archive.replay(recording_id) as replay:
-                received.append((await anext(replay)).payload)
-                # Longer than the replay waits for between two looks at its end.
-                with pytest.raises(TimeoutError):
-                    await asyncio.wait_for(anext(replay), 0.2)
-                await publication.offer_async(b"after a pause")
-                received.append((await anext(replay)).payload)
-                publication.close()
-                received += [message.payload async for message in replay]
-        return received
-
-    assert asyncio.run(play()) == [b"before", b"after a pause"]
-
-
-def test_an_awaited_replay_whose_client_ends_raises(archiving: headrace.ArchivingMediaDriver) -> None:
-    """Only the end of the recording ends the iteration quietly."""
-
-    async def play() -> None:
-        with archiving.driver.connect() as client:
-            archive = await AsyncArchive.connect(client)
-            publication = await archive.add_recorded_publication(CHANNEL, STREAM_ID)
-            await publication.offer_async(b"first")
-            recording_id = (await archive.list_recordings())[-1].recording_id
-            replay = await archive.replay(recording_id)
-            await anext(replay)
-            client.close()
-            await anext(replay)
-
-    with pytest.raises(headrace.ClosedError):
-        asyncio.run(play())
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::batch::FragmentBatch;
 use crate::checksum::Checksum;
-use crate::columns::{PAYLOAD_LENGTH_MAX, Spare};
+use crate::columns::{Columns, PAYLOAD_LENGTH_MAX, Spare};
 use crate::images::{Image, lock};
 use crate::wait::Waiter;
 use crate::{arguments, errors};
@@ -22,6 +22,8 @@ pub(crate) struct RecordingReader {
     // Keeps the client of a replay open, and knows whether this is still the process that made it.
     image: Option<Py<Image>>,
     spare: Arc<Spare>,
+    // What a batch had when Ctrl-C or an error ended it: the reader is past it, so the next batch begins with it.
+    unfinished: Mutex<Option<Columns>>,
     stream_id: i32,
     with_payload: bool,
 }
@@ -122,6 +124,7 @@ impl RecordingReader {
             inner: Mutex::new(inner.map_err(errors::recording)?),
             image,
             spare: Arc::default(),
+            unfinished: Mutex::new(None),
             stream_id,
             with_payload,
         })
@@ -136,11 +139,14 @@ impl RecordingReader {
         #[pyo3(from_py_with = arguments::length_max)] length_max: usize,
         timeout_s: f64,
     ) -> PyResult<FragmentBatch> {
-        let mut columns = self.spare.columns(self.stream_id);
+        let unfinished = lock(&self.unfinished).take();
+        let mut columns = unfinished.unwrap_or_else(|| self.spare.columns(self.stream_id));
         let length_max = length_max.min(PAYLOAD_LENGTH_MAX);
-        let (mut count, mut length) = (0, 0);
-        self.read(py, timeout_s, |reader| {
-            count += reader.read(count_max - count, length_max.saturating_sub(length), |message| {
+        let (mut count, mut length) = (columns.len(), columns.payload.len());
+        let outcome = self.read(py, timeout_s, |reader| {
+            let (count_left, length_left) =
+                (count_max.saturating_sub(count), length_max.saturating_sub(length));
+            count += reader.read(count_left, length_left, |message| {
                 length += message.payload.len();
                 columns.push(
                     if self.with_payload { message.payload } else { &[] },
@@ -150,7 +156,11 @@ impl RecordingReader {
                 );
             })?;
             Ok(count >= count_max || length >= length_max)
-        })?;
+        });
+        if let Err(error) = outcome {
+            *lock(&self.unfinished) = Some(columns);
+            return Err(error);
+        }
         Ok(FragmentBatch::new(columns))
     }
 

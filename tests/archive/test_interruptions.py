@@ -1,0 +1,114 @@
+"""What interrupts a reader of a replay: pauses, time-outs, Ctrl-C and the end of its client. None loses a message."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import headrace
+from headrace.archive import RecordingSignal
+from headrace.archive.aio import AsyncArchive
+from tests.helpers import await_true
+
+CHANNEL = "aeron:ipc?term-length=64k"
+STREAM_ID = 1001
+MESSAGES = [b"first", b"second", b"third"]
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def archiving(tmp_path: Path) -> Iterator[headrace.ArchivingMediaDriver]:
+    """An archive, and a driver of its own."""
+    with headrace.ArchivingMediaDriver.embedded(archive_directory=tmp_path / "archive") as archiving:
+        yield archiving
+
+
+def test_an_awaited_replay_of_an_active_recording_waits_through_pauses_and_time_outs(
+    archiving: headrace.ArchivingMediaDriver,
+) -> None:
+    """It ends when the recording does; what is published after a pause, or after a time-out, still comes."""
+
+    async def play() -> list[bytes]:
+        received = []
+        async with await AsyncArchive.connect(driver=archiving.driver) as archive:
+            publication = await archive.add_recorded_publication(CHANNEL, STREAM_ID)
+            await publication.offer_async(b"before")
+            recording_id = (await archive.list_recordings())[-1].recording_id
+            async with await archive.replay(recording_id) as replay:
+                received.append((await anext(replay)).payload)
+                # Longer than the replay waits for between two looks at its end.
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(replay), 0.2)
+                await publication.offer_async(b"after a pause")
+                received.append((await anext(replay)).payload)
+                publication.close()
+                received += [message.payload async for message in replay]
+        return received
+
+    assert asyncio.run(play()) == [b"before", b"after a pause"]
+
+
+def test_an_awaited_replay_whose_client_ends_raises(archiving: headrace.ArchivingMediaDriver) -> None:
+    """Only the end of the recording ends the iteration quietly."""
+
+    async def play() -> None:
+        with archiving.driver.connect() as client:
+            archive = await AsyncArchive.connect(client)
+            publication = await archive.add_recorded_publication(CHANNEL, STREAM_ID)
+            await publication.offer_async(b"first")
+            recording_id = (await archive.list_recordings())[-1].recording_id
+            replay = await archive.replay(recording_id)
+            await anext(replay)
+            client.close()
+            await anext(replay)
+
+    with pytest.raises(headrace.ClosedError):
+        asyncio.run(play())
+
+
+def test_ctrl_c_in_the_middle_of_a_batch_loses_none_of_its_messages(
+    archiving: headrace.ArchivingMediaDriver,
+) -> None:
+    """They begin the next batch: the replay has gone past them and does not send them again."""
+    archive = archiving.connect_archive()
+    publication = archive.add_recorded_publication(CHANNEL, STREAM_ID)
+    recording_id = archive.await_signal(RecordingSignal.START).recording_id
+    for message in MESSAGES:
+        publication.offer_blocking(message)
+    end = publication.position
+    descriptor = archive.find_recording(recording_id)
+    assert descriptor is not None
+    assert end is not None
+    with archive.replay(recording_id, stream_id=7) as replay:
+        assert replay.subscription.wait_until_connected()
+        (image,) = replay.subscription.images
+        reader = headrace.RecordingReader(
+            image,
+            recording_id,
+            start_position=descriptor.start_position,
+            initial_term_id=descriptor.initial_term_id,
+            term_length=descriptor.term_buffer_length,
+            segment_length=descriptor.segment_file_length,
+            stream_id=7,
+            start=0,
+            stop=2 * end,
+            limit=2 * end,
+            is_frame_at_start=True,
+        )
+
+        def interrupt() -> None:
+            await_true(lambda: reader.position == end)
+            signal.raise_signal(signal.SIGINT)
+
+        interrupter = threading.Thread(target=interrupt)
+        interrupter.start()
+        with pytest.raises(KeyboardInterrupt):
+            reader.read_batch(10, timeout_s=30.0)
+        interrupter.join()
+        assert reader.read_batch(3, timeout_s=5.0).to_list() == MESSAGES
