@@ -2,12 +2,13 @@
 
 use headrace_buffers::log::{Action, Header as LogHeader};
 use headrace_client::{ClientError, OfferError, PollError};
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PySystemExit, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::c_api::{ExportedMemory, Loan, call_handler};
 use crate::errors;
+use crate::exit::{HandlerPoll, is_exiting_elsewhere};
 use crate::header::{HeaderMaker, HeaderValues};
 
 /// What ends a poll early. It stays a Rust value until the poll has returned: a poll may run without the GIL, and
@@ -73,6 +74,7 @@ pub(crate) struct Delivery<'a, 'py> {
     subscription: Option<&'a Bound<'py, PyAny>>,
     headers: HeaderMaker<'py>,
     view: bool,
+    _poll: HandlerPoll,
 }
 
 impl<'a, 'py> Delivery<'a, 'py> {
@@ -82,6 +84,7 @@ impl<'a, 'py> Delivery<'a, 'py> {
             handler,
             subscription: None,
             view,
+            _poll: HandlerPoll::begin(),
         }
     }
 
@@ -94,6 +97,9 @@ impl<'a, 'py> Delivery<'a, 'py> {
     /// Calls the handler with a copy of the payload, or with a view that ends with the call.
     #[inline]
     pub(crate) fn message(&mut self, payload: &[u8], header: &LogHeader<'_>) -> PyResult<Bound<'py, PyAny>> {
+        if is_exiting_elsewhere() {
+            return Err(PySystemExit::new_err(()));
+        }
         let py = self.handler.py();
         let values = header_values(header);
         if self.view {

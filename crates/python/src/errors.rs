@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-use crate::kept_client::is_exiting_elsewhere;
+use crate::exit::is_exiting_elsewhere;
 
 /// The class `name` of `headrace._exceptions`, called with `args` and `kwargs`.
 fn build(name: &str, message: &str, attributes: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>) -> PyErr {

@@ -1,32 +1,22 @@
 //! A reference to a client that may be the last one.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::thread::ThreadId;
+use std::sync::{Arc, Mutex, Weak};
 
 use headrace_client::Client;
 use headrace_sys::fork;
 use pyo3::prelude::*;
 
+use crate::exit;
 use crate::images::lock;
 
 /// Clients of this process, each with the number of forks at the time.
 static OPEN: Mutex<Vec<(u64, Weak<Client>)>> = Mutex::new(Vec::new());
 
-/// The thread on which the interpreter ends the process, once it does.
-static EXITING: OnceLock<ThreadId> = OnceLock::new();
-
-/// True on daemon threads of a process that is ending.
-pub(crate) fn is_exiting_elsewhere() -> bool {
-    EXITING
-        .get()
-        .is_some_and(|exiting| *exiting != std::thread::current().id())
-}
-
 #[doc = docstring!("close_clients")]
 #[pyfunction]
 pub(crate) fn close_clients(py: Python<'_>) {
-    EXITING.get_or_init(|| std::thread::current().id());
+    exit::begin();
     py.detach(|| {
         let open = std::mem::take(&mut *lock(&OPEN));
         for (_, client) in open.iter().filter(|(forks, _)| *forks == fork::generation()) {
@@ -35,6 +25,7 @@ pub(crate) fn close_clients(py: Python<'_>) {
                 let _ = client.close();
             }
         }
+        exit::await_handlers();
     });
 }
 

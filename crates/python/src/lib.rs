@@ -26,6 +26,7 @@ mod delivery;
 mod driver;
 mod errors;
 mod exclusive;
+mod exit;
 mod fork_guard;
 mod frame_walk;
 mod handlers;
