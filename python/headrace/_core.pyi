@@ -934,6 +934,8 @@ class Subscription:
     ) -> int:
         """Call a handler with whole runs of frames, headers included, one run from each publisher.
 
+        A run whose handler raises is not consumed: it is given again.
+
         Args:
             handler: Called with the frames, the session id, the term id and the term offset of the first frame.
             limit_bytes: Longest run. A padding frame is a run of its own, given as its header alone.

@@ -34,6 +34,7 @@ class FakePublication:
     """Takes messages while it is connected and open."""
 
     def __init__(self, session_id: int = 7, stream_id: int = 20) -> None:
+        self.channel = "aeron:ipc"
         self.session_id = session_id
         self.stream_id = stream_id
         self.registration_id = 4711
@@ -73,9 +74,8 @@ class FakePublication:
         self.blocks.append(bytes(block[:at]))
         next_frame = read_frame(block, at) if at < min(within, len(block)) else None
         padding = next_frame.length if next_frame is not None and next_frame.is_padding else 0
-        return SimpleNamespace(
-            length=at, padding=padding, is_malformed=next_frame is not None and not padding
-        )
+        is_malformed = next_frame is not None and next_frame.length < len(header)
+        return SimpleNamespace(length=at, padding=padding, is_malformed=is_malformed)
 
     def append_padding(self, length: int) -> int | OfferResult:
         if length > self.max_message_length:
@@ -125,8 +125,9 @@ class FakeImage:
     ) -> int:
         if not self.blocks:
             return 0
-        block, length = self.blocks.pop(0)
+        block, length = self.blocks[0]
         handler(memoryview(block), self.session_id, 0, 0)
+        del self.blocks[0]
         return length
 
 

@@ -246,7 +246,7 @@ def test_a_recording_goes_on_where_it_stopped(archive: Archive) -> None:
         archive_error = None
         while archive_error is None:
             archive.poll()
-            archive_error = next(iter(archive._late_errors.values()), None)
+            archive_error = next(iter(archive._notices._errors.values()), None)
         assert archive_error.code == ErrorCode.INVALID_EXTENSION
     archive.stop_recording(CHANNEL, STREAM_ID)
     archive.extend_recording(recording_id, CHANNEL, STREAM_ID, auto_stop=True)
@@ -464,33 +464,6 @@ def test_counters_tell_tools_what_they_belong_to(
         assert session.label.endswith(suffix)
         streams = {one.registration_id for one in archive.client.counters if "20 aeron:ipc" in one.label}
         assert session.reference_id in streams
-
-
-def test_limits_are_kept(tmp_path: Path) -> None:
-    """Recordings, replays and space for them."""
-    settings = {"max_concurrent_recordings": 1, "max_concurrent_replays": 1}
-    with (
-        headrace.ArchivingMediaDriver.embedded(archive_directory=tmp_path / "a", **settings) as archiving,
-        archiving.connect_archive() as archive,
-    ):
-        recording_id, _ = record(archive)
-        archive.start_recording(CHANNEL, STREAM_ID)
-        with pytest.raises(headrace.ArchiveError) as refusal:
-            archive.start_recording(CHANNEL, 5)
-        assert refusal.value.code == ErrorCode.MAX_RECORDINGS
-        with archive.replay(recording_id):
-            with pytest.raises(headrace.ArchiveError) as refusal:
-                archive.replay(recording_id)
-            assert refusal.value.code == ErrorCode.MAX_REPLAYS
-    with (
-        headrace.ArchivingMediaDriver.embedded(
-            archive_directory=tmp_path / "b", low_storage_space_threshold=1 << 60
-        ) as archiving,
-        archiving.connect_archive() as archive,
-    ):
-        with pytest.raises(headrace.ArchiveError) as refusal:
-            archive.start_recording(CHANNEL, STREAM_ID)
-        assert refusal.value.code == ErrorCode.STORAGE_SPACE
 
 
 @pytest.mark.parametrize("location", SourceLocation)

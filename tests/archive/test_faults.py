@@ -1,5 +1,6 @@
 """Each fault ends in a clear error or in recovery, never in silent loss."""
 
+import logging
 import os
 import random
 import select
@@ -15,7 +16,15 @@ import pytest
 from benches.processes import fresh_directory
 
 import headrace
-from headrace.archive import Archive, Catalog, CatalogError, DirectoryStorage, MarkFileError, RecordingSignal
+from headrace.archive import (
+    Archive,
+    Catalog,
+    CatalogError,
+    DirectoryStorage,
+    MarkFileError,
+    RecordingSignal,
+    extension_channel,
+)
 from headrace.archive.catalog import CATALOG_NAME
 from headrace.archive.checksum import checksum_named
 from headrace.archive.mark_file import MARK_NAME
@@ -195,7 +204,7 @@ with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver:
             if publication.offer(count.to_bytes(8, "little") * 100):
                 count += 1
             stopped = next((one for one in archive.signals() if one.signal == RecordingSignal.STOP), None)
-        (error,) = archive._late_errors.values()
+        (error,) = archive._notices._errors.values()
         print("ERROR", error.code_name, error)
         with archive.replay(stopped.recording_id) as replay:
             found = [one.payload for one in replay]
@@ -239,36 +248,83 @@ class NoRoomForTheCatalog(MemoryStorage):
 def test_a_catalog_that_cannot_be_written_stops_nothing_but_what_needs_it(
     driver: headrace.MediaDriver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A new recording is refused by its code; one that stops is kept, and its end is found at the next start."""
+    """A new recording is refused by its code. One that stops has stopped when the catalog has its end, which is tried
+    until there is room; until then it is replayed as far as it goes.
+    """
     storage = NoRoomForTheCatalog()
-    settings = {"driver": driver, "storage": storage, "control_channel_enabled": False}
+    settings = {
+        "driver": driver,
+        "storage": storage,
+        "control_channel_enabled": False,
+        "segment_file_length": SEGMENT,
+    }
     noted: list[str] = []
     with (
         headrace.ArchiveServer(**settings, on_error=noted.append) as server,  # type: ignore[arg-type]
         Archive.connect(driver=driver) as archive,
     ):
         with archive.add_recorded_publication(CHANNEL, STREAM_ID) as publication:
-            archive.await_signal(RecordingSignal.START)
             for index in range(20):
                 publication.offer_blocking(message(index))
             end = publication.position
             storage.is_full = True
-            with archive.add_recorded_publication(CHANNEL, STREAM_ID + 1):
-                await_true(lambda: archive.poll() >= 0 and archive._late_errors)
-        (error,) = archive._late_errors.values()
-        assert error.code_name == "STORAGE_SPACE"
-        assert archive.await_signal(RecordingSignal.STOP).position == end
-        assert any("recording_id=0 cannot be noted as stopped" in text for text in noted)
-        with archive.replay(0) as replay:
-            assert [one.payload for one in replay] == [message(index) for index in range(20)]
-        assert server.failure is None
+            with pytest.raises(headrace.ArchiveError, match="STORAGE_SPACE"):
+                archive.add_recorded_publication(CHANNEL, STREAM_ID + 1)
+        await_true(lambda: any("recording_id=0 cannot be noted as stopped" in text for text in noted))
+        assert archive.stop_position(0) is None
+        for position in (0, 64):
+            with archive.replay(0, position=position) as replay:
+                assert [one.payload for one in replay][-1] == message(19)
+        with pytest.raises(headrace.ArchiveError, match="ACTIVE_RECORDING"):
+            archive.purge_recording(0)
         storage.is_full = False
+        assert archive.await_signal(RecordingSignal.STOP).position == end == archive.stop_position(0)
         assert record(archive, 5)[0] == 1
+        with archive.add_recorded_publication(CHANNEL, STREAM_ID) as publication:
+            publication.offer_blocking(b"last")
+            last = publication.position
+            await_true(lambda: archive.recording_position(2) == last)
+            storage.is_full = True
+        await_true(lambda: any("recording_id=2 cannot be noted as stopped" in text for text in noted))
+        assert server.failure is None
+    storage.is_full = False
     again = headrace.ArchiveServer(**settings)  # type: ignore[arg-type]
     with again, Archive.connect(driver=driver) as archive:
-        assert archive.stop_position(0) == end
+        assert [archive.stop_position(one) for one in (0, 2)] == [end, last]
         assert again.error_count == 0
-    assert f"WARN - recovered recording_id=0 stop_position={end}" in caplog.messages
+    assert f"WARN - recovered recording_id=2 stop_position={last}" in caplog.messages
+
+
+def test_an_extension_that_the_catalog_cannot_take_changes_nothing(driver: headrace.MediaDriver) -> None:
+    """The recording stays stopped, can be replayed from anywhere, and extended when there is room."""
+    storage = NoRoomForTheCatalog()
+    with (
+        headrace.ArchiveServer(
+            driver=driver, storage=storage, control_channel_enabled=False, segment_file_length=SEGMENT
+        ) as server,
+        Archive.connect(driver=driver) as archive,
+    ):
+        recording_id, end = record(archive, 10)
+        recording = archive.find_recording(recording_id)
+        assert recording is not None
+        channel = extension_channel(CHANNEL, recording)
+        storage.is_full = True
+        subscription_id = archive.extend_recording(recording_id, channel, STREAM_ID)
+        with archive.client.add_exclusive_publication(channel, STREAM_ID):
+            await_true(lambda: server.error_count == 1)
+        assert archive.stop_position(recording_id) == end
+        for position in (0, 64):
+            with archive.replay(recording_id, position=position) as replay:
+                assert [one.payload for one in replay][-1] == message(9)
+        archive.stop_recording_subscription(subscription_id)
+        storage.is_full = False
+        archive.extend_recording(recording_id, channel, STREAM_ID, auto_stop=True)
+        with archive.client.add_exclusive_publication(channel, STREAM_ID) as publication:
+            publication.offer_blocking(b"more")
+        assert archive.await_signal(RecordingSignal.STOP, recording_id).position > end
+        with archive.replay(recording_id) as replay:
+            assert [one.payload for one in replay][9:] == [message(9), b"more"]
+        assert server.failure is None
 
 
 class NoRoomForTheMarkFile(MemoryStorage):
@@ -278,6 +334,31 @@ class NoRoomForTheMarkFile(MemoryStorage):
 
     def room_for(self, name: str, length: int) -> int:
         return 0 if self.is_full and name == MARK_NAME else length
+
+
+class NoRoomForOldErrors(MemoryStorage):
+    """A disk without room for one more file."""
+
+    def room_for(self, name: str, length: int) -> int:
+        return 0 if name.endswith("error.log") else length
+
+
+def test_an_archive_starts_without_room_for_the_errors_of_the_one_before(
+    driver: headrace.MediaDriver, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Which has most likely noted that there was no room; they are told to the program's log instead."""
+    caplog.set_level(logging.INFO, "headrace.archive")
+    storage = NoRoomForOldErrors()
+    settings = {"driver": driver, "storage": storage, "control_channel_enabled": False}
+    with headrace.ArchiveServer(**settings) as server:  # type: ignore[arg-type]
+        server._log.error("no room for anything")
+    caplog.clear()
+    with headrace.ArchiveServer(**settings) as server:  # type: ignore[arg-type]
+        assert server.error_count == 1
+    assert "cannot save the errors of the archive before this one" in caplog.messages[0]
+    assert "1 observations" in caplog.messages[1]
+    assert "no room for anything" in caplog.messages[1]
+    assert not any(name.endswith("error.log") for name in storage.names())
 
 
 def test_a_mark_file_that_cannot_be_written_is_noted_and_ends_nothing(driver: headrace.MediaDriver) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from headrace.archive.catalog import CATALOG_NAME, STATE_INVALID, Catalog
 from headrace.archive.checksum import Checksum, checksum_named
-from headrace.archive.error_log import ErrorLog
 from headrace.archive.errors import CatalogError, MarkFileError, SegmentError
 from headrace.archive.frames import read_frame
 from headrace.archive.mark_file import (
@@ -21,7 +20,6 @@ from headrace.archive.mark_file import (
 from headrace.archive.recovery import recover, recovered_stop_position
 from headrace.archive.segment_writer import SegmentWriter
 from headrace.archive.verify import verify
-from headrace.tools.error_log import read_error_log
 from tests.archive.memory import ManualClock, MemoryStorage
 from tests.archive.streams import SESSION_ID, TERM_LENGTH, descriptor, frame, frames
 
@@ -132,10 +130,7 @@ def test_a_description_that_cannot_be_made_longer_harms_no_other(refused: str) -
         (0, struct.pack("<i", 2 << 16), "version=2.0.0"),
         (32, struct.pack("<i", 1 << 30), "leads out of the file"),
         (32, struct.pack("<i", 0), "length is 0 but next_recording_id"),
-        (36, struct.pack("<i", 9), "state=9"),
         (224 + 48, struct.pack("<q", 0), "recording_id=0 follows recording_id=0"),
-        (128, struct.pack("<i", 12345), "term_buffer_length|segment_file_length"),
-        (112, struct.pack("<q", -64), "stop_position=-64"),
         (144, struct.pack("<I", 0xFFFF_FFFF), "ends outside"),
         (8, struct.pack("<q", 1), "next_recording_id=1"),
     ],
@@ -152,6 +147,35 @@ def test_a_damaged_catalog_is_refused_by_name(offset: int, data: bytes, words: s
     with pytest.raises(CatalogError, match=words) as refusal:
         Catalog(storage)
     assert CATALOG_NAME in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("offset", "data", "words"),
+    [
+        (36, struct.pack("<i", 9), "state=9"),
+        (128, struct.pack("<i", 12345), "term_buffer_length=12345"),
+        (104, struct.pack("<q", 33), "start_position=33"),
+        (112, struct.pack("<q", -64), "stop_position=-64"),
+    ],
+)
+def test_an_entry_with_values_that_no_recording_has_is_skipped_by_name(
+    offset: int, data: bytes, words: str
+) -> None:
+    """In any place, for where it ends is known: the others are there, its files and its id stay its own."""
+    for damaged in range(3):
+        storage, notes = MemoryStorage(), list[str]()
+        catalog = Catalog(storage, capacity=4096)
+        for _ in range(3):
+            storage.create(f"{catalog.add(descriptor())}-0.rec", 0)
+        put(storage, offset + 192 * damaged, data)
+        again = Catalog(storage, on_note=notes.append)
+        assert [entry.recording_id for entry in again] == [one for one in range(3) if one != damaged]
+        assert again.find(damaged) is None
+        assert again.entries()[damaged].state_name == "DAMAGED"
+        (note,) = notes
+        assert f"recording_id={damaged} is skipped: {words}" in note
+        assert again.add(descriptor(stream_id=7)) == 3
+        assert Catalog(storage, on_note=notes.append).find(3).stream_id == 7  # type: ignore[union-attr]
 
 
 def test_an_append_cut_short_is_as_if_it_had_not_been() -> None:
@@ -591,41 +615,6 @@ def test_the_mark_file_keeps_others_out_until_it_is_closed_or_old() -> None:
     mark.close()
     assert read_mark_fields(storage).activity_timestamp == -1
     MarkFile(storage, 1 << 20, clock.now_ms()).close()
-
-
-def entries_of(texts: list[str], length: int) -> list[tuple[str, int, int]]:
-    """What an error log of a length keeps of texts that come one each millisecond."""
-    buffer = bytearray(length)
-
-    def put_bytes(offset: int, data: bytes) -> None:
-        buffer[offset : offset + len(data)] = data
-
-    log = ErrorLog(put_bytes, len(buffer))
-    for now_ms, text in enumerate(texts):
-        log.record(text, now_ms)
-    return [
-        (entry.text, entry.observation_count, entry.last_observation_ms) for entry in read_error_log(buffer)
-    ]
-
-
-FULL = "WARN - this log is full: further texts are not kept"
-
-
-def test_errors_are_kept_once_each_where_tools_read_them() -> None:
-    """And that others found no place is said in a last entry."""
-    found = entries_of(["one", "two", "one", "x" * 300, "one", "y" * 300], 256)
-    assert found == [("one", 3, 4), ("two", 1, 1), (FULL, 2, 5)]
-
-
-def test_warnings_leave_half_of_the_error_log_to_errors() -> None:
-    """So that a client cannot crowd out what the archive has to say of itself."""
-    warnings = [f"WARN - wrong request {index}" for index in range(1000)]
-    found = entries_of([*warnings, "disk", *warnings, "driver"], 4096)
-    assert [text for text, _, _ in found if not text.startswith("WARN - ")] == ["disk", "driver"]
-    kept = [count for text, count, _ in found if text.startswith("WARN - wrong")]
-    assert len(kept) == 4096 // 2 // 48
-    assert set(kept) == {2}
-    assert (FULL, 2 * (1000 - len(kept)), 2000) in found
 
 
 def test_a_kill_while_an_archive_starts_does_not_lock_its_directory() -> None:

@@ -3,6 +3,7 @@
 The archive answers each request that can be told to be one, once, and goes on.
 """
 
+import logging
 import os
 import random
 import struct
@@ -68,6 +69,7 @@ def archiving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[headrace.Arc
             archive.await_signal(RecordingSignal.STOP)
         yield archiving
         assert archiving.archive.failure is None
+        assert archiving.archive.error_count == 0
 
 
 @pytest.fixture
@@ -127,6 +129,73 @@ def test_every_request_is_answered_whatever_it_says(archive: Archive) -> None:
     archive.stop_all_replays()
     with archive.replay(0, stream_id=4100) as replay:
         assert [one.payload for one in replay] == [b"kept" * 50] * 10
+
+
+RIGHT: dict[str, int | str] = {
+    "streamId": 1001,
+    "position": 0,
+    "length": -1,
+    "replayStreamId": 4300,
+    "fileIoMaxLength": -1,
+    "replayToken": -1,
+    "recordCount": 10,
+    "subscriptionCount": 10,
+    "sourceLocation": 0,
+    "autoStop": 1,
+    "limitCounterId": -1,
+    "sessionId": 5,
+}
+
+
+def request_of(name: str, **given: int | bytes) -> bytes:
+    """A request that is right, but for what is given."""
+    template = TEMPLATES[name]
+    block = bytearray(template.body.block_length)
+    for field in template.body.wire_fields:
+        number = given.get(field.name, RIGHT.get(field.name, 0))
+        assert isinstance(number, int)
+        block[field.offset : field.offset + field.size] = number.to_bytes(field.size, "little", signed=True)
+    texts = [given.get(data.name, CHANNEL.encode()) for data in template.body.data]
+    header = struct.pack("<HHHH", len(block), template.template_id, 101, 14)
+    return header + bytes(block) + b"".join(struct.pack("<I", len(text)) + text for text in texts)  # type: ignore[arg-type]
+
+
+@pytest.mark.timeout(240)
+def test_every_request_is_answered_with_each_field_wrong_in_turn(tmp_path: Path) -> None:
+    """None of it is a failure of the archive, which goes on."""
+    limits = {"max_concurrent_recordings": 10_000, "max_concurrent_replays": 10_000}
+    with (
+        headrace.ArchivingMediaDriver.embedded(
+            archive_directory=tmp_path / "archive", segment_file_length=64 * 1024, **limits
+        ) as archiving,
+        archiving.connect_archive() as archive,
+    ):
+        for _ in range(3):
+            with archive.add_recorded_publication(CHANNEL, 1001) as publication:
+                publication.offer_blocking(b"kept" * 50)
+            archive.await_signal(RecordingSignal.STOP)
+        ids = {"controlSessionId": archive.control_session_id}
+        correlation_id = 1_000_000
+        for name in ANSWERED:
+            body = TEMPLATES[name].body
+            fields = [field for field in body.wire_fields if field.name not in (*ids, "correlationId")]
+            wrong: list[dict[str, int | bytes]] = [
+                {field.name: number} for field in fields for number in NUMBERS[field.size]
+            ]
+            wrong += [{data.name: text} for data in body.data for text in TEXTS if len(text) < 5000]
+            for given in wrong:
+                correlation_id += 1
+                request = request_of(name, **ids, correlationId=correlation_id, **given)
+                archive._publication.offer_blocking(request, timeout_s=10)
+                assert answer_to(archive, correlation_id), (name, given)
+            archive.stop_all_replays()
+        assert archiving.archive.failure is None
+        assert archiving.archive.error_count == 0
+        with archive.add_recorded_publication(CHANNEL, 1009) as publication:
+            publication.offer_blocking(b"and on")
+        recording_id = archive.await_signal(RecordingSignal.STOP).recording_id
+        with archive.replay(recording_id, stream_id=4301) as replay:
+            assert [one.payload for one in replay] == [b"and on"]
 
 
 def test_bytes_that_are_no_request_are_noted_and_hurt_nobody(
@@ -277,6 +346,42 @@ def test_clients_that_leave_at_any_stage_are_forgotten(
         await_true(lambda: sessions(archive) == before)
 
 
+def test_clients_beyond_the_limit_are_refused_at_once_and_by_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those that are there go on, and when one leaves there is room for another."""
+    with headrace.ArchivingMediaDriver.embedded(
+        archive_directory=tmp_path / "archive", max_control_sessions=2
+    ) as archiving:
+        with archiving.connect_archive() as first:
+            with archiving.connect_archive() as second:
+                with pytest.raises(headrace.ArchiveError, match="does not serve this client"):
+                    archiving.connect_archive()
+                assert first.list_recordings() == second.list_recordings() == []
+            await_true(lambda: sessions(first) == 1)
+            with archiving.connect_archive() as third:
+                assert third.list_recordings() == []
+        assert archiving.archive.error_count == 0
+    assert "WARN - a client cannot connect: max control sessions reached 2" in caplog.messages
+
+
+def test_a_client_that_closes_twice_or_leaves_is_no_error_and_no_warning(
+    archiving: headrace.ArchivingMediaDriver, archive: Archive, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whichever way it goes, and however often it says so."""
+    before = sessions(archive)
+    caplog.clear()
+    with archiving.connect() as client:
+        other = Archive.connect(client)
+        close = encode("CloseSessionRequest", controlSessionId=other.control_session_id)
+        for _ in range(3):
+            other._publication.offer_blocking(close)
+        Archive.connect(client)
+        await_true(lambda: sessions(archive) == before + 1)
+    await_true(lambda: sessions(archive) == before)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
 def test_a_client_of_another_major_version_is_told_so(archiving: headrace.ArchivingMediaDriver) -> None:
     """With its session id for a code, as the reference does; a client shows it."""
     with archiving.connect() as client:
@@ -303,6 +408,6 @@ def test_a_path_that_is_not_ascii_does_not_stop_the_archive_from_saying_what_is_
             publication.offer_blocking(b"gone")
         archive.await_signal(RecordingSignal.STOP)
         (directory / "0-0.rec").unlink()
-        with pytest.raises(headrace.ArchiveError, match=r"no segment file.*Aufn\?hme/0-0\.rec"):
+        with pytest.raises(headrace.ArchiveError, match=r"segment file not created.*Aufn\?hme/0-0\.rec"):
             archive.replay(0)
         assert archiving.archive.failure is None

@@ -4,6 +4,8 @@ import random
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from headrace import OfferResult, RegistrationError
 from headrace.archive._config import ArchiveConfig
 from headrace.archive.control import Control
@@ -12,7 +14,7 @@ from headrace.archive.errors import ErrorCode
 from headrace.archive.messages import PROTOCOL_VERSION, encode
 from headrace.archive.positions import HEADER_LENGTH
 from headrace.archive.recording_session import RecordingSession
-from headrace.archive.replay_session import ReplaySession
+from headrace.archive.replay_session import Limit, Reach, ReplaySession
 from headrace.archive.segment_writer import SegmentWriter
 from tests.archive.fakes import FakeCounter, FakeImage, FakeLog, FakePending, FakePublication, Heard
 from tests.archive.memory import ManualClock, MemoryStorage
@@ -211,6 +213,20 @@ def test_answers_wait_in_order_for_a_client_that_is_slow() -> None:
     assert session.is_done
 
 
+def test_a_client_that_asks_on_without_reading_its_answers_is_given_up() -> None:
+    """What waits for it does not grow without end."""
+    publication, clock = FakePublication(), ManualClock()
+    session = active(publication, clock)
+    publication.refusal = OfferResult.BACK_PRESSURED
+    asked = 0
+    while not session.is_done:
+        session.send_ok(asked)
+        asked += 1
+    assert asked < 5000
+    assert session.is_aborted
+    assert "answers unread" in session.end_reason
+
+
 def recording(storage: MemoryStorage, image: FakeImage, heard: Heard) -> tuple[RecordingSession, FakeCounter]:
     """A session recording an image from position 0."""
     counter = FakeCounter()
@@ -271,8 +287,8 @@ def test_a_recording_writes_nothing_before_its_position_can_be_seen() -> None:
         session.close_counter()
         assert (counter.is_cancelled, counter.added.is_closed) == (refuse, not refuse)
         if refuse:
-            assert session.error is not None
-            assert "no counter left" in session.error[1]
+            assert session.failure is not None
+            assert "no counter left" in session.failure.text
 
 
 def test_a_full_disk_ends_a_recording_at_the_last_whole_block() -> None:
@@ -282,11 +298,31 @@ def test_a_full_disk_ends_a_recording_at_the_last_whole_block() -> None:
     session, counter = recording(storage, FakeImage([(first, 1280), (second, 1280)]), heard)
     while not session.is_stopped:
         session.do_work()
-    assert session.error is not None
-    assert session.error[0] is ErrorCode.STORAGE_SPACE
+    assert session.failure is not None
+    assert session.failure.code is ErrorCode.STORAGE_SPACE
     assert counter.value == session.position == 1280
     assert storage.files["0-0.rec"][:1280] == first
     assert not any(storage.files["0-0.rec"][1280:])
+
+
+def test_what_no_one_expects_ends_a_recording_where_it_is() -> None:
+    """Also when it comes while the recording is closed; nothing is tried again and again."""
+    block = frames(0, 10, 96)
+    session, counter = recording(MemoryStorage(), FakeImage([(block, len(block))]), Heard())
+    session.do_work()
+    session.do_work()
+    session.fail(AssertionError("never"))
+    assert counter.value == len(block)
+
+    def refuse(_: object) -> None:
+        raise KeyError("gone")
+
+    session._listener = SimpleNamespace(on_stopped=refuse)  # type: ignore[assignment]
+    with pytest.raises(KeyError):
+        session.do_work()
+    assert session.is_stopped
+    assert session.failure is not None
+    assert session.failure.text == "recording_id=0 stopped at position=1280: never"
 
 
 def replay(
@@ -296,7 +332,8 @@ def replay(
     answers: FakePublication,
     position: int,
     stop: int,
-    limit: int,
+    replay_limit: int,
+    limit: Limit | None = None,
 ) -> ReplaySession:
     """A replay of recording 0."""
     session: Any = active(answers, clock)
@@ -306,8 +343,8 @@ def replay(
         FakePending(publication),
         position,
         stop,
+        replay_limit,
         limit,
-        None,
         storage,
         clock,
         TIMEOUT_MS * 1_000_000,
@@ -370,10 +407,82 @@ def test_padding_longer_than_any_message_is_replayed_in_parts() -> None:
     session = replay(stored(data), clock, publication, FakePublication(), 0, len(data), len(data))
     while not session.is_done:
         session.do_work()
-    assert session.error is None
+    assert session.failure is None
     assert publication.paddings == [8192 - HEADER_LENGTH] * 4
     assert session.position == len(data)
     assert [len(block) for block in publication.blocks if block] == [len(first), len(last)]
+
+
+class CounterAt:
+    """A limit that a test moves: a counter on a recording that has stopped at 1280."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+        self.is_open = True
+
+    def reach(self) -> Reach:
+        return Reach(min(self.value, 1280), self.is_open and self.value < 1280, self.value >= 1280)
+
+
+def test_a_replay_goes_as_far_as_whole_frames_below_a_counter_and_on_when_it_moves() -> None:
+    """Of a frame in which the counter lies nothing is sent; it may lie in any word of one, or in padding."""
+    data = frames(0, 4, 96) + frame(512, b"", kind=0, length=256) + bytes(224) + frames(768, 4, 96)
+    limit, publication = CounterAt(96), FakePublication()
+    clock, answers = ManualClock(), FakePublication()
+    session = replay(stored(data), clock, publication, answers, 0, limit.value, 1 << 62, limit)
+    expected = [(96, 0), (128, 128), (416, 384), (480, 384), (544, 512), (736, 512), (768, 768), (1248, 1152)]
+    for value, position in expected:
+        limit.value = value
+        for _ in range(4):
+            session.do_work()
+        assert (session.position, session.is_done) == (position, False), value
+    limit.value = 2000
+    while not session.is_done:
+        session.do_work()
+    assert session.failure is None
+    assert (session.position, publication.paddings) == (1280, [256 - HEADER_LENGTH])
+    session.close()
+    assert publication.events == ["close"]
+
+
+def test_a_replay_ends_before_the_frame_in_which_a_counter_was_closed() -> None:
+    """In order, as all that it may send was sent."""
+    data, limit, publication = frames(0, 10, 96), CounterAt(480), FakePublication()
+    session = replay(stored(data), ManualClock(), publication, FakePublication(), 0, 480, 1 << 62, limit)
+    for _ in range(4):
+        session.do_work()
+    assert not session.is_done
+    limit.is_open = False
+    while not session.is_done:
+        session.do_work()
+    assert (session.position, session.failure) == (384, None)
+    session.close()
+    assert publication.events == ["close"]
+
+
+def test_a_damaged_frame_below_a_counter_is_no_frame_that_the_counter_cuts() -> None:
+    """The replay would wait for ever, or end as if it were whole."""
+    data = frames(0, 9, 96) + frame(1152, b"x" * 96, length=600)
+    limit = CounterAt(1280)
+    session = replay(
+        stored(data), ManualClock(), FakePublication(), FakePublication(), 0, 1280, 1 << 62, limit
+    )
+    for _ in range(4):
+        session.do_work()
+    assert session.failure is not None
+    assert "position=1152: the frame there is longer" in session.failure.text
+    assert not session.failure.is_clients_doing
+
+
+def test_a_replay_of_nothing_within_a_recording_ends_at_once() -> None:
+    """After its position was found to be a frame's."""
+    data = frames(0, 10, 96)
+    for position, code in ((128, None), (64, ErrorCode.INVALID_POSITION)):
+        parts = ManualClock(), FakePublication(), FakePublication()
+        session = replay(stored(data), *parts, position, len(data), position)
+        while not session.is_done:
+            session.do_work()
+        assert (session.failure and session.failure.code) == code
 
 
 def test_a_replay_without_a_subscriber_fails_and_is_revoked() -> None:
@@ -385,8 +494,8 @@ def test_a_replay_without_a_subscriber_fails_and_is_revoked() -> None:
     session.do_work()
     clock.advance_ms(TIMEOUT_MS)
     session.do_work()
-    assert session.error is not None
-    assert "no subscriber" in session.error[1]
+    assert session.failure is not None
+    assert "no subscriber" in session.failure.text
     session.close()
     assert publication.events == ["revoke", "close"]
 
@@ -413,8 +522,8 @@ def test_a_replay_is_acknowledged_once_the_driver_has_added_its_stream() -> None
     publication.refusal = RegistrationError("no room for a log")
     session.do_work()
     assert session.is_done
-    assert session.error is not None
-    assert "no room for a log" in session.error[1]
+    assert session.failure is not None
+    assert "no room for a log" in session.failure.text
     session.close()
     assert publication.is_cancelled
 
@@ -425,8 +534,8 @@ def test_a_replay_that_is_stopped_before_it_began_is_answered_all_the_same() -> 
     session.do_work()
     session.abort()
     assert session.is_done
-    assert session.error is not None
-    assert "stopped before it began" in session.error[1]
+    assert session.failure is not None
+    assert "stopped before it began" in session.failure.text
     session.close()
     assert publication.is_cancelled
 
@@ -437,8 +546,8 @@ def test_a_replay_from_within_a_frame_is_refused() -> None:
     data = frames(0, 10, 96)
     session = replay(stored(data), clock, publication, answers, 32, len(data), len(data))
     session.do_work()
-    assert session.error is not None
-    assert session.error[0] is ErrorCode.INVALID_POSITION
+    assert session.failure is not None
+    assert session.failure.code is ErrorCode.INVALID_POSITION
     assert answers.sent == []
 
 
@@ -457,5 +566,5 @@ def test_a_replay_awaits_a_first_file_that_is_made_late() -> None:
     late = replay(MemoryStorage(), clock, FakePublication(), FakePublication(), 0, 64, 64)
     clock.advance_ms(TIMEOUT_MS)
     late.do_work()
-    assert late.error is not None
-    assert "0-0.rec" in late.error[1]
+    assert late.failure is not None
+    assert "0-0.rec" in late.failure.text

@@ -169,6 +169,26 @@ def test_a_view_of_a_block_shows_its_frames_and_ends_with_its_handler(stream):
     assert bytes(views[1][32:72]) == b"b" * 40
 
 
+def test_a_run_of_frames_whose_handler_raises_is_given_again(stream):
+    """So that a recorder that cannot write a run does not let the publisher go on."""
+    publication, subscription = stream
+    publication.offer_blocking(b"first")
+    image = subscription.images[0]
+    before, runs = image.position, []
+
+    def refuse(run, *_):
+        runs.append(bytes(run))
+        raise OSError("no room")
+
+    for _ in range(2):
+        with pytest.raises(OSError, match="no room"):
+            await_true(lambda: image.block_poll(refuse, 4096))
+        assert image.position == before
+    assert image.block_poll(lambda run, *_: runs.append(bytes(run)), 4096) == image.position - before
+    assert len(set(runs)) == 1
+    assert len(runs) == 3
+
+
 def test_kept_memory_stays_mapped_after_everything_is_closed(media_driver):
     kept = []
     with media_driver.connect(resource_linger_ns=0) as client:

@@ -223,7 +223,8 @@ impl Subscription {
         self.poll_guard()?.block_poll(handler, block_length_limit)
     }
 
-    /// As [`Self::block_poll`] for handlers that can fail; see [`Self::try_poll`].
+    /// As [`Self::block_poll`] for handlers that can fail. A run whose handler fails is not consumed: a recorder whose
+    /// disk refuses a run must not give its publisher room for more.
     pub fn try_block_poll<F, E>(&self, handler: F, block_length_limit: usize) -> Result<usize, E>
     where
         F: FnMut(Block<'_>) -> Result<(), E>,

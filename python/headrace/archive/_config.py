@@ -133,6 +133,8 @@ class ArchiveConfig:
     )
     max_concurrent_recordings: int = _number("archive.max.concurrent.recordings", 20, whole(1, INT_MAX))
     max_concurrent_replays: int = _number("archive.max.concurrent.replays", 20, whole(1, INT_MAX))
+    max_control_sessions: int = _number("archive.max.control.sessions", 1000, whole(1, INT_MAX))
+    """Clients at once. Ours alone: the specification has no such bound."""
     connect_timeout_ns: int = _duration("archive.connect.timeout", 5_000_000_000)
     session_liveness_check_interval_ns: int = _duration(
         "archive.session.liveness.check.interval", 1_000_000_000

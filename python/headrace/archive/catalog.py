@@ -10,12 +10,14 @@ last. Other processes may read the file while this one writes: positions are sin
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headrace._logging import ARCHIVE
 from headrace.archive.descriptor import DescriptorError, RecordingDescriptor
 from headrace.archive.errors import CatalogError
 from headrace.archive.positions import NULL_VALUE, align
@@ -57,6 +59,8 @@ class CatalogEntry:
     state: int
     checksum: int
     descriptor: RecordingDescriptor
+    defect: str | None = None
+    """What is wrong with the description; such a recording is skipped by everything but a repair."""
 
     @property
     def recording_id(self) -> int:
@@ -66,11 +70,13 @@ class CatalogEntry:
     @property
     def is_valid(self) -> bool:
         """True for a recording that queries see."""
-        return self.state == STATE_VALID
+        return self.state == STATE_VALID and self.defect is None
 
     @property
     def state_name(self) -> str:
         """The state in a word."""
+        if self.defect is not None:
+            return "DAMAGED"
         return STATE_NAMES[self.state] if 0 <= self.state < len(STATE_NAMES) else f"UNKNOWN({self.state})"
 
 
@@ -83,9 +89,11 @@ class Catalog:
         sync_level: How each change is forced to the medium.
         checksum: What to put into entries.
         read_only: For looking only.
+        on_note: Told of each entry that is skipped, by its name. By default ``logging`` is.
 
     Raises:
-        CatalogError: The file is no catalog, is damaged, or is missing where it must not be.
+        CatalogError: The file is no catalog, is damaged so that entries cannot be told apart, or is missing where it
+            must not be.
     """
 
     def __init__(
@@ -96,8 +104,10 @@ class Catalog:
         sync_level: int = 0,
         checksum: Checksum | None = None,
         read_only: bool = False,
+        on_note: Callable[[str], object] = ARCHIVE.warning,
     ) -> None:
         self._storage = storage
+        self._on_note = on_note
         self._sync_level = sync_level
         self._checksum = checksum
         self._read_only = read_only
@@ -154,12 +164,17 @@ class Catalog:
                     self._refuse(
                         end, f"recording_id={entry.recording_id} follows recording_id={self._ids[-1]}"
                     )
+                if entry.defect is not None:
+                    self._skip(entry, next_id)
                 self._entries.append(entry)
                 self._ids.append(entry.recording_id)
                 end += entry.length
-        except CatalogError:
+        except CatalogError as damage:
             if not self._is_append_cut_short(next_id, end):
                 raise
+            self._on_note(
+                f"{self._path}: the entry at offset={end} was cut short while it was added: {damage}"
+            )
         self._end = end
         self._check_end(next_id)
 
@@ -175,16 +190,26 @@ class Catalog:
             self._refuse(offset, f"length={length} leads out of the file")
         try:
             descriptor = RecordingDescriptor.decode(self._file.read(offset + ENTRY_HEADER_LENGTH, length))
-            if state == STATE_VALID:
-                descriptor.check()
         except DescriptorError as wrong:
             self._refuse(offset, str(wrong))
+        entry = CatalogEntry(offset, frame_length, state, checksum, descriptor)
         if not 0 <= state < len(STATE_NAMES):
-            self._refuse(offset, f"state={state} is none of {', '.join(STATE_NAMES)}")
-        return CatalogEntry(offset, frame_length, state, checksum, descriptor)
+            entry.defect = f"state={state} is none of {', '.join(STATE_NAMES)}"
+        elif state == STATE_VALID:
+            entry.defect = descriptor.defect()
+        return entry
+
+    def _skip(self, entry: CatalogEntry, next_id: int) -> None:
+        """Leave one entry out whose values no recording can have; where it ends is known, so others are not harmed."""
+        if self._is_append_cut_short(next_id, entry.offset):
+            self._refuse(entry.offset, entry.defect or "")
+        self._on_note(
+            f"{self._path}: recording_id={entry.recording_id} is skipped: {entry.defect}; its files are kept, look at "
+            "it with `headrace archive verify`"
+        )
 
     def _is_append_cut_short(self, next_id: int, offset: int) -> bool:
-        """Whether what is behind the last whole entry is of one that was being added when the machine stopped.
+        """Whether what follows the last whole entry is of one that was being added when the machine stopped.
 
         Then it is the last, its id is the next or was just given, and nothing was recorded under it yet: files are
         made after the entry was forced to the medium.
@@ -250,22 +275,29 @@ class Catalog:
 
         Raises:
             CatalogError: The catalog has reached its greatest size.
+            OSError: The disk refuses; the catalog is as it was before.
         """
         recording_id = self.next_recording_id
         descriptor = descriptor.replace(recording_id=recording_id)
-        data = descriptor.encode()
-        frame_length = align(ENTRY_HEADER_LENGTH + len(data), self.alignment)
-        self._reserve(self._end + frame_length)
-        padded = data.ljust(frame_length - ENTRY_HEADER_LENGTH, b"\0")
-        self._file.write(self._end + ENTRY_HEADER_LENGTH, padded)
-        checksum = self._checksum(padded) if self._checksum else 0
-        self._file.write(self._end, _ENTRY_HEADER.pack(len(padded), STATE_VALID, checksum))
-        self.next_recording_id += 1
-        self._file.write(_NEXT_ID_OFFSET, _LONG.pack(self.next_recording_id))
-        self._file.sync(self._sync_level)
-        self._entries.append(CatalogEntry(self._end, frame_length, STATE_VALID, checksum, descriptor))
+        length = align(ENTRY_HEADER_LENGTH + len(descriptor.encode()), self.alignment)
+        self._reserve(self._end + length)
+        entry = CatalogEntry(self._end, length, STATE_VALID, 0, descriptor)
+        padded = self._padded(entry)
+        entry.checksum = self._checksum(padded) if self._checksum else 0
+        try:
+            self._file.write(self._end + ENTRY_HEADER_LENGTH, padded)
+            self._file.write(self._end, _ENTRY_HEADER.pack(len(padded), STATE_VALID, entry.checksum))
+            self._file.write(_NEXT_ID_OFFSET, _LONG.pack(recording_id + 1))
+            self._file.sync(self._sync_level)
+        except OSError:
+            # No entry on disk that is none here: the next start would show a recording that was refused.
+            with contextlib.suppress(OSError):
+                self._file.write(self._end, bytes(length))
+            raise
+        self.next_recording_id = recording_id + 1
+        self._entries.append(entry)
         self._ids.append(recording_id)
-        self._end += frame_length
+        self._end += length
         return recording_id
 
     def _reserve(self, end: int) -> None:
@@ -279,11 +311,13 @@ class Catalog:
         self._file.set_length(capacity)
         self.capacity = capacity
 
+    # What is changed here changes in memory when it was written, and only then. A change that the disk refuses is
+    # undone there as far as the disk lets it be.
+
     def update(self, recording_id: int, **changes: object) -> RecordingDescriptor:
         """Change numbers of a description. Channels are changed with :meth:`replace_channel`."""
         entry = self._entry(recording_id)
-        entry.descriptor = entry.descriptor.replace(**changes)
-        self._write(entry)
+        self._replace(entry, entry.descriptor.replace(**changes))
         return entry.descriptor
 
     def replace_channel(self, recording_id: int, original: str, stripped: str) -> None:
@@ -292,6 +326,18 @@ class Catalog:
         descriptor = entry.descriptor.replace(original_channel=original, stripped_channel=stripped)
         needed = align(ENTRY_HEADER_LENGTH + len(descriptor.encode()), self.alignment)
         self._rewrite(entry, descriptor, max(entry.length, needed))
+
+    def _replace(self, entry: CatalogEntry, descriptor: RecordingDescriptor) -> None:
+        """Write another description in the place of an entry's."""
+        changed = self._changed(entry, descriptor, entry.length)
+        try:
+            self._file.write(entry.offset, self._encoded(changed))
+            self._file.sync(self._sync_level)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._file.write(entry.offset, self._encoded(entry))
+            raise
+        entry.descriptor, entry.checksum = descriptor, changed.checksum
 
     def _rewrite(self, entry: CatalogEntry, descriptor: RecordingDescriptor, length: int) -> None:
         """Give an entry other texts: in a new file that takes the place of the old one, so that either is whole.
@@ -302,22 +348,19 @@ class Catalog:
         before = self._file.read(0, entry.offset)
         after = self._file.read(start, self._end - start)
         self._reserve(self._end + extra)
+        changed = self._changed(entry, descriptor, length)
         self._storage.delete(_UPDATED_NAME)  # what a refusal left of an earlier one
         file = self._storage.create(_UPDATED_NAME, self.capacity)
-        old = self._file, entry.descriptor, entry.length
-        self._file, entry.descriptor, entry.length = file, descriptor, length
         try:
-            file.write(0, before)
-            file.write(start + extra, after)
-            self._write(entry)
+            file.write(0, before + self._encoded(changed) + after)
             file.sync(_FULL_SYNC)
             self._storage.rename(_UPDATED_NAME, CATALOG_NAME)
         except OSError:
-            # An entry that is longer here than its place in the file would be written over the next.
-            self._file, entry.descriptor, entry.length = old
             file.close()
             raise
-        old[0].close()
+        self._file.close()
+        self._file = file
+        entry.descriptor, entry.length, entry.checksum = descriptor, length, changed.checksum
         for follower in self._entries[self._entries.index(entry) + 1 :]:
             follower.offset += extra
         self._end += extra
@@ -327,8 +370,13 @@ class Catalog:
     def set_state(self, recording_id: int, state: int) -> None:
         """Make a recording valid, invalid or deleted."""
         entry = self._entry(recording_id)
-        self._file.write(entry.offset + _STATE_OFFSET, _STATE.pack(state))
-        self._file.sync(self._sync_level)
+        try:
+            self._file.write(entry.offset + _STATE_OFFSET, _STATE.pack(state))
+            self._file.sync(self._sync_level)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._file.write(entry.offset + _STATE_OFFSET, _STATE.pack(entry.state))
+            raise
         entry.state = state
 
     def stopped(self, recording_id: int, position: int, now_ms: int) -> None:
@@ -358,17 +406,21 @@ class Catalog:
             raise CatalogError(f"{self._path}: unknown recording_id={recording_id}")
         return entry
 
+    def _changed(self, entry: CatalogEntry, descriptor: RecordingDescriptor, length: int) -> CatalogEntry:
+        """What an entry becomes, which itself stays as it is."""
+        changed = CatalogEntry(entry.offset, length, entry.state, 0, descriptor)
+        changed.checksum = self._checksum(self._padded(changed)) if self._checksum else 0
+        return changed
+
     @staticmethod
     def _padded(entry: CatalogEntry) -> bytes:
         return entry.descriptor.encode().ljust(entry.length - ENTRY_HEADER_LENGTH, b"\0")
 
-    def _write(self, entry: CatalogEntry) -> None:
-        padded = self._padded(entry)
-        entry.checksum = self._checksum(padded) if self._checksum else 0
-        # In one write, so that a kill leaves no description without its checksum.
-        header = _ENTRY_HEADER.pack(len(padded), entry.state, entry.checksum)
-        self._file.write(entry.offset, header + padded)
-        self._file.sync(self._sync_level)
+    @classmethod
+    def _encoded(cls, entry: CatalogEntry) -> bytes:
+        """All of an entry, to be written at once: so that a kill leaves no description without its checksum."""
+        padded = cls._padded(entry)
+        return _ENTRY_HEADER.pack(len(padded), entry.state, entry.checksum) + padded
 
     def close(self) -> None:
         """Force everything to the medium and close the file."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
+from headrace._exceptions import HeadraceError
 from headrace.archive.channels import ChannelUri
 from headrace.archive.context import SourceLocation
 from headrace.archive.control_session import Response
@@ -112,15 +114,44 @@ class Archive(ArchiveSession):
         return bool(self._call("StopRecordingByIdentityRequest", recording_id, recordingId=recording_id))
 
     def add_recorded_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
-        """A publication that is recorded from its first byte on, if nobody publishes before it is returned to you."""
+        """A publication that is recorded from its first byte on.
+
+        Blocks without the GIL until its recording has begun: then the archive lists it, and its position counter is
+        there. The recording ends with the publication.
+
+        Args:
+            channel: Where to, as for any publication.
+            stream_id: Which flow on the channel.
+
+        Raises:
+            ArchiveError: The archive refused, or could not begin the recording.
+            ArchiveTimeoutError: The recording did not begin within the session's ``message_timeout_s``.
+        """
         publication = self._client.add_exclusive_publication(channel, stream_id)
         try:
             recorded = ChannelUri(channel).with_parameters(session_id=publication.session_id)
-            self.start_recording(recorded, stream_id, auto_stop=True)
+            self._record_until_end(recorded, stream_id)
         except BaseException:
             publication.close()
             raise
         return publication
+
+    def _record_until_end(self, channel: str, stream_id: int) -> None:
+        fields = {
+            "streamId": stream_id,
+            "sourceLocation": int(SourceLocation.LOCAL),
+            "autoStop": 1,
+            "channel": channel,
+        }
+        with self._lock:
+            correlation_id = self._send("StartRecordingRequest2", fields)
+            subscription_id = self._await(correlation_id, None).relevantId
+            try:
+                self._await_start(correlation_id)
+            except BaseException:
+                with contextlib.suppress(HeadraceError):
+                    self.stop_recording_subscription(subscription_id)
+                raise
 
     # --- replay ----------------------------------------------------------------------------------------------------
 
@@ -143,7 +174,7 @@ class Archive(ArchiveSession):
             stream_id: Which flow on the channel.
             position: Where to start; ``None`` for the beginning.
             length: Bytes to replay; ``None`` for everything, following a recording that is still active.
-            limit_counter_id: A counter whose value the replay may not pass.
+            limit_counter_id: A counter whose value the replay may not pass: what ends after it waits until it moves.
             file_io_max_length: Most bytes the archive reads at once.
 
         Returns:
@@ -177,7 +208,8 @@ class Archive(ArchiveSession):
             name, fields["limitCounterId"] = "BoundedReplayRequest", limit_counter_id
         with self._lock:
             correlation_id = self._send(name, fields)
-            return self._await(correlation_id, recording_id).relevantId, correlation_id
+            replay_id: int = self._await(correlation_id, recording_id).relevantId
+            return replay_id, correlation_id
 
     def replay(
         self,
@@ -204,7 +236,8 @@ class Archive(ArchiveSession):
             channel: How the messages get here: ``aeron:ipc`` from an archive on the same driver, else
                 ``aeron:udp?endpoint=host:port`` with an address of this machine; port 0 lets the system choose one.
             stream_id: Which flow on the channel.
-            limit_counter_id: A counter whose value the replay may not pass.
+            limit_counter_id: A counter whose value the replay may not pass: what ends after it waits until it moves.
+                The replay ends in order when the counter is closed.
         """
         start = position, length, limit_counter_id
         # Told of and not looked for: a reader that takes its time over the last message may find its image gone.

@@ -57,16 +57,32 @@ class Control:
         for session_id, session in list(self._sessions.items()):
             if session.image.is_closed:
                 session.leave("its request stream is gone")
-            work_count += session.do_work()
+            try:
+                work_count += session.do_work()
+            except Exception as failure:
+                self._fail(session, failure)
             if session.is_done:
                 del self._sessions[session_id]
                 self._close(session)
         return work_count
 
+    def _fail(self, session: ControlSession, failure: Exception) -> None:
+        """End one session because of what no one expected, and no other."""
+        self._context.log.error(f"control session {session.session_id} failed: {failure!r}", failure)
+        session.abort(f"the archive failed: {failure!r}")
+
     def _on_message(self, source: Subscription, payload: bytes, header: Header) -> None:
+        """Take one request; nothing that it causes may end the poll, which has others."""
         image = source.image_by_session_id(header.session_id)
         if image is None:
             return
+        try:
+            self._on_payload(image, payload, header)
+        except Exception as failure:
+            text = f"a request from session_id={header.session_id} failed: {failure!r}"
+            self._context.log.error(text, failure)
+
+    def _on_payload(self, image: Image, payload: bytes, header: Header) -> None:
         try:
             request = decode(payload)
         except MessageError as wrong:
@@ -104,6 +120,13 @@ class Control:
 
     def _connect(self, image: Image, request: Message) -> None:
         context, config = self._context, self._context.config
+        if len(self._sessions) >= config.max_control_sessions:
+            # An answer would take a stream of its own, which is what is limited.
+            text = f"max control sessions reached {config.max_control_sessions}"
+            context.log.warning(f"a client cannot connect: {text}")
+            if all(session.image != image for session in self._sessions.values()):
+                self._reject(image, text)
+            return
         try:
             uri = ChannelUri(request.responseChannel)
             channel = uri.stripped(
@@ -130,6 +153,9 @@ class Control:
             return
         session_id = self._next_session_id
         self._next_session_id += 1
+        context.log.info(
+            f"control session {session_id}: a client connects: {request.clientInfo or image.source_identity}"
+        )
         self._sessions[session_id] = ControlSession(
             session_id,
             request.correlationId,
@@ -154,26 +180,34 @@ class Control:
         return None
 
     def _close(self, session: ControlSession) -> None:
-        session.close()
+        self._release(session)
         self._context.counters.control_sessions.get_and_add(-1)
         if session.is_aborted:
             self._context.log.warning(f"control session {session.session_id} ended: {session.end_reason}")
-            self._reject(session)
+            self._reject(session.image, session.end_reason)
         else:
             self._context.log.info(
                 f"control session {session.session_id}: the client left: {session.end_reason}"
             )
 
-    def _reject(self, session: ControlSession) -> None:
-        """Tell a client that is still there that it is not served any more."""
-        if not session.image.is_closed:
+    def _reject(self, image: Image, reason: str) -> None:
+        """Tell a client that is still there that it is not served."""
+        if not image.is_closed:
             try:
-                session.image.reject(session.end_reason)
+                image.reject(reason)
             except HeadraceError as refusal:
                 self._context.log.warning(f"request image could not be rejected: {refusal}")
 
     def close(self) -> None:
         """End all sessions."""
         for session in self._sessions.values():
-            session.close()
+            self._release(session)
         self._sessions.clear()
+
+    def _release(self, session: ControlSession) -> None:
+        try:
+            session.close()
+        except HeadraceError as failure:
+            self._context.log.error(
+                f"control session {session.session_id} cannot be closed: {failure}", failure
+            )

@@ -31,6 +31,8 @@ _SEND_ATTEMPTS = 3
 _FINAL = (OfferResult.NOT_CONNECTED, OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED)
 _DRAIN_LIMIT = 16
 _TEXT_MAX = 4096
+# Answers that wait for a client; one that asks on and on without reading what it is told is given up.
+_QUEUE_MAX = 4096
 
 
 class Response:
@@ -217,6 +219,8 @@ class ControlSession:
             return
         if self._queue or not self._offer(message):
             self._queue.append(message)
+            if len(self._queue) > _QUEUE_MAX:
+                self.abort(f"the client left {_QUEUE_MAX} answers unread")
 
     def _offer(self, message: bytes) -> bool:
         assert self._publication is not None, "nothing is sent before it was added"

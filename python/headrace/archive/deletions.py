@@ -59,7 +59,7 @@ class Deletions:
 
     def truncate(self, session: ControlSession, correlation_id: int, recording_id: int, position: int) -> int:
         """Cut a stopped recording at a position; gives how many files are to be deleted."""
-        descriptor = self._stopped(recording_id)
+        descriptor = self._stopped(recording_id, "truncate")
         if (
             not descriptor.start_position <= position <= descriptor.stop_position
             or position % FRAME_ALIGNMENT
@@ -86,23 +86,23 @@ class Deletions:
 
     def purge(self, session: ControlSession, correlation_id: int, recording_id: int) -> int:
         """Delete a stopped recording; gives how many files are to be deleted."""
-        self._stopped(recording_id)
+        self._stopped(recording_id, "purge")
         self._check_free(recording_id)
         if self._has_replays(recording_id):
             raise RequestError(
-                ErrorCode.ACTIVE_RECORDING, f"cannot purge recording with replays: {recording_id}"
+                ErrorCode.ACTIVE_RECORDING, f"cannot purge recording with active replay {recording_id}"
             )
         self._context.catalog.set_state(recording_id, STATE_DELETED)
         names = purged_files(self._context.storage, [recording_id])
         self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names)))
         return len(names)
 
-    def _stopped(self, recording_id: int) -> RecordingDescriptor:
+    def _stopped(self, recording_id: int, what: str) -> RecordingDescriptor:
         descriptor = self._context.catalog.find(recording_id)
         if descriptor is None:
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
         if descriptor.is_active:
-            raise RequestError(ErrorCode.ACTIVE_RECORDING, f"recording is active: {recording_id}")
+            raise RequestError(ErrorCode.ACTIVE_RECORDING, f"cannot {what} active recording {recording_id}")
         return descriptor
 
     def _check_free(self, recording_id: int) -> None:
@@ -122,7 +122,7 @@ class Deletions:
         found = (frame.term_id, frame.term_offset, frame.stream_id) if frame else None
         wanted = geometry.term_id(position), geometry.term_offset(position), descriptor.stream_id
         if found != wanted:
-            text = f"position {position} is not at the beginning of a frame of recording {descriptor.recording_id}"
+            text = f"{position} position not aligned to a data header of recording {descriptor.recording_id}"
             raise RequestError(ErrorCode.INVALID_POSITION, text)
 
     def do_work(self) -> int:
@@ -130,19 +130,29 @@ class Deletions:
         work_count = 0
         for deletion in list(self._deletions):
             work_count += 1
-            if deletion.names:
-                self._delete(deletion)
-            else:
-                self._deletions.remove(deletion)
-                self._end(deletion)
-                deletion.session.send_signal(
-                    deletion.correlation_id,
-                    deletion.recording_id,
-                    NULL_VALUE,
-                    NULL_VALUE,
-                    RecordingSignal.DELETE,
-                )
+            try:
+                self._step(deletion)
+            except Exception as failure:
+                # What no one expected ends this deletion alone; its note makes the next start finish it.
+                text = f"deletion of files of recording_id={deletion.recording_id} failed: {failure!r}"
+                self._context.log.error(text, failure)
+                if deletion in self._deletions:
+                    self._deletions.remove(deletion)
         return work_count
+
+    def _step(self, deletion: _Deletion) -> None:
+        if deletion.names:
+            self._delete(deletion)
+            return
+        self._deletions.remove(deletion)
+        self._end(deletion)
+        deletion.session.send_signal(
+            deletion.correlation_id,
+            deletion.recording_id,
+            NULL_VALUE,
+            NULL_VALUE,
+            RecordingSignal.DELETE,
+        )
 
     def _end(self, deletion: _Deletion) -> None:
         """Take the note away; one of files that are still there stays, for the next start."""

@@ -97,26 +97,32 @@ class RecordingDescriptor:
             offset += length
         return cls(*values, *texts)
 
+    def defect(self) -> str | None:
+        """A value that no recording can have, in words; ``None`` when there is none."""
+        for name in ("term_buffer_length", "segment_file_length"):
+            value = getattr(self, name)
+            if not _TERM_LENGTH_MIN <= value <= _TERM_LENGTH_MAX or value & (value - 1):
+                return f"{name}={value} is not a power of two from 64 KiB to 1 GiB"
+        if self.segment_file_length < self.term_buffer_length:
+            return f"segment_file_length={self.segment_file_length} is below one term"
+        start, stop = self.start_position, self.stop_position
+        if start < 0 or start % FRAME_ALIGNMENT:
+            return f"start_position={start} is not a multiple of 32 from 0 up"
+        if stop != NULL_VALUE and (stop < start or stop % FRAME_ALIGNMENT):
+            return f"stop_position={stop} is not a multiple of 32 from start_position={start} up"
+        if not 0 < self.mtu_length <= self.term_buffer_length:
+            return f"mtu_length={self.mtu_length} is not from 1 to one term"
+        return None
+
     def check(self) -> None:
-        """Look for values that no recording can have.
+        """Look for a value that no recording can have.
 
         Raises:
             DescriptorError: There is one; the text names it.
         """
-        for name in ("term_buffer_length", "segment_file_length"):
-            value = getattr(self, name)
-            if not _TERM_LENGTH_MIN <= value <= _TERM_LENGTH_MAX or value & (value - 1):
-                raise DescriptorError(f"{name}={value} is not a power of two from 64 KiB to 1 GiB")
-        if self.segment_file_length < self.term_buffer_length:
-            raise DescriptorError(f"segment_file_length={self.segment_file_length} is below one term")
-        if self.start_position < 0 or self.start_position % FRAME_ALIGNMENT:
-            raise DescriptorError(f"start_position={self.start_position} is not a multiple of 32 from 0 up")
-        stop = self.stop_position
-        if stop != NULL_VALUE and (stop < self.start_position or stop % FRAME_ALIGNMENT):
-            rule = f"is not a multiple of 32 from start_position={self.start_position} up"
-            raise DescriptorError(f"stop_position={stop} {rule}")
-        if not 0 < self.mtu_length <= self.term_buffer_length:
-            raise DescriptorError(f"mtu_length={self.mtu_length} is not from 1 to one term")
+        defect = self.defect()
+        if defect is not None:
+            raise DescriptorError(defect)
 
     def replace(self, **changes: object) -> RecordingDescriptor:
         """The same with other values."""

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 
 from headrace._exceptions import ArchiveError, HeadraceError
 
-__all__ = ["ArchiveError", "ArchiveFileError", "CatalogError", "ErrorCode", "MarkFileError", "RequestError"]
+__all__ = [
+    "ArchiveError",
+    "ArchiveFileError",
+    "CatalogError",
+    "ErrorCode",
+    "MarkFileError",
+    "RequestError",
+    "SegmentError",
+    "SessionFailure",
+]
 
 
 class ErrorCode(IntEnum):
@@ -32,7 +42,7 @@ class ErrorCode(IntEnum):
 
 
 class ArchiveFileError(HeadraceError):
-    """A file of an archive is damaged, missing, or used by somebody else."""
+    """A file of an archive is damaged, missing, or used by another archive."""
 
 
 class CatalogError(ArchiveFileError):
@@ -53,3 +63,14 @@ class RequestError(Exception):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFailure:
+    """Why a recording or a replay ended before it should; its client is told the code and the text."""
+
+    code: ErrorCode
+    text: str
+    is_clients_doing: bool = False
+    """Whether the client can do better; otherwise it is a failure of the archive."""
+    cause: Exception | None = None

@@ -10,12 +10,13 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ClosedError
+from headrace._exceptions import ClosedError, HeadraceError
 from headrace._logging import ARCHIVE
 from headrace.archive.error_log import WARNING_PREFIX, ErrorLog
 
 if TYPE_CHECKING:
     from headrace.archive.clock import Clock
+    from headrace.archive.errors import SessionFailure
     from headrace.client import Counter
 
 __all__ = ["ArchiveLog"]
@@ -53,13 +54,21 @@ class ArchiveLog:
         self._entries.record(text, self._clock.now_ms())
         ARCHIVE.warning("%s", text)
 
+    def failure(self, failure: SessionFailure) -> None:
+        """Why a session ended: a warning where its client can do better, else an error."""
+        if failure.is_clients_doing:
+            self.warning(failure.text)
+        else:
+            self.error(failure.text, failure.cause)
+
     def error(self, text: str, cause: BaseException | None = None) -> None:
-        """A failure of the archive itself; a cause gives ``logging`` its traceback."""
+        """A failure of the archive itself; a cause that is a defect gives ``logging`` its traceback."""
         self._entries.record(text, self._clock.now_ms())
         self.error_count += 1
         if self._counter is not None:
             with contextlib.suppress(ClosedError):
                 self._counter.value = self.error_count
-        ARCHIVE.error("%s", text, exc_info=cause)
+        is_fault_outside = isinstance(cause, (OSError, HeadraceError))
+        ARCHIVE.error("%s", text, exc_info=None if is_fault_outside else cause)
         if self._on_error is not None:
             self._on_error(text)

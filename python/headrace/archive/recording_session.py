@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from headrace._exceptions import HeadraceError
-from headrace.archive.errors import ErrorCode, SegmentError
+from headrace.archive.errors import ErrorCode, SegmentError, SessionFailure
 from headrace.archive.frames import TYPE_PADDING, read_frame
 from headrace.archive.pace import haste
 from headrace.archive.positions import HEADER_LENGTH
@@ -64,7 +64,7 @@ class RecordingSession:
         self.recording_id = recording_id
         self.image = image
         self.join_position = writer.position
-        self.error: tuple[ErrorCode, str] | None = None
+        self.failure: SessionFailure | None = None
         self.state = RecordingState.INIT
         self._writer = writer
         self._pending: Pending[Counter] | None = position
@@ -99,8 +99,8 @@ class RecordingSession:
         if self.state is RecordingState.INIT:
             return self._start()
         if self.state is RecordingState.INACTIVE:
-            self._writer.close()
             self.state = RecordingState.STOPPED
+            self._writer.close()
             self._listener.on_stopped(self)
             return 1
         return 0
@@ -115,7 +115,7 @@ class RecordingSession:
                 counter.value = self.position
             self._writer.open()
         except (OSError, HeadraceError) as failure:
-            self._fail(failure)
+            self.fail(failure)
             return 1
         self.state = RecordingState.RECORDING
         self._listener.on_started(self)
@@ -126,7 +126,7 @@ class RecordingSession:
         try:
             consumed = image.block_poll(self._write, self._block_length, view=True)
         except (OSError, SegmentError) as failure:
-            self._fail(failure)
+            self.fail(failure)
             return 1
         if consumed:
             self.position = self._writer.position
@@ -149,15 +149,17 @@ class RecordingSession:
         if self._counters is not None:
             self._counters.wrote(len(block), self._clock.now_ns() - before_ns)
 
-    def _fail(self, failure: Exception) -> None:
+    def fail(self, failure: Exception) -> None:
+        """Stop where it is, with what was written after the position cut off."""
         code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
+        self.state = RecordingState.INACTIVE
+        self.position = self._writer.position
+        text = f"recording_id={self.recording_id} stopped at position={self.position}: {failure}"
+        self.failure = SessionFailure(code, text, cause=failure)
         with contextlib.suppress(OSError):
             self._writer.cut()
-        self.position = self._writer.position
         if self._pending is None:
             self._counter.value = self.position
-        self.error = code, f"recording_id={self.recording_id} stopped at position={self.position}: {failure}"
-        self.state = RecordingState.INACTIVE
 
     def close(self) -> None:
         """Stop writing now, for an archive that ends."""

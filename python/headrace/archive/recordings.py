@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from headrace.archive.channels import SPY_PREFIX, ChannelUri, recording_key
 from headrace.archive.context import Context, RecordingSignal, SourceLocation
 from headrace.archive.counters import request_recording_position
 from headrace.archive.descriptor import RecordingDescriptor
-from headrace.archive.errors import ArchiveFileError, ErrorCode, RequestError
+from headrace.archive.errors import ErrorCode, RequestError
 from headrace.archive.positions import NULL_VALUE
 from headrace.archive.recording_session import RecordingSession
 from headrace.archive.segment_writer import SegmentWriter
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from headrace.client import Counter, Image, Pending, Subscription
 
 __all__ = ["Recordings"]
+
+_STOP_RETRY_NS = 1_000_000_000
+# Recordings are limited by a setting. This bounds what clients leave at the driver when they never stop what ended.
+_SUBSCRIPTIONS_MAX = 10_000
 
 
 @dataclass(slots=True, eq=False)
@@ -38,11 +43,15 @@ class Recorded:
     correlation_id: int
     is_auto_stop: bool
     extended_id: int | None
-    pending: Pending[Subscription]
-    arrived: deque[Image]
+    pending: Pending[Subscription] | None = None
     subscription: Subscription | None = None
     recording_ids: set[int] = field(default_factory=set)
+    has_begun: bool = False
+    """Whether an image has come; until then it counts as a recording."""
+    is_released: bool = False
+    """Whether the request for it was taken back; it is closed when none of its recordings is left."""
     is_stopping: bool = False
+    """Whether no further image is recorded."""
 
     @property
     def subscription_id(self) -> int:
@@ -59,6 +68,8 @@ class Active:
     recorded: Recorded
     first_signal: RecordingSignal | None
     """What the client is told once the position can be seen; ``None`` when it was."""
+    next_attempt_ns: int = 0
+    """When its end is to be put into the catalog, after the disk refused it."""
 
 
 class Recordings:
@@ -69,8 +80,11 @@ class Recordings:
         self._events = events
         self._deletions = deletions
         self._by_key: dict[str, Recorded] = {}
-        self._recorded: list[Recorded] = []
         self._active: dict[int, Active] = {}
+        # A turn looks only at subscriptions with something to do, so idle ones cost nothing.
+        self._pending: list[Recorded] = []
+        self._arrived: deque[tuple[Recorded, Image]] = deque()
+        self._closing: list[Recorded] = []
 
     def active(self, recording_id: int) -> RecordingSession | None:
         """The session that is recording now."""
@@ -115,32 +129,31 @@ class Recordings:
             raise RequestError(ErrorCode.ACTIVE_SUBSCRIPTION, text)
         is_spied = location == SourceLocation.LOCAL and ChannelUri(channel).media == "udp"
         subscribed = SPY_PREFIX + stripped if is_spied else stripped
-        arrived: deque[Image] = deque()
+        recorded = Recorded(
+            key, subscribed, channel, stream_id, session, correlation_id, is_auto_stop, extended_id
+        )
         try:
-            pending = self._context.client.request_subscription(
-                subscribed, stream_id, on_available_image=arrived.append
+            recorded.pending = self._context.client.request_subscription(
+                subscribed,
+                stream_id,
+                on_available_image=lambda image: self._arrived.append((recorded, image)),
             )
         except HeadraceError as refusal:
             raise RequestError(ErrorCode.GENERIC, f"cannot subscribe to {subscribed}: {refusal}") from None
-        recorded = Recorded(
-            key,
-            subscribed,
-            channel,
-            stream_id,
-            session,
-            correlation_id,
-            is_auto_stop,
-            extended_id,
-            pending,
-            arrived,
-        )
         self._by_key[key] = recorded
-        self._recorded.append(recorded)
+        self._pending.append(recorded)
 
     def _check_limit(self) -> None:
+        """Count what records, and what waits for its first image; a subscription whose recordings ended is neither."""
         limit = self._context.config.max_concurrent_recordings
-        if sum(max(1, len(one.recording_ids)) for one in self._recorded) >= limit:
-            text = f"max concurrent recordings reached {limit}"
+        awaited = sum(not one.has_begun for one in self._by_key.values())
+        if len(self._active) + awaited >= limit:
+            raise RequestError(ErrorCode.MAX_RECORDINGS, f"max concurrent recordings reached {limit}")
+        if len(self._by_key) >= _SUBSCRIPTIONS_MAX:
+            text = (
+                f"max recording subscriptions reached {_SUBSCRIPTIONS_MAX}: "
+                "stop those whose recordings have ended"
+            )
             raise RequestError(ErrorCode.MAX_RECORDINGS, text)
 
     def _check_extension(self, recording_id: int, stream_id: int) -> None:
@@ -150,17 +163,21 @@ class Recordings:
         if descriptor.stream_id != stream_id:
             text = f"cannot extend recording {recording_id} with streamId={stream_id} for existing streamId="
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, text + str(descriptor.stream_id))
+        self._check_free(recording_id)
+
+    def _check_free(self, recording_id: int) -> None:
+        """Look for what works on a recording; its files may be asked to go after the request to extend it."""
         if recording_id in self._active:
-            raise RequestError(ErrorCode.ACTIVE_RECORDING, f"cannot extend active recording: {recording_id}")
+            raise RequestError(ErrorCode.ACTIVE_RECORDING, f"cannot extend active recording {recording_id}")
         if self._deletions.is_busy(recording_id):
-            text = f"cannot extend recording {recording_id} while its files are being deleted"
+            text = f"cannot extend recording {recording_id} due to an outstanding delete operation"
             raise RequestError(ErrorCode.GENERIC, text)
 
     def _check_space(self) -> None:
         threshold = self._context.config.low_storage_space_threshold
         usable = self._context.storage.usable_bytes()
         if usable <= threshold:
-            text = f"insufficient usable storage space={usable} threshold={threshold}"
+            text = f"low storage threshold={threshold} >= usableSpace={usable}"
             raise RequestError(ErrorCode.STORAGE_SPACE, text)
 
     def stop_channel(self, channel: str, stream_id: int) -> None:
@@ -184,20 +201,29 @@ class Recordings:
         raise RequestError(ErrorCode.UNKNOWN_SUBSCRIPTION, text)
 
     def stop_recording(self, recording_id: int) -> bool:
-        """Stop one recording; true when its subscription was still there."""
+        """Stop one recording; true when its subscription was still there.
+
+        Others of the subscription go on, as do images that come meanwhile; it is closed when none is left.
+        """
         if self._context.catalog.find(recording_id) is None:
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
         active = self._active.get(recording_id)
         if active is None:
             return False
         active.session.abort()
-        if self._by_key.pop(active.recorded.key, None) is None:
+        return self._release(active.recorded)
+
+    def _release(self, recorded: Recorded) -> bool:
+        """Take back the request for a subscription; false when it was."""
+        if recorded.is_released:
             return False
-        active.recorded.is_stopping = True
+        recorded.is_released = True
+        del self._by_key[recorded.key]
+        self._closing.append(recorded)
         return True
 
     def _stop(self, recorded: Recorded) -> None:
-        self._by_key.pop(recorded.key, None)
+        self._release(recorded)
         recorded.is_stopping = True
         for recording_id in recorded.recording_ids:
             self._active[recording_id].session.abort()
@@ -206,45 +232,69 @@ class Recordings:
 
     def do_work(self) -> int:
         """One turn: begin what has arrived, a block for each session, finish what has stopped."""
-        work_count = 0
-        for recorded in list(self._recorded):
+        work_count = sum(self._subscribe(recorded) for recorded in list(self._pending))
+        for _ in range(len(self._arrived)):
+            recorded, image = self._arrived.popleft()
             if recorded.subscription is None:
-                work_count += self._subscribe(recorded)
-            while recorded.subscription is not None and recorded.arrived:
-                self._on_image(recorded, recorded.arrived.popleft())
+                # The client hears of the subscription before it hears of a recording.
+                self._arrived.append((recorded, image))
+            else:
+                self._on_image(recorded, image)
                 work_count += 1
         for active in list(self._active.values()):
-            work_count += active.session.do_work()
-            if active.first_signal is not None and not active.session.is_awaiting_counter:
-                self._signal(active, active.session.join_position, active.first_signal)
+            work_count += self._step(active)
+        for recorded in [one for one in self._closing if not one.recording_ids]:
+            work_count += self._close(recorded)
+        return work_count
+
+    def _step(self, active: Active) -> int:
+        """A block of one session. What no one expected ends that recording, and no other."""
+        session = active.session
+        try:
+            work_count = session.do_work()
+            if active.first_signal is not None and not session.is_awaiting_counter:
+                self._signal(active, session.join_position, active.first_signal)
                 active.first_signal = None
-            if active.session.is_stopped:
+            if session.is_stopped and self._note_stop(active):
                 self._finish(active)
-        for recorded in [one for one in self._recorded if one.is_stopping and not one.recording_ids]:
-            if recorded.subscription is not None:
-                self._recorded.remove(recorded)
-                recorded.subscription.close()
-                work_count += 1
+        except Exception as failure:
+            if session.is_stopped:
+                self._context.log.error(f"recording_id={session.recording_id}: {failure!r}", failure)
+            else:
+                session.fail(failure)
+            return 1
         return work_count
 
     def _subscribe(self, recorded: Recorded) -> int:
         """Look whether the driver has added the subscription, and answer who asked for it."""
+        assert recorded.pending is not None, "asked for before it is looked at"
         try:
             recorded.subscription = recorded.pending.poll()
         except HeadraceError as refusal:
-            self._by_key.pop(recorded.key, None)
-            self._recorded.remove(recorded)
+            self._pending.remove(recorded)
+            self._release(recorded)
+            self._closing.remove(recorded)
             text = f"cannot subscribe to {recorded.channel}: {refusal}"
             recorded.session.send_error(recorded.correlation_id, ErrorCode.GENERIC, text)
             return 1
         if recorded.subscription is None:
             return 0
+        self._pending.remove(recorded)
         recorded.session.send_ok(recorded.correlation_id, recorded.subscription_id)
+        return 1
+
+    def _close(self, recorded: Recorded) -> int:
+        if recorded.subscription is None:
+            return 0
+        self._closing.remove(recorded)
+        recorded.subscription.close()
         return 1
 
     def _on_image(self, recorded: Recorded, image: Image) -> None:
         if recorded.is_stopping:
             return
+        recorded.has_begun = True
+        log = self._context.log
         try:
             if recorded.extended_id is None:
                 self._begin(recorded, image)
@@ -252,14 +302,14 @@ class Recordings:
                 self._extend(recorded, image, recorded.extended_id)
         except RequestError as refusal:
             recorded.session.send_error(recorded.correlation_id, refusal.code, str(refusal))
-            self._context.log.error(str(refusal))
+            log.warning(str(refusal))
             if recorded.is_auto_stop:
                 self._stop(recorded)
-        except (ArchiveFileError, OSError, HeadraceError) as failure:
+        except Exception as failure:
             code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
             text = f"cannot record session_id={image.session_id} of {recorded.original_channel}: {failure}"
             recorded.session.send_error(recorded.correlation_id, code, text)
-            self._context.log.error(text)
+            log.error(text, failure)
 
     def _begin(self, recorded: Recorded, image: Image) -> None:
         context = self._context
@@ -281,40 +331,40 @@ class Recordings:
             original_channel=recorded.original_channel,
             source_identity=image.source_identity,
         )
-        # The counter first: where it cannot be asked for, nothing has begun.
+        defect = descriptor.defect()
+        if defect is not None:
+            text = f"cannot record session_id={image.session_id} of {recorded.original_channel}: {defect}"
+            raise RequestError(ErrorCode.GENERIC, text)
         descriptor = descriptor.replace(recording_id=context.catalog.next_recording_id)
-        counter = self._request_counter(recorded, image, descriptor)
-        try:
-            context.catalog.add(descriptor)
-        except (ArchiveFileError, OSError):
-            counter.cancel()
-            raise
-        self._add_session(recorded, image, descriptor, counter, RecordingSignal.START)
+        self._add_session(
+            recorded, image, descriptor, RecordingSignal.START, lambda: context.catalog.add(descriptor)
+        )
 
     def _extend(self, recorded: Recorded, image: Image, recording_id: int) -> None:
         descriptor = self._context.catalog.find(recording_id)
         if descriptor is None:
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
-        if recording_id in self._active:
-            raise RequestError(ErrorCode.ACTIVE_RECORDING, f"cannot extend active recording: {recording_id}")
+        self._check_free(recording_id)
         expected = (
-            ("joinPosition", image.join_position, descriptor.stop_position),
-            ("initialTermId", image.initial_term_id, descriptor.initial_term_id),
-            ("termBufferLength", image.term_length, descriptor.term_buffer_length),
-            ("mtuLength", image.mtu_length, descriptor.mtu_length),
+            ("joinPosition", image.join_position, "stopPosition", descriptor.stop_position),
+            ("initialTermId", image.initial_term_id, "initialTermId", descriptor.initial_term_id),
+            ("termBufferLength", image.term_length, "termBufferLength", descriptor.term_buffer_length),
+            ("mtuLength", image.mtu_length, "mtuLength", descriptor.mtu_length),
         )
-        for name, found, wanted in expected:
+        for name, found, recorded_name, wanted in expected:
             if found != wanted:
-                text = f"cannot extend recording {recording_id}: image {name}={found} recording has {wanted}"
+                text = f"cannot extend recording {recording_id} image.{name}={found} != rec.{recorded_name}={wanted}"
                 raise RequestError(ErrorCode.INVALID_EXTENSION, text)
-        counter = self._request_counter(recorded, image, descriptor)
-        session = recorded.session.session_id
-        try:
-            self._context.catalog.extended(recording_id, session, recorded.correlation_id, image.session_id)
-        except OSError:
-            counter.cancel()
-            raise
-        self._add_session(recorded, image, descriptor, counter, RecordingSignal.EXTEND)
+        control_session_id = recorded.session.session_id
+        self._add_session(
+            recorded,
+            image,
+            descriptor,
+            RecordingSignal.EXTEND,
+            lambda: self._context.catalog.extended(
+                recording_id, control_session_id, recorded.correlation_id, image.session_id
+            ),
+        )
 
     def _request_counter(
         self, recorded: Recorded, image: Image, descriptor: RecordingDescriptor
@@ -334,9 +384,10 @@ class Recordings:
         recorded: Recorded,
         image: Image,
         descriptor: RecordingDescriptor,
-        counter: Pending[Counter],
         first_signal: RecordingSignal,
+        note_start: Callable[[], object],
     ) -> None:
+        """Begin to record an image. What can be refused comes before what changes: the counter, then the catalog."""
         context, recording_id = self._context, descriptor.recording_id
         writer = SegmentWriter(
             context.storage,
@@ -347,44 +398,61 @@ class Recordings:
             checksum=context.record_checksum,
             on_note=context.log.warning,
         )
-        session = RecordingSession(
-            recording_id,
-            image,
-            writer,
-            counter,
-            self._events.listener(recorded.original_channel),
-            context.clock,
-            context.counters,
-            context.config.file_io_max_length,
-        )
+        counter = self._request_counter(recorded, image, descriptor)
+        try:
+            session = RecordingSession(
+                recording_id,
+                image,
+                writer,
+                counter,
+                self._events.listener(recorded.original_channel),
+                context.clock,
+                context.counters,
+                context.config.file_io_max_length,
+            )
+            note_start()
+        except BaseException:
+            counter.cancel()
+            raise
         self._active[recording_id] = Active(session, recorded, first_signal)
         recorded.recording_ids.add(recording_id)
         context.counters.recording_sessions.get_and_add(1)
+        context.log.info(
+            f"recording_id={recording_id} {first_signal.name} at position={image.join_position}: session_id="
+            f"{image.session_id} stream_id={recorded.stream_id} of {recorded.original_channel}"
+        )
+
+    def _note_stop(self, active: Active) -> bool:
+        """Put a recording's end into the catalog; until that succeeds, the recording has not ended for clients."""
+        session, context = active.session, self._context
+        now_ns = context.clock.now_ns()
+        if now_ns < active.next_attempt_ns:
+            return False
+        try:
+            context.catalog.stopped(session.recording_id, session.position, context.clock.now_ms())
+        except Exception as failure:
+            active.next_attempt_ns = now_ns + _STOP_RETRY_NS
+            text = f"recording_id={session.recording_id} cannot be noted as stopped, which is tried again: {failure}"
+            context.log.error(text)
+            return False
+        return True
 
     def _finish(self, active: Active) -> None:
+        """Tell of a recording whose end is in the catalog."""
         context, session, recorded = self._context, active.session, active.recorded
         recording_id = session.recording_id
         del self._active[recording_id]
         recorded.recording_ids.discard(recording_id)
-        self._note_stop(session, context.clock.now_ms())
-        if session.error is not None:
-            code, text = session.error
-            context.log.error(text)
-            recorded.session.send_error(recorded.correlation_id, code, text)
+        context.counters.recording_sessions.get_and_add(-1)
+        failure = session.failure
+        if failure is not None:
+            context.log.failure(failure)
+            recorded.session.send_error(recorded.correlation_id, failure.code, failure.text)
         self._signal(active, session.position, RecordingSignal.STOP)
         session.close_counter()
-        context.counters.recording_sessions.get_and_add(-1)
+        context.log.info(f"recording_id={recording_id} STOP at position={session.position}")
         if recorded.is_auto_stop:
             self._stop(recorded)
-
-    def _note_stop(self, session: RecordingSession, now_ms: int) -> None:
-        try:
-            self._context.catalog.stopped(session.recording_id, session.position, now_ms)
-        except OSError as failure:
-            # Others go on. On disk the recording is still active, and its end is found again at the next start.
-            self._context.log.error(
-                f"recording_id={session.recording_id} cannot be noted as stopped: {failure}"
-            )
 
     @staticmethod
     def _signal(active: Active, position: int, signal: RecordingSignal) -> None:
@@ -399,8 +467,12 @@ class Recordings:
 
     def close(self) -> None:
         """Stop everything where it is, for an archive that ends: nothing needs to be recovered after it."""
-        now_ms = self._context.clock.now_ms()
         for active in self._active.values():
-            active.session.close()
-            self._note_stop(active.session, now_ms)
+            try:
+                active.session.close()
+            except OSError as failure:
+                text = f"recording_id={active.session.recording_id}: its file cannot be closed: {failure}"
+                self._context.log.error(text)
+            active.next_attempt_ns = 0
+            self._note_stop(active)
         self._active.clear()

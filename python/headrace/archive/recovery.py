@@ -73,6 +73,7 @@ def open_files(
         capacity=config.catalog_capacity,
         sync_level=config.catalog_file_sync_level,
         checksum=checksum,
+        on_note=on_note,
     )
     try:
         recover(

@@ -41,6 +41,7 @@ class Replay(Closing):
     ) -> None:
         self._archive = archive
         self._correlation_id = correlation_id
+        archive._notices.await_error(correlation_id)
         self._deadline = time.monotonic() + timeout_s
         self._timeout_s = timeout_s
         self._images = images
@@ -133,6 +134,7 @@ class Replay(Closing):
         if self._is_closed or not is_own(self._pid):
             return
         self._is_closed = True
+        self._archive._notices.forget(self._correlation_id)
         image = self.image
         is_over = image is not None and (image.is_closed or image.is_end_of_stream)
         self.subscription.close()

@@ -8,11 +8,11 @@ From every state an abort or an error leads to DONE too; then the publication is
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from headrace._exceptions import HeadraceError
 from headrace._results import OfferResult
-from headrace.archive.errors import ErrorCode
+from headrace.archive.errors import ErrorCode, SessionFailure
 from headrace.archive.frames import read_frame
 from headrace.archive.pace import haste
 from headrace.archive.positions import FRAME_ALIGNMENT, HEADER_LENGTH, align, segment_name
@@ -26,14 +26,23 @@ if TYPE_CHECKING:
     from headrace.archive.storage import Storage, StorageFile
     from headrace.client import ExclusivePublication, Pending
 
-__all__ = ["Limit", "ReplaySession"]
+__all__ = ["Limit", "Reach", "ReplaySession"]
+
+
+class Reach(NamedTuple):
+    """How far a replay may go."""
+
+    position: int
+    may_move: bool
+    is_at_frame: bool
+    """Whether a frame is known to end at the position; a counter's value may lie within one."""
 
 
 class Limit(Protocol):
     """How far a replay may go now."""
 
-    def position(self) -> tuple[int, bool]:
-        """The position, and whether it may still move."""
+    def reach(self) -> Reach:
+        """Asked again whenever the replay has come as far as it could."""
 
 
 class ReplayState(Enum):
@@ -95,7 +104,7 @@ class ReplaySession:
         self.replay_id: int | None = None
         """What the client knows the replay by, once there is a publication."""
         self.recording_id = descriptor.recording_id
-        self.error: tuple[ErrorCode, str] | None = None
+        self.failure: SessionFailure | None = None
         self.state = ReplayState.INIT
         self._descriptor = descriptor
         self._geometry = descriptor.geometry
@@ -115,6 +124,7 @@ class ReplaySession:
         self._file: StorageFile | None = None
         self._base = -1
         self._padding = 0
+        self._is_cut = False
         self._is_whole = False
 
     @property
@@ -130,26 +140,34 @@ class ReplaySession:
     def abort(self) -> None:
         """End without sending the rest."""
         if self.state is ReplayState.INIT:
-            # Whoever asked for it still awaits an answer.
-            text = f"the replay of recording {self.recording_id} was stopped before it began"
-            self._fail(ErrorCode.GENERIC, text)
+            # The client that asked for it still awaits an answer.
+            self._refuse(
+                ErrorCode.GENERIC, f"the replay of recording {self.recording_id} was stopped before it began"
+            )
         self.state = ReplayState.DONE
 
     def do_work(self) -> int:
         """One turn: at most one block. Gives how much there was to do; a trickle is nothing to hurry for."""
-        try:
-            if self.state is ReplayState.REPLAYING:
-                return self._replay()
-            if self.state is ReplayState.INIT:
-                return self._init()
-            if self.state is ReplayState.CONNECTING:
-                return self._connect()
-        except (OSError, HeadraceError) as failure:
-            self._fail(ErrorCode.GENERIC, f"cannot replay recording {self.recording_id}: {failure}")
+        if self.state is ReplayState.REPLAYING:
+            return self._replay()
+        if self.state is ReplayState.INIT:
+            return self._init()
+        if self.state is ReplayState.CONNECTING:
+            return self._connect()
         return 0
 
-    def _fail(self, code: ErrorCode, text: str) -> int:
-        self.error = code, text
+    def fail(self, cause: Exception) -> None:
+        """End because the archive cannot go on with it."""
+        self._break(f"cannot replay recording {self.recording_id}: {cause}", cause)
+
+    def _break(self, text: str, cause: Exception | None = None) -> int:
+        self.failure = SessionFailure(ErrorCode.GENERIC, text, cause=cause)
+        self.state = ReplayState.DONE
+        return 1
+
+    def _refuse(self, code: ErrorCode, text: str) -> int:
+        """End because of what the client asked for, or did."""
+        self.failure = SessionFailure(code, text, is_clients_doing=True)
         self.state = ReplayState.DONE
         return 1
 
@@ -161,14 +179,15 @@ class ReplaySession:
     def _init(self) -> int:
         if self._pending is not None and not self._take_publication(self._pending):
             return 0
-        if self._position < self._replay_limit and not self._open_file():
+        is_within = self._descriptor.start_position < self._position != self._stop
+        if (is_within or self._position < self._replay_limit) and not self._open_file():
             # A recording that has just begun makes its first file a moment later.
             if self._clock.now_ns() < self._deadline_ns:
                 return 0
-            return self._fail(ErrorCode.GENERIC, f"no segment file: {self._file_path()}")
-        if self._descriptor.start_position < self._position != self._stop and not self._is_at_frame():
-            text = f"position={self._position} is not at the beginning of a frame, {self._file_path()}"
-            return self._fail(ErrorCode.INVALID_POSITION, text)
+            return self._break(f"recording segment file not created: {self._file_path()}")
+        if is_within and not self._is_at_frame():
+            text = f"replayPosition={self._position} does not point to a valid frame, {self._file_path()}"
+            return self._refuse(ErrorCode.INVALID_POSITION, text)
         assert self.replay_id is not None, "the publication was added"
         self.session.send_ok(self.correlation_id, self.replay_id)
         self.state = ReplayState.CONNECTING
@@ -178,7 +197,8 @@ class ReplaySession:
         try:
             publication = pending.poll()
         except HeadraceError as refusal:
-            self._fail(ErrorCode.GENERIC, f"cannot replay recording {self.recording_id}: {refusal}")
+            # The driver refuses a channel, which is what the client chose.
+            self._refuse(ErrorCode.GENERIC, f"cannot replay recording {self.recording_id}: {refusal}")
             return False
         if publication is None:
             return False
@@ -205,7 +225,11 @@ class ReplaySession:
             self.state = ReplayState.REPLAYING
             return 1
         if self._clock.now_ns() >= self._deadline_ns:
-            return self._fail(ErrorCode.GENERIC, f"no subscriber came for the replay of {self.recording_id}")
+            text = (
+                f"no connection established for replayChannel={self._publication.channel}, replayStreamId="
+                f"{self._publication.stream_id}: no subscriber came for the replay of recording {self.recording_id}"
+            )
+            return self._refuse(ErrorCode.GENERIC, text)
         return 0
 
     def _replay(self) -> int:
@@ -214,27 +238,30 @@ class ReplaySession:
             return 1
         if self._position >= self._replay_limit:
             return self._finish()
-        if self._position >= self._stop and not self._advance_stop():
+        if (self._is_cut or self._position >= self._stop) and not self._advance_stop():
             return 0 if self.state is ReplayState.REPLAYING else 1
         if self._padding:
             return self._send_padding()
         if self._position - self._base >= self._geometry.segment_length and not self._open_file():
-            return self._fail(ErrorCode.GENERIC, f"missing segment file: {self._file_path()}")
+            return self._break(f"recording segment not found: {self._file_path()}")
         return self._send_block()
 
     def _advance_stop(self) -> bool:
-        """Look how far a live recording has come; false when there is nothing to send now, or ever."""
+        """Look how far the replay may go by now; false when there is nothing to send now, or ever."""
         if self._limit is None:
             self._finish()
             return False
-        position, may_move = self._limit.position()
-        self._stop = max(self._stop, position)
-        if not may_move:
+        reach = self._limit.reach()
+        has_moved = reach.position > self._stop
+        if has_moved:
+            self._stop, self._is_cut = reach.position, False
+        if not reach.may_move:
             self._replay_limit = min(self._replay_limit, self._stop)
-        if self._position >= self._replay_limit:
+        # Of a frame that a limit cuts nothing is sent, and where the limit stays there the replay ends before it.
+        if self._position >= self._replay_limit or (self._is_cut and not reach.may_move):
             self._finish()
             return False
-        return self._position < self._stop
+        return self._position < self._stop and not self._is_cut
 
     def _open_file(self) -> bool:
         base = self._geometry.segment_base(self._position)
@@ -256,28 +283,30 @@ class ReplaySession:
         try:
             block = self._publication.offer_recorded(self._read, wanted, self._replay_limit - position)
         except _ChecksumMismatch as wrong:
-            return self._fail(
-                ErrorCode.GENERIC, f"checksum mismatch at position={wrong.position}, {self._file_path()}"
-            )
+            return self._break(f"CRC checksum mismatch at position={wrong.position}, {self._file_path()}")
         if isinstance(block, OfferResult):
             return 0
-        if block.is_malformed and block.length == 0:
-            return self._fail(
-                ErrorCode.GENERIC, f"unexpected end at position={position}, {self._file_path()}"
-            )
         if block.length == 0 and not block.padding:
-            return self._fail(
-                ErrorCode.GENERIC,
-                f"a frame at position={position} is longer than what is stored of it, {self._file_path()}",
-            )
+            return self._stay(position, is_malformed=block.is_malformed)
         self._position += block.length
         if block.padding and self._position < self._replay_limit:
-            self._padding = align(block.padding, FRAME_ALIGNMENT)
+            padding = align(block.padding, FRAME_ALIGNMENT)
+            if self._position + padding > self._stop:
+                return max(block.length, self._stay(self._position, is_malformed=False))
+            self._padding = padding
             return block.length + self._send_padding()
         # Short because it may be no longer, and not because no more was recorded: the rest is due at once.
         return (
             block.length if self._position < self._stop else haste(block.length, self._geometry.term_length)
         )
+
+    def _stay(self, position: int, *, is_malformed: bool) -> int:
+        """No whole frame could be read: wait for a limit that cuts it, or end where it is damaged."""
+        if not is_malformed and self._limit is not None and not self._limit.reach().is_at_frame:
+            self._is_cut = True
+            return 0
+        what = "" if is_malformed else ": the frame there is longer than what is stored of it"
+        return self._break(f"unexpected end of recording at position={position}{what}, {self._file_path()}")
 
     def _read(self, header: memoryview, rest: memoryview) -> int:
         file, position = self._file, self._position
@@ -294,7 +323,7 @@ class ReplaySession:
         return length
 
     def _send_padding(self) -> int:
-        # A gap that nobody repaired may be longer than the longest message, which is what a publication pads at once.
+        # A gap that no one repaired may be longer than the longest message, which is what a publication pads at once.
         span = min(self._padding, self._publication.max_message_length)
         if not self._publication.append_padding(span - HEADER_LENGTH):
             return 0

@@ -9,7 +9,7 @@ from headrace.archive.channels import ChannelUri, parse_duration_ns
 from headrace.archive.context import Context
 from headrace.archive.errors import ErrorCode, RequestError
 from headrace.archive.positions import FRAME_ALIGNMENT, NULL_VALUE
-from headrace.archive.replay_session import Limit, ReplaySession
+from headrace.archive.replay_session import Limit, Reach, ReplaySession
 
 if TYPE_CHECKING:
     from headrace.archive.control_session import ControlSession
@@ -31,27 +31,43 @@ class _RecordingLimit:
     def __init__(self, session: RecordingSession) -> None:
         self._session = session
 
-    def position(self) -> tuple[int, bool]:
-        return self._session.position, not self._session.is_stopped
+    def reach(self) -> Reach:
+        return Reach(self._session.position, not self._session.is_stopped, True)
+
+
+class _StoppedLimit:
+    """As far as a recording went."""
+
+    def __init__(self, stop_position: int) -> None:
+        self._reach = Reach(stop_position, False, True)
+
+    def reach(self) -> Reach:
+        return self._reach
 
 
 class _CounterLimit:
-    """As far as somebody's counter says; the recording's own end stays what it is."""
+    """As far as a client's counter says, and no further than what is recorded."""
 
-    def __init__(self, client: Client, counter_id: int) -> None:
+    def __init__(self, client: Client, counter_id: int, recorded: Limit) -> None:
         self._counters = client.counters
         self._counter_id = counter_id
+        self._recorded = recorded
         self._registration_id = self._counters[counter_id].registration_id
         self._last = self._counters.value(counter_id)
 
-    def position(self) -> tuple[int, bool]:
+    def reach(self) -> Reach:
         try:
-            is_same = self._counters[self._counter_id].registration_id == self._registration_id
-            if is_same:
+            is_open = self._counters[self._counter_id].registration_id == self._registration_id
+            if is_open:
                 self._last = self._counters.value(self._counter_id)
         except KeyError:
-            is_same = False
-        return self._last, is_same
+            is_open = False
+        recorded = self._recorded.reach()
+        if self._last > recorded.position:
+            return recorded
+        may_move = is_open and (recorded.may_move or self._last < recorded.position)
+        position = self._last - self._last % FRAME_ALIGNMENT
+        return Reach(position, may_move, position == recorded.position)
 
 
 class Replays:
@@ -76,12 +92,10 @@ class Replays:
         descriptor = context.catalog.find(request.recordingId)
         if descriptor is None:
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {request.recordingId}")
-        limit = self._limit(descriptor.recording_id, limit_counter_id)
+        limit = self._limit(descriptor, limit_counter_id)
         position = self._position(descriptor, request.position)
         self._check_io_length(descriptor, request.fileIoMaxLength)
-        stop = descriptor.stop_position if limit is None else limit.position()[0]
-        if limit is not None and not descriptor.is_active:
-            stop = min(stop, descriptor.stop_position)
+        stop = descriptor.stop_position if limit is None else limit.reach().position
         replay_length = self._length(descriptor, request.length, position, stop, limit)
         publication = self._publication(descriptor, position, request)
         number = self._next_number
@@ -107,23 +121,33 @@ class Replays:
             context.counters,
         )
         context.counters.replay_sessions.get_and_add(1)
+        context.log.info(
+            f"replay of recording_id={descriptor.recording_id} from position={position} to stream_id="
+            f"{request.replayStreamId} of {request.replayChannel}"
+        )
 
-    def _limit(self, recording_id: int, counter_id: int | None) -> Limit | None:
-        if counter_id is not None:
-            try:
-                return _CounterLimit(self._context.client, counter_id)
-            except KeyError:
-                text = f"bounding counter is not allocated: {counter_id}"
-                raise RequestError(ErrorCode.GENERIC, text) from None
-        active = self._recordings.active(recording_id)
-        return _RecordingLimit(active) if active is not None else None
+    # A recording that the catalog has as active has a session until its stop is in the catalog.
+
+    def _limit(self, descriptor: RecordingDescriptor, counter_id: int | None) -> Limit | None:
+        active = self._recordings.active(descriptor.recording_id)
+        recorded = _StoppedLimit(descriptor.stop_position) if active is None else _RecordingLimit(active)
+        if counter_id is None:
+            return None if active is None else recorded
+        try:
+            return _CounterLimit(self._context.client, counter_id, recorded)
+        except KeyError:
+            text = f"unable to create replay limit counter id={counter_id}: it is not allocated"
+            raise RequestError(ErrorCode.GENERIC, text) from None
 
     @staticmethod
     def _position(descriptor: RecordingDescriptor, position: int) -> int:
         if position == NULL_VALUE:
             return descriptor.start_position
         if position % FRAME_ALIGNMENT:
-            text = f"requested replay start position={position} is not a multiple of {FRAME_ALIGNMENT}"
+            text = (
+                f"requested replay start position={position} is not a multiple of FRAME_ALIGNMENT "
+                f"({FRAME_ALIGNMENT}) for recording {descriptor.recording_id}"
+            )
             raise RequestError(ErrorCode.GENERIC, text)
         recording = f"for recording {descriptor.recording_id}"
         if position < descriptor.start_position:
@@ -140,7 +164,7 @@ class Replays:
             ("file.io.max.length", self._context.config.file_io_max_length),
         ):
             if 0 < value < descriptor.mtu_length:
-                text = f"{name}={value} is below mtuLength={descriptor.mtu_length}"
+                text = f"{name}={value} < mtuLength={descriptor.mtu_length}: it takes no whole frame"
                 raise RequestError(ErrorCode.GENERIC, text)
 
     @staticmethod
@@ -157,11 +181,15 @@ class Replays:
             return longest
         if length == UNTIL_NOW:
             if stop == position:
-                text = f"cannot replay empty recording {descriptor.recording_id}: position={position}"
+                text = (
+                    "When replaying and stopping the replay length must be non-zero, recordingId="
+                    f"{descriptor.recording_id}: nothing follows position={position}"
+                )
                 raise RequestError(ErrorCode.EMPTY_RECORDING, text)
             return stop - position
         if length < 0:
-            raise RequestError(ErrorCode.GENERIC, f"replay length={length} is below 0")
+            text = f"replay length must be positive: length={length} for recording {descriptor.recording_id}"
+            raise RequestError(ErrorCode.GENERIC, text)
         return min(length, longest)
 
     def _publication(
@@ -214,7 +242,10 @@ class Replays:
         """One turn: a block for each session, and the end of those that are done."""
         work_count = 0
         for number, one in list(self._sessions.items()):
-            work_count += one.do_work()
+            try:
+                work_count += one.do_work()
+            except Exception as failure:
+                one.fail(failure)
             if one.is_done:
                 del self._sessions[number]
                 self._finish(one)
@@ -222,15 +253,26 @@ class Replays:
 
     def _finish(self, one: ReplaySession) -> None:
         # The reason first: a client that sees its stream end looks for one.
-        if one.error is not None:
-            code, text = one.error
-            self._context.log.error(text)
-            one.session.send_error(one.correlation_id, code, text)
-        one.close()
+        log, failure = self._context.log, one.failure
+        if failure is not None:
+            log.failure(failure)
+            one.session.send_error(one.correlation_id, failure.code, failure.text)
         self._context.counters.replay_sessions.get_and_add(-1)
+        self._close(one)
+        log.info(
+            f"replay {one.replay_id} of recording_id={one.recording_id} ended at position={one.position}"
+        )
+
+    def _close(self, one: ReplaySession) -> None:
+        try:
+            one.close()
+        except (OSError, HeadraceError) as failure:
+            self._context.log.error(
+                f"replay of recording_id={one.recording_id} cannot be closed: {failure}", failure
+            )
 
     def close(self) -> None:
         """End all replays, for an archive that ends."""
         for one in self._sessions.values():
-            one.close()
+            self._close(one)
         self._sessions.clear()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import HeadraceError
+from headrace._exceptions import ConfigError
 from headrace.archive.channels import ChannelUri
 from headrace.archive.context import Context
 from headrace.archive.control_session import ControlSession, Response
 from headrace.archive.errors import ErrorCode, RequestError
 from headrace.archive.listings import RecordingListing, SubscriptionListing, encode_descriptor
 from headrace.archive.positions import NULL_VALUE
+from headrace.archive.storage_space import is_out_of_space
 
 if TYPE_CHECKING:
     from headrace.archive.catalog import CatalogEntry
@@ -34,6 +35,7 @@ _NOT_BUILT = {
     "MigrateSegmentsRequest": "migrating segments",
     "ReplayTokenRequest": "replay through a response channel",
 }
+_LIMITS = (ErrorCode.MAX_RECORDINGS, ErrorCode.MAX_REPLAYS, ErrorCode.STORAGE_SPACE)
 
 
 class Requests:
@@ -89,10 +91,20 @@ class Requests:
                 text = f"{_NOT_BUILT[request.name]} is not built in this archive"
                 raise RequestError(ErrorCode.GENERIC, text)
         except RequestError as refusal:
+            self._note(request, refusal)
             session.send_error(correlation_id, refusal.code, str(refusal))
-        except (OSError, HeadraceError) as failure:
-            self._context.log.error(f"{request.name}: {failure}")
-            session.send_error(correlation_id, ErrorCode.GENERIC, str(failure))
+        except Exception as failure:
+            self._context.log.error(f"{request.name}: {failure!r}", failure)
+            code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
+            session.send_error(correlation_id, code, str(failure) or repr(failure))
+
+    def _note(self, request: Message, refusal: RequestError) -> None:
+        """A limit concerns who runs the archive; any other refusal is for the client alone, which is told."""
+        text = f"{request.name} refused: {refusal}"
+        if refusal.code in _LIMITS:
+            self._context.log.warning(text)
+        else:
+            self._context.log.info(text)
 
     # --- recording -------------------------------------------------------------------------------------------------
 
@@ -250,7 +262,10 @@ class Requests:
         if self._catalog.find(request.recordingId) is None:
             session.send_unknown(request.correlationId, request.recordingId, Response.RECORDING_UNKNOWN)
             return
-        stripped = ChannelUri(request.channel).stripped()
+        try:
+            stripped = ChannelUri(request.channel).stripped()
+        except ConfigError as wrong:
+            raise RequestError(ErrorCode.GENERIC, str(wrong)) from None
         self._catalog.replace_channel(request.recordingId, request.channel, stripped)
         session.send_ok(request.correlationId)
 

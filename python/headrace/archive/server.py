@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import random
 import threading
@@ -172,12 +173,24 @@ class ArchiveServer(Closing):
             f"{entry.last_observation_ms}: {entry.text}\n"
             for entry in read_error_log(self._mark_file.old_errors)
         ]
-        if lines:
-            day = time.strftime("%Y-%m-%d-%H-%M-%S", time.gmtime(now_ms / 1000))
-            data = "".join(lines).encode()
-            file = self._storage.create(f"archive-{day}-{now_ms % 1000:03}+0000-error.log", 0, may_exist=True)
-            file.write(0, data)
-            file.close()
+        if not lines:
+            return
+        day = time.strftime("%Y-%m-%d-%H-%M-%S", time.gmtime(now_ms / 1000))
+        name = f"archive-{day}-{now_ms % 1000:03}+0000-error.log"
+        data = "".join(lines).encode()
+        try:
+            file = self._storage.create(name, 0, may_exist=True)
+            try:
+                file.write(0, data)
+            finally:
+                file.close()
+        except OSError as failure:
+            # A full disk is what they most likely tell of; an archive that starts may be told to make room.
+            self._log.error(f"cannot save the errors of the archive before this one in {name}: {failure}")
+            for line in lines:
+                self._log.info(line)
+            with contextlib.suppress(OSError):
+                self._storage.delete(name)
 
     def _mark_fields(self, start_ms: int) -> MarkFields:
         config = self.config

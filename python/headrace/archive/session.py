@@ -6,20 +6,20 @@ import contextlib
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from headrace._closing import Closing
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ConfigError
 from headrace._fork import is_own
+from headrace._logging import ARCHIVE
 from headrace.archive.channels import ChannelUri
 from headrace.archive.context import RecordingSignal
 from headrace.archive.control_session import Response
 from headrace.archive.errors import ErrorCode
 from headrace.archive.messages import PROTOCOL_VERSION, Message, decode, encode
+from headrace.archive.notices import Notices, Signal
 from headrace.archive.positions import NULL_VALUE
 from headrace.client import Client
 
@@ -33,19 +33,6 @@ __all__ = ["ArchiveSession", "Signal", "refusal_of"]
 
 _ARCHIVE_ID_SINCE = 1 << 16 | 11 << 8
 _LOOK_INTERVAL_S = 0.1
-_SIGNALS_KEPT = 4096
-_ERRORS_KEPT = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """What became of a recording that this client asked for."""
-
-    signal: RecordingSignal
-    recording_id: int
-    subscription_id: int
-    position: int
-    correlation_id: int
 
 
 class ArchiveSession(Closing):
@@ -65,12 +52,9 @@ class ArchiveSession(Closing):
         self._publication = publication
         self._subscription = subscription
         self._timeout_s = message_timeout_s
-        self._on_signal = on_signal
-        self._on_error = on_error
+        self._notices = Notices(on_signal, on_error)
         self._owns_client = owns_client
         self._lock = threading.RLock()
-        self._signals: deque[Signal] = deque(maxlen=_SIGNALS_KEPT)
-        self._late_errors: dict[int, ArchiveError] = {}
         self._is_closed = False
         self._pid = os.getpid()
         self.control_session_id = NULL_VALUE
@@ -114,7 +98,8 @@ class ArchiveSession(Closing):
             credentials: For archives that ask for some.
             on_signal: Told what becomes of recordings, from inside whatever call sees it. Without it
                 :meth:`signals` gives them.
-            on_error: Told of errors that come after an answer, such as a recording that fails.
+            on_error: Told of errors that come after an answer, such as a recording that fails. Without it they are
+                logged as warnings of ``headrace.archive``, but for those that a replay raises.
 
         Raises:
             ArchiveTimeoutError: There is no archive, or it did not answer.
@@ -169,6 +154,12 @@ class ArchiveSession(Closing):
             "KeepAliveRequest", controlSessionId=self.control_session_id, correlationId=NULL_VALUE
         )
         self._publication.offer_blocking(keep_alive, timeout_s=self._timeout_s)
+        ARCHIVE.info(
+            "control session %d with archive_id=%d on %s",
+            self.control_session_id,
+            self.archive_id,
+            self._publication.channel,
+        )
 
     def _resolved(self, subscription: Subscription, channel: str) -> str:
         """The channel of a subscription with the port that the system chose, if it was to choose one."""
@@ -212,7 +203,7 @@ class ArchiveSession(Closing):
         raise AssertionError("messages end with an exception")
 
     def _messages(self, correlation_id: int) -> Iterator[Message]:
-        """Messages that answer a request, as they come; everything else is passed on to whom it concerns."""
+        """What comes for a request: answers, later errors, signals. All else is passed on to whom it concerns."""
         deadline = time.monotonic() + self._timeout_s
         while True:
             left_s = deadline - time.monotonic()
@@ -222,84 +213,100 @@ class ArchiveSession(Closing):
                 )
             received = self._subscription.receive(timeout_s=min(left_s, _LOOK_INTERVAL_S))
             if received is None:
-                if self.control_session_id != NULL_VALUE and not self._subscription.is_connected:
-                    raise ArchiveError("the archive is gone", correlation_id=correlation_id)
+                self._check_alive(correlation_id)
                 continue
             message = decode(received.payload)
             if message is None:
                 continue
-            if message.get("correlationId") == correlation_id and message.name != "RecordingSignalEvent":
+            is_signal = message.name == "RecordingSignalEvent"
+            is_for_request = message.get("correlationId") == correlation_id
+            if is_signal or not is_for_request:
+                self._pass_on(message)
+            if is_for_request:
                 yield message
                 deadline = time.monotonic() + self._timeout_s
-            else:
-                self._pass_on(message)
+
+    def _check_alive(self, correlation_id: int) -> None:
+        """Give up waiting for what cannot come any more."""
+        if self.control_session_id == NULL_VALUE:
+            if not self._publication.is_connected:
+                text = "the archive does not serve this client; `headrace archive errors` says why"
+                raise ArchiveError(text, correlation_id=correlation_id)
+        elif not self._subscription.is_connected:
+            raise ArchiveError("the archive is gone", correlation_id=correlation_id)
+
+    def _await_start(self, correlation_id: int) -> None:
+        """Wait until what a request asked to record is being recorded."""
+        for message in self._messages(correlation_id):
+            if message.name == "RecordingSignalEvent":
+                if message.signal == RecordingSignal.START:
+                    return
+            elif message.name == "ControlResponse" and message.code != Response.OK:
+                raise refusal_of(message, None)
 
     def _pass_on(self, message: Message) -> None:
         if message.get("controlSessionId") != self.control_session_id:
             return
         if message.name == "RecordingSignalEvent":
-            signal = Signal(
-                RecordingSignal(int(message.signal)),
-                message.recordingId,
-                message.subscriptionId,
-                message.position,
-                message.correlationId,
+            self._notices.put_signal(
+                Signal(
+                    RecordingSignal(int(message.signal)),
+                    message.recordingId,
+                    message.subscriptionId,
+                    message.position,
+                    message.correlationId,
+                )
             )
-            if self._on_signal is not None:
-                self._on_signal(signal)
-            else:
-                self._signals.append(signal)
         elif message.name == "ControlResponse" and message.code != Response.OK:
-            error = refusal_of(message, None)
-            self._late_errors[message.correlationId] = error
-            if len(self._late_errors) > _ERRORS_KEPT:
-                del self._late_errors[next(iter(self._late_errors))]
-            if self._on_error is not None:
-                self._on_error(error)
+            self._notices.put_error(message.correlationId, refusal_of(message, None))
 
     def poll(self) -> int:
         """Take what the archive says unasked: signals and late errors. Never blocks.
+
+        While another thread awaits an answer, that thread takes them, and this returns at once.
 
         Returns:
             How many messages there were.
         """
         count = 0
-        with self._lock:
-            while (received := self._subscription.poll_message()) is not None:
-                message = decode(received.payload)
-                if message is not None:
-                    self._pass_on(message)
-                count += 1
+        if self._lock.acquire(blocking=False):
+            try:
+                while (received := self._subscription.poll_message()) is not None:
+                    message = decode(received.payload)
+                    if message is not None:
+                        self._pass_on(message)
+                    count += 1
+            finally:
+                self._lock.release()
         return count
 
     def signals(self) -> list[Signal]:
         """Signals that came since the last call, oldest first. Never blocks."""
         self.poll()
-        with self._lock:
-            found = list(self._signals)
-            self._signals.clear()
-        return found
+        return self._notices.take_signals()
 
     def await_signal(
         self, signal: RecordingSignal, recording_id: int | None = None, timeout_s: float = 10.0
     ) -> Signal:
-        """Wait for a signal, keeping others for :meth:`signals`."""
+        """Wait for a signal, keeping others for :meth:`signals`.
+
+        Raises:
+            ArchiveTimeoutError: It did not come in time.
+        """
         deadline = time.monotonic() + timeout_s
         while True:
             self.poll()
-            with self._lock:
-                for one in self._signals:
-                    if one.signal == signal and recording_id in (None, one.recording_id):
-                        self._signals.remove(one)
-                        return one
+            found = self._notices.take_signal(signal, recording_id)
+            if found is not None:
+                return found
             if time.monotonic() > deadline:
                 raise ArchiveTimeoutError(f"no signal {signal.name} within {timeout_s} s")
             time.sleep(0.001)
 
     def late_error(self, correlation_id: int) -> ArchiveError | None:
-        """The error that came after the answer to a request, if one did."""
+        """The error that came after the answer to a request, if one did. Never blocks."""
         self.poll()
-        return self._late_errors.pop(correlation_id, None)
+        return self._notices.take_error(correlation_id)
 
     @property
     def client(self) -> Client:
@@ -333,6 +340,7 @@ class ArchiveSession(Closing):
         self._subscription.close()
         if self._owns_client:
             self._client.close()
+        ARCHIVE.info("control session %d closed", self.control_session_id)
 
     def __repr__(self) -> str:
         closed = ", closed" if self._is_closed else ""

@@ -171,7 +171,7 @@ pub fn bounded_limit_offset(geometry: TermGeometry, position: i64, limit_positio
 }
 
 /// Passes one run of whole frames of at most `block_length_limit` bytes to `handler`; returns its length. A
-/// padding frame is a block of its own, whatever its length.
+/// padding frame is a block of its own, whatever its length. A block whose handler fails is not consumed.
 #[inline]
 pub fn try_read_block<F, E>(
     term: &AtomicBuffer,
@@ -187,7 +187,6 @@ where
     if length == 0 {
         return Ok(0);
     }
-    *offset = start + length;
     let readable_length = if padding { HEADER_LENGTH } else { length };
     // SAFETY: the scan found these bytes committed; the driver zeroes them only after this reader's position,
     // which is stored after the handler returns, has left them behind.
@@ -200,6 +199,7 @@ where
         term_id: frame::term_id(term, start),
         term,
     })?;
+    *offset = start + length;
     Ok(length)
 }
 
@@ -416,6 +416,15 @@ mod tests {
         let mut offset = 128;
         let length = try_read_block(&term, &mut offset, LENGTH, |_| Ok::<(), ()>(())).unwrap();
         assert_eq!((length, offset), (128, 256));
+    }
+
+    #[test]
+    fn a_block_whose_handler_fails_is_given_again() {
+        let (term, mut offset) = (sample(), 0);
+        let failed = try_read_block(&term, &mut offset, 100, |block| Err(block.length));
+        assert_eq!((failed, offset), (Err(64), 0));
+        let length = try_read_block(&term, &mut offset, 100, |_| Ok::<(), ()>(()));
+        assert_eq!((length, offset), (Ok(64), 64));
     }
 
     #[test]
