@@ -93,6 +93,8 @@ class DriverSettings(TypedDict, total=False):
     publication_reserved_session_id_low: int | None
     publication_reserved_session_id_high: int | None
     stream_session_limit: int | None
+    image_limit: int | None
+    image_memory_limit: int | None
     conductor_idle_strategy: str | None
     sender_idle_strategy: str | None
     receiver_idle_strategy: str | None
@@ -175,6 +177,8 @@ class DriverConfig:
     publication_reserved_session_id_low: int | None = _setting("aeron.publication.reserved.session.id.low")
     publication_reserved_session_id_high: int | None = _setting("aeron.publication.reserved.session.id.high")
     stream_session_limit: int | None = _setting("aeron.driver.stream.session.limit")
+    image_limit: int | None = _setting("aeron.headrace.image.limit")
+    image_memory_limit: int | None = _setting("aeron.headrace.image.memory.limit")
     conductor_idle_strategy: str | None = _setting("aeron.conductor.idle.strategy")
     sender_idle_strategy: str | None = _setting("aeron.sender.idle.strategy")
     receiver_idle_strategy: str | None = _setting("aeron.receiver.idle.strategy")

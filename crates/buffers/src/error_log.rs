@@ -65,7 +65,8 @@ pub struct DistinctErrorLog<M: Memory = AtomicBuffer> {
 #[derive(Debug)]
 struct Known {
     /// Texts by error code, with the record of each.
-    by_code: HashMap<i32, Vec<(Box<str>, usize)>>,
+    // The texts may hold what strangers sent: this map's hashing does not let them choose collisions.
+    by_code: HashMap<i32, HashMap<Box<str>, usize>>,
     end: usize,
 }
 
@@ -108,18 +109,14 @@ impl<M: Memory> DistinctErrorLog<M> {
         // Pairs with the acquire in `Records`.
         self.memory.put_i32_release(record, stored_length);
         known.end = end;
-        known.by_code.entry(code).or_default().push((text.into(), record));
+        known.by_code.entry(code).or_default().insert(text.into(), record);
         Some(record)
     }
 }
 
 impl Known {
     fn find(&self, code: i32, text: &str) -> Option<usize> {
-        let texts = self.by_code.get(&code)?;
-        texts
-            .iter()
-            .find(|(known, _)| **known == *text)
-            .map(|(_, record)| *record)
+        self.by_code.get(&code)?.get(text).copied()
     }
 }
 

@@ -48,29 +48,31 @@ impl From<ChannelError> for CommandError {
 /// Keeps errors where the tools find them. Any thread may record; clones share the log.
 #[derive(Clone)]
 pub struct ErrorRecorder {
-    log: Arc<Mutex<DistinctErrorLog>>,
+    log: Arc<Mutex<ErrorLog>>,
     count: Counter,
+}
+
+struct ErrorLog {
+    log: DistinctErrorLog,
+    is_full: bool,
 }
 
 impl ErrorRecorder {
     /// Records into `log` and counts in `count`.
     pub fn new(log: DistinctErrorLog, count: Counter) -> Self {
         Self {
-            log: Arc::new(Mutex::new(log)),
+            log: Arc::new(Mutex::new(ErrorLog { log, is_full: false })),
             count,
         }
     }
 
-    /// Keeps one observation of an error. When the log is full the text goes to stderr instead.
+    /// Keeps one observation of an error. The first that finds the log full goes to stderr instead; later ones
+    /// are only counted, since strangers can cause ever new texts.
     pub fn record(&self, code: i32, text: &str, now_ms: i64) {
         self.count.get_and_add(1);
-        let recorded = self
-            .log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .record(code, text, now_ms);
-        if !recorded {
-            eprintln!("error log is full: {text}");
+        let mut errors = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if !errors.log.record(code, text, now_ms) && !std::mem::replace(&mut errors.is_full, true) {
+            eprintln!("the error log is full, new errors are only counted from now on: {text}");
         }
     }
 

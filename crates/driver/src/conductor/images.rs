@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use headrace_buffers::counters::type_ids;
+use headrace_buffers::log::descriptor::log_file_length;
 use headrace_buffers::log::{LogBuffers, LogSpec, LogType};
 use headrace_protocol::channel::SubscriptionParams;
 use headrace_protocol::congestion::{CongestionControl, StaticWindow};
@@ -77,10 +78,14 @@ impl Conductor {
         let path = image_log_path(&self.cx.config.directory, correlation_id);
         let log_file_name = shown_path(&path)?;
         let spec = self.image_log_spec(correlation_id, &setup, &params, window_length);
-        let Some(receive) = self.receive_channel(endpoint) else {
+        if self.receive_channel(endpoint).is_none() {
             return Ok(());
-        };
-        receive.image_count += 1;
+        }
+        let log_length = log_file_length(spec.term_length, spec.page_size);
+        self.image_budget.reserve(log_length)?;
+        if let Some(receive) = self.receive_channel(endpoint) {
+            receive.image_count += 1;
+        }
         self.cx.tasks.send(ResourceTask::CreateLog(Box::new(CreateLog {
             correlation_id,
             path,
@@ -179,6 +184,9 @@ impl Conductor {
             self.cx.record(error);
         }
         if !matches!(made, Ok(true)) {
+            let page_size = self.cx.config.file_page_size;
+            self.image_budget
+                .release(log_file_length(setup.term_length as usize, page_size));
             self.clear_session(endpoint, &setup);
             self.detach_image(endpoint);
         }
@@ -359,6 +367,9 @@ impl Conductor {
                 &shared.rebuild_position,
                 &shared.naks_sent,
             ]);
+            let page_size = self.cx.config.file_page_size;
+            self.image_budget
+                .release(log_file_length(shared.log.term_length(), page_size));
             self.cx.free_log(shared.log.clone(), spec.log_file_name);
         }
     }

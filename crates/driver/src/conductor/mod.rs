@@ -13,6 +13,7 @@ mod counters;
 mod endpoints;
 mod events;
 mod image;
+mod image_budget;
 mod images;
 mod ipc;
 mod ipc_publication;
@@ -60,6 +61,7 @@ use counters::Counters;
 use endpoints::{ReceiveChannel, SendChannel};
 use events::EventProxy;
 use image::{Image, Rebuild};
+use image_budget::ImageBudget;
 use images::PendingImage;
 use ipc_publication::IpcPublication;
 use network_publication::NetworkPublication;
@@ -122,6 +124,7 @@ pub(crate) struct Conductor {
     ipc_publications: Vec<IpcPublication>,
     network_publications: Vec<NetworkPublication>,
     images: Vec<Image>,
+    image_budget: ImageBudget,
     send_channels: Vec<SendChannel>,
     receive_channels: Vec<ReceiveChannel>,
     send_ports: Ports,
@@ -182,6 +185,7 @@ impl Conductor {
             ipc_publications: Vec::new(),
             network_publications: Vec::new(),
             images: Vec::new(),
+            image_budget: ImageBudget::new(&config),
             send_channels: Vec::new(),
             receive_channels: Vec::new(),
             send_ports: Ports::new(config.sender_wildcard_port_range),

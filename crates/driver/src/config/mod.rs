@@ -152,6 +152,10 @@ pub struct DriverConfig {
     pub reserved_session_id_low: i32,
     pub reserved_session_id_high: i32,
     pub stream_session_limit: usize,
+    /// Most images at once, of all streams, that publishers elsewhere make the driver hold.
+    pub image_limit: usize,
+    /// Most bytes of their logs.
+    pub image_memory_limit: usize,
 
     pub unicast_flow_control_rrwm: usize,
     pub receiver_group_tag: Option<i64>,
@@ -253,6 +257,8 @@ impl Default for DriverConfig {
             reserved_session_id_low: -1,
             reserved_session_id_high: 1000,
             stream_session_limit: i32::MAX as usize,
+            image_limit: 1024,
+            image_memory_limit: 4096 * MIB,
             unicast_flow_control_rrwm: 16,
             receiver_group_tag: None,
 

@@ -376,6 +376,20 @@ pub(super) static SETTINGS: &[Setting] = &[
         stream_session_limit,
         Int { min: 1, max: I32_MAX }
     ),
+    // Not of the reference driver: what strangers may cost.
+    built!(
+        "aeron.headrace.image.limit",
+        image_limit,
+        Int { min: 1, max: I32_MAX }
+    ),
+    built!(
+        "aeron.headrace.image.memory.limit",
+        image_memory_limit,
+        Size {
+            min: 0,
+            max: usize::MAX >> 1
+        }
+    ),
     // Flow and congestion control.
     unbuilt(
         "aeron.unicast.FlowControl.supplier",

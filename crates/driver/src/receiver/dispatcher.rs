@@ -26,12 +26,20 @@ enum Session {
     CoolDown,
 }
 
+impl Session {
+    fn is_image(self) -> bool {
+        matches!(self, Self::Image(_))
+    }
+}
+
 /// One stream id with at least one subscription.
 #[derive(Debug, Default)]
 struct Stream {
     accepts_all: bool,
     accepted: Vec<i32>,
     sessions: Map<Session>,
+    /// Sessions that are images.
+    image_count: usize,
 }
 
 impl Stream {
@@ -39,11 +47,17 @@ impl Stream {
         self.accepts_all || self.accepted.contains(&session_id)
     }
 
-    fn image_count(&self) -> usize {
-        self.sessions
-            .values()
-            .filter(|session| matches!(session, Session::Image(_)))
-            .count()
+    fn set(&mut self, session_id: i32, session: Session) {
+        self.image_count += usize::from(session.is_image());
+        if let Some(before) = self.sessions.insert(session_id, session) {
+            self.image_count -= usize::from(before.is_image());
+        }
+    }
+
+    fn remove(&mut self, session_id: i32) {
+        if let Some(session) = self.sessions.remove(&session_id) {
+            self.image_count -= usize::from(session.is_image());
+        }
     }
 
     /// Takes out what nobody subscribes to any more; returns the slots of images among it.
@@ -52,6 +66,7 @@ impl Stream {
             accepts_all,
             accepted,
             sessions,
+            image_count,
         } = self;
         let mut slots = Vec::new();
         sessions.retain(|session_id, session| {
@@ -61,6 +76,7 @@ impl Stream {
             }
             keep
         });
+        *image_count -= slots.len();
         slots
     }
 }
@@ -146,7 +162,7 @@ impl Dispatcher {
             return OnSetup::Ignore;
         };
         // Also for a session that has its image: the reference refuses before it looks the session up.
-        if stream.image_count() >= session_limit {
+        if stream.image_count >= session_limit {
             return OnSetup::LimitExceeded;
         }
         match stream.sessions.get(&session_id) {
@@ -167,7 +183,7 @@ impl Dispatcher {
 
     fn put(&mut self, session_id: i32, stream_id: i32, session: Session) {
         if let Some(stream) = self.streams.get_mut(&stream_id) {
-            stream.sessions.insert(session_id, session);
+            stream.set(session_id, session);
         }
     }
 
@@ -187,7 +203,7 @@ impl Dispatcher {
     pub(super) fn add_image(&mut self, session_id: i32, stream_id: i32, slot: usize) -> bool {
         match self.streams.get_mut(&stream_id) {
             Some(stream) if stream.is_interested(session_id) => {
-                stream.sessions.insert(session_id, Session::Image(slot));
+                stream.set(session_id, Session::Image(slot));
                 true
             }
             _ => false,
@@ -215,7 +231,7 @@ impl Dispatcher {
         };
         let found = stream.sessions.get(&session_id).is_some_and(matches);
         if found {
-            stream.sessions.remove(&session_id);
+            stream.remove(session_id);
         }
         found
     }

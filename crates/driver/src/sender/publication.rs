@@ -219,11 +219,12 @@ impl SenderPublication {
         self.flow_control.on_trigger_setup(message, now_ns);
     }
 
-    /// False when the position is further from the sender's than any receiver can be.
+    /// False when the position is further from the sender's than any receiver can be, or there are more receivers
+    /// than are told apart.
     pub(super) fn accepts(&self, message: &StatusMessage) -> bool {
         let half_term = self.shared.log.term_length() as i64 / 2;
         let distance = self.position_of(message) - self.shared.sender_position.get();
-        (-half_term..=half_term).contains(&distance)
+        (-half_term..=half_term).contains(&distance) && self.receivers.accepts(message.receiver_id)
     }
 
     fn position_of(&self, message: &StatusMessage) -> i64 {

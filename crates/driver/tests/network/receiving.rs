@@ -191,6 +191,27 @@ fn packets_are_kept_inside_the_window_and_counted_outside() {
 }
 
 #[test]
+fn padding_that_begins_inside_the_window_is_taken_though_it_ends_outside() {
+    let mut world = with_image();
+    let reach = JOIN + TERM_LENGTH as i64 / 2;
+    let term_end = 2 * TERM_LENGTH as i64;
+    let padding_at = |position: i64| {
+        let mut frame = frame_at(position, 32, 0xC0);
+        frame[..4].copy_from_slice(&((term_end - position) as i32).to_le_bytes());
+        frame[6] = 0; // the type of padding
+        frame
+    };
+    inject(&world, &padding_at(reach));
+    world.run_for(MILLISECOND);
+    assert_eq!(world.counter(system_counter::FLOW_CONTROL_OVER_RUNS), 1);
+    assert_eq!(world.image().shared.high_water_mark.get(), JOIN);
+    inject(&world, &padding_at(reach - 32));
+    world.run_for(MILLISECOND);
+    assert_eq!(world.counter(system_counter::FLOW_CONTROL_OVER_RUNS), 1);
+    assert_eq!(world.image().shared.high_water_mark.get(), term_end);
+}
+
+#[test]
 fn broken_data_is_counted_and_dropped() {
     let mut world = with_image();
     let mut wrong_offset = [frame_at(JOIN, 64, 0xC0), frame_at(JOIN + 96, 64, 0xC0)].concat();

@@ -479,6 +479,73 @@ fn a_rejected_image_is_left_to_the_receiver() {
     }
 }
 
+fn set_up_sessions(
+    driver: &mut Harness,
+    endpoint: EndpointId,
+    sessions: std::ops::Range<i32>,
+) -> Vec<&'static str> {
+    for session_id in sessions {
+        set_up(driver, endpoint, Setup { session_id, ..SETUP });
+    }
+    commands(driver)
+}
+
+#[test]
+fn strangers_cannot_make_more_images_than_the_limit_until_some_are_gone() {
+    let mut driver = Harness::with(|config| config.image_limit = 3);
+    driver.add_subscription(UDP, 10);
+    let endpoint = endpoint_of(&driver);
+    assert_eq!(
+        set_up_sessions(&mut driver, endpoint, 0..5),
+        ["add image", "add image", "add image", "clear", "clear"]
+    );
+    assert_eq!(driver.image_files(), 3);
+    let errors = driver.recorded_errors();
+    assert!(
+        errors.len() == 1 && errors[0].contains("aeron.headrace.image.limit=3"),
+        "{errors:?}"
+    );
+    assert_eq!(driver.system(system_counter::ERRORS), 2);
+}
+
+#[test]
+fn strangers_cannot_make_the_driver_create_more_than_the_limit_of_logs() {
+    // A log of 64 KiB terms takes three of them and its metadata.
+    let mut driver = Harness::with(|config| config.image_memory_limit = 2 * 256 * 1024);
+    driver.add_subscription(UDP, 10);
+    let endpoint = endpoint_of(&driver);
+    assert_eq!(
+        set_up_sessions(&mut driver, endpoint, 0..3),
+        ["add image", "add image", "clear"]
+    );
+    let huge = Setup {
+        session_id: 100,
+        term_length: 1 << 30,
+        ..SETUP
+    };
+    set_up(&mut driver, endpoint, huge);
+    assert_eq!(commands(&driver), ["clear"]);
+    assert_eq!(driver.image_files(), 2);
+    assert!(driver.recorded_errors()[0].contains("aeron.headrace.image.memory.limit=524288"));
+}
+
+#[test]
+fn an_image_that_is_freed_makes_room_for_another() {
+    let mut driver = Harness::with(|config| config.image_limit = 1);
+    let (subscription, endpoint, shared) = image(&mut driver, UDP);
+    driver.remove_subscription(subscription);
+    shared.advance_to(ImageState::Draining);
+    driver.pass_alive(2 * SECOND);
+    driver.reply(ConductorReply::ImageReleased {
+        correlation_id: shared.correlation_id,
+    });
+    driver.pass_alive(12 * SECOND);
+    assert_eq!(driver.image_files(), 0);
+    driver.reply(ConductorReply::ReceiveEndpointReleased(endpoint));
+    driver.forget();
+    image(&mut driver, "aeron:udp?endpoint=localhost:24327");
+}
+
 #[test]
 fn a_report_goes_to_the_error_log() {
     let mut driver = Harness::new();
