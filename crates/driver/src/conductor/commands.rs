@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_protocol::ErrorCode;
-use headrace_protocol::channel::{ChannelUri, Media};
+use headrace_protocol::channel::{ChannelUri, Media, doubts};
 use headrace_protocol::command::{Command, REJECTION_REASON_LENGTH_MAX};
 
 use super::Conductor;
@@ -122,6 +122,19 @@ impl Conductor {
         }
     }
 
+    /// What looks wrong and has no effect goes to the error log: the client is not refused.
+    fn parse_channel(&self, channel: &str) -> Result<ChannelUri, CommandError> {
+        let uri = ChannelUri::parse(channel)?;
+        for doubt in doubts(&uri) {
+            self.cx.errors.record(
+                ErrorCode::GenericError.value(),
+                &format!("WARN - {doubt}, channel={channel}"),
+                self.cx.now_ms,
+            );
+        }
+        Ok(uri)
+    }
+
     fn add_publication(
         &mut self,
         client_id: i64,
@@ -130,7 +143,7 @@ impl Conductor {
         channel: &str,
         is_exclusive: bool,
     ) -> Result<(), CommandError> {
-        let uri = ChannelUri::parse(channel)?;
+        let uri = self.parse_channel(channel)?;
         match uri.media() {
             Media::Ipc => {
                 self.add_ipc_publication(client_id, correlation_id, stream_id, &uri, channel, is_exclusive)
@@ -148,7 +161,7 @@ impl Conductor {
         stream_id: i32,
         channel: &str,
     ) -> Result<(), CommandError> {
-        let uri = ChannelUri::parse(channel)?;
+        let uri = self.parse_channel(channel)?;
         match uri.media() {
             Media::Ipc => self.add_ipc_subscription(client_id, correlation_id, stream_id, &uri, channel),
             Media::Udp => self.add_network_subscription(client_id, correlation_id, stream_id, uri, channel),

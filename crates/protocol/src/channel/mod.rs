@@ -5,6 +5,7 @@
 //! not do is refused by name (see [`unsupported`]); nothing is ignored that would change what a user gets.
 
 pub mod builder;
+pub mod doubts;
 pub mod keys;
 pub mod params;
 pub mod udp;
@@ -13,6 +14,7 @@ pub mod unsupported;
 pub mod uri;
 
 pub use builder::ChannelUriBuilder;
+pub use doubts::doubts;
 pub use params::defaults::{ChannelDefaults, GroupConsideration};
 pub use params::publication::{PublicationParams, SessionIdParam};
 pub use params::sharing::ExistingPublication;

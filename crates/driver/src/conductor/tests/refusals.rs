@@ -182,3 +182,25 @@ fn a_log_that_does_not_fit_is_refused_for_storage() {
         "{text}"
     );
 }
+
+#[test]
+fn a_channel_with_a_misspelt_parameter_works_and_leaves_a_warning() {
+    let mut driver = Harness::new();
+    let publication = driver.add_publication("aeron:ipc?term-lenght=64k|term-length=64k", 10);
+    driver.ready(publication);
+    driver.add_subscription("aeron:ipc?relaible=false", 10);
+    assert!(driver.names().contains(&"SubscriptionReady".to_owned()));
+    let errors = driver.recorded_errors();
+    for (error, meant) in errors
+        .iter()
+        .zip(["did you mean term-length?", "did you mean reliable?"])
+    {
+        assert!(
+            error.starts_with("WARN - channel parameter")
+                && error.contains(meant)
+                && error.contains("channel=aeron:ipc?"),
+            "{errors:?}"
+        );
+    }
+    assert_eq!(errors.len(), 2);
+}

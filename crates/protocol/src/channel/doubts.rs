@@ -1,0 +1,136 @@
+//! What looks wrong in a channel and is accepted all the same, since the protocol ignores it.
+//!
+//! A misspelt key leaves a stream with the default that its user wanted to change. So each is told, with the
+//! nearest key there is.
+
+use super::{ChannelUri, keys};
+
+/// Keys that are told of; a channel with more is no slip of the pen.
+const DOUBTS_MAX: usize = 8;
+/// Longer keys are not compared with the known ones.
+const COMPARED_LENGTH_MAX: usize = 64;
+
+const BOOLEANS: [&str; 7] = [
+    keys::RELIABLE,
+    keys::SPARSE,
+    keys::END_OF_STREAM,
+    keys::TETHER,
+    keys::REJOIN,
+    keys::SPIES_SIMULATE_CONNECTION,
+    keys::TRANSPORT_SECURITY,
+];
+
+/// One sentence for each parameter that has no effect, or not the one that its text suggests.
+pub fn doubts(uri: &ChannelUri) -> Vec<String> {
+    uri.params()
+        .filter_map(|(key, value)| doubt(key, value))
+        .take(DOUBTS_MAX)
+        .collect()
+}
+
+fn doubt(key: &str, value: &str) -> Option<String> {
+    if !known_keys().any(|known| known == key) {
+        let advice = nearest(key).map_or_else(String::new, |known| format!(", did you mean {known}?"));
+        return Some(format!(
+            "channel parameter {key}={value} is unknown and has no effect{advice}"
+        ));
+    }
+    if BOOLEANS.contains(&key) && !matches!(value, "true" | "false") {
+        return Some(format!(
+            "channel parameter {key}={value} is neither true nor false"
+        ));
+    }
+    if key == keys::GROUP && !matches!(value, "true" | "false" | "infer") {
+        return Some(format!(
+            "channel parameter {key}={value} is none of true, false and infer, and counts as false"
+        ));
+    }
+    None
+}
+
+fn known_keys() -> impl Iterator<Item = &'static str> {
+    keys::BUILDER_ORDER.into_iter().chain([keys::TRANSPORT_SECURITY])
+}
+
+/// The known key that is fewest edits away, if a slip of the pen can be the reason.
+fn nearest(key: &str) -> Option<&'static str> {
+    if key.len() > COMPARED_LENGTH_MAX {
+        return None;
+    }
+    let folded = key.to_ascii_lowercase();
+    known_keys()
+        .map(|known| (edit_distance(&folded, known), known))
+        .min()
+        .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
+        .map(|(_, known)| known)
+}
+
+/// Characters to insert, remove or replace to make one text the other.
+fn edit_distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (from_index, from_char) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = from_index + 1;
+        for (to_index, to_char) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(from_char != *to_char);
+            diagonal = row[to_index + 1];
+            row[to_index + 1] = replaced.min(diagonal + 1).min(row[to_index] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doubts_of(channel: &str) -> Vec<String> {
+        doubts(&ChannelUri::parse(channel).unwrap())
+    }
+
+    #[test]
+    fn a_misspelt_key_is_told_with_the_nearest_one() {
+        for (given, meant) in [
+            ("term-lenght=64k", "term-length"),
+            ("relaible=false", "reliable"),
+            ("Endpoint=localhost:1", "endpoint"),
+            ("linger-timeout=1s", ""),
+            ("tethr=false", "tether"),
+            ("rcvwnd=1m", "rcv-wnd"),
+        ] {
+            let doubts = doubts_of(&format!("aeron:ipc?{given}"));
+            let text = &doubts[0];
+            assert!(text.contains(given) && doubts.len() == 1, "{doubts:?}");
+            assert!(
+                text.ends_with(&format!("did you mean {meant}?")) == !meant.is_empty(),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn values_that_are_no_boolean_are_told() {
+        assert!(doubts_of("aeron:ipc?eos=yes")[0].contains("eos=yes is neither true nor false"));
+        assert!(doubts_of("aeron:udp?endpoint=localhost:1|group=yes")[0].contains("counts as false"));
+    }
+
+    #[test]
+    fn a_channel_that_is_right_leaves_no_doubt() {
+        let all: Vec<String> = known_keys()
+            .map(|key| {
+                let is_boolean = BOOLEANS.contains(&key) || key == keys::GROUP;
+                format!("{key}={}", if is_boolean { "true" } else { "1" })
+            })
+            .collect();
+        assert_eq!(doubts_of(&format!("aeron:udp?{}", all.join("|"))), [""; 0]);
+    }
+
+    #[test]
+    fn there_is_an_end_to_telling() {
+        let many: Vec<String> = (0..100).map(|index| format!("x{index}=1")).collect();
+        let doubts = doubts_of(&format!("aeron:ipc?{}", many.join("|")));
+        assert_eq!(doubts.len(), DOUBTS_MAX);
+        assert_eq!(doubts_of(&format!("aeron:ipc?{}=1", "k".repeat(4000))).len(), 1);
+    }
+}
