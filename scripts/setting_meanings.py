@@ -22,6 +22,14 @@ DRIVER = {
     "aeron.driver.resource.free.limit": "How many logs are deleted in one turn.",
     "aeron.driver.sender.cycle.threshold": "A turn of the sender that takes longer is counted.",
     "aeron.driver.stream.session.limit": "How many sessions one stream of one endpoint may have.",
+    "aeron.headrace.image.limit": (
+        "Most images of publishers on other hosts, of all streams. A SETUP beyond it is refused, with an entry in the "
+        "error log; the publisher repeats it."
+    ),
+    "aeron.headrace.image.memory.limit": (
+        "Most bytes of those images' logs, three terms each. On a small `/dev/shm` set it lower, so that forged SETUPs "
+        "leave room for your own publications."
+    ),
     "aeron.driver.termination.validator": "Whether a client may ask the driver to stop: allow or deny.",
     "aeron.driver.timeout": "How old the heartbeat of another driver in the directory may be before that driver counts as dead.",
     "aeron.error.buffer.length": "Room for distinct errors in the error log.",

@@ -44,7 +44,7 @@ beside one. `headraced` has no options: its properties files are read last and o
 ## Driver
 
 Sizes take `k`, `m`, `g`; durations `ns`, `us`, `ms`, `s`; keywords take bytes, and the unit in their name. A wrong
-value is refused, with the setting, the value and the rule.
+value is refused, with the setting, the value and the rule. A time-out of 0 counts as `1us`.
 
 | property | environment | Python keyword | default | meaning |
 |---|---|---|---|---|

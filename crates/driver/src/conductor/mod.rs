@@ -185,7 +185,7 @@ impl Conductor {
             ipc_publications: Vec::new(),
             network_publications: Vec::new(),
             images: Vec::new(),
-            image_budget: ImageBudget::new(&config),
+            image_budget: ImageBudget::new(config.image_limits),
             send_channels: Vec::new(),
             receive_channels: Vec::new(),
             send_ports: Ports::new(config.sender_wildcard_port_range),

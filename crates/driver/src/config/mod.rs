@@ -152,10 +152,8 @@ pub struct DriverConfig {
     pub reserved_session_id_low: i32,
     pub reserved_session_id_high: i32,
     pub stream_session_limit: usize,
-    /// Most images at once, of all streams, that publishers elsewhere make the driver hold.
-    pub image_limit: usize,
-    /// Most bytes of their logs.
-    pub image_memory_limit: usize,
+    /// What publishers elsewhere can make the driver hold.
+    pub image_limits: ImageLimits,
 
     pub unicast_flow_control_rrwm: usize,
     pub receiver_group_tag: Option<i64>,
@@ -190,6 +188,24 @@ const MIB: usize = 1024 * KIB;
 const RING_TRAILER_LENGTH: usize = 768;
 /// Bytes after the power-of-two capacity of the to-clients broadcast.
 const BROADCAST_TRAILER_LENGTH: usize = 128;
+
+/// Limits on the images of all streams together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageLimits {
+    /// Most images at once.
+    pub count: usize,
+    /// Most bytes of their logs.
+    pub bytes: usize,
+}
+
+impl Default for ImageLimits {
+    fn default() -> Self {
+        Self {
+            count: 1024,
+            bytes: 4096 * MIB,
+        }
+    }
+}
 
 impl Default for DriverConfig {
     fn default() -> Self {
@@ -248,7 +264,6 @@ impl Default for DriverConfig {
             retransmit_unicast_delay_ns: 0,
             retransmit_unicast_linger_ns: 10 * MILLISECOND,
             max_resend: 16,
-
             reliable_stream: true,
             tether_subscriptions: true,
             rejoin_stream: true,
@@ -257,8 +272,7 @@ impl Default for DriverConfig {
             reserved_session_id_low: -1,
             reserved_session_id_high: 1000,
             stream_session_limit: i32::MAX as usize,
-            image_limit: 1024,
-            image_memory_limit: 4096 * MIB,
+            image_limits: ImageLimits::default(),
             unicast_flow_control_rrwm: 16,
             receiver_group_tag: None,
 

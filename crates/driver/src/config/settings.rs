@@ -379,12 +379,12 @@ pub(super) static SETTINGS: &[Setting] = &[
     // Not of the reference driver: what strangers may cost.
     built!(
         "aeron.headrace.image.limit",
-        image_limit,
+        image_limits.count,
         Int { min: 1, max: I32_MAX }
     ),
     built!(
         "aeron.headrace.image.memory.limit",
-        image_memory_limit,
+        image_limits.bytes,
         Size {
             min: 0,
             max: usize::MAX >> 1

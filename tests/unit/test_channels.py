@@ -1,0 +1,54 @@
+"""Channels that look wrong are told on the client's logger."""
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from headrace.client._channels import KEYS, tell_doubts
+
+KEYS_SOURCE = Path(__file__).parents[2] / "crates/protocol/src/channel/keys.rs"
+
+
+@pytest.mark.parametrize(
+    ("param", "told"),
+    [
+        ("term-lenght=64k", "is unknown and has no effect, did you mean term-length?"),
+        ("relaible=false", "is unknown and has no effect, did you mean reliable?"),
+        ("zzzzzz=1", "is unknown and has no effect, channel="),
+        ("eos=yes", "is neither true nor false"),
+        ("group=yes", "counts as false"),
+    ],
+)
+def test_a_parameter_without_its_effect_is_told(
+    param: str, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One warning on `headrace.client` names the parameter and the nearest known one."""
+    with caplog.at_level(logging.WARNING, "headrace.client"):
+        tell_doubts(f"aeron:ipc?alias=mine|{param}|term-length=64k")
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert param in record.getMessage()
+    assert told in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        "aeron:ipc",
+        "aeron:ipc?",
+        "aeron-spy:aeron:udp?endpoint=localhost:1|group=infer|reliable=false",
+        "?|=|",
+    ],
+)
+def test_other_channels_leave_no_doubt(channel: str, caplog: pytest.LogCaptureFixture) -> None:
+    """What is right, and what the driver refuses anyway, is not told."""
+    with caplog.at_level(logging.WARNING, "headrace.client"):
+        tell_doubts(channel)
+    assert caplog.records == []
+
+
+def test_the_known_keys_are_those_of_the_driver() -> None:
+    """Both lists are the same."""
+    assert frozenset(re.findall(r'&str = "([^"]+)"', KEYS_SOURCE.read_text())) == KEYS
