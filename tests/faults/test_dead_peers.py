@@ -51,8 +51,8 @@ import sys, time, headrace
 with headrace.exit_on_sigterm(), headrace.connect(sys.argv[1]) as client:
     with client.add_subscription(sys.argv[2], 1) as subscription:
         subscription.wait_until_connected()
-        print("connected", flush=True)
         try:
+            print("connected", flush=True)
             subscription.receive(timeout_s=3600)
         finally:
             print("closing", flush=True)
