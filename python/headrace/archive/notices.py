@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace._logging import ARCHIVE
+from headrace.archive.context import RecordingSignal
 
 if TYPE_CHECKING:
     from headrace._exceptions import ArchiveError
-    from headrace.archive.context import RecordingSignal
 
 __all__ = ["Notices", "Signal"]
 
