@@ -28,23 +28,23 @@ Made by `scripts/settings_page.py`; do not edit.
 
 ## Which value wins
 
-One rule for every setting of driver and archive, in Python and on the command line. The later wins:
+One rule for every setting of driver and archive, in Python and on the command line. The last in this list wins:
 
 1. the default;
 2. the environment, as in `AERON_DIR=/dev/shm/mine`;
 3. the property: `-D aeron.dir=/dev/shm/mine` of `headrace driver`, `headrace archive` and `headraced`, or
    `properties={"aeron.dir": "/dev/shm/mine"}` in Python; of two for one setting the last;
-4. the setting by a name of its own: an option (`--dir /dev/shm/mine`), or a keyword in Python
-   (`directory="/dev/shm/mine"`).
+4. an option of the command (`--dir /dev/shm/mine`), or a keyword in Python (`directory="/dev/shm/mine"`).
 
-An option or a keyword that is not given overrides nothing. A configuration object stands for its keywords, and a
-keyword beside it overrides it; an `ArchiveConfig` has a value for every setting, so the environment does not count
-beside one. `headraced` has no options: its properties files are read last and override `-D`.
+An option or a keyword that is not given overrides nothing. A configuration object counts as its keywords, and a
+keyword given with it overrides it; an `ArchiveConfig` has a value for every setting, so the environment does not count
+if one is given. `headraced` has no options: its properties files are read last and override `-D`.
 
 ## Driver
 
-Sizes take `k`, `m`, `g`; durations `ns`, `us`, `ms`, `s`; keywords take bytes, and the unit in their name. A wrong
-value is refused, with the setting, the value and the rule. A time-out of 0 counts as `1us`.
+Sizes take `k`, `m`, `g`; durations `ns`, `us`, `ms`, `s`; keywords take bytes, and durations in the unit of
+their name. A wrong value is refused with an error that names the setting, the value and the rule. A time-out of 0
+counts as `1us`.
 
 | property | environment | Python keyword | default | meaning |
 |---|---|---|---|---|
@@ -62,8 +62,8 @@ Keywords of `headrace.connect` and `headrace.Client.connect`; the fields of `hea
 _ARCHIVE = """
 ## Archive
 
-Keywords are fields of `headrace.archive.ArchiveConfig`. Sizes and durations are written as the driver's. A property of
-Aeron's archive that is not in the table is refused by name, with the reason.
+Keywords are fields of `headrace.archive.ArchiveConfig`. Sizes and durations are written like the driver's. A property
+of Aeron's archive that is not in the table is refused by name, with the reason.
 
 | property | environment | Python keyword | default | must be | meaning |
 |---|---|---|---|---|---|
