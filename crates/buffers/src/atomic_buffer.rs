@@ -65,7 +65,7 @@ impl AtomicBuffer {
         unsafe { Region::new(self.base.as_ptr().add(offset), length) }
     }
 
-    /// Lends bytes that nobody writes while they are borrowed: a committed frame ahead of the reader's
+    /// Lends bytes that no one writes while they are borrowed: a committed frame ahead of the reader's
     /// position, or memory this caller claimed.
     ///
     /// # Safety

@@ -15,7 +15,7 @@ use crate::error::BufferError;
 use crate::memory::Memory;
 use crate::record::{self, ALIGNMENT, HEADER_LENGTH, PADDING_TYPE_ID};
 
-/// Length of the fields behind the data area.
+/// Length of the fields after the data area.
 pub const TRAILER_LENGTH: usize = 128;
 /// Smallest data area: an eighth of it holds at least a record header.
 pub const CAPACITY_MIN: usize = 64;
@@ -86,7 +86,7 @@ impl<M: Memory> Transmitter<M> {
         let end = position.wrapping_add((padding + aligned) as i64);
 
         self.memory.put_i64_release(trailer + INTENT_OFFSET, end);
-        // Pairs with the acquire fence in `receive`: whoever reads a word stored below also sees the intent.
+        // Pairs with the acquire fence in `receive`: a reader of a word stored below also sees the intent.
         self.memory.release_fence();
         if padding > 0 {
             self.memory.put_i32(offset, padding as i32);
@@ -105,7 +105,7 @@ impl<M: Memory> Transmitter<M> {
     }
 }
 
-/// The receiver fell so far behind that messages it had not read were overwritten.
+/// The receiver was so slow that messages it had not read were overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unable to keep up with the broadcast: messages were lost")]
 pub struct Lapped;
@@ -152,7 +152,7 @@ impl<M: Memory> Receiver<M> {
         }
     }
 
-    /// Type of the record at `next` and the position behind it; None if it was overwritten.
+    /// Type of the record at `next` and the position after it; None if it was overwritten.
     fn copy_record(&self, scratch: &mut Vec<u8>) -> Option<(i32, i64)> {
         let mut cursor = self.next;
         if !self.is_intact(cursor) {

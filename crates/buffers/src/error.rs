@@ -29,7 +29,7 @@ pub enum BufferError {
         /// The id given.
         type_id: i32,
     },
-    /// Another process left a record whose length cannot be right. What was queued behind it is discarded.
+    /// Another process left a record whose length cannot be right. The records queued after it are discarded.
     #[error("corrupt record in ring, queued messages discarded: position={position} length={length}")]
     CorruptRecord {
         /// Position of the record.

@@ -71,7 +71,7 @@ struct Known {
 }
 
 impl<M: Memory> DistinctErrorLog<M> {
-    /// Writes behind the records that are there already.
+    /// Writes after the records in the log.
     pub fn new(memory: M) -> Self {
         let mut records = Records::new(&memory);
         records.by_ref().for_each(drop);

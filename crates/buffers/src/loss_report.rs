@@ -125,7 +125,7 @@ pub fn map(directory: &Path) -> io::Result<AtomicBuffer> {
 }
 
 impl<M: Memory + Clone> LossReport<M> {
-    /// Writes behind the entries that are there already.
+    /// Writes after the entries in the report.
     pub fn new(memory: M) -> Self {
         let mut entries = Entries::new(&memory);
         entries.by_ref().for_each(drop);

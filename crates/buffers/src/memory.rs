@@ -36,7 +36,7 @@ pub trait Memory {
     /// Sequentially consistent compare and set; true if it stored.
     fn compare_and_set_i64(&self, offset: usize, expected: i64, value: i64) -> bool;
 
-    /// Copies bytes out. The caller knows, by protocol, that nobody writes them now, or validates after.
+    /// Copies bytes out. The caller knows, by protocol, that no one writes them now, or validates after.
     fn get_bytes(&self, offset: usize, into: &mut [u8]);
     /// Copies bytes in. The caller owns the range by protocol until it publishes it.
     fn put_bytes(&self, offset: usize, from: &[u8]);
@@ -52,8 +52,8 @@ pub trait Memory {
             done += count;
         }
     }
-    /// Copies bytes in word by word, each word relaxed, for ranges that somebody may read meanwhile. The words at
-    /// both ends are read and written back whole, so the caller must be their only writer.
+    /// Copies bytes in word by word, each word relaxed, for ranges that another process may read meanwhile. The
+    /// words at both ends are read and written back whole, so the caller must be their only writer.
     fn put_bytes_relaxed(&self, offset: usize, from: &[u8]) {
         let mut done = 0;
         while done < from.len() {

@@ -4,7 +4,7 @@
 //!            BEGIN|END: deliver as it is
 //!   IDLE ----BEGIN----> ASSEMBLING --middle, offset as expected--> ASSEMBLING
 //!    ^                    |  | END, offset as expected: deliver the whole
-//!    +--------------------+--+ any other fragment of the session: drop what there is
+//!    +--------------------+--+ any other fragment of the session: drop the fragments
 //! ```
 //!
 //! Messages never span terms, so the offset in the term tells whether a fragment follows the one before. A gap in

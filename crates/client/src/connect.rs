@@ -27,7 +27,7 @@ enum NotYet {
     NotInitialised,
     /// The driver has not shown a sign of life since it started.
     NoHeartbeat,
-    /// A file that a dead or stopped driver left behind.
+    /// A file left by a dead or stopped driver.
     Stale { heartbeat_ms: i64 },
     /// A file of a driver whose process has ended.
     Ended,

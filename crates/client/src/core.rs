@@ -243,8 +243,8 @@ impl Core {
         }
     }
 
-    /// Runs what a close has queued, unless this thread is inside a handler or `service` is taken: then whoever
-    /// has it runs the queue.
+    /// Runs what a close has queued, unless this thread is inside a handler or `service` is taken: then the
+    /// thread that has it runs the queue.
     pub(crate) fn run_callbacks_if_free(&self) {
         if !self.in_own_callback()
             && let Some(mut service) = try_lock(&self.service)

@@ -39,7 +39,7 @@ impl CounterShared {
 /// A counter owned by this client: visible to every process on the driver, freed when closed or dropped.
 ///
 /// Usable from any thread; the value is one 64-bit word. Stores after closing are ignored, because the driver may
-/// have given the word to somebody else.
+/// have given the word to another counter.
 pub struct Counter {
     core: Weak<Core>,
     shared: Arc<CounterShared>,

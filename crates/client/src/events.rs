@@ -1,6 +1,6 @@
 //! What each event from the driver means for this client.
 //!
-//! Every event reaches every client, so an id that is not known here belongs to somebody else and is ignored.
+//! Every event reaches every client, so an id that is not known here belongs to another client and is ignored.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Publications with a single writer, which need not coordinate with anybody.
+//! Publications with a single writer, which need not coordinate with other writers.
 //!
 //! The writer knows its place in the log without asking, so that place must not be used by two threads at once. It
-//! sits behind a lock that is only ever tried: taking it costs one atomic operation, a second thread is refused
-//! instead of kept waiting, and a panic of one writer leaves a sound place behind.
+//! is guarded by a lock that no thread waits for: taking it costs one atomic operation, a second thread is refused
+//! instead of kept waiting, and after a panic of one writer the place is still right.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -98,7 +98,7 @@ impl ExclusivePublication {
     /// Sends the whole data frames among `length` bytes of a recording, all visible at once; frames that begin
     /// `within` bytes or later are left for another time.
     ///
-    /// `fill` is given the first header and the part of the log that the bytes behind that header go to, and says
+    /// `fill` is given the first header and the part of the log that the bytes after that header go to, and says
     /// how many bytes it filled in all. They must have been recorded at this very position.
     pub fn offer_recorded<E: From<OfferError>>(
         &self,

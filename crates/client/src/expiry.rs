@@ -1,4 +1,4 @@
-//! Requests that nobody answered in time, or that the program gave up.
+//! Requests that the driver did not answer in time, or that the program gave up.
 
 use headrace_protocol::command::Command;
 
@@ -85,7 +85,7 @@ impl Core {
                 };
                 self.send_removal(state, "remove counter", &command);
             }
-            // A static counter outlives its client, and the others leave nothing behind.
+            // A static counter outlives its client, and the others leave nothing in the driver.
             Kind::StaticCounter { .. } | Kind::SessionId | Kind::Operation => {}
         }
     }

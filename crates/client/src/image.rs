@@ -121,7 +121,7 @@ impl Image {
         self.closed.store(true, Ordering::Release);
     }
 
-    // The counter belongs to somebody else once the image is closed.
+    // The counter may be another one's once the image is closed.
     #[inline]
     fn store_position(&self, position: i64) {
         if !self.is_closed() {

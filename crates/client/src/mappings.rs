@@ -96,7 +96,7 @@ mod tests {
         let (_directory, path) = with_log();
         let mut mappings = LogMappings::default();
         let first = mappings.acquire(1, &path, true).unwrap();
-        // The driver may unlink the file as soon as somebody has mapped it.
+        // The driver may unlink the file as soon as a client has mapped it.
         std::fs::remove_file(&path).unwrap();
         let second = mappings.acquire(1, &path, false).unwrap();
         first.metadata().put_is_connected_release(true);

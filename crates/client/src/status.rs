@@ -2,7 +2,7 @@
 
 use headrace_buffers::counters::{CountersReader, type_ids};
 
-/// State of the endpoint behind a channel.
+/// State of the endpoint of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelStatus {
     /// Being set up.

@@ -110,7 +110,7 @@ impl SubscriptionShared {
     fn replace(&self, with: impl FnOnce(&ImageList) -> ImageList) {
         let mut images = lock(&self.images);
         *images = with(&images);
-        // A poller that sees the new version finds the new list behind the lock.
+        // A poller that sees the new version finds the new list under the lock.
         self.version.fetch_add(1, Ordering::Release);
     }
 }

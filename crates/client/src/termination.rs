@@ -10,7 +10,7 @@ use headrace_sys::{Access, Clock};
 use crate::error::ClientError;
 
 /// Asks the driver of `directory` to stop. `token` is for the driver's validator to judge; most drivers allow
-/// nobody by default. False when no driver is alive there. Does not wait for the driver.
+/// no client by default. False when no driver is alive there. Does not wait for the driver.
 pub fn request_driver_termination(
     directory: &Path,
     token: &[u8],
@@ -30,7 +30,7 @@ pub fn request_driver_termination(
         return Ok(false);
     }
     let command = Command::TerminateDriver {
-        // Who asks does not matter; drawn like a client's id it is nobody else's.
+        // The id of the client does not matter; drawn like a client's id, it is no other client's.
         client_id: to_driver.next_correlation_id(),
         correlation_id: to_driver.next_correlation_id(),
         token,

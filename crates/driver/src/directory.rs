@@ -23,7 +23,7 @@ pub const IMAGES: &str = "images";
 /// Losses seen by images.
 pub const LOSS_REPORT: &str = "loss-report.dat";
 
-/// What a driver makes in its directory; one of them tells a driver's directory from anybody else's.
+/// What a driver makes in its directory; one of them tells a driver's directory from any other.
 const OWN_ENTRIES: [&str; 5] = [
     cnc::FILE_NAME,
     PUBLICATIONS,
@@ -32,7 +32,7 @@ const OWN_ENTRIES: [&str; 5] = [
     liveness::FILE_NAME,
 ];
 
-/// A file shorter than this has no complete header, so nobody can be using it.
+/// A file shorter than this has no complete header, so no driver can be using it.
 const CNC_HEADER_LENGTH: u64 = 128;
 
 /// Why a directory cannot be used.

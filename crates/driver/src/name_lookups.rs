@@ -19,7 +19,7 @@ use crate::errors::{CommandError, ErrorRecorder};
 use crate::mailbox::{Inbox, QUEUE_CAPACITY, inbox};
 use crate::resource_agent::{FindAddresses, Resolve, ResourceOutcome};
 
-/// Lookups at once. More than one, so that a name nobody answers for does not delay those that are answered.
+/// Lookups at once. More than one, so that a name that no server answers for does not delay others.
 const THREADS_MAX: usize = 4;
 /// Requests that wait for names, each of a command or of an open channel. More are refused.
 const WAITING_MAX: usize = QUEUE_CAPACITY;

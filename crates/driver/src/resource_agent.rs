@@ -36,7 +36,7 @@ pub(crate) struct CreateLog {
     pub(crate) spec: LogSpec,
 }
 
-/// A log that nobody in the driver uses any more.
+/// A log that no part of the driver uses any more.
 #[derive(Debug)]
 pub(crate) struct FreeLog {
     pub(crate) log: LogBuffers,

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use headrace_sys::Region;
 use headrace_sys::net::{Coalesced, OffloadMode, ReceiveBatch, Run, UdpSocket};
 
-/// What an endpoint needs of a socket. Tests put a simulated network behind it.
+/// What an endpoint needs of a socket. Tests give it a simulated network.
 ///
 /// Methods take `&self` so that a frame can be answered while it is being handled.
 pub trait Transport: Send {

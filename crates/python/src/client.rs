@@ -370,7 +370,7 @@ fn values_of(py: Python<'_>, record: CounterRecord) -> RecordValues<'_> {
 }
 
 /// Connects on a thread of its own, so that Ctrl-C ends the wait for a driver that is not there. The thread then
-/// finishes by itself: it gives up at its deadline, or closes the client that nobody takes.
+/// finishes by itself: it gives up at its deadline, or closes the client that its caller no longer takes.
 fn connect_interruptibly(py: Python<'_>, config: ClientConfig) -> PyResult<client::Client> {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::Builder::new()

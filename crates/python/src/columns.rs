@@ -14,7 +14,7 @@ pub(crate) struct Columns {
     pub(crate) session_ids: Vec<i32>,
     pub(crate) reserved_values: Vec<i64>,
     pub(crate) stream_id: i32,
-    // Where the memory goes when nobody holds the batch any more.
+    // Where the memory goes when the program no longer holds the batch.
     spare: Weak<Spare>,
 }
 

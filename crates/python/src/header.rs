@@ -113,7 +113,7 @@ impl Header {
     }
 }
 
-/// Gives out headers, using the last one again when nobody kept it.
+/// Gives out headers, using the last one again unless the program kept it.
 pub(crate) struct HeaderMaker<'py> {
     py: Python<'py>,
     current: Option<Bound<'py, Header>>,

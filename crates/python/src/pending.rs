@@ -1,4 +1,4 @@
-//! Requests to the driver that nobody waits for.
+//! Requests to the driver that no thread waits for.
 
 use headrace_client as client;
 use pyo3::prelude::*;

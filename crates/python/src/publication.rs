@@ -17,7 +17,7 @@ use crate::kept_client::KeptClient;
 use crate::wait::Waiter;
 use crate::{arguments, errors, results};
 
-/// The two kinds behind one class, so that the methods they share are written, and documented, once.
+/// The two kinds in one class, so that the methods they share are written, and documented, once.
 pub(crate) enum Inner {
     Concurrent(headrace_client::Publication),
     Exclusive(headrace_client::ExclusivePublication),

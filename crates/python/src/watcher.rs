@@ -83,7 +83,7 @@ impl Shared {
             // Dropped here, unlocked: the last reference to a publication closes it.
             drop(done);
             if !found.is_empty() {
-                // A full socket already says what this byte would; one that is gone has nobody to tell.
+                // A full socket already says what this byte would; one that is closed has no loop to wake.
                 let _ = wake_up.write(&[1]);
             }
             idle.idle(found.len());

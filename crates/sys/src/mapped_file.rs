@@ -69,7 +69,7 @@ impl MappedFile {
         Self::map(Some(&file), length, access)
     }
 
-    /// Zeroed memory with no file behind it.
+    /// Zeroed memory without a file.
     pub fn anonymous(length: usize) -> io::Result<Self> {
         Self::map(None, length as u64, Access::ReadWrite)
     }
@@ -160,7 +160,7 @@ mod tests {
             (mapped.len(), std::fs::metadata(&path).unwrap().len()),
             (8192, 8192)
         );
-        // SAFETY: the mapping is live and nobody else has it.
+        // SAFETY: the mapping is live and no one else has it.
         let bytes = unsafe { std::slice::from_raw_parts(mapped.base().as_ptr(), mapped.len()) };
         assert!(bytes.iter().all(|byte| *byte == 0));
     }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 /// Address and length of live memory, borrowed for `'a`.
 ///
-/// A `&[u8]` promises that nobody writes the bytes; shared memory cannot promise that. A `Region` only
+/// A `&[u8]` promises that no one writes the bytes; shared memory cannot promise that. A `Region` only
 /// promises that the bytes stay mapped, which is all a system call needs: the kernel makes the copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Region<'a> {
@@ -27,7 +27,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// The same for bytes that nobody writes meanwhile.
+    /// The same for bytes that no one writes meanwhile.
     #[inline]
     pub fn of(bytes: &'a [u8]) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Orderly stop on SIGINT and SIGTERM.
 //!
-//! A signal handler may do almost nothing: it stores the number and writes a byte to a pipe, and whoever waits
-//! on the pipe wakes.
+//! A signal handler may do almost nothing: it stores the number and writes a byte to a pipe, and the thread
+//! that waits on the pipe wakes.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -63,7 +63,7 @@ impl ShutdownSignals {
         if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: pipe2 succeeded, so both descriptors are open and owned by nobody else.
+        // SAFETY: pipe2 succeeded, so both descriptors are open and have no other owner.
         let (read_end, write_end) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
         RECEIVED.store(0, Ordering::Release);
         WAKE_DESCRIPTOR.store(write_end.as_raw_fd(), Ordering::Release);

@@ -1,4 +1,4 @@
-//! Labels: written by one party, read by anybody at any time.
+//! Labels: written by one party, read by any process at any time.
 
 use super::{LABEL_LENGTH_MAX, LABEL_LENGTH_OFFSET, LABEL_OFFSET, METADATA_LENGTH, checked_index};
 use crate::memory::Memory;

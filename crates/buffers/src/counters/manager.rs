@@ -77,7 +77,7 @@ impl<M: Memory + Clone> CountersManager<M> {
         let record = index * METADATA_LENGTH;
         self.metadata
             .put_i32_release(record + STATE_OFFSET, STATE_RECLAIMED);
-        // Pairs with the acquire fence in `CountersReader::record`: whoever read a zeroed key sees the state.
+        // Pairs with the acquire fence in `CountersReader::record`: a reader of a zeroed key sees the state.
         self.metadata.release_fence();
         self.metadata
             .put_bytes_relaxed(record + KEY_OFFSET, &[0; KEY_LENGTH]);
@@ -206,7 +206,7 @@ mod tests {
         manager.set_value(id, 6);
         assert!(manager.free(id, 10));
         assert_eq!(manager.reader().record(id), None);
-        assert_eq!(manager.counter(id).get(), 6); // still readable by whoever holds on to it
+        assert_eq!(manager.counter(id).get(), 6); // still readable by a holder of the counter
         let early = manager.allocate(2, &[], "second", 10 + TIMEOUT_MS - 1);
         assert_eq!(early, Err(BufferError::NoFreeCounter { capacity: 1 }));
         assert_eq!(manager.allocate(2, &[], "second", 10 + TIMEOUT_MS), Ok(id));

@@ -1,4 +1,4 @@
-//! Named 64-bit values that the driver allocates and anybody may read.
+//! Named 64-bit values that the driver allocates and any process may read.
 //!
 //! Two arrays share the index, which is the counter id:
 //!

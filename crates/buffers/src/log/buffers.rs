@@ -45,7 +45,7 @@ impl<M: Memory> Clone for LogBuffers<M> {
 }
 
 impl LogBuffers {
-    /// Creates the log file `path`, which must not exist. On any error nothing is left behind.
+    /// Creates the log file `path`, which must not exist. After an error no file is left.
     pub fn create(path: &Path, spec: &LogSpec) -> Result<Self, LogError> {
         spec.validate()?;
         let length = log_file_length(spec.term_length, spec.page_size);
@@ -80,7 +80,7 @@ impl LogBuffers {
         })
     }
 
-    /// A log with no file behind it, for this process only.
+    /// A log in memory without a file, for this process only.
     pub fn heap(spec: &LogSpec) -> Result<Self, LogError> {
         spec.validate()?;
         let length = log_file_length(spec.term_length, spec.page_size);
@@ -245,7 +245,7 @@ impl<M: Memory> LogBuffers<M> {
     /// One step of cleaning towards `target`: zeroes the log from `clean_position`, at most to the end of the
     /// term that holds it, moves `clean_position` on, and returns the bytes cleaned.
     ///
-    /// Only the driver cleans, and never past what every reader has left behind; positions come from other
+    /// Only the driver cleans, and never past the position of the slowest reader; positions come from other
     /// processes, so the caller caps `target` by what has been produced.
     pub fn clean(&self, clean_position: &mut i64, target: i64) -> usize {
         let wanted = target.saturating_sub(*clean_position);

@@ -192,7 +192,8 @@ pub fn claim<M: Memory>(term: &M, offset: usize, length: usize, kind: i32, ident
     put_place(term, offset, identity);
 }
 
-/// Publishes a frame. Pairs with [`frame_length_acquire`]: whoever sees the positive length sees the frame.
+/// Publishes a frame. Pairs with [`frame_length_acquire`]: a reader that sees the positive length sees the
+/// frame.
 #[inline(always)]
 pub fn commit<M: Memory>(term: &M, offset: usize, length: usize) {
     term.put_i32_release(offset + FRAME_LENGTH_OFFSET, length as i32);

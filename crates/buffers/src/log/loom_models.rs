@@ -247,11 +247,11 @@ fn loom_log_a_late_commit_and_the_unblocker_agree_on_the_slot() {
     }
 }
 
-/// A publisher wakes up that had claimed a slot and written nothing, while the slot is being covered. Nobody
+/// A publisher wakes up that had claimed a slot and written nothing, while the slot is being covered. No one
 /// could have told its frame's length, so a reader may find a message as long as the hole there; but the slot
-/// keeps its span, and the frame behind it is reached.
+/// keeps its span, and the frame after it is reached.
 #[test]
-fn loom_log_a_publisher_that_wakes_up_does_not_hide_the_frames_behind_it() {
+fn loom_log_a_publisher_that_wakes_up_does_not_hide_the_frames_after_it() {
     for spawn_publisher in [true, false] {
         model(3, move || {
             let log = log_at(0);

@@ -9,7 +9,7 @@ use super::position::index_by_term_count;
 use super::raw_tail;
 use super::spec::{LogSpec, LogType};
 
-/// The metadata section. Nothing read through it is trusted to make sense; whoever uses a value checks it.
+/// The metadata section. Nothing read through it is trusted to make sense; the user of a value checks it.
 #[derive(Clone, Debug)]
 pub struct LogMetadata<M: Memory = AtomicBuffer> {
     memory: M,
@@ -48,7 +48,7 @@ impl<M: Memory> LogMetadata<M> {
             .put_i64_release(TAIL_COUNTERS_OFFSET + 8 * partition, raw_tail);
     }
 
-    /// Replaces a raw tail unless somebody else did.
+    /// Replaces a raw tail unless another publisher did.
     #[inline]
     pub fn compare_and_set_raw_tail(&self, partition: usize, expected: i64, raw_tail: i64) -> bool {
         self.memory
@@ -67,7 +67,7 @@ impl<M: Memory> LogMetadata<M> {
         self.memory.put_i32_release(ACTIVE_TERM_COUNT_OFFSET, count);
     }
 
-    /// Counts a rotation unless somebody else did.
+    /// Counts a rotation unless another publisher did.
     #[inline]
     pub fn compare_and_set_active_term_count(&self, expected: i32, count: i32) -> bool {
         self.memory
@@ -223,8 +223,8 @@ impl<M: Memory> LogMetadata<M> {
         Ok(())
     }
 
-    /// Writes every field of a new log. The end-of-stream position comes last, as a release, so that whoever
-    /// sees it set sees the rest.
+    /// Writes every field of a new log. The end-of-stream position comes last, as a release, so that a
+    /// reader that sees it set sees the rest.
     pub(super) fn initialise(&self, spec: &LogSpec) {
         if spec.log_type != LogType::Image {
             self.initialise_tails(spec);

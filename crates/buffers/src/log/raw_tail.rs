@@ -1,7 +1,7 @@
 //! The raw tail of a partition: term id in the upper half, next free offset in the lower.
 //!
 //! The offset runs past the end of the term, because concurrent publishers add before they know whether they
-//! fit; whoever reads it caps it.
+//! fit; each reader of it caps it.
 
 /// Packs a term id and an offset.
 #[inline]

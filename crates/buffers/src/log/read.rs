@@ -189,7 +189,7 @@ where
     }
     let readable_length = if padding { HEADER_LENGTH } else { length };
     // SAFETY: the scan found these bytes committed; the driver zeroes them only after this reader's position,
-    // which is stored after the handler returns, has left them behind.
+    // which is stored after the handler returns, has passed them.
     let bytes = unsafe { term.bytes(start, readable_length) };
     handler(Block {
         bytes,
@@ -277,7 +277,7 @@ where
 
 #[inline(always)]
 fn payload(term: &AtomicBuffer, offset: usize, length: usize) -> &[u8] {
-    // SAFETY: a committed frame is written by nobody until the driver zeroes it, and the driver waits for the
+    // SAFETY: a committed frame is not written until the driver zeroes it, and the driver waits for the
     // position of this reader, which its caller stores only after the handler is done.
     unsafe { term.bytes(offset + HEADER_LENGTH, length - HEADER_LENGTH) }
 }

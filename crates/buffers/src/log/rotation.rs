@@ -9,8 +9,8 @@ use super::raw_tail;
 
 /// Rotates a log that several publishers share from its `term_count`-th term, which has id `term_id`.
 ///
-/// Any number of callers may race. The tail of the next partition is set first, so whoever sees the new term
-/// count sees the new tail; a tail that is not the one three terms back was already set by somebody else.
+/// Any number of callers may race. The tail of the next partition is set first, so a publisher that sees the
+/// new term count sees the new tail; a tail that is not the one three terms back was already set by another caller.
 /// Returns true for the one caller that counted the rotation.
 pub fn rotate<M: Memory>(metadata: &LogMetadata<M>, term_count: i32, term_id: i32) -> bool {
     let next_term_id = term_id.wrapping_add(1);

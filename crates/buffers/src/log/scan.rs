@@ -36,7 +36,7 @@ pub struct Datagrams {
     pub bytes: usize,
     /// Distance by which the position moves when all are sent.
     pub advance: usize,
-    /// A committed frame was left behind because it exceeds the window or the MTU.
+    /// A committed frame was not sent because it exceeds the window or the MTU.
     pub blocked: bool,
 }
 

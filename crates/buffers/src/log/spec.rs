@@ -43,7 +43,7 @@ pub struct LogSpec {
     pub stream_id: i32,
     /// Id of the first term.
     pub initial_term_id: i32,
-    /// Explicit start; images have none, since nobody appends to them by tail.
+    /// Explicit start; images have none, since no publisher appends to them by tail.
     pub start: Option<StartPosition>,
     /// Registration id of the publication or correlation id of the image.
     pub correlation_id: i64,
@@ -71,7 +71,7 @@ pub struct LogSpec {
     pub response_correlation_id: i64,
     /// 0 for images.
     pub linger_timeout_ns: i64,
-    /// How long an untethered subscriber may fall behind.
+    /// How long an untethered subscriber may hold its publisher back.
     pub untethered_window_limit_timeout_ns: i64,
     /// How long it still counts after that.
     pub untethered_linger_timeout_ns: i64,

@@ -42,7 +42,7 @@ pub fn unblock<M: Memory>(log: &LogBuffers<M>, position: i64) -> Unblock {
     let term_count = geometry.term_count(geometry.term_id(position));
     let active_term_count = metadata.active_term_count_acquire();
     if active_term_count == term_count.wrapping_sub(1) && offset == 0 {
-        // The term before was padded out, but whoever did so died before rotating.
+        // The term before was padded out, but the publisher that did so died before rotating.
         let raw = metadata.raw_tail_acquire(index_by_term_count(active_term_count));
         rotate(metadata, active_term_count, raw_tail::term_id(raw));
         return Unblock::UnblockedToEnd;

@@ -83,8 +83,8 @@ fn loom_ring_delivers_each_message_once_and_whole() {
 }
 
 #[test]
-fn loom_ring_wraps_behind_padding() {
-    // 8 bytes to the end: whoever comes first pads them.
+fn loom_ring_wraps_after_padding() {
+    // 8 bytes to the end: the first producer pads them.
     model(2, || producers_against_spawned_consumer(CAPACITY as i64 - 8));
     model(2, || spawned_producers_against_consumer(CAPACITY as i64 - 8));
 }

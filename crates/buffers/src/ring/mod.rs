@@ -6,7 +6,7 @@
 //!                    +128 tail position       producers, compare-and-set
 //!                    +256 head cache          producers, a head they have seen
 //!                    +384 head position       consumer
-//!                    +512 correlation counter anybody, fetch-and-add
+//!                    +512 correlation counter any client, fetch-and-add
 //!                    +640 consumer heartbeat  consumer, epoch ms
 //! ```
 //!
@@ -15,7 +15,7 @@
 //! before it moves the head, so a freshly claimed record always starts out free.
 //!
 //! The other side may be broken or hostile. A record whose length cannot be right makes [`ManyToOneRing::read`]
-//! discard everything queued, because nothing behind such a record can be told apart any more, and say so.
+//! discard everything queued, because no record after it can be found any more, and say so.
 
 use crate::AtomicBuffer;
 use crate::align;
@@ -23,9 +23,9 @@ use crate::error::BufferError;
 use crate::memory::Memory;
 use crate::record::{self, ALIGNMENT, HEADER_LENGTH, PADDING_TYPE_ID};
 
-/// Length of the fields behind the data area.
+/// Length of the fields after the data area.
 pub const TRAILER_LENGTH: usize = 768;
-/// Smallest data area. In a smaller one the longest message could fit neither behind the tail nor in front of
+/// Smallest data area. In a smaller one the longest message could fit neither after the tail nor before
 /// the head of an empty ring, and would never be written.
 pub const CAPACITY_MIN: usize = 32;
 
@@ -224,7 +224,7 @@ impl<M: Memory> ManyToOneRing<M> {
             // A gap that reaches the end shows only in the record at the front.
             .or_else(|| (wrapped && self.memory.get_i32_acquire(0) != 0).then_some(self.capacity));
         match next {
-            // Looking back guards against a record that was being written behind the first look.
+            // Looking back guards against a record that a producer was writing during the first look.
             Some(next) if self.is_free(consumer, next) => {
                 self.commit_padding(consumer, (next - consumer) as i32);
                 true
@@ -318,7 +318,7 @@ impl<M: Memory> ManyToOneRing<M> {
             .all(|offset| self.memory.get_i32_acquire(offset) == 0)
     }
 
-    /// How much producers have claimed behind the head; anything at all once positions are damaged.
+    /// How much producers have claimed after the head; anything at all once positions are damaged.
     #[inline]
     fn queued(&self, head: i64) -> i64 {
         self.producer_position().wrapping_sub(head)

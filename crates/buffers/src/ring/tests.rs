@@ -129,7 +129,7 @@ fn a_producer_that_died_while_copying_is_unblocked() {
 fn a_producer_that_died_before_storing_its_length_is_unblocked() {
     let mut ring = ring(64);
     ring.claim(16).unwrap().unwrap();
-    assert!(!ring.unblock()); // Nobody behind it yet, so its end is unknown.
+    assert!(!ring.unblock()); // No record after it yet, so its end is unknown.
     ring.try_write(3, b"alive").unwrap();
     assert!(ring.unblock());
     assert_eq!(drain(&mut ring), [(3, b"alive".to_vec())]);

@@ -61,7 +61,7 @@ pub enum RecordingError {
         length_max: usize,
     },
 
-    /// A replay is not where the reader is: it began elsewhere, or somebody else reads it too.
+    /// A replay is not where the reader is: it began elsewhere, or another reader takes its fragments.
     #[error("wrong place: {place} goes on at position={found}, and position={position} is due")]
     Misplaced {
         /// The replay.

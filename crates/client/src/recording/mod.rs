@@ -9,7 +9,7 @@
 //!   FrameWalk         headers alone, of blocks that are handed in: where does a recording end?
 //! ```
 //!
-//! Files are read, not mapped: a file that somebody cuts short while it is read is an error that names it, and not
+//! Files are read, not mapped: a file that is cut short while it is read is an error that names it, and not
 //! a signal that ends the process.
 
 mod checksum;

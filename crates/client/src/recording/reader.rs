@@ -77,12 +77,12 @@ pub struct RecordingReader {
     incomplete: Incomplete,
 }
 
-/// Messages that nobody gets whole, though the recording goes on behind what there is of them.
+/// Messages of which the recording lacks fragments, though it goes on after the fragments that it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Incomplete {
     /// How many. One that is gone without a fragment leaves no trace and is not among them.
     pub count: u64,
-    /// Where the first fragment lies that there is of the first of them; 0 without one.
+    /// Where the first recorded fragment of the first of them lies; 0 without one.
     pub position: i64,
 }
 

@@ -81,7 +81,7 @@ impl Blocks for Segments {
                 &mut other.insert((base, file)).1
             }
         };
-        // What lies behind the limit may be written at this moment.
+        // The archive may be writing the bytes after the limit at this moment.
         let segment_end = base + i64::from(self.segment_length);
         let end = limit.min(segment_end).max(position + needed as i64);
         let wanted = ((end - position) as usize).min(BLOCK_LENGTH.max(needed));

@@ -93,7 +93,7 @@ impl Clients {
         });
     }
 
-    /// Takes out a publication handle, whoever holds it.
+    /// Takes out a publication handle of any client.
     pub(crate) fn remove_publication(&mut self, registration_id: i64) -> Option<PublicationHandle> {
         self.records.iter_mut().find_map(|client| {
             let handles = &mut client.publications;
@@ -104,7 +104,7 @@ impl Clients {
         })
     }
 
-    /// Takes out a counter, whoever holds it.
+    /// Takes out a counter of any client.
     pub(crate) fn remove_counter(&mut self, registration_id: i64) -> Option<OwnedCounter> {
         self.records.iter_mut().find_map(|client| {
             let counters = &mut client.counters;

@@ -58,13 +58,13 @@ impl Context {
         self.events.set_time(now_ms);
     }
 
-    /// Keeps a failure that nobody is answered with.
+    /// Notes a failure that no client gets as an answer.
     pub(crate) fn record(&self, error: &CommandError) {
         self.errors
             .record(error.code.value(), &error.to_string(), self.now_ms);
     }
 
-    /// Has a log deleted that nobody uses any more.
+    /// Has a log deleted that is no longer used.
     pub(crate) fn free_log(&mut self, log: LogBuffers, path: String) {
         let path = PathBuf::from(path);
         self.tasks

@@ -5,7 +5,7 @@
 //! | state | left by | when |
 //! |---|---|---|
 //! | Init | receiver | it knows the image |
-//! | Active | receiver | end of stream reached, silence, or nobody subscribes any more |
+//! | Active | receiver | end of stream reached, silence, or no subscription is left |
 //! | Active | conductor, on the timer | revoked, or the last link was dropped |
 //! | Draining | conductor, on the timer | all readers have everything and five status messages' time passed, or revoked: readers told unavailable |
 //! | Linger | conductor, on the timer | no readers, or the liveness time-out passed |
@@ -196,7 +196,7 @@ impl Image {
     }
 
     /// Walks the frames from `start` within its term. Returns the position up to which all has arrived, and the
-    /// first gap behind it.
+    /// first gap after it.
     fn scan(&self, start: i64, high_water_mark: i64) -> (i64, Option<Gap>) {
         if start >= high_water_mark {
             return (start, None);

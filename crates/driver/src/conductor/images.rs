@@ -34,7 +34,7 @@ pub(crate) struct PendingImage {
 }
 
 impl Conductor {
-    /// The receiver saw the SETUP of a stream that somebody wants.
+    /// The receiver saw the SETUP of a stream that has a subscription.
     pub(crate) fn on_create_image(&mut self, endpoint: EndpointId, setup: Setup, source: SocketAddr) {
         if let Err(error) = self.begin_image(endpoint, setup, source) {
             self.cx.record(&error);
@@ -193,7 +193,7 @@ impl Conductor {
         true
     }
 
-    /// False when nobody wants the stream any more.
+    /// False when the stream no longer has a subscription.
     fn finish_image(&mut self, pending: PendingImage, log: LogBuffers) -> Result<bool, CommandError> {
         let PendingImage {
             correlation_id,

@@ -3,12 +3,12 @@
 //! | state | leaves when |
 //! |---|---|
 //! | Active | revoked: readers told unavailable, Linger. Last handle gone: limit and end of stream fixed, Draining |
-//! | Draining | no reader is behind the producer: readers told unavailable, session id free, Linger |
+//! | Draining | every reader has read all: readers told unavailable, session id free, Linger |
 //! | Linger | no handles left, one tick later at the earliest: Done |
 //! | Done | positions freed, log unmapped and deleted |
 //!
 //! While active, every duty cycle raises the publisher's limit to the slowest reader's position plus a window,
-//! after zeroing what all readers have left behind.
+//! after zeroing the bytes before that position.
 
 use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;

@@ -279,7 +279,7 @@ impl Conductor {
         self.cx.record(&CommandError::generic(error.to_string()));
     }
 
-    /// Frees the commands behind one whose client died while writing it.
+    /// Frees the commands after one whose client died while writing it.
     fn check_blocked_command(&mut self) {
         let position = self.ring.consumer_position();
         if position == self.last_command_position && self.ring.producer_position() > position {

@@ -3,14 +3,14 @@
 //! | state | leaves when |
 //! |---|---|
 //! | Active | revoked: limit and end of stream fixed, Linger. Last handle gone: the same, Draining |
-//! | Draining | everything is sent, or nobody receives, and no spy is behind the producer: Linger |
+//! | Draining | everything is sent, or no receiver is left, and every spy has read all: Linger |
 //! | Linger | no handles, and the receiver confirmed the end or the linger time-out passed: sender told, Done |
 //! | Done | the sender let go: counters freed, log unmapped and deleted |
 //!
 //! Entering Linger, the stream is over for its spies.
 //!
 //! While active, every duty cycle raises the publisher's limit to the position of the sender, or of the slowest
-//! spy if that is behind, plus a window. What was sent stays in the log for a whole term, for repairs, before it
+//! spy if that is lower, plus a window. What was sent stays in the log for a whole term, for repairs, before it
 //! is zeroed.
 
 use std::sync::Arc;
@@ -278,7 +278,7 @@ impl NetworkPublication {
             }
             1
         } else if current > sent {
-            // Spies are at most a window behind: what is zeroed here they have all read.
+            // Spies are at most a window below: they have all read the bytes zeroed here.
             self.spec.shared.log.metadata().put_is_connected_release(false);
             self.spec.publisher_limit.set_release(sent);
             self.clean_behind(sent);
@@ -357,7 +357,7 @@ impl NetworkPublication {
         if !self.links.is_any_behind(producer_position) {
             self.enter_linger(now_ns, tick);
         } else if let Some((_, max)) = self.links.min_max() {
-            // Nobody is left to bring the sender to a hole that the spies wait at.
+            // No receiver is left to bring the sender to a hole that the spies wait at.
             tick.unblocked = unblock(&self.spec.shared.log, max.min(producer_position));
         }
     }

@@ -18,7 +18,7 @@ impl BlockedCheck {
         }
     }
 
-    /// Repairs the log once `position` has stood still, with more claimed behind it, for longer than the
+    /// Repairs the log once `position` has stood still, with more claimed after it, for longer than the
     /// time-out. True when a hole was filled.
     pub(crate) fn check(&mut self, log: &LogBuffers, position: i64, now_ns: i64, timeout_ns: i64) -> bool {
         if position == self.last_position && is_possibly_blocked(log, position) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const REDIRECTS_MAX: usize = 1;
-/// Settings are a few kilobytes; whoever sends more is not sending settings.
+/// Settings are a few kilobytes; a server that sends more is not sending settings.
 const LENGTH_MAX: u64 = 1 << 20;
 
 /// The text at an `http://` location.

@@ -1,8 +1,8 @@
 //! The driver's settings: one typed field each, one row in the table that reads them.
 //!
 //! A setting may be given by its property name (`aeron.dir`) or its environment name (`AERON_DIR`). Settings of
-//! features this release does not have are refused when they ask for anything but the default, so that nobody
-//! believes a setting works that does not.
+//! features this release does not have are refused when they ask for anything but the default, so that no
+//! user believes that a setting works when it does not.
 
 mod error;
 mod fetch;
@@ -59,7 +59,7 @@ pub enum ThreadNaming {
 pub enum TerminationValidator {
     /// Every client.
     Allow,
-    /// Nobody.
+    /// No client.
     Deny,
 }
 

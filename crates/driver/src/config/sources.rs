@@ -46,7 +46,7 @@ impl Sources {
         true
     }
 
-    /// As [`Self::define`], for a definition somebody typed for this driver alone: an `aeron.` name that is no
+    /// As [`Self::define`], for a definition given to this driver alone: an `aeron.` name that is no
     /// setting is a mistake here, while the environment and files also serve other programs.
     pub fn define_for_driver(&mut self, line: &str) -> Result<bool, ConfigError> {
         if let Some((name, value)) = definition(line)
@@ -108,7 +108,7 @@ fn definition(line: &str) -> Option<(&str, &str)> {
     (!name.is_empty()).then_some((name, value))
 }
 
-/// Where a driver and its clients meet when nobody says otherwise.
+/// The directory of a driver and its clients when no setting names one.
 pub(crate) fn default_directory() -> PathBuf {
     let user = std::env::var("USER").ok().filter(|user| !user.is_empty());
     let user = user.or_else(account_name).unwrap_or_else(|| "default".to_owned());

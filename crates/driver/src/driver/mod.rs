@@ -128,7 +128,7 @@ pub struct MediaDriver {
 
 impl MediaDriver {
     /// Checks the settings, takes the directory and starts the agents. Clients can connect when this returns.
-    /// When it fails nothing is left behind.
+    /// When it fails it leaves no files and no threads.
     pub fn launch(config: DriverConfig) -> Result<Self, DriverError> {
         Self::launch_with_clock(config, Arc::new(SystemClock::new()))
     }

@@ -13,7 +13,7 @@ pub struct ReceiverCounters {
     pub status_messages_sent: Counter,
     /// Heartbeats accepted.
     pub heartbeats_received: Counter,
-    /// Packets behind what was consumed.
+    /// Packets before the position that subscribers have read.
     pub flow_control_under_runs: Counter,
     /// Packets beyond the window.
     pub flow_control_over_runs: Counter,

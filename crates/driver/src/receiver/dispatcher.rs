@@ -8,7 +8,7 @@
 //!       |             (unknown)            (unknown)            CoolDown --> (unknown) when rejoining is allowed
 //!       '------------------------ SETUP --> Initialising
 //! ```
-//! A session that nobody subscribes to has no entry: its packets are ignored by asking again each time.
+//! A session without a subscription has no entry: its packets are ignored by asking again each time.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -60,7 +60,7 @@ impl Stream {
         }
     }
 
-    /// Takes out what nobody subscribes to any more; returns the slots of images among it.
+    /// Takes out sessions without a subscription; returns the slots of images among them.
     fn drop_unwanted(&mut self) -> Vec<usize> {
         let Self {
             accepts_all,
@@ -88,7 +88,7 @@ pub(super) enum OnData {
     Image(usize),
     /// The session is unknown and wanted: ask for a SETUP, then call [`Dispatcher::setup_asked`].
     Ask,
-    /// Nobody wants it, or it came too early or too late.
+    /// No subscription wants it, or it came too early or too late.
     Ignore,
 }
 
@@ -101,7 +101,7 @@ pub(super) enum OnSetup {
     Create,
     /// Accepting one more session would exceed the limit.
     LimitExceeded,
-    /// Nobody wants it, or it is being dealt with.
+    /// No subscription wants it, or it is being dealt with.
     Ignore,
 }
 
@@ -121,7 +121,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the slots of images that nobody subscribes to any more.
+    /// Returns the slots of images that no longer have a subscription.
     pub(super) fn remove_subscription(&mut self, stream_id: i32, session_id: Option<i32>) -> Vec<usize> {
         let Some(stream) = self.streams.get_mut(&stream_id) else {
             return Vec::new();
@@ -199,7 +199,7 @@ impl Dispatcher {
         });
     }
 
-    /// Maps a session to its new image; false when nobody subscribes to it any more.
+    /// Maps a session to its new image; false when it no longer has a subscription.
     pub(super) fn add_image(&mut self, session_id: i32, stream_id: i32, slot: usize) -> bool {
         match self.streams.get_mut(&stream_id) {
             Some(stream) if stream.is_interested(session_id) => {

@@ -84,7 +84,7 @@ impl ReceiveEndpoint {
         self.dispatcher.add_subscription(stream_id, session_id);
     }
 
-    /// Images that nobody listens to any more say goodbye to their senders.
+    /// Images that no longer have a subscription tell their senders so.
     pub(super) fn remove_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
         for slot in self.dispatcher.remove_subscription(stream_id, session_id) {
             if let Some(image) = &mut self.images[slot] {

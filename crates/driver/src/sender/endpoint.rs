@@ -175,7 +175,7 @@ impl SendEndpoint {
         }
     }
 
-    /// Asks for the name to be looked up again when nobody was heard for a while.
+    /// Asks for the name to be looked up again when no receiver was heard for a while.
     pub(super) fn check_re_resolution(&mut self, cycle: &mut Cycle<'_>) {
         let oldest = cycle.now_ns - RE_RESOLUTION_INACTIVITY_NS;
         if self.spec.is_re_resolvable && self.last_heard_ns < oldest && self.last_re_resolution_ns < oldest {

@@ -157,8 +157,8 @@ impl SenderPublication {
         }
     }
 
-    /// Lets flow control move the limit of an idle stream. A stream that nobody but spies reads moves with the
-    /// fastest of them instead: there is nobody to send to.
+    /// Lets flow control move the limit of an idle stream. A stream that only spies read moves with the
+    /// fastest of them instead: it has no receiver to send to.
     fn update_idle_limit(&mut self, now_ns: i64) {
         let shared = &self.shared;
         let (mut position, limit) = (shared.sender_position.get(), shared.sender_limit.get());

@@ -2,7 +2,7 @@
 //!
 //! A stream has a half in the conductor (state machine, timers, limits) and a half in the sender or receiver
 //! (what happens per datagram). The structs here are all they have in common. Every field names its writer;
-//! whoever is not the writer only reads.
+//! the other half only reads it.
 
 pub mod image;
 pub mod publication;

@@ -77,7 +77,7 @@ pub struct PublicationCounters {
 }
 
 impl PublicationShared {
-    /// A publication nobody listens to yet.
+    /// A publication without a receiver yet.
     pub fn new(
         identity: PublicationIdentity,
         log: LogBuffers,
@@ -116,7 +116,7 @@ impl PublicationShared {
         self.has_receivers.store(value, Ordering::Release);
     }
 
-    /// A publisher may write: somebody receives, or watches where that is enough.
+    /// A publisher may write: a receiver is there, or a spy where that is enough.
     pub fn is_connected(&self) -> bool {
         self.has_receivers() || (self.spies_simulate_connection && self.has_spies())
     }

@@ -131,7 +131,7 @@ pub enum Command<'a> {
         registration_id: i64,
         channel: Cow<'a, str>,
     },
-    /// Ask the driver to stop; `token` is for whoever decides.
+    /// Ask the driver to stop; `token` is for the driver's validator.
     TerminateDriver {
         client_id: i64,
         correlation_id: i64,

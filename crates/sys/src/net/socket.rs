@@ -159,7 +159,7 @@ impl UdpSocket {
     }
 
     /// Sends one datagram, to the connected peer when `to` is `None`. `Ok(0)` when the kernel has no room or
-    /// reports that an earlier datagram found nobody listening.
+    /// reports that no socket received an earlier datagram.
     pub fn send_to(&self, datagram: Region<'_>, to: Option<SocketAddr>) -> io::Result<usize> {
         send::send_one(self.as_raw_fd(), datagram, to.map(SockAddr::from).as_ref())
     }

@@ -18,7 +18,7 @@ pub enum ClaimResult<'a, M: Memory = AtomicBuffer> {
 
 /// One frame, claimed and not yet visible. Dropped without [`Claim::commit`], it becomes padding.
 ///
-/// While a claim is open nobody reads past it, so it should be filled and committed without delay; the driver
+/// While a claim is open no reader passes it, so it should be filled and committed without delay; the driver
 /// takes it away after the unblock timeout, after which nothing the owner does is delivered.
 pub struct Claim<'a, M: Memory = AtomicBuffer> {
     term: Term<'a, M>,
@@ -149,8 +149,8 @@ impl<'a, M: Memory> Claim<'a, M> {
 }
 
 impl Claim<'_> {
-    /// The payload's memory, which stays mapped as long as the result is held. Whoever fills it through the
-    /// result must stop when the claim is committed or aborted.
+    /// The payload's memory, which stays mapped as long as the result is held. A caller that fills it through
+    /// the result must stop when the claim is committed or aborted.
     pub fn memory(&self) -> AtomicBuffer {
         self.term.get().slice(self.offset + HEADER_LENGTH, self.length())
     }

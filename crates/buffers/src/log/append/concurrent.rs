@@ -1,8 +1,8 @@
 //! Appending to a log that any number of threads and processes share.
 //!
 //! Space is claimed by adding to the raw tail of the active partition. Of all claims in a term exactly one
-//! begins inside it and ends beyond it; that claimant pads the term out. Whoever runs past the end rotates,
-//! and all but one of them find it done.
+//! begins inside it and ends beyond it; that claimant pads the term out. Each claimant that runs past the end
+//! rotates, and all but one of them find it done.
 
 use crate::{AtomicBuffer, Memory};
 
@@ -71,7 +71,7 @@ impl<M: Memory> ConcurrentAppender<M> {
         self.limits.max_payload_length
     }
 
-    /// Position after the last space claimed by anybody.
+    /// Position after the last space claimed by any publisher.
     #[inline]
     pub fn position(&self) -> i64 {
         self.log.producer_position()

@@ -1,6 +1,6 @@
 //! Appending frames that were recorded, read from their file straight into the log.
 //!
-//! What is read lies behind the tail, where no reader looks, until its frames were checked and made this
+//! The bytes read lie after the tail, where no reader looks, until their frames were checked and made this
 //! publication's own. Only the length of the first frame is kept elsewhere until then; storing it publishes all.
 
 use crate::{Memory, align};
@@ -50,7 +50,7 @@ impl<M: Memory> ExclusiveAppender<M> {
     /// Appends the whole data frames among `length` bytes of a recording, all visible at once, under the session
     /// and stream of this publication. Frames that begin `within` bytes or later are left for another time.
     ///
-    /// `fill` is given the first header, the term, and the range of the term that the bytes behind that header go
+    /// `fill` is given the first header, the term, and the range of the term that the bytes after that header go
     /// to, and says how many bytes it filled in all. They must have been recorded at this very position.
     pub fn append_recorded<E: From<AppendError>>(
         &mut self,
@@ -92,7 +92,7 @@ impl<M: Memory> ExclusiveAppender<M> {
         let identity = self.log.identity(self.term_id);
         let (adopted, end) = adopt(term, offset, first_length, filled, within, identity);
         unpublished.offset += adopted;
-        // What follows must be clean before anybody can walk as far as there.
+        // The bytes that follow must be zero before a reader can get there.
         drop(unpublished);
         if adopted > 0 {
             self.store_tail(offset + adopted);
