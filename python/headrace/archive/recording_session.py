@@ -10,9 +10,9 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from headrace._exceptions import HeadraceError
+from headrace.archive.duty_cycle import work_count
 from headrace.archive.errors import ErrorCode, SegmentError, SessionFailure
 from headrace.archive.frames import TYPE_PADDING, read_frame
-from headrace.archive.pace import haste
 from headrace.archive.positions import HEADER_LENGTH
 from headrace.archive.storage_space import is_out_of_space
 
@@ -132,7 +132,7 @@ class RecordingSession:
             self.position = self._writer.position
             self._counter.value = self.position
             self._listener.on_progress(self)
-            return haste(consumed, image.term_length)
+            return work_count(consumed, image.term_length)
         if image.is_closed or image.is_end_of_stream:
             self.state = RecordingState.INACTIVE
             return 1

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from headrace._exceptions import HeadraceError
 from headrace._results import OfferResult
+from headrace.archive.duty_cycle import work_count
 from headrace.archive.errors import ErrorCode, SessionFailure
 from headrace.archive.frames import read_frame
-from headrace.archive.pace import haste
 from headrace.archive.positions import FRAME_ALIGNMENT, HEADER_LENGTH, align, segment_name
 
 if TYPE_CHECKING:
@@ -297,7 +297,9 @@ class ReplaySession:
             return block.length + self._send_padding()
         # Short because it may be no longer, and not because no more was recorded: the rest is due at once.
         return (
-            block.length if self._position < self._stop else haste(block.length, self._geometry.term_length)
+            block.length
+            if self._position < self._stop
+            else work_count(block.length, self._geometry.term_length)
         )
 
     def _stay(self, position: int, *, is_malformed: bool) -> int:

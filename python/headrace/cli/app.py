@@ -27,7 +27,9 @@ SUBCOMMANDS = {
     "streams": LazyCommand(
         "headrace.cli.streams", "Show each stream's publisher, sender, receiver and readers, live."
     ),
-    "archive": LazyCommand("headrace.cli.archive", "Run an archive; list, check, replay and cut recordings."),
+    "archive": LazyCommand(
+        "headrace.cli.archive", "Run an archive; list, check, replay and truncate recordings."
+    ),
     "bench": LazyCommand("headrace.cli.bench", "Measure this machine: throughput, round trips, start-up."),
     "docs": LazyCommand("headrace.cli.docs", "Show the API reference, in the terminal."),
     "completion": LazyCommand("headrace.cli.completion", "Print what makes a shell complete this command."),

@@ -75,10 +75,10 @@ ROWS: dict[str, Callable[[Path], Row]] = {
 @click.argument("name", nargs=-1, type=click.Choice(list(ROWS)))
 @json_option
 def command(name: tuple[str, ...], as_json: bool) -> None:
-    """Measure this machine: throughput, round trips and start-up, with a driver of its own.
+    """Measure throughput, round trips and start-up on this machine, each with a driver that the command starts.
 
-    Figures of one machine at one time. To compare with another library, measure both in one run: `make bench` in the
-    sources does.
+    The figures hold for this machine at this time. To compare with another library, measure both in one run, as
+    `make bench` in the sources does.
 
     \b
     Examples:
@@ -90,7 +90,7 @@ def command(name: tuple[str, ...], as_json: bool) -> None:
     results: list[Row] = []
     console = Console(stderr=True)
     for chosen in name or ROWS:
-        # A driver for each row, so that none measures what another left behind.
+        # A driver for each row, so that no row measures what an earlier one has left.
         with console.status(f"measuring {chosen}"), measure.driver_in(None) as directory:
             results.append({"name": chosen} | ROWS[chosen](directory))
         if as_json:

@@ -45,7 +45,7 @@ def connect(directory: Path, command: str) -> Client:
     """A client of the directory's driver, named after the command.
 
     A client on its own waits ten seconds for a driver to appear, which suits a program that is started with its
-    driver, and not somebody at a terminal.
+    driver, and not a person at a terminal.
 
     Raises:
         DriverFileMissingError: no driver has used the directory.

@@ -36,16 +36,24 @@ class PropertyType(click.ParamType[tuple[str, str]]):
     "--threading-mode",
     "-m",
     type=click.Choice(_MODES, case_sensitive=False),
-    help="A thread for each agent, one for both that use the network, or one for all.  [default: DEDICATED]",
+    help="DEDICATED: a thread for each agent; SHARED_NETWORK: one for sender and receiver; SHARED: one for all "
+    "agents.  [default: DEDICATED]",
 )
 @click.option(
-    "--set", "-D", "settings", type=PropertyType(), multiple=True, help="Any setting by its property name."
+    "--set",
+    "-D",
+    "settings",
+    type=PropertyType(),
+    multiple=True,
+    help="A setting by its property name; repeatable.",
 )
 @click.option(
-    "--delete-on-start", is_flag=True, help="Delete an existing directory without asking whose it is."
+    "--delete-on-start",
+    is_flag=True,
+    help="Delete an existing directory first, even if another driver uses it.",
 )
 @click.option("--delete-on-shutdown", is_flag=True, help="Delete the directory when the driver stops.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing while all is well.")
+@click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
 def command(
     directory: Path | None,
     threading_mode: str | None,
@@ -54,9 +62,10 @@ def command(
     delete_on_shutdown: bool,
     quiet: bool,
 ) -> None:
-    """Run a media driver until Ctrl-C or SIGTERM; both end it in order and with status 0.
+    """Run a media driver until Ctrl-C or SIGTERM. Both stop it cleanly, with exit status 0.
 
-    Settings, the later winning: defaults, the environment (AERON_...), -D, the other options.
+    Settings come from defaults, then the environment (AERON_...), then -D, then the other options; a later one
+    overrides an earlier one.
 
     \b
     Examples:

@@ -22,10 +22,14 @@ from headrace.tools.views.header import header_line
     "--file",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Read this file instead.",
+    help="Read this file instead of the driver's.",
 )
 @click.option(
-    "--offset", type=click.IntRange(min=0), default=0, show_default=True, help="Where its error log begins."
+    "--offset",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Byte at which the error log in --file begins.",
 )
 @options.watch_options
 @options.json_option
@@ -39,9 +43,10 @@ def command(
     as_json: bool,
     exit_code: bool,
 ) -> None:
-    """Show the errors a driver recorded: each distinct one, how often, since when.
+    """Show the errors that a driver recorded: each distinct error, how often it occurred, and since when.
 
-    A dead driver's errors can still be read here. --file reads any file that holds an error log, such as a mark file.
+    The errors of a driver that has stopped or died can still be read. --file reads any file that holds an error log,
+    such as a mark file.
 
     \b
     Examples:

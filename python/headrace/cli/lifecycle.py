@@ -5,7 +5,7 @@
 | 0 | done; or stopped with Ctrl-C or SIGTERM, for a command that runs until stopped |
 | 1 | failed; the reason is on stderr |
 | 2 | the command line is wrong |
-| 3 | there is no driver, or none of its files, in the directory |
+| 3 | the directory has no running driver, or none of its files |
 | 4 | with `--exit-code`: something was found |
 | 130 | stopped with Ctrl-C before it was done, for a command that ends by itself |
 """
@@ -33,7 +33,7 @@ INTERRUPTED = 130
 
 
 def run_to_exit(app: click.Command, arguments: list[str]) -> int:
-    """Run a command and turn whatever ends it into an exit status, saying why on stderr."""
+    """Run a command; return its exit status, and print on stderr why it failed."""
     if sys.stderr is None:
         # Closed by the parent. What cannot be said must not end the command with another error.
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
@@ -88,7 +88,7 @@ class Stop:
 
 @contextlib.contextmanager
 def until_stopped() -> Iterator[Stop]:
-    """For commands that run until stopped: the body looks at what it is given, and ends with status 0."""
+    """For commands that run until stopped: the body checks the `Stop` it gets, and ends with status 0."""
     stop = Stop()
     previous = {number: signal.signal(number, stop._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -20,7 +20,9 @@ from headrace.tools.views.loss import loss_json, loss_table
 @options.json_option
 @options.exit_code_option
 def command(directory: Path, interval_s: float, once: bool, as_json: bool, exit_code: bool) -> None:
-    """Show which streams lost data, how much and from whom. Lost data was sent again unless the stream says otherwise.
+    """Show which streams lost data, how much, and which source sent it.
+
+    The source sends lost data again, unless the channel has reliable=false.
 
     \b
     Examples:

@@ -163,7 +163,7 @@ def round_trips(
     """Round trip times in nanoseconds, one message in flight at a time; the first `warmup` are left out.
 
     Raises:
-        HeadraceError: nobody answers pings on these streams, or a reply did not come.
+        HeadraceError: No `headrace pong` answers on these streams, or a reply does not arrive.
     """
     durations_ns = array("q")
     clock = time.perf_counter_ns
@@ -173,8 +173,10 @@ def round_trips(
         durations_ns.append(clock() - int.from_bytes(payload[:_TIMESTAMP_LENGTH], "little"))
 
     with client.add_subscription(*pong) as replies, client.add_publication(*ping) as publication:
-        nobody = f"nobody answers on {ping[0]} stream {ping[1]}; is `headrace pong` running, with the same channels?"
-        _await(lambda: publication.is_connected and replies.is_connected, turn, _CONNECT_TIMEOUT_S, nobody)
+        no_answer = (
+            f"no answer on {ping[0]} stream {ping[1]}; is `headrace pong` running, with the same channels?"
+        )
+        _await(lambda: publication.is_connected and replies.is_connected, turn, _CONNECT_TIMEOUT_S, no_answer)
         silent = "a reply did not come; is `headrace pong` still running?"
         for _ in range(warmup + messages):
             message = clock().to_bytes(_TIMESTAMP_LENGTH, "little") + padding

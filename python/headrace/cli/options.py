@@ -28,7 +28,7 @@ class DirectoryType(click.ParamType[Path]):
     name = "directory"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path, whether or not anything is there yet."""
+        """The path, which need not exist yet."""
         return Path(value)
 
 
@@ -98,7 +98,8 @@ def json_option(command: Command) -> Command:
 def idle_option(command: Command) -> Command:
     """`--idle`: what to do while nothing arrives."""
     text = (
-        "While nothing arrives: spin burns a core and is fastest, yield lets others run, backoff sleeps soon."
+        "What to do while nothing arrives: spin is fastest and keeps a core busy, yield lets other processes run, "
+        "backoff sleeps after a short time."
     )
     choices = click.Choice(["spin", "yield", "backoff"])
     return click.option("--idle", type=choices, default="yield", show_default=True, help=text)(command)
@@ -106,7 +107,9 @@ def idle_option(command: Command) -> Command:
 
 def embedded_option(command: Command) -> Command:
     """`--embedded`: a driver on the command's own thread."""
-    text = "Run a driver on this command's own thread, which spins: the least latency over UDP on few cores."
+    text = (
+        "Run a driver on this command's own thread, which spins: the lowest latency over UDP with few cores."
+    )
     return click.option("--embedded", "is_embedded", is_flag=True, help=text)(command)
 
 
@@ -128,7 +131,7 @@ def watch_options(command: Command) -> Command:
 
 
 def exit_code_option(command: Command) -> Command:
-    """`--exit-code`: for scripts that only ask whether there is anything."""
-    return click.option("--exit-code", is_flag=True, help="End with status 4 if there is anything to show.")(
-        command
-    )
+    """`--exit-code`: for scripts that only ask whether the command has anything to show."""
+    return click.option(
+        "--exit-code", is_flag=True, help="End with exit status 4 if at least one entry is found."
+    )(command)

@@ -16,17 +16,19 @@ from headrace.cli.output import print_json
 
 @click.command()
 @options.directory_option
-@click.option("--channel", "-c", default=options.PING_CHANNEL, show_default=True, help="Where pings go.")
+@click.option(
+    "--channel", "-c", default=options.PING_CHANNEL, show_default=True, help="Channel on which to send pings."
+)
 @options.stream_option(options.PING_STREAM_ID)
 @click.option(
-    "--pong-channel", default=options.PONG_CHANNEL, show_default=True, help="Where answers come from."
+    "--pong-channel", default=options.PONG_CHANNEL, show_default=True, help="Channel of the answers."
 )
 @click.option(
     "--pong-stream",
     type=int,
     default=options.PONG_STREAM_ID,
     show_default=True,
-    help="Stream of the answers.",
+    help="Stream id of the answers.",
 )
 @click.option(
     "--messages",
@@ -34,7 +36,7 @@ from headrace.cli.output import print_json
     type=click.IntRange(min=1),
     default=10_000,
     show_default=True,
-    help="How many to measure.",
+    help="Number of round trips to measure.",
 )
 @click.option(
     "--warmup",
@@ -42,7 +44,7 @@ from headrace.cli.output import print_json
     type=click.IntRange(min=0),
     default=1_000,
     show_default=True,
-    help="How many before that.",
+    help="Number of round trips before the measured ones.",
 )
 @click.option(
     "--length", "-L", type=click.IntRange(min=8), default=32, show_default=True, help="Bytes a message."

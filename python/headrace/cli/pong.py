@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 @click.command()
 @options.directory_option
 @click.option(
-    "--channel", "-c", default=options.PING_CHANNEL, show_default=True, help="Where pings come from."
+    "--channel", "-c", default=options.PING_CHANNEL, show_default=True, help="Channel of the pings."
 )
 @options.stream_option(options.PING_STREAM_ID)
-@click.option("--pong-channel", default=options.PONG_CHANNEL, show_default=True, help="Where answers go.")
+@click.option(
+    "--pong-channel", default=options.PONG_CHANNEL, show_default=True, help="Channel on which to answer."
+)
 @click.option(
     "--pong-stream",
     type=int,
     default=options.PONG_STREAM_ID,
     show_default=True,
-    help="Stream of the answers.",
+    help="Stream id of the answers.",
 )
 @options.idle_option
 @options.embedded_option
@@ -42,7 +44,7 @@ def command(
 ) -> None:
     """Send every message of the ping stream back on the pong stream, until Ctrl-C.
 
-    The channels and streams are those of Aeron's samples, so either side may be theirs.
+    The default channels and streams are those of Aeron's samples, so Aeron's ping or pong can be the other side.
 
     \b
     Examples:

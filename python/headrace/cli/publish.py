@@ -23,12 +23,22 @@ from headrace.cli.progress import RateLine
 @options.stream_option()
 @click.option("--message", "-m", "texts", multiple=True, help="Send this text; may be repeated.")
 @click.option(
-    "--length", "-L", type=click.IntRange(min=1), help="Cut the input every so many bytes, not at line ends."
+    "--length",
+    "-L",
+    type=click.IntRange(min=1),
+    help="Split the input into messages of this many bytes, not at line ends.",
 )
 @click.option(
-    "--repeat", "-n", type=click.IntRange(min=1), default=1, show_default=True, help="Send it all n times."
+    "--repeat",
+    "-n",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Send all messages this many times.",
 )
-@click.option("--rate", "-r", type=click.FloatRange(min=0.001), help="Messages a second at most.")
+@click.option(
+    "--rate", "-r", type=click.FloatRange(min=0.001), help="Send at most this many messages a second."
+)
 @click.option(
     "--timeout",
     "timeout_s",
@@ -36,9 +46,9 @@ from headrace.cli.progress import RateLine
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for a subscriber, and for room.",
+    help="How long to wait for a subscriber, and under back pressure.",
 )
-@click.option("--exclusive", is_flag=True, help="Be the only writer of the stream: a little faster.")
+@click.option("--exclusive", is_flag=True, help="Use an exclusive publication, which is a little faster.")
 @options.json_option
 def command(
     source: tuple[str, ...],
@@ -53,9 +63,10 @@ def command(
     exclusive: bool,
     as_json: bool,
 ) -> None:
-    """Send each line of the files named (- is stdin) as a message; with --length, each so many bytes.
+    """Send each line of the named files (- is stdin) as a message; with --length, pieces of that many bytes.
 
-    Waits for a subscriber first. Status 1 if none comes, or if the subscribers make no room within --timeout.
+    Waits for a subscriber first. Exit status 1 if none connects within --timeout, or if back pressure lasts longer
+    than that.
 
     \b
     Examples:

@@ -32,12 +32,17 @@ class CounterTypeParam(click.ParamType[int]):
 @click.command()
 @options.directory_option
 @click.option(
-    "--type", "-t", "type_ids", type=CounterTypeParam(), multiple=True, help="By number or name, as sub-pos."
+    "--type",
+    "-t",
+    "type_ids",
+    type=CounterTypeParam(),
+    multiple=True,
+    help="Counters of this type: a number, or a name such as sub-pos.",
 )
-@click.option("--stream", "-s", "stream_ids", type=int, multiple=True, help="Counters of these stream ids.")
-@click.option("--session", "session_ids", type=int, multiple=True, help="Counters of these session ids.")
-@click.option("--channel", "-c", type=options.RegexType(), help="Counters whose channel contains this.")
-@click.option("--label", "-l", type=options.RegexType(), help="Counters whose label contains this.")
+@click.option("--stream", "-s", "stream_ids", type=int, multiple=True, help="Counters of this stream id.")
+@click.option("--session", "session_ids", type=int, multiple=True, help="Counters of this session id.")
+@click.option("--channel", "-c", type=options.RegexType(), help="Counters whose channel matches this.")
+@click.option("--label", "-l", type=options.RegexType(), help="Counters whose label matches this.")
 @options.watch_options
 @options.json_option
 def command(
@@ -53,8 +58,8 @@ def command(
 ) -> None:
     """Show a driver's counters, live, grouped by whom they concern; those that are 0 come last.
 
-    Works on the directory of any driver of the same file version, Headrace's or Aeron's, running or dead. Every
-    condition given must hold; --type, --stream and --session may be repeated.
+    Reads the directory of any driver of the same file version, Headrace's or Aeron's, running or stopped. A counter is
+    shown if it meets all the options; --type, --stream and --session may be repeated.
 
     \b
     Examples:

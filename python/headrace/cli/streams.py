@@ -18,10 +18,12 @@ from headrace.tools.views.streams import streams_json, streams_table
 @click.command()
 @options.directory_option
 @click.option(
-    "--stream", "-s", "stream_ids", type=int, multiple=True, help="These stream ids; may be repeated."
+    "--stream", "-s", "stream_ids", type=int, multiple=True, help="Show this stream id; may be repeated."
 )
-@click.option("--session", "session_ids", type=int, multiple=True, help="These session ids; may be repeated.")
-@click.option("--channel", "-c", type=options.RegexType(), help="Streams whose channel contains this.")
+@click.option(
+    "--session", "session_ids", type=int, multiple=True, help="Show this session id; may be repeated."
+)
+@click.option("--channel", "-c", type=options.RegexType(), help="Show streams whose channel matches this.")
 @options.watch_options
 @options.json_option
 def command(
@@ -33,11 +35,11 @@ def command(
     once: bool,
     as_json: bool,
 ) -> None:
-    """Show each stream's publisher, sender, receiver and readers, live, with what each has left to do.
+    """Show each stream's publisher, sender, receiver and subscribers, live, and how many bytes each has left to move.
 
     \b
     Examples:
-      headrace streams                     # which reader lags, which publisher is pressed back
+      headrace streams                     # which subscriber lags, which publisher has back pressure
       headrace streams --stream 1001 --once
       headrace streams --json --once
     """

@@ -29,7 +29,7 @@ FORMATS = ["text", "hex", "raw", "none"]
 @options.directory_option
 @options.channel_option()
 @options.stream_option()
-@click.option("--count", "-n", type=click.IntRange(min=1), help="End after so many messages.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="End after this many messages.")
 @click.option(
     "--format",
     "-f",
@@ -37,14 +37,14 @@ FORMATS = ["text", "hex", "raw", "none"]
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="text: a line each; hex: a line each; raw: bytes with nothing between; none: only count.",
+    help="text, hex: one line for each message; raw: payloads without separators; none: count only.",
 )
 @click.option(
     "--timeout",
     "timeout_s",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="End with status 1 if nothing arrives for so long.  [default: wait]",
+    help="End with exit status 1 if no message arrives for this long.  [default: wait without limit]",
 )
 @options.json_option
 def command(
@@ -56,7 +56,7 @@ def command(
     timeout_s: float | None,
     as_json: bool,
 ) -> None:
-    """Print the messages of a stream until Ctrl-C (status 0), or until --count have come.
+    """Print the messages of a stream until Ctrl-C (exit status 0), or until --count messages have arrived.
 
     With --json each message is one object: stream_id, session_id, position, length, and text, or base64 where the
     payload is not UTF-8.
@@ -74,7 +74,7 @@ def command(
     write = write_json if as_json else WRITERS[format_]
 
     def handler(payload: bytes, header: Header) -> None:
-        # `poll` was allowed to bring more than --count asks for only if it is not asked for.
+        # The limit below keeps `poll` from returning more fragments than --count.
         write(payload, header)
         line.add(1, len(payload))
 

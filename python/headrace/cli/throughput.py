@@ -26,7 +26,7 @@ _INTERVAL_S = 1.0
     "-d",
     "directory",
     type=options.DirectoryType(),
-    help="Use the driver of this directory.  [default: start one]",
+    help="Use the driver of this directory.  [default: start a driver]",
 )
 @options.channel_option("aeron:ipc")
 @options.stream_option()
@@ -36,7 +36,9 @@ _INTERVAL_S = 1.0
 @click.option(
     "--seconds", "-t", type=click.IntRange(min=1), default=5, show_default=True, help="How long to measure."
 )
-@click.option("--batch", "is_batched", is_flag=True, help="Many messages a call, as numpy arrays.")
+@click.option(
+    "--batch", "is_batched", is_flag=True, help="Send and receive many messages in one call, as numpy arrays."
+)
 @options.json_option
 def command(
     directory: Path | None,
@@ -47,9 +49,9 @@ def command(
     is_batched: bool,
     as_json: bool,
 ) -> None:
-    """Measure messages a second from a publisher process to this one. Starts a driver if none is named.
+    """Measure messages a second from a publisher process to this one. Starts a driver unless --dir names one.
 
-    With --json one object a second, then one with the median.
+    --json prints one object a second, then one with the median.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ _ROOM_TIMEOUT_S = 0.5
 
 
 def push(directory: str, channel: str, stream_id: int, length: int, is_batched: bool) -> None:
-    """Publish messages of `length` bytes until stopped or until nobody makes room any more."""
+    """Publish messages of `length` bytes until stopped, or until back pressure does not end."""
     import headrace
     from headrace._extras import needs
 

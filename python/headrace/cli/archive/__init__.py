@@ -1,4 +1,4 @@
-"""`headrace archive`: run an archive, look at its files, ask a running one."""
+"""`headrace archive`: run an archive, read its files, send requests to a running archive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from headrace.cli import options
-from headrace.cli.archive.reach import archive_directory_setting_option
+from headrace.cli.archive.access import archive_directory_setting_option
 from headrace.cli.driver import PropertyType
 from headrace.cli.groups import LazyCommand, LazyGroup
 from headrace.cli.lifecycle import until_stopped
@@ -19,7 +19,7 @@ _FILES, _SESSIONS = "headrace.cli.archive.files", "headrace.cli.archive.sessions
 SUBCOMMANDS = {
     "list": LazyCommand(_FILES, "List the recordings in an archive's directory.", "list_command"),
     "describe": LazyCommand(
-        _FILES, "Show all that is known of recordings and of the archive.", "describe_command"
+        _FILES, "Show every field of recordings and of the archive's mark file.", "describe_command"
     ),
     "dump": LazyCommand(_FILES, "Print the frames of a recording.", "dump_command"),
     "verify": LazyCommand(_FILES, "Check recordings against their frames.", "verify_command"),
@@ -31,12 +31,12 @@ SUBCOMMANDS = {
     ),
     "truncate": LazyCommand(
         _SESSIONS,
-        "Delete the end of a recording, after a position.",
+        "Delete everything recorded after a position.",
         "truncate_command",
     ),
 }
 _CHECK_INTERVAL_S = 0.2
-# An archive that is told neither of these serves local clients alone, instead of refusing to start.
+# Without either of these settings the archive serves clients on its own driver only, instead of refusing to start.
 _CONTROL_SETTINGS = {"aeron.archive.control.channel", "aeron.archive.control.channel.enabled"}
 
 
@@ -46,13 +46,18 @@ _CONTROL_SETTINGS = {"aeron.archive.control.channel", "aeron.archive.control.cha
 @click.option(
     "--control-channel",
     "-c",
-    help="Where clients on other drivers send requests: aeron:udp?endpoint=host:port.",
+    help="Channel to which clients on other drivers send requests: aeron:udp?endpoint=host:port.",
 )
 @click.option("--with-driver", is_flag=True, help="Also run a media driver, in the same process.")
 @click.option(
-    "--set", "-D", "settings", type=PropertyType(), multiple=True, help="Any setting by its property name."
+    "--set",
+    "-D",
+    "settings",
+    type=PropertyType(),
+    multiple=True,
+    help="A setting by its property name; repeatable.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing while all is well.")
+@click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -63,10 +68,10 @@ def command(
     settings: tuple[tuple[str, str], ...],
     quiet: bool,
 ) -> None:
-    """Run an archive until Ctrl-C or SIGTERM; both end it in order and with status 0.
+    """Run an archive until Ctrl-C or SIGTERM. Both stop it cleanly, with exit status 0.
 
-    Without a control channel it serves clients on its own driver alone. Settings, the later winning: defaults, the
-    environment (AERON_ARCHIVE_...), -D, the other options.
+    Without a control channel it serves only clients on its own driver. Settings come from defaults, then the
+    environment (AERON_ARCHIVE_...), then -D, then the other options; a later one overrides an earlier one.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from headrace._exceptions import ConfigError
 from headrace.cli import options
-from headrace.cli.archive.reach import archive_directory_option, files
+from headrace.cli.archive.access import archive_directory_option, files
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import print_json
 from headrace.tools.views.recordings import recording_details, recording_json, recordings_table
@@ -22,10 +22,10 @@ _BYTES_A_LINE = 16
 
 @click.command("list")
 @archive_directory_option
-@click.option("--all", "show_all", is_flag=True, help="Also invalid and deleted recordings.")
+@click.option("--all", "show_all", is_flag=True, help="Also list invalid and deleted recordings.")
 @options.json_option
 def list_command(archive_directory: Path, show_all: bool, as_json: bool) -> None:
-    """List recordings: where they begin and end, of what.
+    """List recordings: their start and stop positions, channels, streams and publishers.
 
     \b
     Examples:
@@ -50,7 +50,7 @@ def list_command(archive_directory: Path, show_all: bool, as_json: bool) -> None
 @archive_directory_option
 @options.json_option
 def describe_command(recording_id: int | None, archive_directory: Path, as_json: bool) -> None:
-    """Show everything the catalog says of one recording, or of all, and what the mark file says of the archive."""
+    """Show all fields of one recording from the catalog; without an id those of all, and of the mark file."""
     from headrace.archive.errors import CatalogError
     from headrace.archive.mark_file import read_mark_fields
 
@@ -77,7 +77,7 @@ def describe_command(recording_id: int | None, archive_directory: Path, as_json:
 @click.argument("recording_id", type=int)
 @archive_directory_option
 @click.option("--from", "start", type=int, help="First position.  [default: where the recording begins]")
-@click.option("--limit", "-n", type=click.IntRange(min=1), help="At most so many frames.")
+@click.option("--limit", "-n", type=click.IntRange(min=1), help="Print at most this many frames.")
 @options.json_option
 def dump_command(
     recording_id: int, archive_directory: Path, start: int | None, limit: int | None, as_json: bool
@@ -121,14 +121,14 @@ def dump_command(
 @click.argument("recording_id", type=int, required=False)
 @archive_directory_option
 @click.option(
-    "--thorough", "-t", is_flag=True, help="All segment files, not only the last of each recording."
+    "--thorough", "-t", is_flag=True, help="Check all segment files, not only the last of each recording."
 )
-@click.option("--checksum", help="Also check checksums of this name: CRC-32 or CRC-32C.")
+@click.option("--checksum", help="Also verify checksums of this kind: CRC-32 or CRC-32C.")
 @click.option(
     "--repair",
     is_flag=True,
-    help="Cut recordings after their last whole frame, keep the rest in .cut files, write the stop positions found. "
-    "No archive may run.",
+    help="Truncate each damaged recording after its last whole frame, move the bytes that follow to .cut files, and "
+    "write the stop positions found. Stop the archive first.",
 )
 @options.json_option
 def verify_command(
@@ -139,7 +139,7 @@ def verify_command(
     repair: bool,
     as_json: bool,
 ) -> None:
-    """Check that the frames of recordings are what the catalog says. Status 1 if one is not.
+    """Compare the frames of one recording, or of all, with the catalog. Exit status 1 if a recording is damaged.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Commands that ask a running archive."""
+"""Commands that send requests to a running archive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from headrace._exceptions import ArchiveError
 from headrace.cli import options
-from headrace.cli.archive.reach import session, session_options
+from headrace.cli.archive.access import session, session_options
 from headrace.cli.lifecycle import FAILED, until_stopped
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
@@ -25,8 +25,14 @@ _STOP_TIMEOUT_S = 10.0
 @session_options
 @click.option("--from", "position", type=int, help="First position.  [default: where the recording begins]")
 @click.option("--length", "-L", type=click.IntRange(min=0), help="Bytes of stream.  [default: all]")
-@click.option("--channel", "-c", default="aeron:ipc", show_default=True, help="How the messages get here.")
-@click.option("--count", "-n", type=click.IntRange(min=1), help="End after so many messages.")
+@click.option(
+    "--channel",
+    "-c",
+    default="aeron:ipc",
+    show_default=True,
+    help="Channel on which the archive sends the messages.",
+)
+@click.option("--count", "-n", type=click.IntRange(min=1), help="End after this many messages.")
 @click.option(
     "--format",
     "-f",
@@ -34,7 +40,7 @@ _STOP_TIMEOUT_S = 10.0
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="text: a line each; hex: a line each; raw: bytes with nothing between; none: only count.",
+    help="text, hex: one line for each message; raw: payloads without separators; none: count only.",
 )
 @options.json_option
 def replay_command(
@@ -49,7 +55,7 @@ def replay_command(
     format_: str,
     as_json: bool,
 ) -> None:
-    """Print the messages of a recording. One that is active is followed until it stops, or Ctrl-C.
+    """Print the messages of a recording. If it is active, also print new messages until it stops, or until Ctrl-C.
 
     \b
     Examples:
@@ -143,7 +149,7 @@ def _show(signal: str, recording_id: int, position: int, as_json: bool) -> None:
 @click.argument("recording_id", type=int)
 @click.argument("position", type=int)
 @session_options
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def truncate_command(
     recording_id: int,
     position: int,
@@ -152,12 +158,18 @@ def truncate_command(
     response_channel: str | None,
     yes: bool,
 ) -> None:
-    """Cut a stopped recording at a position. What is behind it is gone for good."""
+    """Delete everything recorded after POSITION from a stopped recording. This cannot be undone.
+
+    POSITION becomes the stop position. It must be where a frame begins or ends; `headrace archive dump` prints where
+    frames begin.
+    """
     with session(directory, "truncate", control_channel, response_channel) as archive:
         stop = archive.stop_position(recording_id)
         if not yes:
             click.confirm(
-                f"cut recording {recording_id} from position {stop} back to {position}?", abort=True
+                f"delete everything after position {position} from recording {recording_id}, "
+                f"which ends at position {stop}?",
+                abort=True,
             )
         count = archive.truncate_recording(recording_id, position)
     files = "1 file" if count == 1 else f"{count} files"

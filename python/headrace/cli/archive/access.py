@@ -1,4 +1,4 @@
-"""How the archive's commands reach an archive: its files, or a session with a running one."""
+"""How the archive's commands open an archive: its files, or a session with a running archive."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def archive_directory_option(command: Command) -> Command:
-    """`--archive-dir`: which recordings."""
+    """`--archive-dir`: the directory whose recordings a command reads."""
     return _archive_directory_option(lambda: os.environ.get("AERON_ARCHIVE_DIR", "aeron-archive"))(command)
 
 
 def archive_directory_setting_option(command: Command) -> Command:
-    """`--archive-dir` of the archive itself, which also takes `-D aeron.archive.dir=`: absent is None."""
+    """`--archive-dir` of the archive itself, which also takes `-D aeron.archive.dir=`; None when it is not given."""
     return _archive_directory_option(None)(command)
 
 
@@ -43,17 +43,18 @@ def _archive_directory_option(default: Callable[[], str] | None) -> Callable[[Co
 
 
 def session_options(command: Command) -> Command:
-    """How to reach a running archive."""
+    """The options that say how to connect to a running archive."""
     control = click.option(
         "--control-channel",
         default="aeron:ipc",
         show_default=True,
-        help="Where the archive takes requests: aeron:ipc on the same driver.",
+        help="Channel on which the archive takes requests: aeron:ipc when it is on the same driver.",
     )
     response = click.option(
         "--response-channel",
         default=None,
-        help="Where it answers.  [default: aeron:ipc; with a UDP control channel one that this machine chooses]",
+        help="Channel on which the archive answers.  [default: aeron:ipc; with a UDP control channel, a free port of "
+        "localhost]",
     )
     return options.directory_option(control(response(command)))
 
@@ -66,7 +67,7 @@ def session(
     response_channel: str | None,
     on_error: Callable[[ArchiveError], object] | None = None,
 ) -> Iterator[Archive]:
-    """A session with a running archive, and who hears what goes wrong after it has answered."""
+    """A session with a running archive; `on_error` gets the errors that come after the archive's answer."""
     from headrace.archive import Archive
 
     if response_channel is None:
@@ -87,7 +88,7 @@ def session(
 
 @contextmanager
 def files(directory: Path, *, read_only: bool = True) -> Iterator[tuple[DirectoryStorage, Catalog]]:
-    """The files of an archive: running or not for reading, not running for changing them."""
+    """The files of an archive. The archive may run while they are read, and must not run while they are changed."""
     from headrace.archive import Catalog, CatalogError, DirectoryStorage
     from headrace.archive.catalog import CATALOG_NAME
     from headrace.archive.mark_file import no_archive_running
