@@ -49,10 +49,10 @@ _RecordValues = tuple[int, int, str, int, int, int, int, bytes]
 
 @final
 class Header:
-    """What is known of a message or fragment besides its bytes.
+    """Position, session and other fields of a message or fragment, without its bytes.
 
-    Cheap: a poll uses one object again for the next message unless a handler kept it; one that was kept stays as
-    it is.
+    Cheap: a poll uses one object again for the next message, unless a handler keeps it. A header that is kept does not
+    change.
     """
 
     @property
@@ -141,10 +141,10 @@ class Message:
 class Claim:
     """One frame in the log that this program fills in place.
 
-    A context manager: entering gives :attr:`view`; leaving commits, or aborts after an exception. Nobody reads past
-    an open claim, so fill it without delay; the driver takes it away after the publication unblock time-out (15 s).
-    A claim that is dropped is aborted. Always true, unlike the :class:`headrace.OfferResult` that ``try_claim``
-    gives when there is no room.
+    A context manager: entering gives :attr:`view`; leaving commits, or aborts after an exception. Subscribers cannot
+    read past an open claim, so fill it without delay; the driver turns it into padding after the publication unblock
+    time-out (15 s). A claim that the program drops is aborted. Always true, unlike the :class:`headrace.OfferResult`
+    that ``try_claim`` gives when it refuses.
     """
 
     @property
@@ -212,7 +212,7 @@ class Claim:
 
 @final
 class BatchResult:
-    """What became of a batch that was offered without waiting. True when all of it was accepted."""
+    """The result of offering a batch without waiting. True when all messages were accepted."""
 
     def __new__(
         cls,
@@ -232,7 +232,7 @@ class BatchResult:
 
     @property
     def position(self) -> int | None:
-        """Stream position after the last accepted message; ``None`` when there was none."""
+        """Stream position after the last accepted message; ``None`` when no message was accepted."""
 
     @property
     def stopped_by(self) -> OfferResult | None:
@@ -252,7 +252,7 @@ class Publication:
     """
 
     def offer(self, data: _Data, /) -> int | OfferResult:
-        """Send one message if there is room now. Never blocks and keeps the GIL.
+        """Send one message if the position limit allows it now. Never blocks and keeps the GIL.
 
         Args:
             data: A bytes-like object, or a tuple or list of them sent as one message. Up to
@@ -263,9 +263,9 @@ class Publication:
             was not accepted, which is below 0 and false.
 
         Raises:
-            ConfigError: The message is too long ever to be sent.
+            ConfigError: The message is longer than :attr:`max_message_length`.
             ReentrantError: Another thread is writing to this exclusive publication.
-            ForkError: Used in a forked child.
+            ForkError: The process was forked after the client was made.
         """
 
     def offer_blocking(
@@ -286,19 +286,19 @@ class Publication:
         Raises:
             PublicationTimeoutError: The time is over; ``.result`` says what was missing.
             PublicationClosedError: The publication is closed.
-            MaxPositionExceededError: The stream is used up.
-            ConfigError: The message is too long ever to be sent.
+            MaxPositionExceededError: The stream is at its greatest position.
+            ConfigError: The message is longer than :attr:`max_message_length`.
         """
 
     async def offer_async(self, data: _Data, /, *, timeout_s: float | None = None) -> int:
         """Send one message, waiting for a subscriber and for room without blocking the event loop.
 
-        Raises as :meth:`offer_blocking`. ``data`` is not copied: leave it alone until this returns. Cancelling
-        sends nothing.
+        Raises as :meth:`offer_blocking`. ``data`` is not copied: do not change it until this returns. A call that is
+        cancelled sends nothing.
         """
 
     def try_claim(self, length: int, /) -> Claim | OfferResult:
-        """Claim one frame to fill in place, if there is room now. Never blocks.
+        """Claim one frame to fill in place, if the position limit allows it now. Never blocks.
 
         ::
 
@@ -340,10 +340,10 @@ class Publication:
         Args:
             messages: A list or tuple of bytes-like objects; a numpy array of two dimensions, each row a message; a
                 numpy array of records, each a message; or an Arrow array or chunked array of binary, large binary
-                or fixed-size binary. Nothing is copied but into the log: leave the memory alone meanwhile.
+                or fixed-size binary. The only copy is the one into the log: do not change the memory during the call.
 
         Returns:
-            How many were accepted, and why it stopped.
+            How many messages were accepted, and why the next one was refused.
 
         Raises:
             ConfigError: A message is too long; none was sent.
@@ -361,7 +361,7 @@ class Publication:
         Raises:
             PublicationTimeoutError: The time is over; ``.accepted`` says how many messages were sent.
             PublicationClosedError: The publication is closed.
-            MaxPositionExceededError: The stream is used up.
+            MaxPositionExceededError: The stream is at its greatest position.
         """
 
     def wait_until_connected(
@@ -414,7 +414,7 @@ class Publication:
 
     @property
     def is_original(self) -> bool:
-        """True for the publication with which the log came into being."""
+        """True for the publication for which the driver made the log."""
 
     @property
     def channel(self) -> str:
@@ -438,7 +438,7 @@ class Publication:
 
     @property
     def max_possible_position(self) -> int:
-        """Position that the stream can never reach."""
+        """Stream position at the end of 2**31 terms, where the stream ends."""
 
     @property
     def max_payload_length(self) -> int:
@@ -502,7 +502,8 @@ class ExclusivePublication(Publication):
         """Send whole frames that were formed for exactly this place of the stream, all visible at once.
 
         Args:
-            block: Frames with their headers, each a multiple of 32 bytes, not longer than the rest of the term.
+            block: Frames with their headers, each a multiple of 32 bytes, together not longer than the rest of the
+                term.
 
         Returns:
             As :meth:`offer`.
@@ -520,18 +521,19 @@ class ExclusivePublication(Publication):
         visible at once.
 
         Args:
-            read: Called once, with two writable views that are valid in the call only: of 32 bytes, for the first
-                frame's header, and of what the bytes behind it go to. Says how many bytes it filled in all. What it
-                raises is raised here, and nothing is sent. Not called when the result is an ``OfferResult``.
-            length: Most bytes to read. Cut at the end of the term.
-            within: Frames that begin so many bytes or more from the position are not sent.
+            read: Called once, with two writable views that are valid during the call only: the first has 32 bytes and
+                takes the first frame's header, the second takes the bytes that follow that header. Returns how many
+                bytes it filled in both. An exception that it raises is raised here, and nothing is sent. Not called
+                when the result is an ``OfferResult``.
+            length: Most bytes to read. The end of the term limits it too.
+            within: Only frames that begin less than this many bytes after the position are sent.
 
         Returns:
-            What was sent and what ended it; or why nothing was read, as for :meth:`offer`.
+            What was sent and why it ended there; or why nothing was read, as for :meth:`offer`.
 
         Raises:
             ConfigError: The length is shorter than a header, or ``within`` is below 0.
-            BufferError: ``read`` kept something made from its views.
+            BufferError: ``read`` kept a slice or an array made from its views.
         """
 
     def append_padding(self, length: int, /) -> int | OfferResult:
@@ -546,7 +548,7 @@ class ExclusivePublication(Publication):
 
 @final
 class RecordedBlock:
-    """What became of a block of recorded frames."""
+    """The result of sending a block of recorded frames."""
 
     @property
     def length(self) -> int:
@@ -554,11 +556,11 @@ class RecordedBlock:
 
     @property
     def padding(self) -> int:
-        """Length in the padding frame that follows them; 0 when there is none."""
+        """Length field of the padding frame that follows those frames; 0 without one."""
 
     @property
     def is_malformed(self) -> bool:
-        """True when what follows them is no frame of this place in the stream."""
+        """True when the bytes that follow those frames are not a frame of this position and stream."""
 
 @final
 class Image:
@@ -765,8 +767,8 @@ class RecordingReader:
     """Reads messages of a recording, a batch in one crossing: from an archive's segment files, or from its replay.
 
     It gives the messages that begin in ``[start, stop)``, put together from their fragments, and reads past ``stop``
-    to finish the last of them. So ranges that meet give every message once, wherever they meet. Opens no file
-    before the first read. Thread-safe.
+    to finish the last of them. So two ranges, of which one begins where the other stops, give every message once. Opens
+    no file before the first read. Thread-safe.
 
     Args:
         source: The archive's directory; or the image of a replay that began at ``start``, or at its term's beginning
@@ -778,16 +780,16 @@ class RecordingReader:
         segment_length: Bytes of a segment file; of no meaning to a replay.
         stream_id: The stream of the frames.
         start: First position at which a message may begin.
-        stop: First position at which no message may begin any more.
-        limit: Where the recording ends; nothing from here on is looked at.
+        stop: Messages that begin at this position or after it are not read.
+        limit: Where the recording ends; the reader does not look at bytes from here on.
         is_frame_at_start: A frame begins at ``start``. Otherwise the reader walks to it through the term.
         session_id: Give messages of this publisher only.
         reserved_value_min: Give messages with at least this reserved value.
         reserved_value_max: Give messages with at most this reserved value.
-        recorded_session_id: What messages are to have as their publisher instead of what frames say: those of a
-            replay have a session of the replay, those with a checksum have that.
-        with_payload: False leaves all payloads empty, which is faster where nobody wants them.
-        checksum: What the archive put into frames in place of their session id. Each frame is checked then.
+        recorded_session_id: The session id that messages get instead of the one in their frames: frames of a replay
+            have the replay's session id, and frames with a checksum have the checksum there.
+        with_payload: False leaves all payloads empty, which is faster when only their headers are needed.
+        checksum: The checksum that the archive put into frames in place of their session id. Each frame is checked.
 
     Raises:
         ConfigError: Positions, lengths or ids that cannot be.
@@ -817,12 +819,12 @@ class RecordingReader:
     def read_batch(self, count_max: int, length_max: int = ..., timeout_s: float = 0.0) -> FragmentBatch:
         """The next messages. Releases the GIL.
 
-        Empty at the end of the range. From a replay it has what came within ``timeout_s``, which may be nothing;
-        :attr:`is_at_end` tells the two apart. A replay that ends early looks like one that sends nothing more.
+        Empty at the end of the range. From a replay it has the messages that arrived within ``timeout_s``, perhaps
+        none; :attr:`is_at_end` tells the two apart. A replay that ends early looks like one that sends nothing more.
 
         Args:
             count_max: Messages at most.
-            length_max: No further message once there are this many bytes of payload.
+            length_max: No further message once the batch has this many bytes of payload.
             timeout_s: How long to wait for a replay to fill the batch. Files never wait.
 
         Raises:
@@ -862,7 +864,7 @@ class RecordingReader:
 
     @property
     def incomplete_position(self) -> int | None:
-        """Where the first fragment lies that there is of the first incomplete message; ``None`` without one."""
+        """Position of the first recorded fragment of the first incomplete message; ``None`` without one."""
 
 @final
 class Subscription:
@@ -882,8 +884,8 @@ class Subscription:
     ) -> int:
         """Call a handler for what has arrived, taking turns between publishers. Never blocks.
 
-        When the handler raises, the poll stops there and the exception leaves it; the message counts as consumed and
-        the next poll goes on behind it.
+        When the handler raises, the poll stops and raises the same exception; the message counts as consumed, and the
+        next poll begins after it.
 
         Args:
             handler: Called with the payload and its :class:`headrace.Header`.
@@ -972,7 +974,8 @@ class Subscription:
 
         Args:
             handler: A numba ``cfunc``, a ctypes function, a cffi function pointer or an address.
-            context: Passed to the handler: an address, such as ``array.ctypes.data``, whose memory must live.
+            context: Passed to the handler: an address, such as ``array.ctypes.data``. The program must keep its memory
+                until the call returns.
             limit: Most fragments to take.
             assemble: As for :meth:`poll`.
 
@@ -1031,7 +1034,7 @@ class Subscription:
     def __aiter__(self) -> AsyncIterator[Message]: ...
     @property
     def images(self) -> list[Image]:
-        """The publishers of now."""
+        """The images of the publishers that are connected now."""
 
     @property
     def image_count(self) -> int:
@@ -1046,7 +1049,7 @@ class Subscription:
 
     @property
     def is_connected(self) -> bool:
-        """True while there is a publisher."""
+        """True while at least one publisher is connected."""
 
     @property
     def is_closed(self) -> bool:
@@ -1106,9 +1109,9 @@ _PollerViewHandler = Callable[[Subscription, memoryview, Header], object]
 class Poller:
     """Receives from several subscriptions in turn, and says which subscription each message came from.
 
-    ``Poller(first, second)``. Fair: a subscription with many messages does not hold up one with few. Holds nothing but
-    the subscriptions, which can be polled by themselves as well. One that the
-    program closes is passed over. One thread polls a subscription at a time.
+    ``Poller(first, second)``. Fair: a subscription with many messages does not delay one with few. Holds nothing but
+    the subscriptions, which can be polled by themselves as well. Skips a subscription that the program has closed. One
+    thread polls a subscription at a time.
     """
 
     def __new__(cls, *subscriptions: Subscription) -> Self: ...
@@ -1192,7 +1195,7 @@ class Counter:
         """The value. Setting it publishes it.
 
         Raises:
-            ClosedError: The counter is closed; the driver may have given its place to somebody else.
+            ClosedError: The counter is closed; the driver may have given its place to another counter.
             ConfigError: What it is set to is longer than 64 bits.
         """
 
@@ -1207,7 +1210,7 @@ class Counter:
         """
 
     def set_reference_id(self, reference_id: int, /) -> None:
-        """Say what this counter refers to, for tools; what that is depends on the type.
+        """Set what this counter refers to, for tools; the meaning depends on the counter's type.
 
         Raises:
             ClosedError: The counter is closed.
@@ -1253,13 +1256,13 @@ class IdleStrategy:
 
     def __new__(cls, name: str = "backoff", init_args: str | None = None) -> Self: ...
     def idle(self, work_count: int = 0, /) -> None:
-        """Call after each turn with the work it did. Returns at once when that is above 0, else passes some time.
+        """Call after each turn with its work count. Returns at once when that is above 0, else waits for some time.
 
-        Releases the GIL while it does.
+        Releases the GIL while it waits.
         """
 
     def reset(self) -> None:
-        """Begin again, as after work was done."""
+        """Begin again with the shortest wait, as after a turn that did work."""
 
     @property
     def name(self) -> str:
@@ -1277,7 +1280,7 @@ class Watcher:
         """Watch for messages, once. Gives a ticket."""
 
     def watch_publication(self, publication: Publication, /) -> int:
-        """Watch for room, once. Gives a ticket."""
+        """Watch, once, for a position limit that allows writing. Gives a ticket."""
 
     def cancel(self, ticket: int, /) -> None:
         """Stop watching for a ticket."""
@@ -1371,7 +1374,7 @@ class FrameWalk:
 
 @final
 class Pending(Generic[_Added]):
-    """Something asked of the driver that need not be there yet. Wrapped by ``headrace.client.Pending``."""
+    """A request to the driver that may not have been answered yet. Wrapped by ``headrace.client.Pending``."""
 
     def poll(self) -> _Added | None: ...
     def cancel(self) -> None: ...

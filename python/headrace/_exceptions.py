@@ -50,7 +50,7 @@ class HeadraceError(Exception):
 
 
 class ConfigError(HeadraceError, ValueError):
-    """A setting, channel or argument is wrong. Nothing was started and nothing is left behind.
+    """A setting, channel or argument is wrong. Nothing was started, and no file remains.
 
     Attributes:
         setting: Name of the setting or argument, empty when several are at odds.
@@ -88,7 +88,7 @@ class ActiveDriverError(DriverError):
 
 
 class DriverTimeoutError(HeadraceError, TimeoutError):
-    """There is no media driver on the directory, it stopped, or it did not answer in time."""
+    """No media driver uses the directory, or it stopped, or it did not answer in time."""
 
 
 class RegistrationError(HeadraceError):
@@ -124,7 +124,7 @@ class ForkError(ClientError, RuntimeError):
 
 
 class PublicationError(HeadraceError):
-    """A blocking helper of a publication gave up, or :func:`headrace.accepted` was given a refusal.
+    """A blocking method of a publication timed out or cannot go on, or :func:`headrace.accepted` got a refusal.
 
     Attributes:
         result: The last :class:`headrace.OfferResult` seen.
@@ -146,7 +146,7 @@ class PublicationClosedError(PublicationError):
 
 
 class MaxPositionExceededError(PublicationError):
-    """The stream is used up: no position is left in 2**31 terms. Add a publication with a new session id."""
+    """The stream is at its greatest position, the end of 2**31 terms. Add a publication with a new session id."""
 
 
 class ArchiveError(HeadraceError):

@@ -484,7 +484,7 @@ def test_a_repair_cuts_after_the_last_whole_frame_and_keeps_the_rest_aside() -> 
     )
     (finding,) = verify(catalog, storage, is_repaired=True, now_ms=7)
     assert finding.is_ok
-    assert f"cut at position={cut}" in finding.text
+    assert f"truncated at position={cut}" in finding.text
     assert f"kept aside in 0-{cut}.cut" in finding.text
     found = catalog.find(0)
     assert found is not None

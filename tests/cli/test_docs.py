@@ -24,7 +24,7 @@ def test_the_index_has_every_public_name():
 def test_a_class_lists_its_members_with_a_sentence_each():
     text = shown("Publication")
     assert text.startswith("class headrace.Publication\n")
-    assert "  offer\n      Send one message if there is room now." in text
+    assert "  offer\n      Send one message if the position limit allows it now." in text
     assert "  position\n      int | None: Stream position" in text
     assert "__enter__" not in text
 

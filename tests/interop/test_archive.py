@@ -196,7 +196,7 @@ def test_our_spark_source_reads_a_recording_while_the_java_archive_writes_it(
     """What is recorded so far, by the reference's own counter; fragmented messages are whole."""
     pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'headrace[spark]'")
     from headrace.spark._options import ReadOptions
-    from headrace.spark._ranges import RecordingRange, cut
+    from headrace.spark._ranges import RecordingRange
     from headrace.spark._reading import opened
     from headrace.spark._recordings import select
 
@@ -221,7 +221,7 @@ def test_our_spark_source_reads_a_recording_while_the_java_archive_writes_it(
             selected.descriptor, selected.descriptor.start_position, selected.end, selected.end
         )
         payloads = []
-        for piece in cut([part], options):
+        for piece in part.pieces(options.bytes_per_partition):
             with opened(piece, options) as reader:
                 payloads += [row for batch in reader.batches(5000) for row in batch]
     assert payloads == MESSAGES

@@ -31,8 +31,8 @@ __all__ = ["ArchiveConfig"]
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _HEADER_LENGTH = 8192
 
-# Properties of the specification for what is not built here, and values that ask for what there is. Setting another
-# is an error and not a setting silently lost.
+# Properties of the specification for what is not built here, with the values that this archive does have. Any other
+# value is an error, so that no setting is lost silently.
 _ONE_THREAD = "the archive has one thread"
 _NOT_BUILT = {
     "aeron.archive.authenticator.supplier": ("authentication is not built; every client is accepted", ()),

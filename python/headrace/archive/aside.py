@@ -1,7 +1,7 @@
-"""What is cut off a recording is kept aside, in files that no archive reads.
+"""Recovery and repair keep the bytes that they truncate from a recording, in files that no archive reads.
 
 ``<recording id>-<position>.cut`` has the bytes that followed the position in the recording's segment file. A second
-one of the same position is called ``<recording id>-<position>.2.cut``. They go when the recording is purged.
+file of the same position is called ``<recording id>-<position>.2.cut``. Purging the recording deletes them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _FULL_SYNC = 2
 def clear_from(storage: Storage, recording_id: int, base: int, offset: int, length: int) -> str | None:
     """Leave nothing but zeros in a segment file from an offset on. Gives what was done, ``None`` if all were zeros.
 
-    A kill leaves the bytes in the segment file, or aside, or in both; the next call goes on from there.
+    After a kill the bytes are in the segment file, or in the `.cut` file, or in both; the next call goes on from there.
 
     Raises:
-        OSError: The disk refuses; the segment file is as it was, or has been cut.
+        OSError: The disk refuses; the segment file is as it was, or was truncated at the offset.
     """
     name = segment_name(recording_id, base)
     file = storage.open(name)
@@ -85,7 +85,7 @@ def _keep(
                 storage.sync()
                 return count, name
             if _is_same(storage, name, part, count):
-                # From a start that was killed before it had cut the segment file.
+                # From a start that was killed before it had truncated the segment file.
                 storage.delete(part_name)
                 return count, name
     finally:

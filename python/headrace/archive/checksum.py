@@ -19,7 +19,7 @@ def checksum_named(name: str | None, setting: str = "checksum") -> Checksum | No
     """The checksum of a name in the specification; ``None`` for none.
 
     Raises:
-        ConfigError: Nobody knows the name.
+        ConfigError: The specification has no checksum of that name.
     """
     if not name:
         return None

@@ -62,10 +62,10 @@ class Archive(ArchiveSession):
         """Record every publisher of a channel and stream, each as a recording of its own.
 
         Args:
-            channel: Where from, as the publishers have it.
+            channel: The channel of the publishers.
             stream_id: Which flow on the channel.
             location: ``LOCAL`` when the publishers are on the archive's driver, else ``REMOTE``.
-            auto_stop: Stop recording when the first of them ends.
+            auto_stop: Stop recording when the first of these publishers ends.
 
         Returns:
             The id of the archive's subscription.
@@ -114,13 +114,13 @@ class Archive(ArchiveSession):
         return bool(self._call("StopRecordingByIdentityRequest", recording_id, recordingId=recording_id))
 
     def add_recorded_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
-        """A publication that is recorded from its first byte on.
+        """Add an exclusive publication that the archive records from its first byte.
 
-        Blocks without the GIL until its recording has begun: then the archive lists it, and its position counter is
-        there. The recording ends with the publication.
+        Blocks without the GIL until its recording has begun: then the archive lists it, and it has a position counter.
+        The recording stops when the publication closes.
 
         Args:
-            channel: Where to, as for any publication.
+            channel: The channel of the publication.
             stream_id: Which flow on the channel.
 
         Raises:
@@ -166,7 +166,7 @@ class Archive(ArchiveSession):
         limit_counter_id: int | None = None,
         file_io_max_length: int = NULL_VALUE,
     ) -> int:
-        """Replay to a channel, where somebody subscribes.
+        """Replay to a channel that a subscription of any program reads.
 
         Args:
             recording_id: Which recording.
@@ -233,7 +233,7 @@ class Archive(ArchiveSession):
             recording_id: Which recording.
             position: Where to start; ``None`` for the beginning.
             length: Bytes to replay; ``None`` for everything, following a recording that is still active.
-            channel: How the messages get here: ``aeron:ipc`` from an archive on the same driver, else
+            channel: Channel on which the archive sends the messages: ``aeron:ipc`` from one on the same driver, else
                 ``aeron:udp?endpoint=host:port`` with an address of this machine; port 0 lets the system choose one.
             stream_id: Which flow on the channel.
             limit_counter_id: A counter whose value the replay may not pass: what ends after it waits until it moves.
@@ -243,7 +243,7 @@ class Archive(ArchiveSession):
         # Told of and not looked for: a reader that takes its time over the last message may find its image gone.
         images: list[Image] = []
         if ChannelUri(channel).is_port_open:
-            # The port is known only when somebody listens there, so the session must be known before.
+            # The port is known only after the subscription is bound to it, so the session id is chosen before.
             session_id = self._client.next_available_session_id(stream_id)
             channel = ChannelUri(channel).with_parameters(session_id=session_id)
             subscription = self._client.add_subscription(channel, stream_id, on_available_image=images.append)
@@ -270,7 +270,7 @@ class Archive(ArchiveSession):
         self._call("StopReplayRequest", replaySessionId=replay_id)
 
     def stop_all_replays(self, recording_id: int | None = None) -> None:
-        """Stop all replays of a recording, or all there are."""
+        """Stop all replays of a recording; without an id, all replays of the archive."""
         self._call("StopAllReplaysRequest", recordingId=NULL_VALUE if recording_id is None else recording_id)
 
     # --- queries ---------------------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ class Archive(ArchiveSession):
     def find_last_matching_recording(
         self, channel: str, stream_id: int, session_id: int, *, min_recording_id: int = 0
     ) -> int | None:
-        """The latest recording of a publisher; ``None`` when there is none."""
+        """The id of the latest recording of a publisher; ``None`` when the archive has none."""
         found = self._call(
             "FindLastMatchingRecordingRequest",
             minRecordingId=min_recording_id,
@@ -383,13 +383,25 @@ class Archive(ArchiveSession):
     # --- storage ---------------------------------------------------------------------------------------------------
 
     def truncate_recording(self, recording_id: int, position: int) -> int:
-        """Cut a stopped recording at a position; gives the number of files that this deletes."""
+        """Delete everything recorded after a position from a stopped recording. This cannot be undone.
+
+        Args:
+            recording_id: Which recording. Its replays are stopped.
+            position: The new stop position; a frame must begin or end there.
+
+        Returns:
+            The number of segment files that the archive deletes.
+        """
         return self._call(
             "TruncateRecordingRequest", recording_id, recordingId=recording_id, position=position
         )
 
     def purge_recording(self, recording_id: int) -> int:
-        """Delete a stopped recording; gives the number of files that this deletes."""
+        """Delete a whole recording, which must be stopped. This cannot be undone.
+
+        Returns:
+            The number of files that the archive deletes.
+        """
         return self._call("PurgeRecordingRequest", recording_id, recordingId=recording_id)
 
     def update_channel(self, recording_id: int, channel: str) -> None:

@@ -145,7 +145,7 @@ class Control:
                     image.session_id,
                 )
             except HeadraceError:
-                # Nobody takes it any more, and it would stay at the driver.
+                # No session uses it any more, and the driver would keep it.
                 publication.cancel()
                 raise
         except HeadraceError as refusal:

@@ -138,7 +138,7 @@ def _archive_suffix(archive_id: int) -> str:
 
 
 def _label(start: str, text: str, end: str) -> str:
-    """A label in ASCII; of the text in its middle, which others chose, what there is room for."""
+    """A label in ASCII. The text in its middle, which a client chose, is shortened until the label fits."""
     label = start + text[: _LABEL_MAX - len(start) - len(end)] + end
     return label.encode("ascii", "replace").decode("ascii")
 

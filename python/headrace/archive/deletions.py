@@ -58,7 +58,7 @@ class Deletions:
         return any(one.recording_id == recording_id for one in self._deletions)
 
     def truncate(self, session: ControlSession, correlation_id: int, recording_id: int, position: int) -> int:
-        """Cut a stopped recording at a position; gives how many files are to be deleted."""
+        """Delete everything recorded after a position; gives how many files are to be deleted."""
         descriptor = self._stopped(recording_id, "truncate")
         if (
             not descriptor.start_position <= position <= descriptor.stop_position

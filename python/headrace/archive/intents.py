@@ -99,7 +99,7 @@ def segment_files(storage: Storage, recording_id: int) -> list[str]:
 
 
 def purged_files(storage: Storage, recording_ids: Iterable[int]) -> list[str]:
-    """Names of all files of recordings, with what was cut off them."""
+    """Names of all files of recordings, with their `.cut` files."""
     wanted = {str(recording_id) for recording_id in recording_ids}
     suffixes = (*_SEGMENT_SUFFIXES, CUT_SUFFIX)
     return [name for name in storage.names() if name.endswith(suffixes) and name.partition("-")[0] in wanted]

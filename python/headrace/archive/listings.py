@@ -22,7 +22,7 @@ class Listing(Protocol):
     """Something being sent to a session bit by bit."""
 
     def do_work(self, session: ControlSession) -> int:
-        """Send what there is room for; clears ``session.listing`` when that was the last of it."""
+        """Send until the session refuses; clears ``session.listing`` after the last message."""
 
 
 def encode_descriptor(session_id: int, correlation_id: int, entry: CatalogEntry) -> bytes:

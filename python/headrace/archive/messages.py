@@ -44,7 +44,7 @@ class MessageError(HeadraceError):
     """Bytes that are no message of the protocol; the text says why.
 
     Attributes:
-        ids: Control session and correlation id, where they can be told all the same: somebody awaits an answer.
+        ids: Control session and correlation id if the bytes have them, because the client waits for an answer.
     """
 
     def __init__(self, text: str, ids: tuple[int, int] | None = None) -> None:
@@ -91,10 +91,10 @@ def header_of(name: str) -> bytes:
 
 
 def decode(data: bytes) -> Message | None:
-    """The message that some bytes are; ``None`` for a template nobody here knows, which is to be ignored.
+    """Decode a message; ``None`` for a template that the schema does not have, which is to be ignored.
 
     Raises:
-        MessageError: They are of another schema, are cut off, or hold values that nobody here knows.
+        MessageError: The bytes are of another schema, are truncated, or hold values that the schema does not have.
     """
     if len(data) < _HEADER_LENGTH:
         raise MessageError(f"length={len(data)} is below the 8 bytes of a message header")

@@ -78,7 +78,7 @@ class RecordingSession:
 
     @property
     def is_awaiting_counter(self) -> bool:
-        """True while nobody can see its position yet."""
+        """True while the recording has no position counter yet."""
         return self._pending is not None and self.state is RecordingState.INIT
 
     @property
@@ -91,7 +91,7 @@ class RecordingSession:
         self._is_aborted = True
 
     def do_work(self) -> int:
-        """One turn: at most one block. Gives how much there was to do; a trickle is nothing to hurry for."""
+        """One turn: at most one block. Gives the work count, which is 0 for a few bytes (``duty_cycle.py``)."""
         if self._is_aborted and self.state in (RecordingState.INIT, RecordingState.RECORDING):
             self.state = RecordingState.INACTIVE
         if self.state is RecordingState.RECORDING:
@@ -150,14 +150,14 @@ class RecordingSession:
             self._counters.wrote(len(block), self._clock.now_ns() - before_ns)
 
     def fail(self, failure: Exception) -> None:
-        """Stop where it is, with what was written after the position cut off."""
+        """Stop at the recorded position, and truncate the file there."""
         code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
         self.state = RecordingState.INACTIVE
         self.position = self._writer.position
         text = f"recording_id={self.recording_id} stopped at position={self.position}: {failure}"
         self.failure = SessionFailure(code, text, cause=failure)
         with contextlib.suppress(OSError):
-            self._writer.cut()
+            self._writer.truncate()
         if self._pending is None:
             self._counter.value = self.position
 

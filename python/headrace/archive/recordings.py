@@ -56,7 +56,7 @@ class Recorded:
     @property
     def subscription_id(self) -> int:
         """What clients know it by."""
-        assert self.subscription is not None, "nobody knows it before it was added"
+        assert self.subscription is not None, "it has an id only after it was added"
         return self.subscription.registration_id
 
 

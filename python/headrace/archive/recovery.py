@@ -9,7 +9,8 @@ Other archives write a block from its beginning, and when the machine stopped, p
 in any order. A block lies within a term. So the data frames of the last term are looked at: one is torn when its
 checksum is wrong, or when a page of it is empty and the file system knows it as a hole. A torn last frame is kept
 aside like all that follows the end. A torn frame that others follow may also be a disk gone bad, or zeros that a copy
-of the directory left out: the archive refuses to start, by name, and `headrace archive verify --repair` cuts there.
+of the directory left out: the archive refuses to start, by name, and `headrace archive verify --repair` truncates the
+recording there.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def open_files(
     *,
     on_step: Callable[[], object] = lambda: None,
 ) -> Catalog:
-    """The catalog of an archive that starts, with every recording settled.
+    """The catalog of an archive that starts, with the stop position of every recording.
 
     Args:
         config: Settings of the archive.
@@ -125,7 +126,7 @@ def recovered_stop_position(
     checksum: Checksum | None,
     on_note: Callable[[str], object],
     *,
-    may_cut: bool = True,
+    may_truncate: bool = True,
     is_repair: bool = False,
 ) -> int:
     """The position after the last whole frame of a recording; what follows it is kept aside.
@@ -135,8 +136,8 @@ def recovered_stop_position(
         descriptor: The recording.
         checksum: What frames may carry.
         on_note: Told what was kept aside.
-        may_cut: Change files; otherwise the position is found and nothing done.
-        is_repair: Also cut where a torn frame is followed by others.
+        may_truncate: Truncate the segment file there; otherwise only find the position.
+        is_repair: Also truncate where other frames follow a torn frame.
 
     Raises:
         SegmentError: A frame before the last is torn.
@@ -153,10 +154,10 @@ def recovered_stop_position(
             if torn is not None and torn < last and not is_repair:
                 raise SegmentError(
                     f"{frames.path}: the frame at offset={torn - base} is torn, and others follow; look at it with "
-                    "`headrace archive verify`, which cuts the recording there with --repair"
+                    "`headrace archive verify`, which truncates the recording there with --repair"
                 )
             end = end if torn is None else torn
-    if may_cut:
+    if may_truncate:
         _clear(storage, descriptor, base, end, on_note)
     return max(end, descriptor.start_position)
 
@@ -172,7 +173,7 @@ def _clear(
     try:
         done = clear_from(storage, recording_id, base, end - base, length)
     except OSError as refusal:
-        # The stop position is right all the same. Whoever extends the recording tries again, before it writes.
+        # The stop position is right all the same. A later extension of the recording tries again before it writes.
         done = f"cannot keep aside what follows recording_id={recording_id} position={end}: {refusal}"
     if done is not None:
         on_note(done)

@@ -100,10 +100,10 @@ class Replay(Closing):
         return True
 
     def confirm_end(self) -> None:
-        """Make sure that the archive ended the replay. Its stream would end as quietly if it had died.
+        """Make sure that the archive ended the replay: if the archive dies, the stream ends in the same way.
 
-        Blocks until the archive has answered a request. Without a session there is nobody to ask, and the end is
-        taken for what it looks like.
+        Blocks until the archive has answered a request. When the session is closed no request can be sent, and the
+        method returns without a check.
 
         Raises:
             ArchiveError: The archive does not answer.

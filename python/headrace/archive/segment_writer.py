@@ -1,7 +1,7 @@
 """Writes the blocks of one recording into its segment files.
 
 The first header of a block is written last. A process that is killed between two pages of a write so leaves a block
-that begins with no header, which nobody takes for a part of the recording, whatever the file system tells of pages.
+that begins with no header, which recovery does not take for a part of the recording, on any file system.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ class SegmentWriter:
         self._set_aside_from(self._base)
         self._file = self._create()
 
-    def cut(self) -> None:
-        """Take away what a failed write may have left after :attr:`position`."""
+    def truncate(self) -> None:
+        """Delete what a failed write may have left after :attr:`position`."""
         if self._file is not None:
             self._file.set_length(self.position - self._base)
             self._file.set_length(self._geometry.segment_length)

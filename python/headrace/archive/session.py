@@ -95,14 +95,14 @@ class ArchiveSession(Closing):
             mtu_length: Datagram length of both streams where a channel does not say.
             message_timeout_s: How long to wait for each answer.
             client_name: Shown in the archive's counters.
-            credentials: For archives that ask for some.
-            on_signal: Told what becomes of recordings, from inside whatever call sees it. Without it
-                :meth:`signals` gives them.
-            on_error: Told of errors that come after an answer, such as a recording that fails. Without it they are
-                logged as warnings of ``headrace.archive``, but for those that a replay raises.
+            credentials: For archives that require them.
+            on_signal: Called with each signal of a recording, inside the call of this session that receives it.
+                Without it :meth:`signals` gives them.
+            on_error: Called with errors that come after an answer, such as a recording that fails. Without it they are
+                logged as warnings of ``headrace.archive``, except those that a replay raises.
 
         Raises:
-            ArchiveTimeoutError: There is no archive, or it did not answer.
+            ArchiveTimeoutError: No archive takes requests on the channel, or it did not answer.
             ArchiveError: The archive refused.
         """
         owns_client = client is None

@@ -35,7 +35,7 @@ class StorageFile(Protocol):
         """Write all of the data at an offset."""
 
     def set_length(self, length: int) -> None:
-        """Cut the file, or extend it with zeros."""
+        """Truncate the file, or extend it with zeros."""
 
     def length(self) -> int:
         """Bytes in the file."""

@@ -50,9 +50,9 @@ def verify(
         recording_id: Only this one.
         is_thorough: Walk all segment files and not only the last.
         checksum: Also check the checksums of entries and frames.
-        is_repaired: Cut recordings after their last whole frame, where frames in their last segment file are torn or
-            damaged; keep aside what follows; write stop positions found, and make valid what is sound. Nothing is
-            hidden: what cannot be repaired stays as it is, and is told.
+        is_repaired: Where frames in a recording's last segment file are torn or damaged, truncate the recording after
+            its last whole frame and move what follows to a `.cut` file; write the stop positions found, and make sound
+            recordings valid. A recording that cannot be repaired stays as it is, and its finding says why.
         now_ms: Time for stop timestamps.
     """
     entries = [entry for entry in catalog.entries() if recording_id in (None, entry.recording_id)]
@@ -94,7 +94,7 @@ def _verify_entry(
     stop = descriptor.stop_position
     if descriptor.is_active:
         stop = recovered_stop_position(
-            storage, descriptor, checksum, on_note, may_cut=is_repaired, is_repair=is_repaired
+            storage, descriptor, checksum, on_note, may_truncate=is_repaired, is_repair=is_repaired
         )
     bases = _bases(storage, descriptor, stop)
     for base in bases if is_thorough else bases[-1:]:
@@ -111,7 +111,7 @@ def _verify_entry(
         done = clear_from(
             storage, descriptor.recording_id, base, position - base, descriptor.segment_file_length
         )
-        on_note(f"cut at position={position}, where {fault}")
+        on_note(f"truncated at position={position}, where {fault}")
         if done is not None:
             on_note(done)
         return position

@@ -224,7 +224,7 @@ def _binary(runs: Runs) -> pa.Array:
 def _text(
     payload: Bytes, offsets: Integers, encoding: str, nulls: npt.NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    """Text of any length; `payload` cut at `offsets`."""
+    """Text of any length; `payload` split at `offsets`."""
     payload = np.ascontiguousarray(payload)
     is_high = bool((payload > 0x7F).any())
     if not is_high or encoding in _UTF_8:

@@ -18,7 +18,7 @@ class Batch:
     """Messages ``payload[starts[i]:ends[i]]``.
 
     `stride` is the length of each when all are equally long, else 0. Arrays as long as the batch are made when asked
-    for: where messages are equally long, nobody asks.
+    for: where messages are equally long, no caller does.
     """
 
     def __init__(self, payload: Bytes, offsets: npt.NDArray[Any], stride: int) -> None:

@@ -31,7 +31,7 @@ class Leaf:
 
     @property
     def end(self) -> int:
-        """Offset behind it in the block."""
+        """Offset of the byte after the field, in the block."""
         return self.offset + self.member.size
 
     @property

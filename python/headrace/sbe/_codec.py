@@ -106,7 +106,7 @@ class MessageCodec:
         encode: Gives the bytes of a message, header included. Raises :class:`EncodeError`, and ``TypeError`` for
             an argument that is no field.
         decode: ``decode(data, offset=0)`` gives the message whose header begins at `offset` of any bytes-like
-            object. Raises :class:`DecodeError`. Bytes behind the message are ignored.
+            object. Raises :class:`DecodeError`. Bytes after the message are ignored.
         encode_body: Like ``encode`` without the header.
     """
 
@@ -147,7 +147,7 @@ class MessageCodec:
         """Encode into a writable buffer, such as a claim's, and return the message's length.
 
         Raises:
-            EncodeError: A value does not fit, or the message does not fit in the buffer behind `offset`.
+            EncodeError: A value does not fit, or the message does not fit in the buffer from `offset` on.
         """
         data = self.encode(*args, **fields)
         with memoryview(buffer) as view, view.cast("B") as target:
@@ -158,7 +158,7 @@ class MessageCodec:
         return len(data)
 
     def decode_from(self, data: Any, offset: int = 0) -> tuple[Any, int]:
-        """Decode like ``decode``, and also give the offset behind the message."""
+        """Decode like ``decode``, and also give the offset of the byte after the message."""
         data = readable(data)
         header = self._header.read(data, offset)
         self._check(header, offset)
@@ -176,7 +176,7 @@ class MessageCodec:
             version: The writer's version of the schema; this one's by default.
 
         Returns:
-            The message and the offset behind it.
+            The message and the offset of the byte after it.
 
         Raises:
             DecodeError: The bytes are truncated or corrupt.
@@ -235,7 +235,7 @@ class MessageCodec:
         Args:
             messages: A ``FragmentBatch``, a list of bytes, a two-dimensional ``uint8`` array, an Arrow array of
                 binary, or, with `offsets`, one bytes-like object.
-            offsets: Where each message begins, and where the last ends: one more than there are messages.
+            offsets: Where each message begins, and where the last ends: one offset more than messages.
 
         Raises:
             DecodeError: A message of this template is truncated or corrupt; its ``index`` says which.

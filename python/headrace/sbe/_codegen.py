@@ -130,7 +130,7 @@ class Compiler:
     def flat_decoder(
         self, body: Body, made: type[Any], header: bytes, other: Callable[[Any, int], Any]
     ) -> Callable[..., Any]:
-        """Decodes a message that has nothing behind its block.
+        """Decodes a message that ends with its block.
 
         Whatever is not exactly as this schema writes it, or not at offset 0, goes to `other`.
         """
@@ -250,7 +250,7 @@ def decode(data, offset=0):
     # --- encoding ----------------------------------------------------------------------------------------------
 
     def encoder(self, body: Body, header: bytes, path: str) -> Callable[..., bytes]:
-        """A function of a body's fields, groups and data that gives its bytes behind `header`."""
+        """A function of a body's fields, groups and data that gives its bytes, after `header`."""
         writer = _EncodeWriter(self)
         layout = Layout(self.order)
         arguments: list[str] = []

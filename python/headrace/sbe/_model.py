@@ -154,13 +154,13 @@ class Member:
 
     @property
     def end(self) -> int:
-        """Offset behind it."""
+        """Offset of the byte after it."""
         return self.offset + self.size
 
 
 @dataclass(frozen=True)
 class Data:
-    """Bytes or text of variable length, behind the block. `encoding` is empty for bytes."""
+    """Bytes or text of variable length, after the block. `encoding` is empty for bytes."""
 
     name: str
     header: Composite
@@ -217,7 +217,7 @@ def _member_versions(members: tuple[Member, ...]) -> set[int]:
 
 @dataclass(frozen=True)
 class Group:
-    """A repeating group: a dimension header, then as many entries as it says."""
+    """A repeating group: a dimension header with the number of entries, then the entries."""
 
     name: str
     header: Composite

@@ -195,7 +195,7 @@ class Selection:
         raise DecodeError(self._codec.name, field, 0, reason, index=int(self.rows[index]))
 
     def tail(self) -> dict[str, Runs | Entries]:
-        """Groups and data behind the blocks, of a template whose groups are flat."""
+        """Groups and data after the blocks, of a template whose groups are flat."""
         body = self._codec.model.body
         reader = TailReader(
             self._order,

@@ -24,7 +24,7 @@ Fail = Callable[[int], NoReturn]
 
 @dataclass(frozen=True)
 class Runs:
-    """The bytes of one data item of every message: `payload` cut at `offsets`."""
+    """The bytes of one data item of every message: `payload` split at `offsets`."""
 
     payload: Bytes
     offsets: Integers
@@ -67,7 +67,7 @@ class TailReader:
     def _header(
         self, header: Composite, length: int, since: int, *members: Member
     ) -> tuple[npt.NDArray[np.intp], list[Integers]]:
-        """Rows that have this item, and the named numbers of its header; the cursors move behind the header."""
+        """Rows that have this item, and the named numbers of its header; the cursors move past the header."""
         rows = np.flatnonzero(self._versions >= since)
         at = self._cursors[rows]
         self._require(at + length <= self._ends[rows], rows)
@@ -118,6 +118,6 @@ def _running_sum(counts: Integers) -> Integers:
 
 
 def _ranges(starts: Integers, lengths: Integers) -> Integers:
-    """The indices ``starts[i]`` to ``starts[i] + lengths[i]``, one range behind the other."""
+    """The indices ``starts[i]`` to ``starts[i] + lengths[i]``, one range after another."""
     offsets = _running_sum(lengths)
     return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])

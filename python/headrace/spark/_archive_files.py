@@ -75,7 +75,7 @@ def _dead_ends(storage: DirectoryStorage, archive: ArchiveFiles, recording_ids: 
     try:
         return {
             entry.recording_id: recovered_stop_position(
-                storage, entry.descriptor, checksum, lambda note: None, may_cut=False
+                storage, entry.descriptor, checksum, lambda note: None, may_truncate=False
             )
             for entry in catalog
             if entry.recording_id in recording_ids

@@ -1,8 +1,9 @@
 """Ranges of recordings, and the tasks that read them.
 
-A range owns the messages that begin in ``[start, stop)``. One that is longer than a task should read is cut at segment
-files, or at powers of two inside them, so a piece reads one file, or whole files, and at most the beginning of one more
-to finish a message. Pieces that are replayed are no shorter than a term. Short ranges share a task.
+A range owns the messages that begin in ``[start, stop)``. One that is longer than a task should read is split where
+segment files begin, or at powers of two inside them, so a piece reads one file, or whole files, and at most the
+beginning of one more to finish a message. Pieces that are replayed are no shorter than a term. Short ranges share a
+task.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class RecordingRange:
         )
 
     def pieces(self, length: int) -> Iterator[RecordingRange]:
-        """The same, cut into parts of about ``length`` bytes if it is longer."""
+        """The same range, split into parts of about ``length`` bytes if it is longer."""
         if self.stop - self.start <= length:
             yield self
             return

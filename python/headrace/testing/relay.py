@@ -43,7 +43,7 @@ class _Flow:
 
 
 class Relay:
-    """Relays datagrams between whoever sends to it and `target`, under conditions. A context manager.
+    """Relays datagrams between any number of senders and `target`, under conditions. A context manager.
 
     Runs on a thread of its own with its own sockets. Given the same seed and the same order of datagrams in a
     direction it does the same; the first source's paths are the same in every run, whatever its port. If the
@@ -107,7 +107,7 @@ class Relay:
     def set_conditions(
         self, *, forward: Conditions | None = None, backward: Conditions | None = None
     ) -> None:
-        """Change the weather from the next datagram on; `None` keeps what there is."""
+        """Change the conditions from the next datagram on; `None` keeps those of a direction."""
         with self._lock:
             old_forward, old_backward = self._conditions
             self._conditions = (forward or old_forward, backward or old_backward)
@@ -116,7 +116,7 @@ class Relay:
 
     @contextlib.contextmanager
     def cut(self, *, forward: bool = True, backward: bool = True) -> Iterator[None]:
-        """Nothing gets through, in the directions named, until the `with` body ends."""
+        """Drop every datagram, in the directions named, until the `with` body ends."""
         self._set_cut(forward=forward, backward=backward)
         try:
             yield
@@ -216,7 +216,7 @@ class Relay:
             else:
                 sender.send(datagram)
         except OSError:
-            # Nobody listens there, or the kernel has no room: to the parties it is one more lost datagram.
+            # No socket has that address, or the kernel's buffer is full: to both sides the datagram is lost.
             self.failed_sends += 1
 
     def __repr__(self) -> str:

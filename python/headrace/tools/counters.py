@@ -47,7 +47,7 @@ class CountersReader:
 
     @property
     def capacity(self) -> int:
-        """How many counters there is room for."""
+        """The greatest number of counters."""
         return len(self._values) // VALUE_LENGTH
 
     def __iter__(self) -> Iterator[CounterRecord]:

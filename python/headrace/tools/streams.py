@@ -1,4 +1,4 @@
-"""Streams as one driver sees them: who is where, how much room is left, who lags behind."""
+"""Streams as one driver sees them: the position of each part, how much window is left, and which reader lags."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
     return [streams[identity] for identity in sorted(streams)]
 
 
-def _difference(ahead: int | None, behind: int | None) -> int | None:
+def _difference(greater: int | None, less: int | None) -> int | None:
     # The counters are read one after another while the stream moves, so a difference may dip below zero.
-    if ahead is None or behind is None:
+    if greater is None or less is None:
         return None
-    return max(0, ahead - behind)
+    return max(0, greater - less)

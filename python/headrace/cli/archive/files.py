@@ -94,7 +94,7 @@ def dump_command(
             raise CatalogError(f"unknown recording_id={recording_id} in {archive_directory}")
         stop = descriptor.stop_position
         if descriptor.is_active:
-            stop = recovered_stop_position(storage, descriptor, None, lambda text: None, may_cut=False)
+            stop = recovered_stop_position(storage, descriptor, None, lambda text: None, may_truncate=False)
         first = descriptor.start_position if start is None else start
         if not descriptor.start_position <= first <= stop or first % FRAME_ALIGNMENT:
             raise ConfigError(

@@ -17,7 +17,7 @@ from headrace.tools.units import format_bytes, format_time_ms
 if TYPE_CHECKING:
     from headrace.archive.descriptor import RecordingDescriptor
 
-# Narrower than this, the columns that say least would leave no room for the channel.
+# In a narrower table, the least important columns would leave no room for the channel.
 _WIDE = 130
 _STATE_STYLES = {"VALID": "green", "INVALID": "bold red", "DELETED": "dim"}
 
@@ -25,7 +25,7 @@ _STATE_STYLES = {"VALID": "green", "INVALID": "bold red", "DELETED": "dim"}
 def recordings_table(
     title: Text, recordings: Sequence[tuple[RecordingDescriptor, str]], width: int
 ) -> RenderableType:
-    """One row a recording, with its state; below a width, what says least is left out rather than cut to nothing."""
+    """One row a recording, with its state; a narrow table leaves out the least important columns."""
     if not recordings:
         return Renderables(title, Text("no recordings", style="dim"))
     columns = [column for column in _COLUMNS if width >= _WIDE or not column.is_minor]
