@@ -61,10 +61,10 @@ class Recording:
 
 @contextmanager
 def _files() -> Iterator[Path]:
-    """A directory for an archive, where nobody has an advantage.
+    """A directory for an archive, where no peer has an advantage.
 
     What was written before is on the disk and not in the way. The memory that files are written to has been used
-    before: in a virtual machine it is several times slower the first time, for whoever comes first.
+    before: in a virtual machine it is several times slower the first time, for the program that runs first.
     """
     with tempfile.TemporaryDirectory(prefix="headrace-bench-") as base:
         os.sync()
@@ -133,7 +133,7 @@ def _recording(lines: list[str]) -> Recording:
 
 
 def _unrecorded_rate(running: Running) -> float:
-    """Messages a second of a stream that nobody records; the first window warms up."""
+    """Messages a second of a stream that no archive records; the first window warms up."""
     command = native("throughput", running.directory, IPC, SMALL, SMALL, 2, 1000)
     count, duration_ns = map(int, output(command)[-1].split())
     return count * 1e9 / duration_ns

@@ -81,7 +81,7 @@ def native(*args: object) -> list[str]:
 
 
 def fresh_directory(name: str) -> Path:
-    """A driver directory in shared memory that nobody uses."""
+    """A driver directory in shared memory that no driver uses."""
     base = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(os.environ.get("TMPDIR", "/tmp"))
     path = base / f"headrace-bench-{os.getpid()}-{name}"
     shutil.rmtree(path, ignore_errors=True)

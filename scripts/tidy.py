@@ -104,7 +104,7 @@ def check_registry_hosts(sources: list[Source]) -> Findings:
 
 
 def check_machine_paths(sources: list[Source]) -> Findings:
-    """No path of somebody's machine."""
+    """No path of a developer's machine."""
     yield from _lines_with(sources, MACHINE_PATHS, "path of a machine", skip=("Cargo.lock", "LICENSE"))
 
 

@@ -27,7 +27,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if left and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     for path in left:
-        print(f"\nleft behind by the tests: {path}", end="")
+        print(f"\nleft by the tests: {path}", end="")
 
 
 @pytest.fixture(scope="module")

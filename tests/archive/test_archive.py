@@ -1,4 +1,4 @@
-"""The whole archive: recording, replaying, asking, cutting, through our client."""
+"""The whole archive: recording, replaying, asking, truncating, through our client."""
 
 import asyncio
 import struct
@@ -222,7 +222,7 @@ def test_a_replay_follows_a_live_recording_until_it_stops(archive: Archive) -> N
         replay.close()
 
 
-def test_a_replay_stays_behind_a_counter(archiving: headrace.ArchivingMediaDriver, archive: Archive) -> None:
+def test_a_replay_does_not_pass_a_counter(archiving: headrace.ArchivingMediaDriver, archive: Archive) -> None:
     """And goes on as the counter moves."""
     recording_id, end = record(archive)
     with archive.replay(recording_id) as replay:
@@ -309,7 +309,7 @@ def test_active_recordings_are_seen_and_stopped(archive: Archive) -> None:
 
 
 def test_a_cut_recording_ends_at_the_cut(archiving: headrace.ArchivingMediaDriver, archive: Archive) -> None:
-    """Within a segment, and at its beginning; the files behind are deleted. A purged one is unknown."""
+    """Within a segment, and at its beginning; the files after it are deleted. A purged one is unknown."""
     recording_id, end = record(archive)
     with archive.replay(recording_id) as replay:
         positions = [message.position for message in replay]
@@ -351,11 +351,11 @@ REFUSALS = {
         lambda archive, id_, end: archive.stop_recording(CHANNEL, 99),
         ErrorCode.UNKNOWN_SUBSCRIPTION,
     ),
-    "cut behind the end": (
+    "truncate after the end": (
         lambda archive, id_, end: archive.truncate_recording(id_, end + 32),
         ErrorCode.INVALID_POSITION,
     ),
-    "cut within a frame": (
+    "truncate within a frame": (
         lambda archive, id_, end: archive.truncate_recording(id_, 32),
         ErrorCode.INVALID_POSITION,
     ),

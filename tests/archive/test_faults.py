@@ -395,7 +395,7 @@ sys.stdin.readline()
 """
 
 
-def test_a_client_that_dies_during_a_replay_leaves_nothing_behind(
+def test_a_client_that_dies_during_a_replay_leaves_nothing(
     driver: headrace.MediaDriver, directory: Path
 ) -> None:
     """Its session and its replay end; others go on."""
@@ -484,7 +484,7 @@ def test_an_archive_killed_fifty_times_keeps_what_it_acknowledged(
     """At random moments, with messages of zeros across pages among them; no torn frame is ever replayed.
 
     Each life records for some milliseconds and is killed. The next one must start, with every recording stopped at
-    or behind the last position that its counter showed, and with frames that are whole up to there.
+    or after the last position that its counter showed, and with frames that are whole up to there.
     """
     seed = int(os.environ.get("HEADRACE_SEED", "20260"))
     print(f"seed={seed}; again with HEADRACE_SEED={seed}")

@@ -179,7 +179,7 @@ def test_an_entry_with_values_that_no_recording_has_is_skipped_by_name(
 
 
 def test_an_append_cut_short_is_as_if_it_had_not_been() -> None:
-    """The description was written, its length was not: nobody was told of the recording."""
+    """The description was written, its length was not: no client was told of the recording."""
     storage = MemoryStorage()
     catalog = Catalog(storage, capacity=4096)
     catalog.add(descriptor())
@@ -418,7 +418,7 @@ def test_a_full_disk_does_not_keep_recovery_from_finding_the_end() -> None:
 
 
 def test_files_at_places_where_no_segment_begins_are_left_alone() -> None:
-    """Whoever put them there."""
+    """Whatever program put them there."""
     storage, block = MemoryStorage(), frames(0, 3, 96)
     write(storage, 0, (block, len(block)))
     for name in ("0-64.rec", "0--131072.rec", f"0-{TERM_LENGTH}.rec", "0-x.rec"):
@@ -428,7 +428,7 @@ def test_files_at_places_where_no_segment_begins_are_left_alone() -> None:
 
 
 def test_a_torn_frame_that_others_follow_is_refused_and_cut_by_a_repair() -> None:
-    """No kill leaves one, a power cut or a bad disk may: nothing behind it is thrown away unasked."""
+    """No kill leaves one, a power cut or a bad disk may: nothing after it is deleted unasked."""
     for checksum in (CRC_32C, None):
         storage, block = MemoryStorage(), frames(0, 20, 992)
         write(storage, 0, (block, len(block)), checksum=checksum)

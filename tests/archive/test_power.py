@@ -110,9 +110,9 @@ def written(stream: bytearray, storage: MemoryStorage, stop: int) -> bytes:
 @pytest.mark.parametrize("sync_level", [1, 2])
 @pytest.mark.parametrize("checksum", [None, "CRC-32C"])
 def test_what_was_acknowledged_is_there_after_a_power_cut(sync_level: int, checksum: str | None) -> None:
-    """At any write or sync, with any pages of what was not synced lost; what is behind it is whole, or refused.
+    """At any write or sync, with any pages of what was not synced lost; what follows it is whole, or refused.
 
-    Where a torn frame is followed by others, the start is refused by name, and a repair cuts there.
+    Where a torn frame is followed by others, the start is refused by name, and a repair truncates there.
     """
     choose, kind = seeded(), checksum_named(checksum)
     refusals: list[str] = []
@@ -197,7 +197,7 @@ def test_a_kill_at_any_write_of_the_catalog_leaves_one_that_opens(change: str) -
 
 
 def test_what_a_kill_left_of_a_longer_catalog_is_not_used_again() -> None:
-    """Its bytes would be entries of nobody."""
+    """Its bytes would be entries of no recording."""
     storage = MemoryStorage()
     catalog = Catalog(storage, capacity=1 << 16)
     catalog.add(descriptor())

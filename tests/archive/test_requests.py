@@ -80,7 +80,7 @@ def archive(archiving: headrace.ArchivingMediaDriver) -> Iterator[Archive]:
 
 
 def message_of(name: str, choose: random.Random, **given: int) -> bytes:
-    """A message with numbers and texts that nobody should send, but for those given."""
+    """A message with numbers and texts that no client should send, except those given."""
     template = TEMPLATES[name]
     block = bytearray(template.body.block_length)
     for field in template.body.wire_fields:
@@ -198,10 +198,10 @@ def test_every_request_is_answered_with_each_field_wrong_in_turn(tmp_path: Path)
             assert [one.payload for one in replay] == [b"and on"]
 
 
-def test_bytes_that_are_no_request_are_noted_and_hurt_nobody(
+def test_bytes_that_are_no_request_are_noted_and_change_nothing(
     archiving: headrace.ArchivingMediaDriver, archive: Archive, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Cut off anywhere, of another schema, of a template nobody knows, for another session."""
+    """Truncated anywhere, of another schema, of an unknown template, for another session."""
     choose = random.Random(20262)
     request = message_of("StartRecordingRequest2", choose, controlSessionId=5, correlationId=6)
     none = [request[:length] for length in range(0, len(request), 3)]

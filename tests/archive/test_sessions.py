@@ -62,7 +62,7 @@ def test_the_answer_to_a_connect_is_repeated_until_the_client_speaks() -> None:
 
 
 def test_a_stream_whose_counter_cannot_be_asked_for_is_not_left_at_the_driver() -> None:
-    """Nobody would ever take it."""
+    """No subscriber would ever read it."""
     pending, log = FakePending(FakePublication()), FakeLog()
 
     def refuse(*_: object) -> None:
@@ -143,7 +143,7 @@ def test_a_session_begins_when_the_driver_has_added_its_stream_and_counter() -> 
         assert pending[0].added.names() == ["ControlResponse"] * 2
 
 
-def test_a_session_that_the_driver_refuses_or_is_late_for_leaves_nothing_behind() -> None:
+def test_a_session_that_the_driver_refuses_or_is_late_for_leaves_nothing() -> None:
     """What was added is closed, what was not is given up."""
     for refuse in (True, False):
         clock = ManualClock()
@@ -399,7 +399,7 @@ def test_a_replay_hurries_while_more_was_recorded_however_short_its_blocks_are()
 
 
 def test_padding_longer_than_any_message_is_replayed_in_parts() -> None:
-    """As a lossy stream without repair leaves it behind."""
+    """As a stream with reliable=false leaves it."""
     first, clock, publication = frames(0, 1, 96), ManualClock(), FakePublication()
     last = frames(len(first) + 32_768, 1, 96)
     gap = frame(len(first), b"", kind=0, length=32_750) + bytes(32_768 - HEADER_LENGTH)

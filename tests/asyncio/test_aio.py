@@ -94,7 +94,7 @@ def test_a_cancelled_offer_sends_nothing(media_client, run):
     async def cancel():
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.02):
-                await publication.offer_async(b"nobody is there")
+                await publication.offer_async(b"no subscriber")
 
     run(cancel())
     assert publication.position == 0

@@ -73,7 +73,7 @@ def test_a_view_that_lives_on_aborts_the_claim(pair, keep):
     kept = keep(claim.view)
     with pytest.raises(BufferError, match="aborted"):
         claim.commit()
-    kept[0] = 1  # still mapped, and nobody will read it
+    kept[0] = 1  # still mapped, and no subscriber will read it
     publication.offer(b"next")
     assert take(subscription, 1) == [b"next"]
 
@@ -88,11 +88,11 @@ def test_an_array_that_is_gone_by_the_end_does_no_harm(pair):
 def test_a_dropped_claim_does_not_hold_the_stream_up(pair):
     publication, subscription = pair
     claim = publication.try_claim(8)
-    publication.offer(b"behind")
+    publication.offer(b"after")
     assert subscription.poll(lambda payload, header: None, 10) == 0
     del claim
     gc.collect()
-    assert take(subscription, 1) == [b"behind"]
+    assert take(subscription, 1) == [b"after"]
 
 
 def test_a_claim_outlives_its_publication(pair):

@@ -56,8 +56,8 @@ def test_wrappers_cover_what_they_wrap():
         compiled = {each for each in dir(getattr(headrace._core, name)) if not each.startswith("_")}
         assert compiled
         # The counters of a client are gathered in one object.
-        behind_counters = {"counter_record", "counter_value", "find_counter"}
-        assert compiled - behind_counters - {"launch"} <= set(dir(wrapper)), name
+        used_by_counters = {"counter_record", "counter_value", "find_counter"}
+        assert compiled - used_by_counters - {"launch"} <= set(dir(wrapper)), name
 
 
 def test_all_is_sorted_complete_and_importable():

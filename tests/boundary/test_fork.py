@@ -114,7 +114,7 @@ os._exit(os.path.exists(own.driver.directory))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_childs_copy_of_a_pipe_keeps_nobody_waiting():
+def test_a_childs_copy_of_a_pipe_keeps_no_reader_waiting():
     with subprocess.Popen(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", WAITED_FOR],
         stdin=subprocess.PIPE,

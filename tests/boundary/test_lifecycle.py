@@ -213,7 +213,7 @@ def test_a_driver_that_ends_ends_its_clients():
     client.close()
 
 
-def test_an_embedded_driver_leaves_nothing_behind():
+def test_an_embedded_driver_leaves_no_file():
     with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver:
         directory = Path(driver.directory)
         assert (directory / "cnc.dat").exists()

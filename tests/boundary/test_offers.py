@@ -67,9 +67,9 @@ def test_a_message_too_long_names_the_rule(stream):
 
 def test_refusals_are_values_and_the_same_object_each_time(media_client):
     publication = media_client.add_publication("aeron:ipc?term-length=64k", 4000)
-    result = publication.offer(b"nobody is there")
+    result = publication.offer(b"no subscriber")
     assert result is OfferResult.NOT_CONNECTED
-    assert result is publication.offer(b"nobody is there")
+    assert result is publication.offer(b"no subscriber")
     assert not result
     assert result < 0
     publication.close()

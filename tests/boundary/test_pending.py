@@ -1,4 +1,4 @@
-"""Publications, subscriptions and counters that nobody waits for."""
+"""Publications, subscriptions and counters that no call waits for."""
 
 from typing import Any
 

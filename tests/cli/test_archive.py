@@ -150,7 +150,7 @@ def test_a_recording_that_fails_is_not_a_success(tmp_path: Path) -> None:
                 publication.offer_blocking(b"recorded", timeout_s=20)
                 assert recorder.stdout is not None
                 assert "start recording 0" in recorder.stdout.readline()
-                # The next segment is there already, and belongs to somebody else.
+                # The next segment is there already, and belongs to another program.
                 (tmp_path / "a" / "0-65536.rec").touch()
                 while publication.position is not None and publication.position < 65536:
                     publication.offer_blocking(bytes(1000))

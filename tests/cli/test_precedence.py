@@ -82,7 +82,7 @@ def test_the_strongest_place_names_the_driver_of_an_archive(tmp_path: Path, plac
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_control_channel_opens_the_archive_wherever_it_is_given(tmp_path: Path, place: str) -> None:
+def test_a_control_channel_opens_the_archive_from_each_place_of_a_setting(tmp_path: Path, place: str) -> None:
     channel = "aeron:udp?endpoint=127.0.0.1:0"
     arguments = ["archive", "--with-driver", "--dir", str(tmp_path / "d"), "-a", str(tmp_path / "a")]
     environment = {}

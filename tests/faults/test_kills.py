@@ -79,7 +79,7 @@ with publication.try_claim(100) as claim:
 
 
 def test_a_publisher_killed_between_claim_and_commit_is_unblocked(driver: headrace.MediaDriver) -> None:
-    """The hole becomes padding, and what another publisher wrote behind it is read."""
+    """The hole becomes padding, and what another publisher wrote after it is read."""
     with headrace.Client.connect(directory=driver.directory) as client:
         subscription = client.add_subscription(IPC, STREAM_ID)
         publication = client.add_publication(IPC, STREAM_ID)
@@ -92,7 +92,7 @@ def test_a_publisher_killed_between_claim_and_commit_is_unblocked(driver: headra
             subscription.poll(lambda payload, header: received.append(payload), 10)
             return len(received) == 2
 
-        await_condition("the message behind the dead claim", read_all)
+        await_condition("the message after the dead claim", read_all)
         assert received == [b"before", b"after"]
         unblocked = client.counters.find(type_id=0, registration_id=19)
         assert unblocked is not None

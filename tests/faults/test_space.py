@@ -119,7 +119,7 @@ def test_a_driver_that_does_not_fit_names_the_setting_and_leaves_nothing(tmp_pat
     assert printed.strip().endswith("LEFT")
 
 
-FILL_BEHIND_ITS_BACK = """
+FILL_WHILE_IT_RUNS = """
 import errno, os, sys, headrace
 with headrace.MediaDriver(directory=sys.argv[1] + "/driver", threading_mode="SHARED") as driver:
     with driver.connect() as client, open(sys.argv[1] + "/other", "wb", buffering=0) as other:
@@ -141,4 +141,4 @@ with headrace.MediaDriver(directory=sys.argv[1] + "/driver", threading_mode="SHA
 
 
 def test_a_file_system_that_others_fill_ends_no_driver_and_no_client(tmp_path: Path) -> None:
-    assert run_on("64m", FILL_BEHIND_ITS_BACK, tmp_path).strip() == "ALIVE True"
+    assert run_on("64m", FILL_WHILE_IT_RUNS, tmp_path).strip() == "ALIVE True"

@@ -1,4 +1,4 @@
-"""Each wrong setting gives an error that names the setting, the value and the rule, and leaves nothing behind."""
+"""Each wrong setting gives an error that names the setting, the value and the rule, and leaves no file."""
 
 import socket
 import subprocess
@@ -59,7 +59,7 @@ PUBLICATION_REFUSALS = {
 def test_a_wrong_publication_channel_is_refused_in_words(
     driver: headrace.MediaDriver, client: headrace.Client, case: str
 ) -> None:
-    """No log file and no counter stays behind."""
+    """No log file and no counter remains."""
     channel, words = PUBLICATION_REFUSALS[case]
     logs = Path(driver.directory) / "publications"
     counters_before = {record.counter_id for record in client.counters if record.type_id not in (0, 11)}
@@ -84,13 +84,13 @@ def test_a_port_in_use_is_refused_by_name(client: headrace.Client) -> None:
 
 
 def test_an_address_of_another_machine_is_refused_by_name(client: headrace.Client) -> None:
-    """192.0.2.0/24 is reserved for documentation, so it is nobody's."""
+    """192.0.2.0/24 is reserved for documentation, so no machine has it."""
     channel = "aeron:udp?endpoint=192.0.2.1:24652"
     with pytest.raises(headrace.RegistrationError, match=r"192\.0\.2\.1:24652"):
         client.add_subscription(channel, 1)
 
 
-def test_a_parameter_nobody_knows_is_ignored_as_aeron_does(client: headrace.Client) -> None:
+def test_an_unknown_parameter_is_ignored_as_aeron_does(client: headrace.Client) -> None:
     """The grammar keeps unknown keys; programs use them for notes."""
     with client.add_publication("aeron:ipc?colour=blue", 1) as publication:
         assert "colour=blue" in publication.channel
@@ -132,7 +132,7 @@ def test_a_directory_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> N
         headrace.MediaDriver(directory=file / "driver")
 
 
-LAUNCH_AS_SOMEBODY = """
+LAUNCH_AS_ANOTHER_USER = """
 import getpass, os, pwd, sys, tempfile, headrace
 launch = headrace.MediaDriver
 if os.geteuid() == 0:
@@ -149,11 +149,11 @@ else:
 
 
 def test_a_directory_not_writable_is_refused_by_name() -> None:
-    """Root may write anywhere, so root becomes somebody else, after importing what only root may be able to read."""
+    """Root may write anywhere, so root becomes another user, after importing what only root may be able to read."""
     with tempfile.TemporaryDirectory(dir="/tmp") as parent:
         Path(parent).chmod(0o555)
         directory = Path(parent) / "driver"
-        command = [sys.executable, "-c", LAUNCH_AS_SOMEBODY, directory]
+        command = [sys.executable, "-c", LAUNCH_AS_ANOTHER_USER, directory]
         finished = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
         assert finished.returncode == 0, finished.stdout + finished.stderr
         assert str(directory) in finished.stdout

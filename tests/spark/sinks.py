@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SINKS = ("parquet", "delta", "marked")
 MARKED_STREAM_ID = 8003
-# Drivers for a machine so busy that processes stand still for a minute: nobody is to be taken for dead then.
+# Drivers for a machine so busy that processes stand still for a minute: no process is to be taken for dead then.
 PATIENT_DRIVER: dict[str, Any] = {
     "threading_mode": "SHARED",
     "client_liveness_timeout_ns": 60_000_000_000,

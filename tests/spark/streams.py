@@ -36,7 +36,7 @@ def listening(client: headrace.Client, stream_id: int) -> Iterator[list[bytes]]:
 
 
 def free_udp_channel() -> str:
-    """A channel on loopback with a port that nobody has, for an archive that must say where it is."""
+    """A channel on loopback with a port that no program uses, for an archive that must say where it is."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return f"aeron:udp?endpoint=127.0.0.1:{probe.getsockname()[1]}"

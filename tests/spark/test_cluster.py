@@ -63,8 +63,8 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
     published: dict[str, list[bytes]] = {}
     with ExitStack() as stack:
         # A crowded machine may give the archive's process nothing for long; that is not what is tested.
-        patience = {"client_liveness_timeout_ns": 120 * 10**9, "publication_unblock_timeout_ns": 130 * 10**9}
-        driver = stack.enter_context(headrace.MediaDriver.embedded(threading_mode="SHARED", **patience))
+        timeouts = {"client_liveness_timeout_ns": 120 * 10**9, "publication_unblock_timeout_ns": 130 * 10**9}
+        driver = stack.enter_context(headrace.MediaDriver.embedded(threading_mode="SHARED", **timeouts))
         server = ArchiveServer(driver=driver, archive_directory=base / "archive", control_channel=control)
         stack.enter_context(server)
         client = stack.enter_context(driver.connect())
@@ -91,7 +91,7 @@ def run_program(*args: object) -> None:
             printed, _ = process.communicate(timeout=RUN_TIMEOUT_S)
             assert process.returncode == 0, printed
         finally:
-            # The whole session: a Python program that ends badly leaves its JVM behind.
+            # The whole session: a Python program that ends badly leaves its JVM running.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 

@@ -50,7 +50,7 @@ def program(name: str, *args: object) -> Iterator[subprocess.Popen[str]]:
         text=True,
         cwd=ROOT,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        # A process group of its own, because a Python driver program that is killed leaves its JVM behind.
+        # A process group of its own, because a Python driver program that is killed leaves its JVM running.
         start_new_session=True,
     )
     try:
@@ -66,7 +66,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 
 def said(process: subprocess.Popen[str], word: str) -> int:
-    """The number that a program prints behind a word."""
+    """The number that a program prints after a word."""
     assert process.stdout is not None
     found, number = process.stdout.readline().split()
     assert found == word

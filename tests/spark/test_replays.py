@@ -221,7 +221,7 @@ def test_an_unknown_recording_and_a_start_after_the_end_are_refused(archive: tup
             rows_of(options | {"recordings": "1", "startPosition": "1048576"})
 
 
-def test_a_channel_that_nobody_answers_on_is_an_error_with_advice():
+def test_a_channel_without_an_answer_is_an_error_with_advice():
     control = free_udp_channel()
     with pytest.raises(headrace.ArchiveTimeoutError) as failed:
         rows_of({"controlChannel": control, "timeoutMs": "300"})
@@ -372,7 +372,7 @@ def test_a_task_waits_for_one_of_the_archives_replays(stored: Stored, monkeypatc
     assert rows
 
 
-def test_a_process_that_is_killed_leaves_no_driver_behind():
+def test_a_process_that_is_killed_leaves_no_driver():
     program = (
         "import time; from headrace.spark._own_driver import OwnDriver; "
         "own = OwnDriver(); print(own.driver.directory, flush=True); time.sleep(600)"

@@ -59,7 +59,7 @@ def test_a_rate_limit_is_accepted_and_a_wrong_chance_is_not() -> None:
             pair.right.drop(1.5)
 
 
-def test_nothing_is_left_behind_and_processes_are_ended() -> None:
+def test_nothing_is_left_and_processes_are_ended() -> None:
     with Namespaces() as pair:
         process = pair.left.popen([sys.executable, "-c", "import signal; signal.pause()"])
         name = pair.left.name

@@ -87,7 +87,7 @@ def test_a_message_without_header() -> None:
         TEXT.decode_body(data, len(data) + 1)
 
 
-def test_messages_one_behind_the_other() -> None:
+def test_messages_one_after_another() -> None:
     data = b"".join(TEXT.encode(*values) for values in examples("Text"))
     offset, found = 0, []
     while offset < len(data):

@@ -12,7 +12,7 @@ const CHECKED_COUNT: u64 = 1_000;
 /// What messages are made of.
 const FILL: u8 = b'x';
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn connect(dir: &str) -> Result<Client, Box<dyn Error>> {
     Ok(Client::connect(ClientConfig {
@@ -41,8 +41,8 @@ fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, String>
         if let Some(seen) = look() {
             return Ok(seen);
         }
-        if start.elapsed() > PATIENCE {
-            return Err(format!("waited {PATIENCE:?} for {what}"));
+        if start.elapsed() > TIMEOUT {
+            return Err(format!("waited {TIMEOUT:?} for {what}"));
         }
         std::thread::sleep(POLL_INTERVAL);
     }
