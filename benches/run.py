@@ -17,7 +17,7 @@ def main() -> int:
     names = sys.argv[1:] or list(ROWS)
     unknown = [name for name in names if name not in ROWS]
     if unknown:
-        print(f"no such row: {', '.join(unknown)}; there are: {', '.join(ROWS)}", file=sys.stderr)
+        print(f"no such row: {', '.join(unknown)}; known are: {', '.join(ROWS)}", file=sys.stderr)
         return 2
     rows: list[Row] = []
     skipped: dict[str, str] = {}

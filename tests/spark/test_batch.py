@@ -111,9 +111,9 @@ def test_a_pattern_that_matches_nothing_is_refused(spark: SparkSession, archive:
     from pyspark.errors import PySparkException
 
     for options, expected in (
-        ({"channel": "ordres"}, "has it; there are aeron:ipc, aeron:udp\\?endpoint=orders:1"),
-        ({"streamId": 7}, "has it; there are 1001, 2002, 3003"),
-        ({"channel": "orders", "streamId": 1001}, "has it and streamId=1001; there are aeron:ipc"),
+        ({"channel": "ordres"}, "has it; known are aeron:ipc, aeron:udp\\?endpoint=orders:1"),
+        ({"streamId": 7}, "has it; known are 1001, 2002, 3003"),
+        ({"channel": "orders", "streamId": 1001}, "has it and streamId=1001; known are aeron:ipc"),
     ):
         with pytest.raises(PySparkException, match=f"no recording in {archive} {expected}"):
             load(spark, archive, **options).collect()
@@ -245,13 +245,13 @@ SBE_SCHEMA = """<?xml version="1.0" encoding="UTF-8"?>
             {"startTime": "2026-02-01", "endTime": "2026-01-31"},
             "endTime=2026-01-31: must not be before startTime=2026-02-01",
         ),
-        ({"columns": "price"}, "columns=price: there is no such column"),
+        ({"columns": "price"}, "columns=price: no such column"),
         ({"codec": "json"}, "codec=json needs it"),
         ({"onBadPayload": "null"}, "onBadPayload=null: has no meaning with codec=binary"),
         ({"codec": "avro"}, "codec=avro: must be one of"),
         ({"startTime": "soon"}, "startTime=soon: must be ISO 8601"),
         ({"recordChecksum": "MD5"}, "recordChecksum=MD5: must be one of CRC-32"),
-        ({"startPositon": 1}, "there is no such option"),
+        ({"startPositon": 1}, "no such option"),
         ({"controlChannel": "aeron:udp?endpoint=localhost:8010"}, "read from the archive or from its files"),
         ({"replayStreamId": 7}, "has no meaning without controlChannel"),
         ({"recordings": 1, "startPosition": 1 << 20}, "is after the end of recording 1"),

@@ -211,7 +211,7 @@ def test_a_pattern_that_matches_nothing_yet_is_logged_once(tmp_path: Path, caplo
         assert query.latest({}) == query.latest({}) == {}
     (text,) = caplog.messages
     assert text.startswith(
-        f"channel=orders: no recording in {tmp_path} has it; there are aeron:ipc; the query waits"
+        f"channel=orders: no recording in {tmp_path} has it; known are aeron:ipc; the query waits"
     )
     files = recorded(tmp_path, [b"1"], channel="aeron:udp?endpoint=orders:1")
     assert query.latest({}) == {"1": files.position}

@@ -73,8 +73,8 @@ def committed(messages: list[bytes]) -> list[bytes]:
     [
         ({"streamId": ""}, "append", "streamId=: must be a whole number"),
         ({"payloadColumn": "id"}, "append", "payloadColumn=id: is long, and must be binary or string"),
-        ({"payloadColumn": "body"}, "append", "there is no such column"),
-        ({"retries": "3"}, "append", "there is no such option"),
+        ({"payloadColumn": "body"}, "append", "no such column"),
+        ({"retries": "3"}, "append", "no such option"),
         ({}, "overwrite", "a stream can only be appended to"),
         ({"timeoutMs": "200"}, "append", "no subscriber to"),
     ],

@@ -156,6 +156,6 @@ def test_a_message_that_the_schema_lacks_is_refused_with_those_it_has(
 
     reader = spark.read.format("headrace").option("codec", "sbe").option("sbeMessage", "Readings")
     with pytest.raises(
-        PySparkException, match=r"weather\.xml has no such message; there are Reading, Receipt"
+        PySparkException, match=r"weather\.xml has no such message; known are Reading, Receipt"
     ):
         reader.option("sbeSchema", str(EXAMPLE / "weather.xml")).load(str(tmp_path))

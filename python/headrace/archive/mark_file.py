@@ -179,7 +179,7 @@ def read_mark_fields(storage: Storage) -> MarkFields:
     """What the mark file of an archive's directory says.
 
     Raises:
-        MarkFileError: There is none, or it is damaged.
+        MarkFileError: The directory has no mark file, or it is damaged.
     """
     storage = mark_storage(storage)
     path = storage.describe(MARK_NAME)

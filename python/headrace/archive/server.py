@@ -70,7 +70,7 @@ class ArchiveServer(Closing):
     Raises:
         ConfigError: A setting is wrong.
         ArchiveFileError: Another archive runs on the directory, or a file is damaged.
-        DriverTimeoutError: There is no driver.
+        DriverTimeoutError: No driver answers on the directory.
     """
 
     def __init__(

@@ -148,12 +148,12 @@ class Client(Closing):
             use_invoker: No conductor thread: the program calls :meth:`invoke`, at least every few seconds.
             on_error: Told of faults that no caller is waiting for; by default they are logged as errors of
                 ``headrace.client``, which stderr shows if the program does not set up ``logging``.
-            on_close: Told that the client has closed, by whatever reason.
+            on_close: Called when the client has closed, for any reason.
             on_available_image: For subscriptions that are added without their own.
             on_unavailable_image: For subscriptions that are added without their own.
-            on_available_counter: Given registration id and counter id of a counter that appeared.
-            on_unavailable_counter: The same for a counter that went.
-            on_publication_error: Told of errors that subscribers raise against this client's publications.
+            on_available_counter: Called with registration id and counter id of a new counter.
+            on_unavailable_counter: Called with both ids of a counter that was freed.
+            on_publication_error: Called when a subscriber rejects one of this client's publications.
             **settings: See :class:`headrace.ClientConfig`.
 
         Raises:
@@ -198,7 +198,7 @@ class Client(Closing):
         see ``Publication.wait_until_connected``.
 
         Args:
-            channel: Where to, for example ``"aeron:ipc"`` or ``"aeron:udp?endpoint=127.0.0.1:40123"``.
+            channel: Where the stream goes, for example ``"aeron:ipc"`` or ``"aeron:udp?endpoint=127.0.0.1:40123"``.
             stream_id: Which flow on the channel; subscribers use the same.
 
         Raises:
@@ -232,11 +232,12 @@ class Client(Closing):
         Blocks and raises as :meth:`add_publication`.
 
         Args:
-            channel: Where from; port 0 lets the system choose, see ``Subscription.resolved_endpoint``.
+            channel: The channel of the publishers; port 0 lets the system choose one, see
+                ``Subscription.resolved_endpoint``.
             stream_id: Which flow on the channel.
-            on_available_image: Given the :class:`headrace.Image` of a publisher that came. Runs on the conductor
-                thread.
-            on_unavailable_image: Given the image of a publisher that went; its last position can still be read.
+            on_available_image: Called with the :class:`headrace.Image` of a new publisher, on the conductor thread.
+            on_unavailable_image: Called with the image of a publisher that is gone, whose last position can still be
+                read.
         """
         available = _events.on_image(on_available_image, "available")
         unavailable = _events.on_image(on_unavailable_image, "unavailable")
@@ -431,7 +432,7 @@ def connect(
             subscriptions then come back. The first driver is waited for as without it.
         on_disconnect: Given the reason when the driver ended. With ``reconnect`` only, as the next; both run on a
             thread of the client and may call anything.
-        on_reconnect: Given the client when everything came back.
+        on_reconnect: Called with the client when its publications and subscriptions are back.
         **settings: See :class:`headrace.ClientConfig`.
 
     Raises:

@@ -39,7 +39,7 @@ class Counters:
         """The value of one counter, at the cost of one load.
 
         Raises:
-            KeyError: There is no such counter.
+            KeyError: No counter has this id.
         """
         value = self._client.counter_value(counter_id)
         if value is None:

@@ -110,7 +110,7 @@ def _from_arrow(messages: Any) -> Batch:
 
 def _from_offsets(payload: Bytes, offsets: npt.NDArray[Any]) -> Batch:
     if offsets.ndim != 1 or len(offsets) == 0 or offsets.dtype.kind not in "iu":
-        raise ValueError("offsets must be one row of integers, one more than there are messages")
+        raise ValueError("offsets must be one row of integers, one more than the messages")
     lengths = np.diff(offsets)
     stride = int(lengths[0]) if len(lengths) else 0
     is_even = bool((lengths == stride).all())

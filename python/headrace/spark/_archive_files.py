@@ -33,7 +33,7 @@ def storage_of(archive: ArchiveFiles) -> DirectoryStorage:
     """The archive's directory, which must be there."""
     storage = DirectoryStorage(archive.directory, create=False)
     if not storage.directory.is_dir():
-        refuse("archiveDirectory", archive.directory, "there is no such directory")
+        refuse("archiveDirectory", archive.directory, "no such directory")
     return storage
 
 

@@ -150,7 +150,7 @@ class _SbeCodec:
         except sbe.SchemaError as error:
             refuse("sbeSchema", path, str(error))
         if message not in schema:
-            refuse("sbeMessage", message, f"{path} has no such message; there are {', '.join(schema)}")
+            refuse("sbeMessage", message, f"{path} has no such message; known are {', '.join(schema)}")
         self._codec = schema[message]
 
     def types(self) -> dict[str, str]:

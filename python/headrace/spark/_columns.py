@@ -50,7 +50,7 @@ def source_columns(options: ReadOptions) -> list[str]:
         there[name] = kind
     for name in options.columns or ():
         if name not in there:
-            refuse("columns", name, f"there is no such column; there are {', '.join(there)}")
+            refuse("columns", name, f"no such column; known are {', '.join(there)}")
     return [f"`{name}` {there[name]}" for name in options.columns or there]
 
 
@@ -105,7 +105,7 @@ def _fixed(
     elif name in _FIXED:
         values = _picked(getattr(batch, f"{name}s"), rows)
     else:
-        refuse("columns", name, "there is no such column")
+        refuse("columns", name, "no such column")
     if pa.types.is_timestamp(field.type) or field.type.bit_width == values.dtype.itemsize * 8:
         return pa.Array.from_buffers(field.type, count, [None, pa.py_buffer(np.ascontiguousarray(values))])
     return pa.array(values).cast(field.type)

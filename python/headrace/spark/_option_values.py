@@ -31,7 +31,7 @@ class Options:
         self._values = {name.lower(): value for name, value in given.items()}
         for name, value in self._values.items():
             if name not in known:
-                refuse(name, value, f"there is no such option; there are {', '.join(sorted(known.values()))}")
+                refuse(name, value, f"no such option; known are {', '.join(sorted(known.values()))}")
 
     def text(self, name: str, default: str | None = None) -> str | None:
         """The text as it was given."""

@@ -70,7 +70,7 @@ def select(options: ReadOptions) -> list[Selected]:
     """The recordings that match, in the order of their ids.
 
     Raises:
-        ArchiveFileError: There is no archive in the directory, or it is damaged.
+        ArchiveFileError: The directory has no archive, or the archive is damaged.
         ArchiveError: The archive does not answer.
     """
     archive = options.archive
@@ -89,7 +89,7 @@ def look_up(archive: ArchiveFiles | ArchiveService, recording_ids: set[int]) -> 
     """What became of recordings that a query has read, whatever its options choose now.
 
     Raises:
-        ArchiveFileError: There is no archive in the directory, or it is damaged.
+        ArchiveFileError: The directory has no archive, or the archive is damaged.
         ArchiveError: The archive does not answer.
     """
     if not recording_ids:
@@ -160,7 +160,7 @@ def _refuse_pattern(options: ReadOptions, name: str, value: object, there: Seque
     )
     known = ", ".join(map(str, there[:_LISTED_MAX])) or "none"
     more = f" and {len(there) - _LISTED_MAX} more" if len(there) > _LISTED_MAX else ""
-    refuse(name, value, f"no recording in {options.archive} has it{of_stream}; there are {known}{more}")
+    refuse(name, value, f"no recording in {options.archive} has it{of_stream}; known are {known}{more}")
 
 
 def _looked_up(

@@ -43,7 +43,7 @@ class SinkOptions:
         """Check the options against the rows.
 
         Raises:
-            ConfigError: An option is unknown, missing or wrong, or there is no such column.
+            ConfigError: An option is unknown, missing or wrong, or the column is unknown.
         """
         options = Options(given, _NAMES)
         channel = options.required("channel", "where are the rows to be published?")
@@ -53,7 +53,7 @@ class SinkOptions:
         column = options.text("payloadColumn", "payload") or ""
         kinds = {field.name: field.dataType.typeName() for field in schema.fields}
         if column not in kinds:
-            refuse("payloadColumn", column, f"there is no such column; there are {', '.join(kinds)}")
+            refuse("payloadColumn", column, f"no such column; known are {', '.join(kinds)}")
         if kinds[column] not in ("binary", "string"):
             refuse("payloadColumn", column, f"is {kinds[column]}, and must be binary or string")
         return cls(

@@ -22,7 +22,7 @@ class FileFormatError(HeadraceError, ValueError):
 
 
 class DriverFileMissingError(HeadraceError, FileNotFoundError):
-    """There is no such file: no driver has used this directory, or it removed it when it stopped."""
+    """The file does not exist: no driver has used this directory, or it removed the file when it stopped."""
 
     def __init__(self, path: Path, advice: str) -> None:
         super().__init__(f"{path} does not exist; {advice}")

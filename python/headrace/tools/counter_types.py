@@ -143,7 +143,7 @@ def type_id_of(text: str) -> int:
     """A type's id from its number or its name.
 
     Raises:
-        ValueError: there is no type of that name.
+        ValueError: No type has that name.
     """
     if text.lstrip("-").isdigit():
         return int(text)

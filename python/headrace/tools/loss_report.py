@@ -42,7 +42,7 @@ def read_loss_report(path: Path) -> list[LossEntry]:
     """The entries of a report; `path` is the file or the driver's directory.
 
     Raises:
-        DriverFileMissingError: there is no report.
+        DriverFileMissingError: The directory has no loss report.
         FileFormatError: an entry's texts do not fit in the file.
     """
     if path.is_dir():
