@@ -179,7 +179,7 @@ def test_a_replay_is_read_in_batches(archive: Archive) -> None:
                 recorded_session_id=descriptor.session_id,
             )
 
-        with pytest.raises(ArchiveFileError, match="goes on at position=0, and position=1024 is due"):
+        with pytest.raises(ArchiveFileError, match="continues at position=0, expected position=1024"):
             reader_from(1024).read_batch(10)
         reader, payloads = reader_from(0), []
         while not reader.is_at_end:

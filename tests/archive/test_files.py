@@ -563,7 +563,7 @@ def test_verify_tells_what_is_wrong_and_makes_valid_what_is_sound() -> None:
     struct.pack_into("<i", storage.files["0-0.rec"], 128 + 16, 9)
     (finding,) = verify(catalog, storage)
     assert "position=128" in finding.text
-    assert "stream_id=9 where 1001 is due" in finding.text
+    assert "stream_id=9, expected 1001" in finding.text
     assert not finding.is_ok
     struct.pack_into("<i", storage.files["0-0.rec"], 128 + 16, 1001)
     catalog.set_state(0, STATE_INVALID)

@@ -128,7 +128,7 @@ fn rebuild_term() {
     let image = log(LogType::Image);
     let source = full_term(1376);
     let length = TERM_LENGTH / 1408 * 1408;
-    // SAFETY: the source is this thread's own and nobody writes it any more.
+    // SAFETY: the source is this thread's own and no longer written.
     let bytes = unsafe { source.term(0).bytes(0, length) };
     let mut clean = 0;
     per_message("insert of a 1408 byte datagram", || {

@@ -1,4 +1,4 @@
-//! A receiver of the broadcast misses nothing without being told, and is told only when it fell behind.
+//! A receiver of the broadcast misses nothing without being told, and is told only when the transmitter lapped it.
 
 use std::collections::VecDeque;
 

@@ -78,7 +78,7 @@ proptest! {
         prop_assert!(ring.consumer_position() <= ring.producer_position());
         let stuck = ring.consumer_position() < ring.producer_position();
         let record_is_free = memory.get_i32(ring.consumer_position() as usize % 256) == 0;
-        // A record nobody has begun to fill cannot be told from a slow producer's.
+        // A record that no producer has begun to fill cannot be told from a slow producer's.
         prop_assert!(!stuck || record_is_free);
     }
 

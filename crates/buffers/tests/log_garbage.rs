@@ -115,7 +115,7 @@ proptest! {
         let mut exclusive = ExclusiveAppender::new(&log);
         for length in lengths {
             let message = vec![1; length];
-            // Refusals and errors are both fine here; what counts is that there is an answer.
+            // Refusals and errors are both fine here; what counts is that a call returns.
             let _ = appender.offer_one(&message, i64::MAX);
             let _ = appender.try_claim(length, i64::MAX);
             if let Ok(exclusive) = &mut exclusive {

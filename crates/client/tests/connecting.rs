@@ -125,6 +125,6 @@ fn only_a_live_driver_is_asked_to_stop() {
         headrace_protocol::command::Command::TerminateDriver { token: b"secret", .. }
     ));
     clock.advance_ns(10_001 * MS);
-    assert_eq!(ask(&directory), Ok(false), "nobody is there any more");
+    assert_eq!(ask(&directory), Ok(false), "the driver has ended");
     assert_eq!(driver(&fake).commands.len(), 1);
 }

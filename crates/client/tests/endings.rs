@@ -188,7 +188,7 @@ fn a_silent_driver_ends_the_client() {
     assert!(reason.to_string().contains("driver_timeout_ms=10000"), "{reason}");
     it.assert_ended(&reason);
     assert_eq!(*it.errors.lock().unwrap(), [reason]);
-    // Nobody is there to be told.
+    // No driver is there to be told.
     it.client.close().unwrap();
     driver(&it.fake).work();
     assert!(!matches!(
@@ -520,7 +520,7 @@ fn a_conductor_of_its_own_runs_without_being_asked() {
         counter_id: 3,
     });
     assert_eq!(receiver.recv().unwrap(), 77);
-    // The thread ends with the client, whoever ends it.
+    // The thread ends with the client, whichever thread ends the client.
     let client_id = client.client_id();
     driver(&fake).send(&Event::ClientTimeout { client_id });
     assert_ne!(closed.recv().unwrap(), std::thread::current().id());

@@ -183,7 +183,7 @@ fn images_of_a_closed_subscription_go_with_it() {
         image.reject("too late"),
         Err(ClientError::Closed { what: "image" })
     );
-    // What the driver says of it from here on is for nobody.
+    // No handler gets what the driver says of it from here on.
     driver(&it.fake).unlink(id, it.subscription.registration_id());
     driver(&it.fake).announce(id, it.subscription.registration_id(), it.position.id());
     service_until_idle(&it.client);
@@ -499,7 +499,7 @@ fn a_claim_is_seen_when_committed_and_skipped_when_aborted() {
 fn a_position_that_another_process_spoiled_does_not_panic() {
     let it = linked();
     let image = it.subscription.images().remove(0);
-    // Full terms, so that there is a frame to find wherever a position points.
+    // Full terms, so that a frame is at each position.
     for _ in 0..3 {
         while it.publication.offer(&[]).unwrap() != Offer::AdminAction {}
     }

@@ -196,7 +196,7 @@ fn a_client_that_is_not_serviced_loses_everything_and_learns_it() {
     let sleeper = Client::connect(config).unwrap();
     let publication = sleeper.add_publication(IPC, STREAM).unwrap();
     await_that("image", || subscription.is_connected());
-    // Nobody invokes the sleeper: the driver gives it up and ends its publication.
+    // The test does not invoke the sleeper: the driver gives it up and ends its publication.
     await_that("image of the dead publisher gone", || {
         !subscription.is_connected()
     });

@@ -34,7 +34,7 @@ fn a_publication_is_what_the_driver_made_of_it() {
     assert_eq!(publication.max_possible_position(), 1 << 47);
     assert_eq!(publication.initial_term_id(), 7);
     assert!(!publication.is_connected());
-    assert_eq!(publication.offer(b"nobody listens"), Ok(Offer::NotConnected));
+    assert_eq!(publication.offer(b"no subscriber"), Ok(Offer::NotConnected));
 
     driver(&fake).connect(publication.registration_id(), 96);
     assert!(publication.is_connected());
@@ -237,7 +237,7 @@ fn a_driver_that_does_not_answer_is_a_timeout_and_the_resource_is_removed() {
     ));
     driver(&fake).reply = Reply::Normal;
 
-    // The late reply belongs to nobody.
+    // The late reply belongs to no request.
     let error = ErrorCode::GenericError;
     let late = Event::Error {
         correlation_id: 2,
@@ -312,7 +312,7 @@ fn a_log_that_cannot_be_mapped_is_named_and_given_back() {
     ));
     assert!(
         errors.lock().unwrap().is_empty(),
-        "the caller was told, nobody else needs to be"
+        "the caller was told, and no handler needs to be"
     );
 }
 

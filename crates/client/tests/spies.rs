@@ -10,7 +10,7 @@ const UDP: &str = "aeron:udp?endpoint=127.0.0.1:0|term-length=64k";
 /// Half of a term.
 const WINDOW: i64 = 32 * 1024;
 
-/// A channel nobody receives on; the port was free a moment ago.
+/// A channel without a receiver; the port was free a moment ago.
 fn unreceived(params: &str) -> String {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();

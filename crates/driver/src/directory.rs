@@ -43,7 +43,8 @@ pub enum DirectoryError {
     Active(PathBuf),
     /// A file of another layout, or damaged, is there; it might be in use by a driver that we cannot talk to.
     #[error(
-        "cannot tell whether the driver of {} is alive: {reason}; set aeron.dir.delete.on.start=true to delete it",
+        "cannot tell whether the driver of {} is alive: {reason}; if no driver runs there, set \
+         aeron.dir.delete.on.start=true to delete the directory and everything in it",
         path.display()
     )]
     Foreign {

@@ -1,4 +1,4 @@
-//! The driver as a program: arguments, signals, exit statuses and what it leaves behind.
+//! The driver as a program: arguments, signals, exit statuses and the files that it leaves.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -144,7 +144,7 @@ fn arguments_that_make_no_sense_end_it_with_status_1() {
         let (code, _, stderr) = run(headraced(&path).arg(argument));
         assert_eq!(code, Some(1), "{argument}");
         assert!(stderr.contains(expected), "{argument}: {stderr}");
-        assert!(!path.exists(), "{argument} left a directory behind");
+        assert!(!path.exists(), "{argument} left a directory");
     }
 }
 

@@ -286,7 +286,7 @@ proptest! {
         let decoded = Command::decode(type_id, &message);
         prop_assert_eq!(decoded.as_ref(), Ok(&command));
         for length in 0..message.len() {
-            // Whatever is left of it, it is never somebody else's command.
+            // Whatever is left of it, it is never another command.
             if let Ok(shorter) = Command::decode(type_id, &message[..length]) {
                 prop_assert_eq!(shorter.correlation_id(), correlation_id);
             }

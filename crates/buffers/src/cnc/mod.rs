@@ -158,7 +158,7 @@ pub enum CncError {
     NotReady,
     /// The file was made by a driver that lays it out otherwise.
     #[error(
-        "CnC file has a foreign version: version={} expected={}",
+        "CnC file has an unsupported version: version={} expected={}",
         version_text(*version),
         version_text(CNC_VERSION)
     )]

@@ -46,7 +46,7 @@ pub enum RecordingError {
 
     /// Fragments that follow each other add up to more than a message can be.
     #[error(
-        "message too long: {place}: the one that begins at position={position} in recording_id={recording_id} has \
+        "message too long: {place}: the message that begins at position={position} in recording_id={recording_id} has \
          more than {length_max} bytes, which is more than its terms allow: frames are damaged, or were not written \
          as messages"
     )]
@@ -62,7 +62,7 @@ pub enum RecordingError {
     },
 
     /// A replay is not where the reader is: it began elsewhere, or another reader takes its fragments.
-    #[error("wrong place: {place} goes on at position={found}, and position={position} is due")]
+    #[error("wrong position: {place} continues at position={found}, expected position={position}")]
     Misplaced {
         /// The replay.
         place: String,

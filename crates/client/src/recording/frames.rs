@@ -85,7 +85,7 @@ impl RecordingShape {
             ("stream_id", word(header, STREAM_ID_OFFSET), self.stream_id),
         ] {
             if found != expected {
-                return format!("{name}={found} where {expected} is due");
+                return format!("{name}={found}, expected {expected}");
             }
         }
         if kind > TYPE_DATA {
@@ -207,7 +207,7 @@ impl Frames {
         if let Some(checksum) = self.shape.checksum {
             let due = checksum.of(&self.block[whole_at + HEADER_LENGTH..whole_at + needed]);
             if carried != due {
-                return Err(self.bad_frame(position, format!("checksum={carried} where {due} is due")));
+                return Err(self.bad_frame(position, format!("checksum={carried}, expected {due}")));
             }
         }
         Ok(Some(Frame {

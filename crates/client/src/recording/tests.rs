@@ -359,9 +359,9 @@ fn bad_frames_are_errors_with_their_place() {
         (0, 31, "length=31"),
         (0, i32::MAX, "length=2147483647"),
         (4, 0x0005_C000, "type=5"),
-        (8, 32, "term_offset=32 where 0"),
-        (16, 5, "stream_id=5 where 1001"),
-        (20, 5, "term_id=5 where 10"),
+        (8, 32, "term_offset=32, expected 0"),
+        (16, 5, "stream_id=5, expected 1001"),
+        (20, 5, "term_id=5, expected 10"),
     ] {
         let error = damaged(|path| {
             let mut bytes = fs::read(path).expect("read");
@@ -431,7 +431,7 @@ fn a_changed_byte_fails_with_its_place_if_checksums_are_known() {
         }
         let mut unaware = source.clone();
         unaware.shape.checksum = None;
-        read_range(&unaware, recording.start, end, end).expect("nobody looks");
+        read_range(&unaware, recording.start, end, end).expect("no checksum is checked");
         fs::write(&path, sound).expect("written");
     }
 }
@@ -482,7 +482,7 @@ impl Blocks for Trickle {
     ) -> Result<usize, RecordingError> {
         assert!(
             position + needed as i64 <= limit,
-            "nobody needs what lies behind the limit"
+            "the bytes after the limit are not needed"
         );
         self.is_due = !self.is_due;
         if self.is_due {
@@ -567,7 +567,7 @@ fn a_bad_frame_of_a_replay_is_an_error_with_its_place() {
     assert_eq!(
         text,
         format!(
-            "bad frame: replay position={}: stream_id=1002 where 1001 is due",
+            "bad frame: replay position={}: stream_id=1002, expected 1001",
             recording.start
         )
     );

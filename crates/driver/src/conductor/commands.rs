@@ -346,7 +346,8 @@ impl Conductor {
                     .increment_release();
                 self.cx.events.client_timeout(client.id);
                 if client.has_ended(read) {
-                    let text = "a client's process ended without closing the client: what it held is freed";
+                    let text = "a client's process ended without closing the client: \
+                                the driver closes its publications, subscriptions and counters";
                     self.cx.errors.warn(text, self.cx.now_ms);
                 }
             }

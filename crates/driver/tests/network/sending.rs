@@ -20,7 +20,7 @@ fn sender_alone() -> World {
         loss: 1.0,
         ..Faults::default()
     });
-    world.run_for(MILLISECOND); // one command a duty cycle: until then nobody is there to listen
+    world.run_for(MILLISECOND); // one command a duty cycle: until then no receiver is there
     world
 }
 

@@ -71,7 +71,7 @@ impl Network {
         taken.into_iter().map(|(_, bytes)| bytes).collect()
     }
 
-    /// Delivers a datagram that nobody here made.
+    /// Delivers a datagram of a stranger.
     pub(crate) fn inject(&self, source: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         let mut state = self.state();
         let due = state.step;

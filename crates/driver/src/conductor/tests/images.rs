@@ -345,7 +345,7 @@ fn an_image_whose_last_reader_was_dropped_drains() {
     let channel = "aeron:udp?endpoint=localhost:24325|tether=false|rejoin=false";
     let (subscription, _, shared) = image(&mut driver, channel);
     let position = driver.counter(driver.images()[0].position_counter_id);
-    // Alone, a reader is never behind the furthest reader: it takes a second one to be dropped.
+    // Alone, a reader is itself the furthest reader: it takes a second one to be dropped.
     driver.add_subscription(
         "aeron:udp?endpoint=localhost:24325|session-id=55|tether=false|rejoin=false",
         10,

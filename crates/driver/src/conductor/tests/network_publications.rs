@@ -149,14 +149,14 @@ fn the_limit_keeps_a_window_ahead_of_the_sender_and_a_term_behind_it() {
     let log = driver.log(registration_id);
     let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
     driver.run_cycles();
-    assert_eq!(limit.get(), 0, "nobody receives");
+    assert_eq!(limit.get(), 0, "no receiver");
     shared.set_has_receivers(true);
     driver.pass_alive(SECOND);
     assert_eq!(
         (limit.get(), log.metadata().is_connected_acquire()),
         (32_768, true)
     );
-    // Two terms and a half, sent as they are written: what lies more than a term behind is zeroed.
+    // Two terms and a half, sent as they are written: bytes more than a term before it are zeroed.
     for _ in 0..20 {
         fill(&log, 64);
         let produced = log.producer_position();
@@ -212,7 +212,7 @@ fn a_publication_nobody_confirms_lingers_and_goes() {
     driver.forget();
     driver.remove_publication(registration_id, false);
     driver.pass_alive(6 * SECOND);
-    assert!(shared.is_end_of_stream(), "nobody is there to send to");
+    assert!(shared.is_end_of_stream(), "no receiver to send to");
     assert_eq!(endings(&driver), [""; 0]);
     driver.pass_alive(SECOND);
     assert_eq!(

@@ -221,7 +221,7 @@ impl Chaos {
         headrace_buffers::log::LogBuffers::map(&path).ok()
     }
 
-    /// Readers, or whoever writes to their counters, store any position.
+    /// Readers, or other processes that write to their counters, store any position.
     fn read(&mut self) {
         let ids = self.driver.subscriber_positions();
         if let Some(id) = self.pick(&ids) {

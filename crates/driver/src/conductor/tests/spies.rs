@@ -151,7 +151,7 @@ fn the_slowest_spy_holds_the_publisher_and_the_cleaning_back() {
     fast.set_release(produced);
     driver.run_cycles();
     assert_eq!(limit.get(), WINDOW, "the slow one is at 0");
-    // Through several terms, the slow one always half a window behind.
+    // Through several terms, the slow one always half a window below the other.
     for _ in 0..40 {
         fill(&log, 64);
         let produced = log.producer_position();
