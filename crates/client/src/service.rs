@@ -74,7 +74,7 @@ impl Core {
         let type_id = match service.receiver.receive(&mut service.scratch) {
             Ok(None) => return Ok(0),
             Ok(Some(type_id)) => type_id,
-            // Events are gone, and with them the truth about images and their positions.
+            // Events are lost, and with them the state of images and their positions.
             Err(Lapped) => return Err(ClientError::Lapped),
         };
         match Event::decode(type_id, &service.scratch) {

@@ -1,4 +1,4 @@
-//! What a fragment handler is told besides the payload.
+//! What a fragment handler gets besides the payload.
 
 use crate::{AtomicBuffer, align};
 

@@ -80,7 +80,7 @@ pub struct RecordingReader {
 /// Messages of which the recording lacks fragments, though it goes on after the fragments that it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Incomplete {
-    /// How many. One that is gone without a fragment leaves no trace and is not among them.
+    /// How many. A message without any recorded fragment leaves no trace and does not count.
     pub count: u64,
     /// Where the first recorded fragment of the first of them lies; 0 without one.
     pub position: i64,

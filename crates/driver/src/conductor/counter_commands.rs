@@ -88,7 +88,7 @@ impl Conductor {
     }
 }
 
-/// Clients check the lengths; what is too long all the same is cut.
+/// Clients check the lengths; a text that is too long is shortened.
 fn fitted<'a>(key: &'a [u8], label: &'a str) -> (&'a [u8], &'a str) {
     let key = &key[..key.len().min(COUNTER_KEY_LENGTH_MAX)];
     (key, truncated(label, LABEL_LENGTH_MAX))

@@ -1,4 +1,4 @@
-//! One receive channel: its socket, who listens to what, and the images that arrive through it.
+//! One receive channel: its socket, the subscriptions of each stream, and the images that arrive through it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
-//! What looks wrong in a channel and is accepted all the same, since the protocol ignores it.
+//! Parameters of a channel that look wrong, but that the driver accepts, because the protocol ignores them.
 //!
-//! A misspelt key leaves a stream with the default that its user wanted to change. So each is told, with the
-//! nearest key there is.
+//! A misspelt key leaves a stream with the default that its user wanted to change. So the driver notes each, with
+//! the nearest known key.
 
 use super::{ChannelUri, keys};
 
-/// Keys that are told of; a channel with more is no slip of the pen.
+/// Most parameters noted for one channel.
 const DOUBTS_MAX: usize = 8;
 /// Longer keys are not compared with the known ones.
 const COMPARED_LENGTH_MAX: usize = 64;

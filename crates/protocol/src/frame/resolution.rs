@@ -1,4 +1,4 @@
-//! RES: name resolvers tell each other who lives where.
+//! RES: name resolvers tell each other the addresses of drivers.
 //!
 //! The common header is followed by entries, each at a multiple of 8 after it:
 //!
