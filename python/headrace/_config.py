@@ -206,7 +206,14 @@ class DriverConfig:
         return result
 
 
+# The core holds times as 64-bit numbers.
+_TIME_MAX = 2**63 - 1
+
+
 def _text(name: str, value: object) -> str:
+    if name == "directory" and not isinstance(value, (str, os.PathLike)):
+        rule = "must be a path, as text or a pathlib.Path"
+        raise ConfigError(f"{name}={value!r}: {rule}", name, repr(value), rule)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -258,6 +265,6 @@ class ClientConfig:
     def __post_init__(self) -> None:
         for name in ("driver_timeout_ms", "keepalive_interval_ns", "idle_sleep_ns", "resource_linger_ns"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                rule = "must be a whole number of at least 0"
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _TIME_MAX:
+                rule = f"must be a whole number from 0 to {_TIME_MAX}"
                 raise ConfigError(f"{name}={value!r}: {rule}", name, repr(value), rule)

@@ -58,7 +58,13 @@ def test_a_value_of_another_type_is_refused(value):
     assert isinstance(refusal.value, ValueError)
 
 
-@pytest.mark.parametrize("value", [-1, 1.5, True, "1"])
+@pytest.mark.parametrize("value", [5, True, b"/tmp"])
+def test_a_directory_is_a_path(value):
+    with pytest.raises(ConfigError, match="must be a path"):
+        DriverConfig(directory=value).to_properties()
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, True, "1", 2**63])
 def test_a_client_duration_is_a_whole_number(value):
     with pytest.raises(ConfigError, match="idle_sleep_ns"):
         ClientConfig(idle_sleep_ns=value)
