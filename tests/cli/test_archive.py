@@ -1,7 +1,9 @@
 """`headrace archive`: looking at files, and asking a running archive."""
 
+import errno
 import io
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -15,6 +17,7 @@ from rich.text import Text
 
 import headrace
 from headrace.archive import Catalog, DirectoryStorage, RecordingSignal
+from headrace.archive.storage import StorageFile
 from headrace.tools.views.recordings import recordings_table
 
 pytestmark = pytest.mark.system
@@ -122,12 +125,22 @@ def test_a_mark_file_elsewhere_is_found_by_its_link(tmp_path: Path) -> None:
         )
 
 
+class FullAfterOneSegment(DirectoryStorage):
+    """A disk with room for one segment file of each recording."""
+
+    def create(self, name: str, length: int, *, may_exist: bool = False) -> StorageFile:
+        if name.endswith("-65536.rec"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+        return super().create(name, length, may_exist=may_exist)
+
+
 def test_a_recording_that_fails_is_not_a_success(tmp_path: Path) -> None:
     """`record` says why, and so does its status; when the archive goes, it does not wait for it."""
     with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver:
         server = headrace.ArchiveServer(
             driver=driver,
             archive_directory=tmp_path / "a",
+            storage=FullAfterOneSegment(tmp_path / "a"),
             control_channel_enabled=False,
             segment_file_length=64 * 1024,
         )
@@ -150,15 +163,13 @@ def test_a_recording_that_fails_is_not_a_success(tmp_path: Path) -> None:
                 publication.offer_blocking(b"recorded", timeout_s=20)
                 assert recorder.stdout is not None
                 assert "start recording 0" in recorder.stdout.readline()
-                # The next segment is there already, and belongs to another program.
-                (tmp_path / "a" / "0-65536.rec").touch()
                 while publication.position is not None and publication.position < 65536:
                     publication.offer_blocking(bytes(1000))
                 assert "stop recording 0" in recorder.stdout.readline()
                 server.close()
                 _, errors = recorder.communicate(timeout=30)
             assert recorder.returncode == 1
-            assert "segment file already exists" in errors
+            assert "No space left on device" in errors
             assert "the archive is gone" in errors
         finally:
             killer.cancel()
