@@ -412,6 +412,7 @@ def test_a_full_disk_does_not_keep_recovery_from_finding_the_end() -> None:
     assert stop == 1280
     assert "cannot keep aside what follows recording_id=0 position=1280" in notes[0]
     assert storage.files["0-0.rec"] == before
+    assert storage.names() == ["0-0.rec"], "no part of a copy takes room"
     storage.space = 1 << 30
     write(storage, 0, (block[:1280], 1280))
     assert storage.files["0-0.cut"] == before.rstrip(b"\0")
@@ -615,6 +616,17 @@ def test_the_mark_file_keeps_others_out_until_it_is_closed_or_old() -> None:
     mark.close()
     assert read_mark_fields(storage).activity_timestamp == -1
     MarkFile(storage, 1 << 20, clock.now_ms()).close()
+
+
+def test_a_mark_of_a_time_to_come_is_told_as_what_it_is() -> None:
+    """A clock that was set back would let the directory look taken until the old time comes again."""
+    storage, clock = MemoryStorage(), ManualClock()
+    MarkFile(storage, 1 << 20, clock.now_ms()).ready(FIELDS, clock.now_ms())
+    storage.locked.clear()  # killed
+    with pytest.raises(MarkFileError, match="active 0 ms ago"):
+        MarkFile(storage, 1 << 20, clock.now_ms() - 10_000)
+    with pytest.raises(MarkFileError, match=r"active 10001 ms later than it is now.*then delete the file"):
+        MarkFile(storage, 1 << 20, clock.now_ms() - 10_001)
 
 
 def test_a_kill_while_an_archive_starts_does_not_lock_its_directory() -> None:

@@ -6,6 +6,7 @@ file of the same position is called ``<recording id>-<position>.2.cut``. Purging
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,10 +16,12 @@ from headrace.archive.positions import segment_name
 if TYPE_CHECKING:
     from headrace.archive.storage import Storage, StorageFile
 
-__all__ = ["CUT_SUFFIX", "clear_from", "set_segment_aside"]
+__all__ = ["CUT_SUFFIXES", "clear_from", "set_segment_aside"]
 
-CUT_SUFFIX = ".cut"
-_PART_SUFFIX = ".part"
+_CUT_SUFFIX = ".cut"
+_PART_SUFFIX = f"{_CUT_SUFFIX}.part"
+CUT_SUFFIXES = (_CUT_SUFFIX, _PART_SUFFIX)
+"""How files end that are kept aside, and those that a kill left while they were written."""
 _READ_LENGTH = 1 << 20
 _FULL_SYNC = 2
 
@@ -60,9 +63,9 @@ def set_segment_aside(storage: Storage, recording_id: int, base: int) -> str:
 
 
 def _cut_names(recording_id: int, position: int) -> Iterator[str]:
-    yield f"{recording_id}-{position}{CUT_SUFFIX}"
+    yield f"{recording_id}-{position}{_CUT_SUFFIX}"
     for number in itertools.count(2):
-        yield f"{recording_id}-{position}.{number}{CUT_SUFFIX}"
+        yield f"{recording_id}-{position}.{number}{_CUT_SUFFIX}"
 
 
 def _keep(
@@ -71,7 +74,7 @@ def _keep(
     """Copy what a file has from an offset on; gives the number of bytes up to the last, and where they are."""
     if next(_written(file, offset), None) is None:
         return None
-    part_name = f"{recording_id}-{position}{CUT_SUFFIX}{_PART_SUFFIX}"
+    part_name = f"{recording_id}-{position}{_PART_SUFFIX}"
     part = storage.create(part_name, 0, may_exist=True)
     try:
         count = 0
@@ -88,6 +91,11 @@ def _keep(
                 # From a start that was killed before it had truncated the segment file.
                 storage.delete(part_name)
                 return count, name
+    except OSError:
+        # On a full disk a part of a copy is of no use, and takes the last room from all else.
+        with contextlib.suppress(OSError):
+            storage.delete(part_name)
+        raise
     finally:
         part.close()
     raise AssertionError("names do not end")

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from headrace.archive.aside import CUT_SUFFIX
+from headrace.archive.aside import CUT_SUFFIXES
 from headrace.archive.catalog import CATALOG_NAME, STATE_DELETED
 from headrace.archive.positions import segment_name, segment_position
 
@@ -101,7 +101,7 @@ def segment_files(storage: Storage, recording_id: int) -> list[str]:
 def purged_files(storage: Storage, recording_ids: Iterable[int]) -> list[str]:
     """Names of all files of recordings, with their `.cut` files."""
     wanted = {str(recording_id) for recording_id in recording_ids}
-    suffixes = (*_SEGMENT_SUFFIXES, CUT_SUFFIX)
+    suffixes = (*_SEGMENT_SUFFIXES, *CUT_SUFFIXES)
     return [name for name in storage.names() if name.endswith(suffixes) and name.partition("-")[0] in wanted]
 
 
@@ -114,7 +114,7 @@ def delete_all(storage: Storage) -> None:
     """Delete the catalog and all files of recordings."""
     storage.create(_DELETE_ALL_NAME, 0, may_exist=True).close()
     for name in storage.names():
-        if name == CATALOG_NAME or name.endswith((*_SEGMENT_SUFFIXES, CUT_SUFFIX)):
+        if name == CATALOG_NAME or name.endswith((*_SEGMENT_SUFFIXES, *CUT_SUFFIXES)):
             storage.delete(name)
     storage.delete(_DELETE_ALL_NAME)
 

@@ -166,13 +166,22 @@ def _check_inactive(fields: MarkFields, storage: Storage, now_ms: int, liveness_
     if active_ms == _ACTIVATING:
         active_ms = storage.modified_ms(MARK_NAME)
     age_ms = now_ms - active_ms
-    if active_ms != NULL_VALUE and age_ms < liveness_timeout_ms:
+    if active_ms == NULL_VALUE or age_ms >= liveness_timeout_ms:
+        return
+    path = storage.describe(MARK_NAME)
+    if age_ms < -liveness_timeout_ms:
         text = (
-            f"another archive is running on the directory: {storage.describe(MARK_NAME)} was active "
+            f"{path} says that an archive, pid={fields.pid}, was active {-age_ms} ms later than it is now by the clock "
+            "of this machine: the clock was set back, or the file is damaged; make sure that no archive runs on the "
+            "directory, then delete the file"
+        )
+    else:
+        text = (
+            f"another archive is running on the directory: {path} was active "
             f"{max(age_ms, 0)} ms ago, pid={fields.pid}; one that was killed is taken for dead after "
             f"{liveness_timeout_ms} ms"
         )
-        raise MarkFileError(text)
+    raise MarkFileError(text)
 
 
 def read_mark_fields(storage: Storage) -> MarkFields:

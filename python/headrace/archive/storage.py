@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from headrace.archive.errors import ArchiveFileError
 
@@ -20,6 +21,8 @@ __all__ = ["DirectoryStorage", "Storage", "StorageFile"]
 
 SYNC_NONE = 0
 SYNC_DATA = 1
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class StorageFile(Protocol):
@@ -90,16 +93,36 @@ class Storage(Protocol):
         """A path for messages to people."""
 
 
-class _File:
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+def _names_file(
+    method: Callable[Concatenate[_File, _P], _R],
+) -> Callable[Concatenate[_File, _P], _R]:
+    """The system does not say which file it refuses, once that is open; a person must know it to do something."""
 
+    @functools.wraps(method)
+    def call(self: _File, /, *args: _P.args, **keywords: _P.kwargs) -> _R:
+        try:
+            return method(self, *args, **keywords)
+        except OSError as refusal:
+            refusal.filename = refusal.filename or str(self.path)
+            raise
+
+    return call
+
+
+class _File:
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor = descriptor
+        self.path = path
+
+    @_names_file
     def read(self, offset: int, length: int) -> bytes:
         return os.pread(self._descriptor, length, offset)
 
+    @_names_file
     def read_into(self, offset: int, *buffers: memoryview) -> int:
         return os.preadv(self._descriptor, buffers, offset)
 
+    @_names_file
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         written = os.pwrite(self._descriptor, data, offset)
         if written == len(data):
@@ -108,12 +131,15 @@ class _File:
         while written < len(rest):
             written += os.pwrite(self._descriptor, rest[written:], offset + written)
 
+    @_names_file
     def set_length(self, length: int) -> None:
         os.ftruncate(self._descriptor, length)
 
+    @_names_file
     def length(self) -> int:
         return os.fstat(self._descriptor).st_size
 
+    @_names_file
     def sync(self, level: int) -> None:
         if level == SYNC_DATA:
             os.fdatasync(self._descriptor)
@@ -148,6 +174,14 @@ class _File:
             os.close(descriptor)
 
 
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether a name is of a file; a link that leads to itself is of none, and harms no other."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
+
+
 class DirectoryStorage:
     """Files of a directory, which is made if it is not there."""
 
@@ -165,17 +199,19 @@ class DirectoryStorage:
 
     def _entries(self) -> Iterator[os.DirEntry[str]]:
         with os.scandir(self.directory) as entries:
-            yield from (entry for entry in entries if entry.is_file())
+            yield from (entry for entry in entries if _is_file(entry))
 
     def open(self, name: str, *, read_only: bool = False) -> StorageFile:
         """See :class:`Storage`."""
         flags = os.O_RDONLY if read_only else os.O_RDWR
-        return _File(os.open(self.directory / name, flags | os.O_CLOEXEC))
+        path = self.directory / name
+        return _File(os.open(path, flags | os.O_CLOEXEC), path)
 
     def create(self, name: str, length: int, *, may_exist: bool = False) -> StorageFile:
         """See :class:`Storage`."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | (0 if may_exist else os.O_EXCL)
-        file = _File(os.open(self.directory / name, flags, 0o644))
+        path = self.directory / name
+        file = _File(os.open(path, flags, 0o644), path)
         try:
             file.set_length(length)
         except OSError:
