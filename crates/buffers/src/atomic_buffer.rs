@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering, fence};
 
-use headrace_sys::{MappedFile, Region};
+use headrace_sys::{MappedFile, Region, barrier};
 
 use crate::memory::Memory;
 
@@ -186,6 +186,16 @@ impl Memory for AtomicBuffer {
     }
 
     #[inline]
+    fn get_and_or_i64(&self, offset: usize, bits: i64) -> i64 {
+        self.cell_i64(offset).fetch_or(bits, Ordering::SeqCst)
+    }
+
+    #[inline]
+    fn get_and_and_i64(&self, offset: usize, bits: i64) -> i64 {
+        self.cell_i64(offset).fetch_and(bits, Ordering::SeqCst)
+    }
+
+    #[inline]
     fn get_bytes(&self, offset: usize, into: &mut [u8]) {
         self.check(offset, into.len());
         // SAFETY: the source range is in bounds, and `into` is a distinct, exclusively borrowed destination.
@@ -228,6 +238,16 @@ impl Memory for AtomicBuffer {
     #[inline]
     fn acquire_fence(&self) {
         fence(Ordering::Acquire);
+    }
+
+    #[inline(always)]
+    fn light_fence(&self) {
+        barrier::light();
+    }
+
+    #[inline]
+    fn heavy_fence(&self) -> bool {
+        barrier::heavy()
     }
 }
 

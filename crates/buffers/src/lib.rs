@@ -7,6 +7,7 @@ pub mod atomic_buffer;
 pub mod broadcast;
 pub mod cnc;
 pub mod counters;
+pub mod doorbell;
 pub mod error;
 pub mod error_log;
 pub mod liveness;

@@ -198,6 +198,14 @@ impl Memory for LoomMemory {
             .is_ok()
     }
 
+    fn get_and_or_i64(&self, offset: usize, bits: i64) -> i64 {
+        self.word64(offset).fetch_or(bits, Ordering::SeqCst)
+    }
+
+    fn get_and_and_i64(&self, offset: usize, bits: i64) -> i64 {
+        self.word64(offset).fetch_and(bits, Ordering::SeqCst)
+    }
+
     fn get_bytes_relaxed(&self, offset: usize, into: &mut [u8]) {
         self.get_bytes(offset, into);
     }
@@ -231,6 +239,16 @@ impl Memory for LoomMemory {
 
     fn acquire_fence(&self) {
         fence(Ordering::Acquire);
+    }
+
+    // Together the two sides have what two full fences give; loom knows no asymmetric ones.
+    fn light_fence(&self) {
+        fence(Ordering::SeqCst);
+    }
+
+    fn heavy_fence(&self) -> bool {
+        fence(Ordering::SeqCst);
+        true
     }
 }
 

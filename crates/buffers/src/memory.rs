@@ -36,6 +36,11 @@ pub trait Memory {
     /// Sequentially consistent compare and set; true if it stored.
     fn compare_and_set_i64(&self, offset: usize, expected: i64, value: i64) -> bool;
 
+    /// Sequentially consistent or; returns the value before.
+    fn get_and_or_i64(&self, offset: usize, bits: i64) -> i64;
+    /// Sequentially consistent and; returns the value before.
+    fn get_and_and_i64(&self, offset: usize, bits: i64) -> i64;
+
     /// Copies bytes out. The caller knows, by protocol, that no one writes them now, or validates after.
     fn get_bytes(&self, offset: usize, into: &mut [u8]);
     /// Copies bytes in. The caller owns the range by protocol until it publishes it.
@@ -78,4 +83,10 @@ pub trait Memory {
     fn release_fence(&self);
     /// Orders earlier loads before later loads.
     fn acquire_fence(&self);
+    /// Keeps earlier stores before later loads, for a thread on the other side of a [`Self::heavy_fence`]. Costs next
+    /// to nothing.
+    fn light_fence(&self);
+    /// Keeps earlier stores before later loads, here and for all threads that use [`Self::light_fence`]. Costs a
+    /// system call. False when the system refused, and threads of other processes may be missed.
+    fn heavy_fence(&self) -> bool;
 }

@@ -17,6 +17,8 @@ pub enum IdleStrategy {
     Sleep(Duration),
     /// Spins, then yields, then sleeps twice as long each time.
     Backoff(Backoff),
+    /// As `Backoff`, but blocks until it is woken where the caller of [`IdleStrategy::idle_or_block`] can be.
+    Blocking(Backoff),
 }
 
 /// Settings and progress of [`IdleStrategy::Backoff`].
@@ -102,13 +104,15 @@ impl Default for Backoff {
 
 impl Default for IdleStrategy {
     fn default() -> Self {
-        Self::Backoff(Backoff::default())
+        Self::Blocking(Backoff::default())
     }
 }
 
 impl IdleStrategy {
     /// Names accepted by [`Self::parse`] that this project documents; aliases of other implementations work too.
-    pub const NAMES: [&'static str; 6] = ["noop", "spin", "yield", "sleep-ns", "sleep-ms", "backoff"];
+    pub const NAMES: [&'static str; 7] = [
+        "noop", "spin", "yield", "sleep-ns", "sleep-ms", "backoff", "blocking",
+    ];
 
     /// Finds a strategy by its name, by the class name used in Java properties or by the symbol used in C, with
     /// the optional arguments of the strategy: a duration for `sleep-ns`, `spins-yields-minPark-maxPark` for
@@ -127,6 +131,10 @@ impl IdleStrategy {
             "backoff" | "BackoffIdleStrategy" | "aeron_idle_strategy_backoff" => init_args
                 .map_or(Ok(Backoff::default()), parse_backoff)
                 .map(Self::Backoff),
+            "blocking" => match init_args {
+                None => Ok(Self::default()),
+                Some(args) => Err(format!("blocking idle strategy takes no arguments: {args}")),
+            },
             "controllable" => Err("idle strategy controllable is not supported yet".to_owned()),
             _ => Err(format!(
                 "unknown idle strategy: {name}; known are {}",
@@ -143,12 +151,20 @@ impl IdleStrategy {
             Self::Yield => "yield",
             Self::Sleep(_) => "sleep-ns",
             Self::Backoff(_) => "backoff",
+            Self::Blocking(_) => "blocking",
         }
     }
 
     /// Call after each duty cycle with the amount of work it did. Returns at once when that is positive.
     #[inline]
     pub fn idle(&mut self, work_count: usize) {
+        self.idle_or_block(work_count, park);
+    }
+
+    /// As [`Self::idle`] for a caller that can be woken: where [`Self::Blocking`] would sleep, `block` is called
+    /// with the length of that sleep instead, and passes the time as it sees fit.
+    #[inline]
+    pub fn idle_or_block(&mut self, work_count: usize, block: impl FnOnce(Duration)) {
         if work_count > 0 {
             self.reset();
             return;
@@ -157,6 +173,7 @@ impl IdleStrategy {
             Pause::None => {}
             Pause::Spin => std::hint::spin_loop(),
             Pause::Yield => std::thread::yield_now(),
+            Pause::Sleep(duration) if matches!(self, Self::Blocking(_)) => block(duration),
             Pause::Sleep(duration) => park(duration),
         }
     }
@@ -164,7 +181,7 @@ impl IdleStrategy {
     /// Forgets how long the agent has been idle.
     #[inline]
     pub fn reset(&mut self) {
-        if let Self::Backoff(backoff) = self {
+        if let Self::Backoff(backoff) | Self::Blocking(backoff) = self {
             backoff.state = State::NotIdle;
         }
     }
@@ -175,7 +192,7 @@ impl IdleStrategy {
             Self::BusySpin => Pause::Spin,
             Self::Yield => Pause::Yield,
             Self::Sleep(duration) => Pause::Sleep(*duration),
-            Self::Backoff(backoff) => backoff.next(),
+            Self::Backoff(backoff) | Self::Blocking(backoff) => backoff.next(),
         }
     }
 }
@@ -254,6 +271,17 @@ mod tests {
     }
 
     #[test]
+    fn blocking_backs_off_and_blocks_where_it_would_sleep() {
+        let us = Duration::from_micros;
+        let mut strategy = IdleStrategy::Blocking(Backoff::new(1, 1, us(1), us(2)));
+        let mut blocked = Vec::new();
+        (0..7).for_each(|_| strategy.idle_or_block(0, |sleep| blocked.push(sleep)));
+        strategy.idle_or_block(1, |sleep| blocked.push(sleep));
+        (0..5).for_each(|_| strategy.idle_or_block(0, |sleep| blocked.push(sleep)));
+        assert_eq!(blocked, [us(1), us(2), us(2), us(1)]);
+    }
+
+    #[test]
     fn every_known_name_finds_its_strategy() {
         let names = [
             ("noop", "noop"),
@@ -273,6 +301,7 @@ mod tests {
             ("backoff", "backoff"),
             ("org.agrona.concurrent.BackoffIdleStrategy", "backoff"),
             ("aeron_idle_strategy_backoff", "backoff"),
+            ("blocking", "blocking"),
         ];
         for (name, expected) in names {
             assert_eq!(
@@ -299,7 +328,7 @@ mod tests {
         );
         assert_eq!(
             IdleStrategy::parse("backoff", Some("")),
-            Ok(IdleStrategy::default())
+            Ok(IdleStrategy::Backoff(Backoff::default()))
         );
     }
 
@@ -307,6 +336,7 @@ mod tests {
     fn what_cannot_be_understood_is_named_in_the_error() {
         let error = |name, args| IdleStrategy::parse(name, args).unwrap_err();
         assert!(error("fast", None).contains("unknown idle strategy: fast"));
+        assert!(error("blocking", Some("1-2-3us-4us")).contains("takes no arguments"));
         assert!(error("controllable", None).contains("not supported yet"));
         assert!(error("backoff", Some("1-2-3us")).contains("4 values required"));
         assert!(error("backoff", Some("x-2-3us-4us")).contains("x is not a number"));

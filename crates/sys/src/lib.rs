@@ -4,15 +4,18 @@
 //! above it stay free of `unsafe` and can be driven by tests without a machine underneath.
 
 pub mod affinity;
+pub mod barrier;
 pub mod byte_locks;
 pub mod clock;
 pub mod disk;
+pub mod fifo;
 pub mod fork;
 pub mod idle;
 pub mod mapped_file;
 pub mod native_handler;
 pub mod net;
 pub mod park;
+pub mod poll;
 pub mod process;
 pub mod region;
 pub mod signals;

@@ -12,13 +12,18 @@ thread_local! {
     static IS_PRECISE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sleeps for `duration`, as exactly as the system's timers allow.
-pub fn park(duration: Duration) {
+/// Asks for the least slack, once for each thread.
+pub(crate) fn make_precise() {
     if !IS_PRECISE.replace(true) {
         // SAFETY: the call only changes a number in the calling thread's own task. Should it fail, sleeps are
         // as long as they were before.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, LEAST_SLACK_NS, 0, 0, 0) };
     }
+}
+
+/// Sleeps for `duration`, as exactly as the system's timers allow.
+pub fn park(duration: Duration) {
+    make_precise();
     std::thread::sleep(duration);
 }
 

@@ -1,0 +1,260 @@
+//! Doorbells: how a writer wakes the threads that wait for what it wrote.
+//!
+//! A file of our own in the driver's directory; programs that do not know it neither wake nor are woken. See
+//! `docs/design/0022-waking-waiters.md`, and [`table`] for the algorithm.
+
+#[cfg(all(test, loom))]
+mod loom_models;
+mod parker;
+mod table;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+use headrace_sys::fifo::Fifo;
+use headrace_sys::{Access, MappedFile, barrier};
+
+use crate::{AtomicBuffer, Memory};
+
+pub use parker::{Alarm, Interests, Parker};
+pub use table::Bell;
+use table::{BELL_LENGTH, BellWord, FILE_LENGTH, SLOT_COUNT};
+
+/// The file in the driver's directory.
+pub const FILE_NAME: &str = "doorbells.dat";
+/// The directory of FIFOs in the driver's directory.
+pub const WAITERS: &str = "waiters";
+
+/// Layout of the file; stored last.
+const VERSION: i32 = 1;
+const VERSION_OFFSET: usize = 0;
+const PID_OFFSET: usize = 8;
+const START_TIMESTAMP_OFFSET: usize = 16;
+
+/// Which driver made the file, as its CnC file has it: what another driver left behind is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverIdentity {
+    /// Process id of the driver.
+    pub pid: i64,
+    /// When the driver started, epoch ms.
+    pub start_timestamp_ms: i64,
+}
+
+/// The doorbells of one driver's directory, or none: then ringing does nothing and there is no [`Parker`]. Clones share
+/// them.
+#[derive(Clone, Debug, Default)]
+pub struct Doorbells(Option<Arc<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    file: AtomicBuffer,
+    waiters: PathBuf,
+    // Opened when first written to. A FIFO outlives its owners, so it never has to be opened again.
+    fifos: [OnceLock<Fifo>; SLOT_COUNT],
+    // Slots of this process that no thread uses now.
+    spare: Mutex<Vec<Slot>>,
+}
+
+/// A FIFO that this process holds the lock of.
+#[derive(Debug)]
+struct Slot {
+    number: usize,
+    fifo: Arc<Fifo>,
+}
+
+impl Doorbells {
+    /// No doorbells.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Makes the file and the directory of FIFOs in a driver's directory.
+    pub fn create(directory: &Path, identity: DriverIdentity) -> io::Result<Self> {
+        fs::create_dir(directory.join(WAITERS))?;
+        let mapping = MappedFile::create(&directory.join(FILE_NAME), FILE_LENGTH as u64, true)?;
+        let file = AtomicBuffer::of_mapping(Arc::new(mapping));
+        file.put_i64(PID_OFFSET, identity.pid);
+        file.put_i64(START_TIMESTAMP_OFFSET, identity.start_timestamp_ms);
+        file.put_i32_release(VERSION_OFFSET, VERSION);
+        Ok(Self::over(file, directory))
+    }
+
+    /// The doorbells of a running driver; none when it has no such file, as drivers of other implementations, or one
+    /// that cannot be used. Nothing but latency depends on it.
+    pub fn open(directory: &Path, identity: DriverIdentity) -> Self {
+        let Ok(mapping) = MappedFile::open(&directory.join(FILE_NAME), Access::ReadWrite) else {
+            return Self::none();
+        };
+        let file = AtomicBuffer::of_mapping(Arc::new(mapping));
+        let is_usable = file.capacity() >= FILE_LENGTH
+            && file.get_i32_acquire(VERSION_OFFSET) == VERSION
+            && file.get_i64(PID_OFFSET) == identity.pid
+            && file.get_i64(START_TIMESTAMP_OFFSET) == identity.start_timestamp_ms;
+        if is_usable {
+            Self::over(file, directory)
+        } else {
+            Self::none()
+        }
+    }
+
+    fn over(file: AtomicBuffer, directory: &Path) -> Self {
+        barrier::register();
+        Self(Some(Arc::new(Shared {
+            file,
+            waiters: directory.join(WAITERS),
+            fifos: [const { OnceLock::new() }; SLOT_COUNT],
+            spare: Mutex::default(),
+        })))
+    }
+
+    /// The writer's end of a doorbell.
+    pub fn bell(&self, bell: Bell) -> Doorbell {
+        static NONE: LazyLock<AtomicBuffer> = LazyLock::new(|| AtomicBuffer::allocate(BELL_LENGTH));
+        let index = bell.index();
+        let word = match &self.0 {
+            Some(shared) => shared.file.slice(table::bell_offset(index), BELL_LENGTH),
+            None => NONE.clone(),
+        };
+        Doorbell {
+            word,
+            index,
+            shared: self.0.clone(),
+        }
+    }
+
+    /// A slot to wait with; none without doorbells, or when all are taken.
+    pub fn parker(&self) -> Option<Parker> {
+        let shared = self.0.as_ref()?;
+        let spare = shared.spare().pop();
+        let slot = spare.or_else(|| shared.claim_slot())?;
+        Some(Parker::new(Arc::clone(shared), slot))
+    }
+
+    /// A client says that it rings.
+    pub fn register_client(&self, client_id: i64) {
+        if let Some(shared) = &self.0 {
+            shared
+                .file
+                .put_i64_release(table::client_offset(client_id), client_id);
+        }
+    }
+
+    /// True for a client that said so.
+    pub fn is_registered(&self, client_id: i64) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|shared| shared.file.get_i64_acquire(table::client_offset(client_id)) == client_id)
+    }
+}
+
+impl Shared {
+    fn word(&self, index: usize) -> BellWord<'_> {
+        BellWord {
+            memory: &self.file,
+            offset: table::bell_offset(index),
+        }
+    }
+
+    fn spare(&self) -> std::sync::MutexGuard<'_, Vec<Slot>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fifo_path(&self, number: usize) -> PathBuf {
+        self.waiters.join(format!("{number:02}"))
+    }
+
+    fn claim_slot(&self) -> Option<Slot> {
+        (0..SLOT_COUNT).find_map(|number| {
+            let fifo = Fifo::create(&self.fifo_path(number)).ok()?;
+            fifo.try_lock().is_ok_and(|taken| taken).then(|| Slot {
+                number,
+                fifo: Arc::new(fifo),
+            })
+        })
+    }
+
+    /// Wakes the owner of a slot. The bit may be garbage: then there is no FIFO, or a look too many.
+    fn wake(&self, number: usize) {
+        if let Some(fifo) = self.fifos[number].get() {
+            fifo.wake();
+        } else if let Ok(fifo) = Fifo::open(&self.fifo_path(number)) {
+            self.fifos[number].get_or_init(|| fifo).wake();
+        }
+    }
+}
+
+/// The writer's end of one doorbell.
+#[derive(Clone, Debug)]
+pub struct Doorbell {
+    // This doorbell's part of the file, or a word that stays 0.
+    word: AtomicBuffer,
+    index: usize,
+    shared: Option<Arc<Shared>>,
+}
+
+impl Doorbell {
+    #[inline(always)]
+    fn word(&self) -> BellWord<'_> {
+        BellWord {
+            memory: &self.word,
+            offset: 0,
+        }
+    }
+
+    /// Wakes those that wait for what this thread has just made visible. One load when nobody does.
+    #[inline(always)]
+    pub fn ring(&self) {
+        if self.word().is_armed() {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        let Some(shared) = &self.shared else { return };
+        let mut bits = self.word().take();
+        while bits != 0 {
+            shared.wake(bits.trailing_zeros() as usize);
+            bits &= bits - 1;
+        }
+    }
+
+    /// True when somebody may wait for it.
+    pub fn is_armed(&self) -> bool {
+        self.word().is_armed()
+    }
+
+    /// Says that a writer that does not ring may be what is waited for, and has waiters look again.
+    pub fn mark_foreign(&self) {
+        if self.shared.is_some() {
+            self.word().mark_foreign();
+            self.ring();
+        }
+    }
+}
+
+/// The doorbells of one log.
+#[derive(Clone, Debug)]
+pub struct LogDoorbells {
+    /// See [`Bell::Data`].
+    pub data: Doorbell,
+    /// See [`Bell::Position`].
+    pub position: Doorbell,
+    /// See [`Bell::Limit`].
+    pub limit: Doorbell,
+}
+
+impl LogDoorbells {
+    /// Those of the log with this correlation id.
+    pub fn new(doorbells: &Doorbells, correlation_id: i64) -> Self {
+        Self {
+            data: doorbells.bell(Bell::Data(correlation_id)),
+            position: doorbells.bell(Bell::Position(correlation_id)),
+            limit: doorbells.bell(Bell::Limit(correlation_id)),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The waiter's end: arm, look once more, block.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use headrace_sys::fifo::Fifo;
+use headrace_sys::poll::Poll;
+
+use super::table::Bell;
+use super::{Doorbell, Shared, Slot};
+use crate::Memory;
+
+/// Longest sleep where something that does not ring may be what is waited for.
+const UNRUNG_PARK_MAX: Duration = Duration::from_millis(1);
+/// Times in a row that a thread is woken for nothing before it sleeps without a doorbell.
+const IDLE_WAKES_MAX: u32 = 4;
+/// Slots kept by a process for its next waiters.
+const SPARE_SLOTS_MAX: usize = 8;
+
+/// What a thread waits for. Kept between waits, so that waiting allocates nothing.
+#[derive(Debug)]
+pub struct Interests {
+    bells: Vec<usize>,
+    descriptors: Vec<RawFd>,
+    asked: Option<Doorbell>,
+    is_complete: bool,
+    park_max: Duration,
+}
+
+impl Interests {
+    /// Nothing, with sleeps of at most `park_max`.
+    pub fn new(park_max: Duration) -> Self {
+        Self {
+            bells: Vec::new(),
+            descriptors: Vec::new(),
+            asked: None,
+            is_complete: true,
+            park_max,
+        }
+    }
+
+    /// Forgets everything but the longest sleep.
+    pub fn clear(&mut self) {
+        self.bells.clear();
+        self.descriptors.clear();
+        self.asked = None;
+        self.is_complete = true;
+    }
+
+    /// Waits for a doorbell.
+    pub fn bell(&mut self, bell: Bell) {
+        self.bells.push(bell.index());
+    }
+
+    /// As [`Self::bell`], heeding that a writer may not ring it.
+    pub fn doorbell(&mut self, doorbell: &Doorbell) {
+        self.bells.push(doorbell.index);
+        self.is_complete &= !doorbell.word().may_be_foreign();
+    }
+
+    /// Waits for a descriptor to become readable.
+    pub fn descriptor(&mut self, descriptor: RawFd) {
+        self.descriptors.push(descriptor);
+    }
+
+    /// What is waited for may come without a sign.
+    pub fn may_come_unrung(&mut self) {
+        self.is_complete = false;
+    }
+
+    /// Rings a doorbell once the own ones are armed: it is its owner that will ring those.
+    pub fn ask(&mut self, doorbell: &Doorbell) {
+        self.asked = Some(doorbell.clone());
+    }
+
+    /// Shortens or lengthens the longest sleep.
+    pub fn set_park_max(&mut self, park_max: Duration) {
+        self.park_max = park_max;
+    }
+}
+
+/// One thread's slot. Dropped, it disarms and leaves the slot to the next waiter of the process.
+pub struct Parker {
+    shared: Arc<Shared>,
+    slot: Option<Slot>,
+    armed: Vec<usize>,
+    // False once the kernel refused the fence that lets a waiter rely on its doorbells.
+    is_ordered: bool,
+    idle_wakes: u32,
+    poll: Poll,
+}
+
+/// Wakes one parker from its own process.
+#[derive(Clone, Debug)]
+pub struct Alarm(Arc<Fifo>);
+
+impl Alarm {
+    /// Ends the sleep of now, or the next one.
+    pub fn wake(&self) {
+        self.0.wake();
+    }
+}
+
+impl Parker {
+    pub(super) fn new(shared: Arc<Shared>, slot: Slot) -> Self {
+        Self {
+            shared,
+            slot: Some(slot),
+            armed: Vec::new(),
+            is_ordered: true,
+            idle_wakes: 0,
+            poll: Poll::default(),
+        }
+    }
+
+    pub(super) fn slot(&self) -> &Slot {
+        self.slot.as_ref().expect("taken by drop only")
+    }
+
+    /// Wakes this parker.
+    pub fn alarm(&self) -> Alarm {
+        Alarm(Arc::clone(&self.slot().fifo))
+    }
+
+    /// A descriptor that is readable after a doorbell rang.
+    pub fn descriptor(&self) -> RawFd {
+        self.slot().fifo.as_raw_fd()
+    }
+
+    /// Passes the time of a thread that found nothing to do.
+    ///
+    /// The first call arms the doorbells and returns, so that the thread looks once more; the next blocks until one
+    /// rings, a descriptor is readable, a signal comes or the time is over. That is `park`, at most a millisecond,
+    /// where something may come unrung, else the longest sleep of the interests. A thread that found something says so
+    /// with [`Self::disarm`].
+    pub fn park(&mut self, interests: &Interests, park: Duration) {
+        if self.idle_wakes >= IDLE_WAKES_MAX {
+            // Strangers, or a busy stream that shares a word, do not get to keep this thread and themselves busy.
+            self.disarm();
+            self.poll
+                .wait(interests.descriptors.iter().copied(), UNRUNG_PARK_MAX);
+            return;
+        }
+        if self.arm(interests) {
+            return;
+        }
+        let timeout = if interests.is_complete && self.is_ordered {
+            interests.park_max
+        } else {
+            park.min(UNRUNG_PARK_MAX)
+        };
+        let own = self.descriptor();
+        let descriptors = std::iter::once(own).chain(interests.descriptors.iter().copied());
+        self.poll.wait(descriptors, timeout);
+        if self.poll.is_ready(0) && self.slot().fifo.drain() {
+            self.idle_wakes += 1;
+        }
+    }
+
+    /// Arms what is not armed. True when something was not, and the caller has to look once more.
+    pub fn arm(&mut self, interests: &Interests) -> bool {
+        // A bit that is set already may be what the slot's owner before left: that is no reason not to look.
+        let mut is_new = self.armed != interests.bells;
+        if is_new {
+            self.clear_bits();
+            self.armed.clone_from(&interests.bells);
+        }
+        let number = self.slot().number;
+        for index in &self.armed {
+            is_new |= self.shared.word(*index).arm(number);
+        }
+        if is_new {
+            self.is_ordered = self.shared.file.heavy_fence();
+            if let Some(asked) = &interests.asked {
+                asked.ring();
+            }
+        }
+        is_new
+    }
+
+    /// Takes what rang. To be called when the descriptor was polled by another than [`Self::park`].
+    pub fn drain(&self) {
+        self.slot().fifo.drain();
+    }
+
+    /// The thread found what it waited for: nobody needs to wake it.
+    #[inline]
+    pub fn disarm(&mut self) {
+        self.idle_wakes = 0;
+        if !self.armed.is_empty() {
+            self.clear_bits();
+        }
+    }
+
+    fn clear_bits(&mut self) {
+        let number = self.slot().number;
+        for index in self.armed.drain(..) {
+            self.shared.word(index).disarm(number);
+        }
+    }
+}
+
+impl Drop for Parker {
+    fn drop(&mut self) {
+        self.clear_bits();
+        let mut spare = self.shared.spare();
+        if spare.len() < SPARE_SLOTS_MAX {
+            spare.extend(self.slot.take());
+        }
+    }
+}

@@ -1,0 +1,220 @@
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::*;
+
+const IDENTITY: DriverIdentity = DriverIdentity {
+    pid: 7,
+    start_timestamp_ms: 8,
+};
+/// Longer than any test waits: what is not woken fails by its time-out.
+const WITHOUT_END: Duration = Duration::from_secs(600);
+
+fn directory() -> (TempDir, Doorbells) {
+    let dir = tempfile::tempdir().unwrap();
+    let doorbells = Doorbells::create(dir.path(), IDENTITY).unwrap();
+    (dir, doorbells)
+}
+
+fn shared(doorbells: &Doorbells) -> Arc<Shared> {
+    Arc::clone(doorbells.0.as_ref().unwrap())
+}
+
+fn interests(bell: Bell) -> Interests {
+    let mut interests = Interests::new(WITHOUT_END);
+    interests.bell(bell);
+    interests
+}
+
+/// Arms, then blocks until it is woken.
+fn wait(parker: &mut Parker, interests: &Interests) {
+    assert!(parker.arm(interests));
+    parker.park(interests, Duration::ZERO);
+}
+
+#[test]
+fn a_writer_with_a_mapping_of_its_own_wakes_a_waiter() {
+    let (dir, doorbells) = directory();
+    let theirs = Doorbells::open(dir.path(), IDENTITY);
+    let mut parker = doorbells.parker().unwrap();
+    let interests = interests(Bell::Data(4));
+    theirs.bell(Bell::Data(5)).ring();
+    let written = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !written.load(Ordering::Acquire) {
+                parker.park(&interests, Duration::ZERO);
+            }
+        });
+        // Whether the waiter is about to arm, to look or to block: it must not stay where it is.
+        written.store(true, Ordering::Release);
+        theirs.bell(Bell::Data(4)).ring();
+    });
+}
+
+#[test]
+fn what_was_armed_is_disarmed_by_work_and_by_dropping() {
+    let (_dir, doorbells) = directory();
+    let mut parker = doorbells.parker().unwrap();
+    let bell = doorbells.bell(Bell::Limit(4));
+    parker.arm(&interests(Bell::Limit(4)));
+    assert!(bell.is_armed());
+    parker.disarm();
+    assert!(!bell.is_armed());
+    parker.arm(&interests(Bell::Limit(4)));
+    parker.arm(&interests(Bell::Limit(5)));
+    assert!(!bell.is_armed(), "only what is waited for now is armed");
+    drop(parker);
+    assert!(!doorbells.bell(Bell::Limit(5)).is_armed());
+}
+
+#[test]
+fn a_waiter_that_asks_rings_the_one_that_will_answer() {
+    let (_dir, doorbells) = directory();
+    let (mut conductor, mut publisher) = (doorbells.parker().unwrap(), doorbells.parker().unwrap());
+    let waits = interests(Bell::Conductor);
+    conductor.arm(&waits);
+    let mut asks = interests(Bell::Limit(4));
+    asks.ask(&doorbells.bell(Bell::Conductor));
+    publisher.arm(&asks);
+    conductor.park(&waits, Duration::ZERO);
+}
+
+#[test]
+fn slots_are_bounded_and_those_of_the_process_are_used_again() {
+    let (dir, doorbells) = directory();
+    let theirs = Doorbells::open(dir.path(), IDENTITY);
+    let ours: Vec<Parker> = std::iter::from_fn(|| doorbells.parker()).collect();
+    assert_eq!(ours.len(), SLOT_COUNT);
+    assert!(theirs.parker().is_none());
+    drop(ours);
+    assert!(theirs.parker().is_some() && doorbells.parker().is_some());
+}
+
+#[test]
+fn a_slot_comes_back_when_its_owner_is_killed() {
+    let (dir, doorbells) = directory();
+    // Another process holds slot 0 until it is killed.
+    let path = dir.path().join(WAITERS).join("00");
+    let open = Fifo::create(&path).unwrap();
+    let mut owner = Command::new("flock")
+        .args(["--no-fork", path.to_str().unwrap(), "sleep", "600"])
+        .spawn()
+        .unwrap();
+    while Fifo::open(&path).unwrap().try_lock().unwrap() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    shared(&doorbells).word(Bell::Events.index()).arm(0);
+    assert_eq!(doorbells.parker().unwrap().slot().number, 1);
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    drop(open);
+    let mut next = Parker::new(shared(&doorbells), shared(&doorbells).claim_slot().unwrap());
+    assert_eq!(next.slot().number, 0);
+    // The bit of the one before wakes the next owner for nothing, once.
+    doorbells.bell(Bell::Events).ring();
+    assert!(!doorbells.bell(Bell::Events).is_armed());
+    wait(&mut next, &interests(Bell::Data(1)));
+}
+
+#[test]
+fn a_bit_that_the_owner_before_left_spares_nobody_the_second_look() {
+    let (_dir, doorbells) = directory();
+    let mut parker = doorbells.parker().unwrap();
+    shared(&doorbells)
+        .word(Bell::Events.index())
+        .arm(parker.slot().number);
+    assert!(parker.arm(&interests(Bell::Events)));
+    assert!(!parker.arm(&interests(Bell::Events)));
+}
+
+#[test]
+fn garbage_in_the_file_and_missing_fifos_stop_nobody() {
+    let (dir, doorbells) = directory();
+    let file = shared(&doorbells).file.clone();
+    (0..FILE_LENGTH / 8).for_each(|word| file.put_i64(word * 8, -1));
+    let mut parker = doorbells.parker().unwrap();
+    for bell in [Bell::Conductor, Bell::Data(i64::MIN), Bell::Limit(-1)] {
+        doorbells.bell(bell).ring();
+        assert!(!doorbells.bell(bell).is_armed());
+        wait(&mut parker, &interests(bell));
+    }
+    assert!(Doorbells::open(dir.path(), IDENTITY).0.is_none());
+    std::fs::remove_dir_all(dir.path()).unwrap();
+    assert!(Doorbells::open(dir.path(), IDENTITY).parker().is_none());
+    parker.arm(&interests(Bell::Events));
+    doorbells.bell(Bell::Events).ring();
+    assert!(shared(&doorbells).claim_slot().is_none());
+}
+
+#[test]
+fn a_waiter_woken_for_nothing_again_and_again_stops_listening_for_a_while() {
+    let (_dir, doorbells) = directory();
+    let mut parker = doorbells.parker().unwrap();
+    let (bell, interests) = (doorbells.bell(Bell::Data(1)), interests(Bell::Data(1)));
+    assert!(parker.arm(&interests));
+    for _ in 0..4 {
+        bell.ring();
+        assert!(parker.arm(&interests), "the writer took the bit");
+        parker.park(&interests, Duration::ZERO);
+    }
+    assert!(bell.is_armed());
+    parker.park(&interests, Duration::ZERO);
+    assert!(!bell.is_armed(), "it sleeps without a doorbell");
+    assert!(parker.arm(&interests), "and listens again");
+}
+
+#[test]
+fn sleeps_are_short_where_a_writer_may_not_ring() {
+    let (_dir, doorbells) = directory();
+    let bell = doorbells.bell(Bell::Data(1));
+    let mut parker = doorbells.parker().unwrap();
+    bell.mark_foreign();
+    let mut interests = Interests::new(WITHOUT_END);
+    interests.doorbell(&bell);
+    parker.arm(&interests);
+    parker.park(&interests, WITHOUT_END);
+    interests.clear();
+    interests.may_come_unrung();
+    parker.arm(&interests);
+    parker.park(&interests, WITHOUT_END);
+}
+
+#[test]
+fn another_drivers_file_and_one_of_another_layout_are_not_used() {
+    let (dir, doorbells) = directory();
+    let successor = DriverIdentity {
+        start_timestamp_ms: 9,
+        ..IDENTITY
+    };
+    assert!(Doorbells::open(dir.path(), successor).parker().is_none());
+    shared(&doorbells).file.put_i32(VERSION_OFFSET, VERSION + 1);
+    assert!(Doorbells::open(dir.path(), IDENTITY).parker().is_none());
+    std::fs::write(dir.path().join(FILE_NAME), [0; 64]).unwrap();
+    assert!(Doorbells::open(dir.path(), IDENTITY).parker().is_none());
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_to_only_costs_the_doorbells() {
+    let (dir, doorbells) = directory();
+    let waiters = dir.path().join(WAITERS);
+    std::fs::set_permissions(&waiters, PermissionsExt::from_mode(0o555)).unwrap();
+    // Root writes anyway; everybody else gets no slot, and no error.
+    let _ = doorbells.parker();
+    std::fs::set_permissions(&waiters, PermissionsExt::from_mode(0o777)).unwrap();
+}
+
+#[test]
+fn clients_that_ring_are_known() {
+    let (dir, doorbells) = directory();
+    let theirs = Doorbells::open(dir.path(), IDENTITY);
+    theirs.register_client(12);
+    assert!(doorbells.is_registered(12) && !doorbells.is_registered(13));
+    theirs.register_client(12 + 1024);
+    assert!(!doorbells.is_registered(12) && doorbells.is_registered(12 + 1024));
+    assert!(!Doorbells::none().is_registered(0));
+}
