@@ -7,6 +7,7 @@ use std::time::Duration;
 use headrace_buffers::counters::{CountersReader, system_counter, type_ids};
 use headrace_protocol::command::Command;
 
+use crate::blocking::Answers;
 use crate::config::ClientConfig;
 use crate::connect::connect;
 use crate::core::{Core, lock};
@@ -138,7 +139,14 @@ impl Client {
             .unavailable_image
             .or_else(|| config.unavailable_image_handler.clone());
         let kind = |id| {
-            let shared = SubscriptionShared::new(id, channel.into(), stream_id, available, unavailable);
+            let shared = SubscriptionShared::new(
+                id,
+                channel.into(),
+                stream_id,
+                available,
+                unavailable,
+                &self.core.doorbells,
+            );
             Kind::Subscription(Arc::new(shared))
         };
         self.core.submit("add subscription", kind, |correlation_id| {
@@ -279,6 +287,11 @@ impl Client {
             .requests
             .get(&correlation_id)
             .is_some_and(|request| request.is_awaiting())
+    }
+
+    /// What a loop around [`Self::drive`] can wait for: the driver's answers.
+    pub fn answers(&self) -> Answers<'_> {
+        Answers(&self.core)
     }
 
     /// Does what a blocking call does between two looks for its reply: reads events, unless another thread is at

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use headrace_buffers::broadcast::Receiver;
 use headrace_buffers::cnc::{self, CncError, CncFile};
+use headrace_buffers::doorbell::Doorbells;
 use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_sys::Access;
@@ -137,7 +138,11 @@ fn assemble(config: ClientConfig, found: Found) -> Result<Arc<Core>, ClientError
             .map_err(|error| unusable(&config, &error))?;
     }
     let service = Service::new(receiver, liveness, config.clock.nano_time());
-    Ok(Arc::new(Core::new(config, &cnc, to_driver, client_id, service)))
+    let doorbells = Doorbells::open(&config.directory, cnc.driver_identity());
+    doorbells.register_client(client_id);
+    Ok(Arc::new(Core::new(
+        config, &cnc, to_driver, client_id, service, doorbells,
+    )))
 }
 
 fn unusable(config: &ClientConfig, error: &dyn std::error::Error) -> ClientError {

@@ -16,11 +16,14 @@ use std::thread::Thread;
 
 use headrace_buffers::cnc::CncFile;
 use headrace_buffers::counters::{Counter as CounterValue, CountersReader};
+use headrace_buffers::doorbell::{Bell, BlockingIdle, Doorbell, Doorbells};
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_protocol::command::Command;
 
+use crate::blocking::{Answers, PARK_MAX};
 use crate::config::ClientConfig;
 use crate::error::ClientError;
+use crate::mappings::LogMappings;
 use crate::requests::{Kind, Outcome, Request};
 use crate::service::Service;
 use crate::state::State;
@@ -35,6 +38,9 @@ pub(crate) struct Core {
     pub(crate) service_timeout_ns: i64,
     pub(crate) to_driver: ManyToOneRing,
     counters: CountersReader,
+    pub(crate) doorbells: Doorbells,
+    // Rung after a command.
+    pub(crate) driver_doorbell: Doorbell,
     // True once the client has ended, for loops that should not take a lock to learn it.
     ended: AtomicBool,
     state: Mutex<State>,
@@ -66,8 +72,12 @@ impl Core {
         to_driver: ManyToOneRing,
         client_id: i64,
         service: Service,
+        doorbells: Doorbells,
     ) -> Self {
-        let mut state = State::default();
+        let mut state = State {
+            mappings: LogMappings::new(doorbells.clone()),
+            ..State::default()
+        };
         if let Some(handler) = &config.available_counter_handler {
             state
                 .available_counter_handlers
@@ -88,6 +98,8 @@ impl Core {
             service_timeout_ns: cnc.client_liveness_timeout_ns(),
             to_driver,
             counters: CountersReader::new(cnc.counters_metadata(), cnc.counters_values()),
+            driver_doorbell: doorbells.bell(Bell::Conductor),
+            doorbells,
             ended: AtomicBool::new(false),
             state: Mutex::new(state),
             service: Mutex::new(service),
@@ -140,7 +152,10 @@ impl Core {
         let type_id = command.encode(&mut bytes);
         for _ in 0..COMMAND_ATTEMPTS {
             match self.to_driver.try_write(type_id, &bytes) {
-                Ok(true) => return Ok(()),
+                Ok(true) => {
+                    self.driver_doorbell.ring();
+                    return Ok(());
+                }
                 Ok(false) => std::thread::yield_now(),
                 Err(error) => return Err(ClientError::argument("command", name, error.to_string())),
             }
@@ -200,7 +215,7 @@ impl Core {
 
     /// Services the client until the request is answered or its deadline has passed.
     pub(crate) fn wait(self: &Arc<Self>, correlation_id: i64) -> Result<Outcome, ClientError> {
-        let mut idle = self.config.awaiting_idle.clone();
+        let mut idle = BlockingIdle::new(self.config.awaiting_idle.clone(), PARK_MAX);
         loop {
             let work_count = self.step();
             if let Some(outcome) = self.take(correlation_id)? {
@@ -210,7 +225,7 @@ impl Core {
                 // The next look takes the timeout that was just recorded.
                 continue;
             }
-            idle.idle(work_count);
+            idle.idle(work_count, &Answers(self));
         }
     }
 

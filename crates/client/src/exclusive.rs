@@ -114,7 +114,10 @@ impl ExclusivePublication {
             fill(first, term.slice(offset, length)).map_err(Failure::Fill)
         };
         match writer.appender.append_recorded(length, within, limit, fill) {
-            Ok(result) => Ok(result),
+            Ok(result) => {
+                self.handle.data_doorbell.ring();
+                Ok(result)
+            }
             Err(Failure::Fill(failure)) => Err(failure),
             Err(Failure::Append(failure)) => Err(OfferError::from(failure).into()),
         }
@@ -158,7 +161,10 @@ impl Writer<'_> {
     #[inline]
     pub fn offer(&mut self, message: &[u8]) -> Result<Append, OfferError> {
         match self.limit() {
-            Some(limit) => Ok(self.appender.offer_one(message, limit)?),
+            Some(limit) => {
+                let append = self.appender.offer_one(message, limit)?;
+                Ok(self.handle.announce(append))
+            }
             None => Ok(Append::Closed),
         }
     }
@@ -167,7 +173,10 @@ impl Writer<'_> {
     #[inline]
     pub fn offer_parts(&mut self, parts: &[&[u8]]) -> Result<Append, OfferError> {
         match self.limit() {
-            Some(limit) => Ok(self.appender.offer(parts, limit)?),
+            Some(limit) => {
+                let append = self.appender.offer(parts, limit)?;
+                Ok(self.handle.announce(append))
+            }
             None => Ok(Append::Closed),
         }
     }
@@ -179,7 +188,10 @@ impl Writer<'_> {
         R: ReservedValue<AtomicBuffer>,
     {
         match self.limit() {
-            Some(limit) => Ok(self.appender.offer_reserved(parts, limit, reserved)?),
+            Some(limit) => {
+                let append = self.appender.offer_reserved(parts, limit, reserved)?;
+                Ok(self.handle.announce(append))
+            }
             None => Ok(Append::Closed),
         }
     }
@@ -188,7 +200,10 @@ impl Writer<'_> {
     #[inline]
     pub fn try_claim(&mut self, length: usize) -> Result<ClaimResult<'_>, OfferError> {
         match self.limit() {
-            Some(limit) => Ok(self.appender.try_claim(length, limit)?),
+            Some(limit) => {
+                let result = self.appender.try_claim(length, limit)?;
+                Ok(self.handle.announce_when_committed(result))
+            }
             None => Ok(ClaimResult::Refused(Append::Closed)),
         }
     }
@@ -196,7 +211,10 @@ impl Writer<'_> {
     /// See [`ExclusivePublication::append_padding`].
     pub fn append_padding(&mut self, length: usize) -> Result<Append, OfferError> {
         match self.limit() {
-            Some(limit) => Ok(self.appender.append_padding(length, limit)?),
+            Some(limit) => {
+                let append = self.appender.append_padding(length, limit)?;
+                Ok(self.handle.announce(append))
+            }
             None => Ok(Append::Closed),
         }
     }
@@ -204,7 +222,10 @@ impl Writer<'_> {
     /// See [`ExclusivePublication::offer_block`].
     pub fn offer_block(&mut self, block: &[u8]) -> Result<Append, OfferError> {
         match self.limit() {
-            Some(limit) => Ok(self.appender.offer_block(block, limit)?),
+            Some(limit) => {
+                let append = self.appender.offer_block(block, limit)?;
+                Ok(self.handle.announce(append))
+            }
             None => Ok(Append::Closed),
         }
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use headrace_buffers::AtomicBuffer;
 use headrace_buffers::counters::Counter;
+use headrace_buffers::doorbell::{Doorbell, Interests};
 pub use headrace_buffers::log::read::Block;
 use headrace_buffers::log::{Action, Header, LogBuffers, TermGeometry, frame, read};
 use headrace_protocol::command::{Command, REJECTION_REASON_LENGTH_MAX};
@@ -34,6 +35,7 @@ pub struct Image {
     last_state: OnceLock<LastState>,
     assembler: Mutex<FragmentAssembler>,
     log: LogBuffers,
+    position_doorbell: Doorbell,
     core: Weak<Core>,
     correlation_id: i64,
     subscription_registration_id: i64,
@@ -100,6 +102,7 @@ impl Image {
             polling: AtomicBool::new(false),
             last_state: OnceLock::new(),
             assembler: Mutex::new(FragmentAssembler::new()),
+            position_doorbell: parts.log.doorbells().position.clone(),
             log: parts.log,
             core: parts.core,
             correlation_id: parts.correlation_id,
@@ -126,7 +129,13 @@ impl Image {
     fn store_position(&self, position: i64) {
         if !self.is_closed() {
             self.position.set_release(position);
+            self.position_doorbell.ring();
         }
+    }
+
+    /// What rings when there may be more to read.
+    pub(crate) fn describe(&self, interests: &mut Interests) {
+        interests.doorbell(&self.log.doorbells().data);
     }
 
     /// Begins a poll; nothing when the image is closed.

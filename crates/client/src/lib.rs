@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assembler;
+mod blocking;
 pub mod client;
 pub mod config;
 mod connect;
@@ -45,6 +46,7 @@ mod termination;
 mod thread_token;
 
 pub use assembler::FragmentAssembler;
+pub use blocking::{Answers, PARK_MAX};
 pub use client::Client;
 pub use config::ClientConfig;
 pub use counter::{Counter, StaticCounter};
@@ -53,6 +55,7 @@ pub use exclusive::{ExclusivePublication, Writer};
 pub use handlers::{
     CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationError, PublicationErrorHandler,
 };
+pub use headrace_buffers::doorbell::{Awaited, BlockingIdle, Doorbells, Interests};
 pub use headrace_buffers::log::{
     Action, Append as Offer, AppendError, Claim, ClaimResult, Header, RecordedEnd, RecordedResult,
 };

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use headrace_buffers::doorbell::Doorbells;
 use headrace_buffers::log::{LogBuffers, LogError};
 
 struct Mapping {
@@ -20,17 +21,26 @@ struct Mapping {
 /// Mapped logs by original registration id (publications, IPC images) or image correlation id.
 #[derive(Default)]
 pub(crate) struct LogMappings {
+    doorbells: Doorbells,
     mappings: HashMap<i64, Mapping>,
 }
 
 impl LogMappings {
+    /// No mappings yet of a driver's logs.
+    pub(crate) fn new(doorbells: Doorbells) -> Self {
+        Self {
+            doorbells,
+            ..Self::default()
+        }
+    }
+
     /// The mapping of `path`, made now or shared. Each call is matched by one of [`Self::release`].
     pub(crate) fn acquire(&mut self, id: i64, path: &Path, pre_touch: bool) -> Result<LogBuffers, LogError> {
         if let Some(mapping) = self.mappings.get_mut(&id) {
             mapping.references += 1;
             return Ok(mapping.log.clone());
         }
-        let log = LogBuffers::map(path)?;
+        let log = LogBuffers::map(path)?.with_doorbells(&self.doorbells);
         if pre_touch {
             log.pre_touch();
         }

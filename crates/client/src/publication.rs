@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 
 use headrace_buffers::AtomicBuffer;
 use headrace_buffers::counters::Counter;
+use headrace_buffers::doorbell::{Awaited, Doorbell, Doorbells, Interests};
 use headrace_buffers::log::append::{Progress, ReservedValue};
 use headrace_buffers::log::descriptor::{max_message_length, max_payload_length};
 use headrace_buffers::log::{Append, ClaimResult, ConcurrentAppender, LogBuffers};
@@ -37,9 +38,10 @@ impl Publication {
         if self.handle.is_closed() {
             return Ok(Append::Closed);
         }
-        Ok(self
+        let append = self
             .appender
-            .offer_one(message, self.handle.limit.get_acquire())?)
+            .offer_one(message, self.handle.limit.get_acquire())?;
+        Ok(self.handle.announce(append))
     }
 
     /// Sends messages in order until one is refused.
@@ -50,9 +52,11 @@ impl Publication {
                 ..Progress::default()
             });
         }
-        Ok(self
+        let progress = self
             .appender
-            .offer_many(messages, self.handle.limit.get_acquire())?)
+            .offer_many(messages, self.handle.limit.get_acquire())?;
+        self.handle.data_doorbell.ring();
+        Ok(progress)
     }
 
     /// As [`Self::offer`] for a message given in parts.
@@ -61,7 +65,8 @@ impl Publication {
         if self.handle.is_closed() {
             return Ok(Append::Closed);
         }
-        Ok(self.appender.offer(parts, self.handle.limit.get_acquire())?)
+        let append = self.appender.offer(parts, self.handle.limit.get_acquire())?;
+        Ok(self.handle.announce(append))
     }
 
     /// As [`Self::offer_parts`], asking `reserved` for the reserved value of each frame once its payload is there.
@@ -73,9 +78,10 @@ impl Publication {
         if self.handle.is_closed() {
             return Ok(Append::Closed);
         }
-        Ok(self
+        let append = self
             .appender
-            .offer_reserved(parts, self.handle.limit.get_acquire(), reserved)?)
+            .offer_reserved(parts, self.handle.limit.get_acquire(), reserved)?;
+        Ok(self.handle.announce(append))
     }
 
     /// Claims room for a message of `length` bytes, at most the payload of one frame, to be filled in place.
@@ -84,7 +90,8 @@ impl Publication {
         if self.handle.is_closed() {
             return Ok(ClaimResult::Refused(Append::Closed));
         }
-        Ok(self.appender.try_claim(length, self.handle.limit.get_acquire())?)
+        let result = self.appender.try_claim(length, self.handle.limit.get_acquire())?;
+        Ok(self.handle.announce_when_committed(result))
     }
 }
 
@@ -118,6 +125,8 @@ pub struct PublicationHandle {
     closed: AtomicBool,
     pub(crate) limit: Counter,
     pub(crate) log: LogBuffers,
+    // Copied out of the log for the sake of each offer.
+    pub(crate) data_doorbell: Doorbell,
     core: Weak<Core>,
     registration_id: i64,
     original_registration_id: i64,
@@ -144,6 +153,7 @@ impl PublicationHandle {
         Self {
             closed: AtomicBool::new(false),
             limit: parts.limit,
+            data_doorbell: parts.log.doorbells().data.clone(),
             log: parts.log,
             core: parts.core,
             registration_id: parts.registration_id,
@@ -157,7 +167,27 @@ impl PublicationHandle {
 
     /// True for the call that closed it.
     pub(crate) fn mark_closed(&self) -> bool {
-        !self.closed.swap(true, Ordering::AcqRel)
+        let was_open = !self.closed.swap(true, Ordering::AcqRel);
+        // Other threads may wait for room.
+        self.log.doorbells().limit.ring();
+        was_open
+    }
+
+    /// Wakes those that wait for the message that was just sent.
+    #[inline(always)]
+    pub(crate) fn announce(&self, append: Append) -> Append {
+        if matches!(append, Append::Position(_)) {
+            self.data_doorbell.ring();
+        }
+        append
+    }
+
+    #[inline]
+    pub(crate) fn announce_when_committed<'a>(&self, result: ClaimResult<'a>) -> ClaimResult<'a> {
+        match result {
+            ClaimResult::Claimed(claim) => ClaimResult::Claimed(claim.with_doorbell(&self.data_doorbell)),
+            refused @ ClaimResult::Refused(_) => refused,
+        }
     }
 
     /// True once closed, by this program or with the client.
@@ -414,6 +444,22 @@ impl PublicationHandle {
                 };
                 core.send_removal(&mut state, "remove publication", &command);
             }
+        }
+    }
+}
+
+impl Awaited for PublicationHandle {
+    fn doorbells(&self) -> Doorbells {
+        let core = self.core.upgrade();
+        core.map_or_else(Doorbells::none, |core| core.doorbells.clone())
+    }
+
+    /// Room, subscribers, and its end.
+    fn describe(&self, interests: &mut Interests) {
+        interests.doorbell(&self.log.doorbells().limit);
+        // The conductor only follows subscribers at once while it knows of a publisher that waits.
+        if let Some(core) = self.core.upgrade() {
+            interests.ask(&core.driver_doorbell);
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use headrace_buffers::doorbell::{Awaited, Bell, Doorbell, Doorbells, Interests};
 use headrace_buffers::log::{Action, Header};
 use headrace_protocol::command::Command;
 
@@ -40,6 +41,9 @@ pub(crate) struct SubscriptionShared {
     images: Mutex<ImageList>,
     // Grows with each new list; stored with release while `images` is locked.
     version: AtomicU64,
+    doorbells: Doorbells,
+    // Rung when the list changes, and when the subscription is closed, which empties it.
+    images_doorbell: Doorbell,
 }
 
 impl SubscriptionShared {
@@ -49,6 +53,7 @@ impl SubscriptionShared {
         stream_id: i32,
         available_image_handler: Option<ImageHandler>,
         unavailable_image_handler: Option<ImageHandler>,
+        doorbells: &Doorbells,
     ) -> Self {
         Self {
             registration_id,
@@ -60,6 +65,8 @@ impl SubscriptionShared {
             channel_status_id: AtomicI32::new(NO_STATUS_COUNTER),
             images: Mutex::new(Arc::from([])),
             version: AtomicU64::new(0),
+            doorbells: doorbells.clone(),
+            images_doorbell: doorbells.bell(Bell::Images(registration_id)),
         }
     }
 
@@ -112,6 +119,7 @@ impl SubscriptionShared {
         *images = with(&images);
         // A poller that sees the new version finds the new list under the lock.
         self.version.fetch_add(1, Ordering::Release);
+        self.images_doorbell.ring();
     }
 }
 
@@ -402,6 +410,20 @@ impl Subscription {
             core.send_removal(&mut state, "remove subscription", &command);
         }
         removed
+    }
+}
+
+impl Awaited for Subscription {
+    fn doorbells(&self) -> Doorbells {
+        self.shared.doorbells.clone()
+    }
+
+    /// Messages, images that come and go, and its end.
+    fn describe(&self, interests: &mut Interests) {
+        interests.doorbell(&self.shared.images_doorbell);
+        for image in self.shared.images().iter() {
+            image.describe(interests);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What an agent is, and what is measured about every agent.
 
 use headrace_buffers::counters::Counter;
+use headrace_buffers::doorbell::Interests;
 
 /// A unit of work on a thread: one turn does what is due and reports how much that was.
 pub trait Agent: Send {
@@ -9,6 +10,12 @@ pub trait Agent: Send {
 
     /// One duty cycle at `now_ns`, monotonic. Returns a count of the work done; 0 lets the thread idle.
     fn do_work(&mut self, now_ns: i64) -> usize;
+
+    /// Names what can give this agent work, for a thread that waits for it. The default looks by itself, every
+    /// millisecond at least.
+    fn describe(&self, interests: &mut Interests) {
+        interests.may_come_unrung();
+    }
 
     /// Called once, on the agent's own thread, after its last duty cycle.
     fn on_close(&mut self) {}
@@ -70,6 +77,10 @@ impl<A: Agent> Agent for Tracked<A> {
         self.agent.do_work(now_ns)
     }
 
+    fn describe(&self, interests: &mut Interests) {
+        self.agent.describe(interests);
+    }
+
     fn on_close(&mut self) {
         self.agent.on_close();
     }
@@ -95,6 +106,12 @@ impl Agent for Composite {
     #[inline]
     fn do_work(&mut self, now_ns: i64) -> usize {
         self.agents.iter_mut().map(|agent| agent.do_work(now_ns)).sum()
+    }
+
+    fn describe(&self, interests: &mut Interests) {
+        for agent in &self.agents {
+            agent.describe(interests);
+        }
     }
 
     fn on_close(&mut self) {

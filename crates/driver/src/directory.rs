@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use headrace_buffers::cnc::{self, CncError, CncFile};
+use headrace_buffers::doorbell;
 use headrace_buffers::error_log;
 use headrace_buffers::liveness::{self, Liveness};
 use headrace_buffers::ring::ManyToOneRing;
@@ -24,12 +25,14 @@ pub const IMAGES: &str = "images";
 pub const LOSS_REPORT: &str = "loss-report.dat";
 
 /// What a driver makes in its directory; one of them tells a driver's directory from any other.
-const OWN_ENTRIES: [&str; 5] = [
+const OWN_ENTRIES: [&str; 7] = [
     cnc::FILE_NAME,
     PUBLICATIONS,
     IMAGES,
     LOSS_REPORT,
     liveness::FILE_NAME,
+    doorbell::FILE_NAME,
+    doorbell::WAITERS,
 ];
 
 /// A file shorter than this has no complete header, so no driver can be using it.

@@ -173,6 +173,11 @@ impl NameRequests {
         }
     }
 
+    /// True while a lookup is under way that something waits for.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// The addresses of a channel; that it must wait for a name, if it must.
     pub(crate) fn find_addresses(&mut self, request: Box<FindAddresses>) -> ResourceOutcome {
         let correlation_id = request.correlation_id;

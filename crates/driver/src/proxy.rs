@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use headrace_buffers::counters::Counter;
+use headrace_buffers::doorbell::Doorbell;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::flow::FlowControl;
 use headrace_protocol::frame::{ErrorFrame, Setup};
@@ -186,6 +187,20 @@ impl ConductorProxy {
             replies: Outbox::new(replies, failed_offers.clone()),
             requests: Requests::new(requests, failed_offers),
         }
+    }
+
+    /// The same, waking the conductor.
+    #[must_use]
+    pub fn with_doorbell(self, doorbell: &Doorbell) -> Self {
+        Self {
+            replies: self.replies.with_doorbell(doorbell.clone()),
+            requests: self.requests.with_doorbell(doorbell.clone()),
+        }
+    }
+
+    /// True while replies wait for room.
+    pub fn has_backlog(&self) -> bool {
+        self.replies.is_congested()
     }
 
     /// Offers again the replies that did not fit; returns how many went.

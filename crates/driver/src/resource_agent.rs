@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use headrace_buffers::counters::Counter;
+use headrace_buffers::doorbell::{Bell, Interests};
 use headrace_buffers::log::descriptor::{TERM_LENGTH_MIN, log_file_length};
 use headrace_buffers::log::{LogBuffers, LogError, LogSpec};
 use headrace_protocol::ErrorCode;
@@ -244,6 +245,14 @@ impl Agent for ResourceAgent {
             work_count += 1;
         }
         work_count + self.free_some()
+    }
+
+    fn describe(&self, interests: &mut Interests) {
+        interests.bell(Bell::ResourceAgent);
+        // Lookups end on threads of their own, which ring for nobody.
+        if self.outcomes.is_congested() || self.names.is_waiting() {
+            interests.may_come_unrung();
+        }
     }
 }
 

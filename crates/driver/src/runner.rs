@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+use headrace_buffers::doorbell::{Alarm, Awaited, BlockingIdle, Doorbells, Interests, Parker};
 use headrace_sys::Clock;
 use headrace_sys::affinity;
 use headrace_sys::idle::IdleStrategy;
@@ -31,9 +33,29 @@ pub struct ThreadSettings {
     pub idle: IdleStrategy,
 }
 
+/// Longest sleep of an agent that is rung for everything: how late its timers may be.
+const PARK_MAX: Duration = Duration::from_millis(10);
+
+/// What an agent waits for.
+struct AgentWork<'a> {
+    agent: &'a dyn Agent,
+    doorbells: &'a Doorbells,
+}
+
+impl Awaited for AgentWork<'_> {
+    fn doorbells(&self) -> Doorbells {
+        self.doorbells.clone()
+    }
+
+    fn describe(&self, interests: &mut Interests) {
+        self.agent.describe(interests);
+    }
+}
+
 /// A thread that runs an agent until told to stop.
 pub struct AgentRunner {
     stop: Arc<AtomicBool>,
+    alarm: Option<Alarm>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -44,10 +66,13 @@ impl AgentRunner {
         mut agent: Box<dyn Agent>,
         clock: Arc<dyn Clock>,
         supervisor: Arc<dyn Supervisor>,
+        doorbells: Doorbells,
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopping = Arc::clone(&stop);
-        let ThreadSettings { name, cpu, mut idle } = settings;
+        let ThreadSettings { name, cpu, idle } = settings;
+        let mut idle = BlockingIdle::new(idle, PARK_MAX);
+        let alarm = idle.parker(&doorbells).map(Parker::alarm);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             if let Ok(cpu_index) = usize::try_from(cpu)
                 && let Err(error) = affinity::pin_current_thread(cpu_index)
@@ -56,7 +81,9 @@ impl AgentRunner {
             }
             let work = AssertUnwindSafe(|| {
                 while !stopping.load(Ordering::Acquire) {
-                    idle.idle(agent.do_work(clock.nano_time()));
+                    let work_count = agent.do_work(clock.nano_time());
+                    let (agent, doorbells) = (&*agent, &doorbells);
+                    idle.idle(work_count, &AgentWork { agent, doorbells });
                 }
                 agent.on_close();
             });
@@ -66,6 +93,7 @@ impl AgentRunner {
         })?;
         Ok(Self {
             stop,
+            alarm,
             thread: Some(thread),
         })
     }
@@ -73,6 +101,9 @@ impl AgentRunner {
     /// Asks the thread to stop and waits until it has. Does nothing the second time.
     pub fn stop(&mut self) {
         self.stop.store(true, Ordering::Release);
+        if let Some(alarm) = &self.alarm {
+            alarm.wake();
+        }
         if let Some(thread) = self.thread.take() {
             // A panic was already reported on the thread itself.
             let _ = thread.join();
@@ -191,7 +222,7 @@ mod tests {
         });
         let reports = Arc::new(Reports::default());
         let clock = Arc::new(SystemClock::new());
-        let mut runner = AgentRunner::start(settings(), agent, clock, reports).unwrap();
+        let mut runner = AgentRunner::start(settings(), agent, clock, reports, Doorbells::none()).unwrap();
         assert_eq!(cycles.recv(), Ok("work"));
         std::thread::scope(|scope| {
             scope.spawn(|| runner.stop());
@@ -210,7 +241,8 @@ mod tests {
         });
         let reports = Arc::new(Reports::default());
         let clock = Arc::new(SystemClock::new());
-        let mut runner = AgentRunner::start(settings(), agent, clock, reports.clone()).unwrap();
+        let mut runner =
+            AgentRunner::start(settings(), agent, clock, reports.clone(), Doorbells::none()).unwrap();
         // The sender is dropped with the agent, so this ends when the thread does.
         assert!(cycles.recv().is_err());
         runner.stop();

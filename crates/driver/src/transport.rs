@@ -2,7 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
 
+use headrace_buffers::doorbell::Interests;
 use headrace_sys::Region;
 use headrace_sys::net::{Coalesced, OffloadMode, ReceiveBatch, Run, UdpSocket};
 
@@ -21,6 +23,9 @@ pub trait Transport: Send {
 
     /// Fixes or changes the peer that sends without an address go to.
     fn connect(&self, remote: SocketAddr) -> io::Result<()>;
+
+    /// What to poll for arrivals; none where there is nothing the system could poll.
+    fn descriptor(&self) -> Option<RawFd>;
 
     /// How sends leave now.
     fn send_mode(&self) -> OffloadMode;
@@ -50,11 +55,23 @@ impl Transport for UdpSocket {
         UdpSocket::connect(self, remote)
     }
 
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.as_raw_fd())
+    }
+
     fn send_mode(&self) -> OffloadMode {
         UdpSocket::send_mode(self)
     }
 
     fn receive_mode(&self) -> OffloadMode {
         UdpSocket::receive_mode(self)
+    }
+}
+
+/// Has a waiting thread look when something arrives on a transport.
+pub(crate) fn describe(transport: &dyn Transport, interests: &mut Interests) {
+    match transport.descriptor() {
+        Some(descriptor) => interests.descriptor(descriptor),
+        None => interests.may_come_unrung(),
     }
 }

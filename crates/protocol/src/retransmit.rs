@@ -128,6 +128,11 @@ impl RetransmitHandler {
         false
     }
 
+    /// True when no timer runs.
+    pub fn is_idle(&self) -> bool {
+        self.actions.iter().all(|action| action.state == State::Inactive)
+    }
+
     /// Ends delays, calling `resend` for each, and ends lingering.
     pub fn on_timers(&mut self, now_ns: i64, mut resend: impl FnMut(ResendRange)) {
         for action in &mut self.actions {

@@ -186,6 +186,17 @@ impl IdleStrategy {
         }
     }
 
+    /// True when the next idle turn sleeps, unless work comes.
+    pub fn is_about_to_sleep(&self) -> bool {
+        match self {
+            Self::Sleep(_) => true,
+            Self::Backoff(backoff) | Self::Blocking(backoff) => {
+                matches!(backoff.state, State::Parking { .. })
+            }
+            Self::NoOp | Self::BusySpin | Self::Yield => false,
+        }
+    }
+
     fn next(&mut self) -> Pause {
         match self {
             Self::NoOp => Pause::None,

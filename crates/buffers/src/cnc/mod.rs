@@ -18,6 +18,7 @@ use std::sync::Arc;
 use headrace_sys::{Access, MappedFile};
 
 use crate::AtomicBuffer;
+use crate::doorbell::DriverIdentity;
 use crate::memory::Memory;
 use crate::{align, broadcast, counters, ring};
 
@@ -196,6 +197,14 @@ pub struct CncFile {
 }
 
 impl CncFile {
+    /// Which driver made the file.
+    pub fn driver_identity(&self) -> DriverIdentity {
+        DriverIdentity {
+            pid: self.whole.get_i64(PID_OFFSET),
+            start_timestamp_ms: self.whole.get_i64(START_TIMESTAMP_OFFSET),
+        }
+    }
+
     /// Makes the file in a driver's directory, where none may be, with everything in its header but the version.
     /// Its blocks are reserved now: without room this fails, and no later store of driver or clients does.
     pub fn create(directory: &Path, lengths: &CncLengths, identity: &CncIdentity) -> Result<Self, CncError> {

@@ -3,6 +3,7 @@
 //! A file of our own in the driver's directory; programs that do not know it neither wake nor are woken. See
 //! `docs/design/0022-waking-waiters.md`, and [`table`] for the algorithm.
 
+mod blocking;
 #[cfg(all(test, loom))]
 mod loom_models;
 mod parker;
@@ -20,6 +21,7 @@ use headrace_sys::{Access, MappedFile, barrier};
 
 use crate::{AtomicBuffer, Memory};
 
+pub use blocking::{Awaited, BlockingIdle};
 pub use parker::{Alarm, Interests, Parker};
 pub use table::Bell;
 use table::{BELL_LENGTH, BellWord, FILE_LENGTH, SLOT_COUNT};
@@ -197,6 +199,11 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
+    /// One that nobody hears.
+    pub fn none() -> Self {
+        Doorbells::none().bell(Bell::Conductor)
+    }
+
     #[inline(always)]
     fn word(&self) -> BellWord<'_> {
         BellWord {

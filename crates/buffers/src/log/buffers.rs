@@ -1,10 +1,11 @@
 //! The log of one stream: three terms and the metadata that rules them.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use headrace_sys::{Access, MappedFile};
 
+use crate::doorbell::{Doorbells, LogDoorbells};
 use crate::{AtomicBuffer, Memory};
 
 use super::clean::zero_range;
@@ -23,6 +24,8 @@ const TOUCH_INTERVAL: usize = 4096;
 #[derive(Debug)]
 pub struct LogBuffers<M: Memory = AtomicBuffer> {
     shared: Arc<Shared<M>>,
+    // None until it is known who is to be woken.
+    doorbells: Option<Arc<LogDoorbells>>,
 }
 
 #[derive(Debug)]
@@ -40,6 +43,7 @@ impl<M: Memory> Clone for LogBuffers<M> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
+            doorbells: self.doorbells.clone(),
         }
     }
 }
@@ -78,6 +82,23 @@ impl LogBuffers {
             path: path.to_owned(),
             reason: Box::new(reason),
         })
+    }
+
+    /// The same log with the doorbells of its driver, by which its users wake each other.
+    #[must_use]
+    pub fn with_doorbells(self, doorbells: &Doorbells) -> Self {
+        let of_log = LogDoorbells::new(doorbells, self.metadata().correlation_id());
+        Self {
+            doorbells: Some(Arc::new(of_log)),
+            ..self
+        }
+    }
+
+    /// The doorbells of this log; without any, those that nobody hears.
+    #[inline]
+    pub fn doorbells(&self) -> &LogDoorbells {
+        static NONE: LazyLock<LogDoorbells> = LazyLock::new(|| LogDoorbells::new(&Doorbells::none(), 0));
+        self.doorbells.as_deref().unwrap_or(&NONE)
     }
 
     /// A log in memory without a file, for this process only.
@@ -164,6 +185,7 @@ impl<M: Memory> LogBuffers<M> {
                 terms,
                 metadata,
             }),
+            doorbells: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use headrace_buffers::broadcast::Transmitter;
+use headrace_buffers::doorbell::Doorbell;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::event::{Event, PublicationError, PublicationReady};
 
@@ -38,11 +39,13 @@ pub(crate) struct EventProxy {
     message: Vec<u8>,
     errors: ErrorRecorder,
     now_ms: i64,
+    doorbell: Doorbell,
 }
 
 impl EventProxy {
-    pub(crate) fn new(transmitter: Transmitter, errors: ErrorRecorder) -> Self {
+    pub(crate) fn new(transmitter: Transmitter, errors: ErrorRecorder, doorbell: Doorbell) -> Self {
         Self {
+            doorbell,
             transmitter,
             message: Vec::with_capacity(4096),
             errors,
@@ -63,6 +66,7 @@ impl EventProxy {
             self.errors
                 .record(ErrorCode::GenericError.value(), &text, self.now_ms);
         }
+        self.doorbell.ring();
     }
 
     pub(crate) fn error(&mut self, correlation_id: i64, error_code: ErrorCode, message: &str) {

@@ -136,6 +136,7 @@ impl Conductor {
             publication_id,
             kind: PublicationKind::Ipc,
         });
+        self.note_publisher(client_id, &self.ipc_publications[index].spec().log);
         let publication = &mut self.ipc_publications[index];
         publication.add_handle();
         self.cx

@@ -201,6 +201,7 @@ impl IpcPublication {
     pub(crate) fn on_linked(&mut self) {
         if self.state == IpcState::Active {
             self.spec.log.metadata().put_is_connected_release(true);
+            self.spec.log.doorbells().limit.ring();
         }
     }
 
@@ -254,6 +255,7 @@ impl IpcPublication {
                 }
                 self.clean_to(min);
                 self.spec.publisher_limit.set_release(limit);
+                self.spec.log.doorbells().limit.ring();
                 self.trip_limit = limit + self.trip_gain;
                 1
             }

@@ -39,6 +39,8 @@ use std::sync::atomic::AtomicBool;
 use headrace_buffers::BufferError;
 use headrace_buffers::broadcast::Transmitter;
 use headrace_buffers::counters::{CountersManager, system_counter};
+use headrace_buffers::doorbell::{Bell, Doorbell, Doorbells, Interests};
+use headrace_buffers::log::LogBuffers;
 use headrace_buffers::loss_report::LossReport;
 use headrace_buffers::ring::{ManyToOneRing, ReadAction};
 use headrace_protocol::ErrorCode;
@@ -93,6 +95,7 @@ pub(crate) struct ConductorParts {
     pub(crate) processes: Box<dyn ProcessWatch>,
     pub(crate) system_buffers: SystemBuffers,
     pub(crate) loss_report: LossReport,
+    pub(crate) doorbells: Doorbells,
     /// Set when a client may and does stop the driver.
     pub(crate) termination: Arc<AtomicBool>,
     /// Source of session ids and initial term ids.
@@ -116,6 +119,8 @@ pub(crate) struct Conductor {
     watch_round: WatchRound,
     system_buffers: SystemBuffers,
     loss_report: LossReport,
+    doorbells: Doorbells,
+    receiver_doorbell: Doorbell,
     pending: Option<Pending>,
     lookups: Vec<Lookup>,
     pending_images: Vec<PendingImage>,
@@ -151,7 +156,11 @@ impl Conductor {
             now_ms: 0,
             counters: Counters::new(parts.counters),
             system: parts.system,
-            events: EventProxy::new(parts.transmitter, parts.errors.clone()),
+            events: EventProxy::new(
+                parts.transmitter,
+                parts.errors.clone(),
+                parts.doorbells.bell(Bell::Events),
+            ),
             errors: parts.errors,
             tasks: parts.tasks,
             config: parts.config,
@@ -177,6 +186,8 @@ impl Conductor {
             watch_round: WatchRound::default(),
             system_buffers: parts.system_buffers,
             loss_report: parts.loss_report,
+            receiver_doorbell: parts.doorbells.bell(Bell::Receiver),
+            doorbells: parts.doorbells,
             pending: None,
             lookups: Vec::new(),
             pending_images: Vec::new(),
@@ -216,6 +227,7 @@ impl Conductor {
         self.check_clients();
         self.tick_network_publications();
         self.tick_images();
+        self.receiver_doorbell.ring();
         self.tick_ipc_publications();
         self.check_blocked_command();
     }
@@ -264,6 +276,9 @@ impl Conductor {
         };
         for image in &mut self.images {
             work_count += image.rebuild(&mut turn);
+        }
+        if work_count > 0 {
+            self.receiver_doorbell.ring();
         }
         for publication in &mut self.network_publications {
             work_count += publication.update_limit();
@@ -326,6 +341,26 @@ impl Agent for Conductor {
         work_count += self.read_command();
         work_count += self.process_request();
         work_count + self.track_streams()
+    }
+
+    /// Commands of foreign clients come unrung, and so do timers. Readers are only followed while a publisher waits
+    /// for them: it rings when it begins to.
+    fn describe(&self, interests: &mut Interests) {
+        interests.bell(Bell::Conductor);
+        interests.may_come_unrung();
+        let ipc = self
+            .ipc_publications
+            .iter()
+            .map(|publication| &publication.spec().log);
+        let network = self
+            .network_publications
+            .iter()
+            .map(|publication| &publication.spec().shared.log);
+        for doorbells in ipc.chain(network).map(LogBuffers::doorbells) {
+            if doorbells.limit.is_armed() {
+                interests.doorbell(&doorbells.position);
+            }
+        }
     }
 
     fn on_close(&mut self) {

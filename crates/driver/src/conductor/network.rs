@@ -176,6 +176,7 @@ impl Conductor {
             publication_id,
             kind: PublicationKind::Network,
         });
+        self.note_publisher(client_id, &self.network_publications[index].spec().shared.log);
         let publication = &mut self.network_publications[index];
         publication.add_handle();
         self.cx

@@ -203,6 +203,7 @@ impl NetworkPublication {
         shared.set_has_spies(self.links.is_counted());
         let is_connected = self.state == NetworkState::Active && shared.is_connected();
         shared.log.metadata().put_is_connected_release(is_connected);
+        shared.log.doorbells().limit.ring();
     }
 
     /// Lets the sender know how far the fastest spy is. Returns how far the slowest one is.
@@ -275,6 +276,7 @@ impl NetworkPublication {
             self.clean_behind(consumed);
             if self.is_clean_for(limit) {
                 self.spec.publisher_limit.set_release(limit);
+                self.spec.shared.log.doorbells().limit.ring();
             }
             1
         } else if current > sent {

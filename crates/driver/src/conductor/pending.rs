@@ -48,6 +48,7 @@ impl Conductor {
                 correlation_id,
                 result,
             } => {
+                let result = result.map(|log| log.with_doorbells(&self.doorbells));
                 if !self.on_image_log(correlation_id, &result) {
                     self.on_log_created(correlation_id, result);
                 }
@@ -82,6 +83,9 @@ impl Conductor {
             return;
         };
         let client_id = pending.client_id;
+        if let Ok(log) = &result {
+            self.note_publisher(client_id, log);
+        }
         let done = result.and_then(|log| match pending.step {
             Step::IpcLog(plan) => self.finish_ipc_publication(client_id, correlation_id, *plan, log),
             Step::NetworkLog(plan) => self.finish_network_publication(client_id, correlation_id, *plan, log),
@@ -89,6 +93,13 @@ impl Conductor {
         });
         if let Err(error) = done {
             self.refuse(correlation_id, &error);
+        }
+    }
+
+    /// Remembers that a log may be written to by a client that wakes nobody.
+    pub(crate) fn note_publisher(&self, client_id: i64, log: &LogBuffers) {
+        if !self.doorbells.is_registered(client_id) {
+            log.doorbells().data.mark_foreign();
         }
     }
 

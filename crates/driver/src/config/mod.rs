@@ -209,7 +209,7 @@ impl Default for ImageLimits {
 
 impl Default for DriverConfig {
     fn default() -> Self {
-        let backoff = || IdleSetting::new("backoff", None);
+        let blocking = || IdleSetting::new("blocking", None);
         Self {
             directory: sources::default_directory(),
             dir_delete_on_start: false,
@@ -281,12 +281,12 @@ impl Default for DriverConfig {
 
             threading_mode: ThreadingMode::Dedicated,
             thread_naming: ThreadNaming::Classic,
-            conductor_idle: backoff(),
-            sender_idle: backoff(),
-            receiver_idle: backoff(),
-            shared_network_idle: backoff(),
-            shared_idle: backoff(),
-            resource_agent_idle: IdleSetting::new("sleep-ns", Some("1ms")),
+            conductor_idle: blocking(),
+            sender_idle: blocking(),
+            receiver_idle: blocking(),
+            shared_network_idle: blocking(),
+            shared_idle: blocking(),
+            resource_agent_idle: blocking(),
             conductor_cpu_affinity: -1,
             sender_cpu_affinity: -1,
             receiver_cpu_affinity: -1,

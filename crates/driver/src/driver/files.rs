@@ -6,12 +6,14 @@ use headrace_buffers::AtomicBuffer;
 use headrace_buffers::cnc::{CncError, CncFile, CncIdentity, CncLengths};
 use headrace_buffers::counters::system_counter::{self, LabelFacts};
 use headrace_buffers::counters::{CountersManager, NULL_COUNTER_ID, type_ids};
+use headrace_buffers::doorbell::{self, Doorbells};
 use headrace_buffers::loss_report::LossReport;
 use headrace_protocol::channel::units::format_duration;
 use headrace_sys::{Clock, disk};
 
 use super::{COMMIT, DriverError, VERSION};
 use crate::config::DriverConfig;
+use crate::errors::ErrorRecorder;
 
 pub(super) fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<CncFile, DriverError> {
     let lengths = CncLengths {
@@ -90,6 +92,24 @@ pub(super) fn create_counters(config: &DriverConfig, cnc: &CncFile) -> CountersM
         system_counter::CONTROL_PROTOCOL_SEMANTIC_VERSION,
     );
     counters
+}
+
+/// The doorbells of the directory. Without them everything works, only slower where there is little to do.
+pub(super) fn create_doorbells(
+    config: &DriverConfig,
+    cnc: &CncFile,
+    errors: &ErrorRecorder,
+    clock: &dyn Clock,
+) -> Doorbells {
+    Doorbells::create(&config.directory, cnc.driver_identity()).unwrap_or_else(|error| {
+        let text = format!(
+            "no doorbells: clients and agents look for work every millisecond instead of being woken: cannot create {}: \
+             {error}",
+            config.directory.join(doorbell::FILE_NAME).display()
+        );
+        errors.warn(&text, clock.epoch_ms());
+        Doorbells::none()
+    })
 }
 
 fn packed_version(version: &str) -> i64 {

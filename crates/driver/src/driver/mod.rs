@@ -259,6 +259,7 @@ fn start(
     ring.next_correlation_id();
     ring.put_consumer_heartbeat_ms(clock.epoch_ms());
 
+    let doorbells = files::create_doorbells(config, &cnc, &errors, clock.as_ref());
     let queues = Queues::new();
     let wiring = Wiring {
         config,
@@ -266,6 +267,7 @@ fn start(
         system: &system,
         errors: &errors,
         queues: &queues,
+        doorbells: &doorbells,
         system_buffers: system_buffers.buffers,
         liveness: liveness.clone(),
     };
@@ -275,7 +277,7 @@ fn start(
         resource_agent: wiring.resource_agent(),
         conductor: wiring.conductor(&cnc, ring, counters, &supervisor)?,
     };
-    let (runners, invoker) = agents.start(config, &clock, &supervisor)?;
+    let (runners, invoker) = agents.start(config, &clock, &supervisor, &doorbells)?;
     cnc.signal_ready().map_err(|source| DriverError::Io {
         action: "write the CnC file",
         source,

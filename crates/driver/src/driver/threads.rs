@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use headrace_buffers::doorbell::Doorbells;
 use headrace_sys::Clock;
 
 use super::{DriverError, DriverSupervisor};
@@ -31,6 +32,7 @@ impl Agents {
         config: &DriverConfig,
         clock: &Arc<dyn Clock>,
         supervisor: &Arc<DriverSupervisor>,
+        doorbells: &Doorbells,
     ) -> Result<(Vec<AgentRunner>, Option<Invoker>), DriverError> {
         if config.threading_mode == ThreadingMode::Invoker {
             let invoker = Invoker::new(Box::new(self.composite()), Arc::clone(clock));
@@ -39,7 +41,7 @@ impl Agents {
         let runners: Result<Vec<_>, _> = self
             .placements(config)
             .into_iter()
-            .map(|placement| placement.start(config.thread_naming, clock, supervisor))
+            .map(|placement| placement.start(config.thread_naming, clock, supervisor, doorbells))
             .collect();
         Ok((runners?, None))
     }
@@ -108,6 +110,7 @@ impl Placement<'_> {
         naming: ThreadNaming,
         clock: &Arc<dyn Clock>,
         supervisor: &Arc<DriverSupervisor>,
+        doorbells: &Doorbells,
     ) -> Result<AgentRunner, DriverError> {
         let name = match naming {
             ThreadNaming::Classic => self.names.0,
@@ -123,11 +126,16 @@ impl Placement<'_> {
             idle,
         };
         let supervisor: Arc<dyn Supervisor> = Arc::clone(supervisor) as _;
-        AgentRunner::start(settings, self.agent, Arc::clone(clock), supervisor).map_err(|source| {
-            DriverError::Io {
-                action: "start a thread",
-                source,
-            }
+        AgentRunner::start(
+            settings,
+            self.agent,
+            Arc::clone(clock),
+            supervisor,
+            doorbells.clone(),
+        )
+        .map_err(|source| DriverError::Io {
+            action: "start a thread",
+            source,
         })
     }
 }

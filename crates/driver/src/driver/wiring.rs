@@ -5,6 +5,7 @@ use std::sync::Arc;
 use headrace_buffers::broadcast::Transmitter;
 use headrace_buffers::cnc::CncFile;
 use headrace_buffers::counters::{Counter, CountersManager, system_counter};
+use headrace_buffers::doorbell::{Bell, Doorbells};
 use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_buffers::{AtomicBuffer, align};
@@ -54,6 +55,7 @@ pub(super) struct Wiring<'a> {
     pub(super) system: &'a SystemCounters,
     pub(super) errors: &'a ErrorRecorder,
     pub(super) queues: &'a Queues,
+    pub(super) doorbells: &'a Doorbells,
     pub(super) system_buffers: SystemBuffers,
     pub(super) liveness: Option<Arc<Liveness>>,
 }
@@ -63,8 +65,10 @@ impl Wiring<'_> {
         self.system.get(id).clone()
     }
 
-    fn outbox<T>(&self, queue: &Inbox<T>, failed_offers_id: i32) -> Outbox<T> {
+    /// To the agent that waits for `bell`.
+    fn outbox<T>(&self, queue: &Inbox<T>, bell: Bell, failed_offers_id: i32) -> Outbox<T> {
         Outbox::new(Arc::clone(queue), self.counter(failed_offers_id))
+            .with_doorbell(self.doorbells.bell(bell))
     }
 
     fn conductor_proxy(&self) -> ConductorProxy {
@@ -73,6 +77,7 @@ impl Wiring<'_> {
             Arc::clone(&self.queues.requests),
             self.counter(system_counter::CONDUCTOR_PROXY_FAILS),
         )
+        .with_doorbell(&self.doorbells.bell(Bell::Conductor))
     }
 
     fn tracked(
@@ -135,7 +140,7 @@ impl Wiring<'_> {
         let config = self.config;
         Box::new(ResourceAgent::new(
             Arc::clone(&self.queues.tasks),
-            self.outbox(&self.queues.outcomes, system_counter::CONDUCTOR_PROXY_FAILS),
+            self.outbox(&self.queues.outcomes, Bell::Conductor, system_counter::CONDUCTOR_PROXY_FAILS),
             ResourceSettings {
                 free_limit: config.resource_free_limit,
                 performs_storage_checks: config.perform_storage_checks,
@@ -189,17 +194,27 @@ impl Wiring<'_> {
             errors: self.errors.clone(),
             tasks: self.outbox(
                 &self.queues.tasks,
+                Bell::ResourceAgent,
                 system_counter::NATIVE_RESOURCE_AGENT_PROXY_FAILS,
             ),
             outcomes: Arc::clone(&self.queues.outcomes),
             replies: Arc::clone(&self.queues.replies),
             requests: Arc::clone(&self.queues.requests),
-            sender: self.outbox(&self.queues.sender, system_counter::SENDER_PROXY_FAILS),
-            receiver: self.outbox(&self.queues.receiver, system_counter::RECEIVER_PROXY_FAILS),
+            sender: self.outbox(
+                &self.queues.sender,
+                Bell::Sender,
+                system_counter::SENDER_PROXY_FAILS,
+            ),
+            receiver: self.outbox(
+                &self.queues.receiver,
+                Bell::Receiver,
+                system_counter::RECEIVER_PROXY_FAILS,
+            ),
             sockets: Box::new(SystemSockets),
             processes: Box::new(self.liveness.clone()),
             system_buffers: self.system_buffers,
             loss_report,
+            doorbells: self.doorbells.clone(),
             termination: Arc::clone(&supervisor.termination),
             random: fastrand::Rng::new(),
         });

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
 use headrace_buffers::counters::Counter;
+use headrace_buffers::doorbell::Doorbell;
 
 /// Messages that fit in one queue.
 pub const QUEUE_CAPACITY: usize = 1024;
@@ -44,6 +45,7 @@ pub struct Outbox<T> {
     queue: Inbox<T>,
     backlog: VecDeque<T>,
     failed_offers: Counter,
+    doorbell: Doorbell,
 }
 
 impl<T> Outbox<T> {
@@ -53,7 +55,14 @@ impl<T> Outbox<T> {
             queue,
             backlog: VecDeque::new(),
             failed_offers,
+            doorbell: Doorbell::none(),
         }
+    }
+
+    /// The same, waking the agent that takes.
+    #[must_use]
+    pub fn with_doorbell(self, doorbell: Doorbell) -> Self {
+        Self { doorbell, ..self }
     }
 
     /// Sends a message, after those that are still waiting for room.
@@ -73,6 +82,9 @@ impl<T> Outbox<T> {
             }
             sent_count += 1;
         }
+        if sent_count > 0 {
+            self.doorbell.ring();
+        }
         sent_count
     }
 
@@ -86,18 +98,31 @@ impl<T> Outbox<T> {
 pub struct Requests<T> {
     queue: Inbox<T>,
     failed_offers: Counter,
+    doorbell: Doorbell,
 }
 
 impl<T> Requests<T> {
     /// Sends to `queue`, counting in `failed_offers` each time it was full.
     pub fn new(queue: Inbox<T>, failed_offers: Counter) -> Self {
-        Self { queue, failed_offers }
+        Self {
+            queue,
+            failed_offers,
+            doorbell: Doorbell::none(),
+        }
+    }
+
+    /// The same, waking the agent that takes.
+    #[must_use]
+    pub fn with_doorbell(self, doorbell: Doorbell) -> Self {
+        Self { doorbell, ..self }
     }
 
     /// Sends a request; false when the queue is full and the request is dropped.
     pub fn offer(&self, request: T) -> bool {
         let sent = self.queue.push(request).is_ok();
-        if !sent {
+        if sent {
+            self.doorbell.ring();
+        } else {
             self.failed_offers.get_and_add(1);
         }
         sent

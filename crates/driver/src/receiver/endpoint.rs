@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use headrace_buffers::counters::Counter;
+use headrace_buffers::doorbell::Interests;
 use headrace_protocol::frame::{
     DataHeader, FrameError, FrameKind, RttMeasurement, Setup, StatusMessage, classify, data,
 };
@@ -16,7 +17,7 @@ use super::outgoing::Outgoing;
 use super::pending_setups::PendingSetups;
 use crate::proxy::{ConductorProxy, ConductorRequest, EndpointId};
 use crate::shared::{ImageShared, ImageState};
-use crate::transport::Transport;
+use crate::transport::{self, Transport};
 
 /// What the conductor gives when it opens a receive channel.
 pub struct ReceiveEndpointSpec {
@@ -78,6 +79,11 @@ impl ReceiveEndpoint {
     /// Names the channel.
     pub fn id(&self) -> EndpointId {
         self.spec.id
+    }
+
+    /// Arrivals. What images owe their senders is the conductor's to say, which rings.
+    pub(super) fn describe(&self, interests: &mut Interests) {
+        transport::describe(self.spec.transport.as_ref(), interests);
     }
 
     pub(super) fn add_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {

@@ -143,6 +143,7 @@ impl ReceiverImage {
             let term = self.shared.log.term(geometry.partition(position));
             rebuild::insert(term, packet.term_offset as usize, datagram);
             self.shared.high_water_mark.propose_max_release(end);
+            self.shared.log.doorbells().data.ring();
         } else {
             counters.flow_control_under_runs.increment_release();
             if position >= self.last_status_position - i64::from(self.shared.initial_window_length) {
@@ -279,6 +280,7 @@ impl ReceiverImage {
             self.send_nak(loss, out);
         } else if fill_gap(&self.shared, loss) {
             out.counters.loss_gap_fills.increment_release();
+            self.shared.log.doorbells().data.ring();
         }
         1
     }

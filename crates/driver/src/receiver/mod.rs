@@ -7,6 +7,7 @@ mod image;
 mod outgoing;
 mod pending_setups;
 
+use headrace_buffers::doorbell::{Bell, Interests};
 use headrace_sys::net::ReceiveBatch;
 
 pub use counters::ReceiverCounters;
@@ -160,6 +161,16 @@ impl Agent for Receiver {
             work_count += endpoint.service_images(&mut cycle);
         }
         work_count
+    }
+
+    fn describe(&self, interests: &mut Interests) {
+        interests.bell(Bell::Receiver);
+        if self.conductor.has_backlog() {
+            interests.may_come_unrung();
+        }
+        for endpoint in &self.endpoints {
+            endpoint.describe(interests);
+        }
     }
 
     fn on_close(&mut self) {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use headrace_buffers::counters::Counter;
+use headrace_buffers::doorbell::Interests;
 use headrace_protocol::frame::{
     ErrorFrame, FrameError, FrameKind, Nak, RttMeasurement, StatusMessage, TERM_LENGTH_MAX, classify,
 };
@@ -13,7 +14,7 @@ use super::outgoing::{Outgoing, Scratch};
 use super::publication::SenderPublication;
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, EndpointId};
 use crate::stream_map::StreamMap;
-use crate::transport::Transport;
+use crate::transport::{self, Transport};
 
 /// Silence of all receivers of a channel after which its name is looked up again.
 pub(super) const RE_RESOLUTION_INACTIVITY_NS: i64 = 5_000_000_000;
@@ -83,6 +84,14 @@ impl SendEndpoint {
     /// Names the channel.
     pub fn id(&self) -> EndpointId {
         self.spec.id
+    }
+
+    /// Arrivals and new data.
+    pub(super) fn describe(&self, interests: &mut Interests) {
+        transport::describe(self.spec.transport.as_ref(), interests);
+        for publication in &self.publications {
+            publication.describe(interests);
+        }
     }
 
     pub(super) fn add(&mut self, publication: SenderPublication) {

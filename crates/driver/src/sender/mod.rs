@@ -12,6 +12,7 @@ mod runs;
 
 use std::sync::Arc;
 
+use headrace_buffers::doorbell::{Bell, Interests};
 use headrace_protocol::retransmit::RetransmitHandler;
 use headrace_sys::net::ReceiveBatch;
 
@@ -73,6 +74,8 @@ pub struct Sender {
     cycles_since_poll: usize,
     last_poll_ns: i64,
     last_re_resolution_check_ns: i64,
+    // A socket took less than it was given: nothing tells when it has room again.
+    is_socket_full: bool,
 }
 
 impl Sender {
@@ -95,6 +98,7 @@ impl Sender {
             cycles_since_poll: 0,
             last_poll_ns: 0,
             last_re_resolution_check_ns: 0,
+            is_socket_full: false,
         }
     }
 
@@ -217,16 +221,27 @@ impl Agent for Sender {
         }
         let short_sends = self.counters.short_sends.get();
         let bytes = self.send(now_ns);
+        self.is_socket_full = short_sends != self.counters.short_sends.get();
         self.cycles_since_poll += 1;
         if bytes == 0
             || self.cycles_since_poll >= self.settings.send_to_status_poll_ratio
             || now_ns - self.last_poll_ns >= self.settings.status_message_timeout_ns / 2
-            || short_sends != self.counters.short_sends.get()
+            || self.is_socket_full
         {
             work_count += self.poll(now_ns);
         }
         self.check_re_resolution(now_ns);
         work_count + bytes
+    }
+
+    fn describe(&self, interests: &mut Interests) {
+        interests.bell(Bell::Sender);
+        if self.is_socket_full || self.conductor.has_backlog() {
+            interests.may_come_unrung();
+        }
+        for endpoint in &self.endpoints {
+            endpoint.describe(interests);
+        }
     }
 
     fn on_close(&mut self) {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use headrace_buffers::doorbell::Interests;
 use headrace_buffers::log::scan::scan_datagrams;
 use headrace_protocol::flow::FlowControl;
 use headrace_protocol::frame::{
@@ -56,6 +57,14 @@ impl SenderPublication {
 
     pub(super) fn shared(&self) -> &PublicationShared {
         &self.shared
+    }
+
+    /// New data rings. Repairs have timers, and spies that stand in for receivers move without a sign.
+    pub(super) fn describe(&self, interests: &mut Interests) {
+        interests.doorbell(&self.shared.log.doorbells().data);
+        if !self.retransmit.is_idle() || self.shared.spies_simulate_connection {
+            interests.may_come_unrung();
+        }
     }
 
     /// One duty cycle. Returns the bytes by which the stream moved, heartbeats included.
@@ -142,6 +151,7 @@ impl SenderPublication {
         out.scratch.datagrams = datagrams;
         if advance > 0 {
             shared.sender_position.set_release(position + advance as i64);
+            shared.log.doorbells().position.ring();
             self.last_data_or_heartbeat_ns = now_ns;
             self.counts_next_limit = true;
         } else if found.blocked {
@@ -293,6 +303,7 @@ impl SenderPublication {
             self.shared.set_has_receivers(has_receivers);
             let is_connected = self.shared.is_connected();
             self.shared.log.metadata().put_is_connected_release(is_connected);
+            self.shared.log.doorbells().limit.ring();
         }
     }
 }

@@ -209,6 +209,10 @@ impl Transport for Socket {
         Ok(())
     }
 
+    fn descriptor(&self) -> Option<std::os::fd::RawFd> {
+        None
+    }
+
     fn send_mode(&self) -> OffloadMode {
         OffloadMode::Segmentation
     }

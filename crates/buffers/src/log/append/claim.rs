@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::doorbell::Doorbell;
 use crate::{AtomicBuffer, Memory};
 
 use super::Append;
@@ -26,6 +27,8 @@ pub struct Claim<'a, M: Memory = AtomicBuffer> {
     frame_length: usize,
     position: i64,
     outcome: Outcome,
+    // Rung once the frame is visible.
+    doorbell: Option<Doorbell>,
 }
 
 /// What dropping a claim does; everything happens there, so that a claim is finished exactly once.
@@ -61,7 +64,16 @@ impl<'a, M: Memory> Claim<'a, M> {
             frame_length,
             position,
             outcome: Outcome::Abort,
+            doorbell: None,
         }
+    }
+
+    /// The same claim, which wakes readers when it ends.
+    #[inline]
+    #[must_use]
+    pub fn with_doorbell(mut self, doorbell: &Doorbell) -> Self {
+        self.doorbell = Some(doorbell.clone());
+        self
     }
 
     /// Position of the stream after this frame.
@@ -144,6 +156,7 @@ impl<'a, M: Memory> Claim<'a, M> {
             frame_length: self.frame_length,
             position: self.position,
             outcome: Outcome::Abort,
+            doorbell: self.doorbell.take(),
         }
     }
 }
@@ -182,6 +195,9 @@ impl<M: Memory> Drop for Claim<'_, M> {
             Outcome::HandedOver => return,
         }
         frame::commit(term, self.offset, self.frame_length);
+        if let Some(doorbell) = &self.doorbell {
+            doorbell.ring();
+        }
     }
 }
 

@@ -178,6 +178,7 @@ impl Harness {
         let ring = ManyToOneRing::new(to_driver.clone()).unwrap();
         ring.next_correlation_id();
         let conductor = Conductor::new(ConductorParts {
+            doorbells: headrace_buffers::doorbell::Doorbells::none(),
             config,
             clock: clock.clone(),
             ring: ManyToOneRing::new(to_driver.clone()).unwrap(),

@@ -183,6 +183,10 @@ impl Transport for FakeTransport {
         Ok(())
     }
 
+    fn descriptor(&self) -> Option<std::os::fd::RawFd> {
+        None
+    }
+
     fn send_mode(&self) -> OffloadMode {
         OffloadMode::Single
     }

@@ -1,0 +1,92 @@
+//! An idle strategy that is woken where that is possible.
+
+use std::time::Duration;
+
+use headrace_sys::idle::IdleStrategy;
+use headrace_sys::park;
+
+use super::{Doorbells, Interests, Parker};
+
+/// Something that a thread can wait for.
+pub trait Awaited {
+    /// The doorbells of the driver it belongs to.
+    fn doorbells(&self) -> Doorbells;
+
+    /// Names what rings when it may have happened.
+    fn describe(&self, interests: &mut Interests);
+}
+
+/// An idle strategy that blocks, if it is [`IdleStrategy::Blocking`], until what is waited for may have happened.
+///
+/// A slot to be woken through is taken when the thread first comes to sleep, and given back when this is dropped.
+pub struct BlockingIdle {
+    strategy: IdleStrategy,
+    interests: Interests,
+    parker: Slot,
+}
+
+enum Slot {
+    NotAsked,
+    None,
+    Taken(Box<Parker>),
+}
+
+impl BlockingIdle {
+    /// Idles as `strategy` says, and sleeps for at most `park_max` where all that is waited for rings.
+    pub fn new(strategy: IdleStrategy, park_max: Duration) -> Self {
+        Self {
+            strategy,
+            interests: Interests::new(park_max),
+            parker: Slot::NotAsked,
+        }
+    }
+
+    /// Takes the slot now. None where this never blocks.
+    pub fn parker(&mut self, doorbells: &Doorbells) -> Option<&Parker> {
+        if matches!(self.strategy, IdleStrategy::Blocking(_)) && matches!(self.parker, Slot::NotAsked) {
+            let taken = doorbells.parker();
+            self.parker = taken.map_or(Slot::None, |taken| Slot::Taken(Box::new(taken)));
+        }
+        match &self.parker {
+            Slot::Taken(parker) => Some(parker),
+            Slot::NotAsked | Slot::None => None,
+        }
+    }
+
+    /// The strategy.
+    pub fn strategy(&self) -> &IdleStrategy {
+        &self.strategy
+    }
+
+    /// Call after each look with the work it found; when that is 0, passes some time.
+    pub fn idle(&mut self, work_count: usize, awaited: &dyn Awaited) {
+        if work_count > 0 {
+            self.reset();
+            return;
+        }
+        if matches!(self.parker, Slot::NotAsked) && self.strategy.is_about_to_sleep() {
+            self.parker(&awaited.doorbells());
+        }
+        let Self {
+            strategy,
+            interests,
+            parker,
+        } = self;
+        strategy.idle_or_block(0, |sleep| match parker {
+            Slot::Taken(parker) => {
+                interests.clear();
+                awaited.describe(interests);
+                parker.park(interests, sleep);
+            }
+            Slot::NotAsked | Slot::None => park::park(sleep),
+        });
+    }
+
+    /// Begins again, as after work was done. Nobody wakes this thread until it idles again.
+    pub fn reset(&mut self) {
+        self.strategy.reset();
+        if let Slot::Taken(parker) = &mut self.parker {
+            parker.disarm();
+        }
+    }
+}
