@@ -40,6 +40,7 @@ from headrace._results import Action, OfferResult, accepted
 from headrace._signals import exit_on_sigterm
 from headrace.client import (
     BackoffIdleStrategy,
+    BlockingIdleStrategy,
     BatchResult,
     BusySpinIdleStrategy,
     Claim,
@@ -77,6 +78,7 @@ __all__ = [
     "ArchiveTimeoutError",
     "ArchivingMediaDriver",
     "BackoffIdleStrategy",
+    "BlockingIdleStrategy",
     "BatchResult",
     "BusySpinIdleStrategy",
     "Claim",

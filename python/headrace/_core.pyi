@@ -1,7 +1,7 @@
 """The compiled half of Headrace. Import its classes from ``headrace``."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar, final
 
@@ -1250,11 +1250,17 @@ class IdleStrategy:
     """What a loop does when a turn found no work. Use one of its subclasses, one object for each loop.
 
     Args:
-        name: ``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``, ``"sleep-ns"`` or ``"sleep-ms"``.
+        name: ``"blocking"``, ``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``, ``"sleep-ns"`` or ``"sleep-ms"``.
         init_args: A duration for ``"sleep-ns"``; ``"spins-yields-minPark-maxPark"`` for ``"backoff"``.
+        awaited: Subscriptions and publications that end a sleep of ``"blocking"``.
     """
 
-    def __new__(cls, name: str = "backoff", init_args: str | None = None) -> Self: ...
+    def __new__(
+        cls,
+        name: str = "backoff",
+        init_args: str | None = None,
+        awaited: Sequence[Subscription | Publication] = ...,
+    ) -> Self: ...
     def idle(self, work_count: int = 0, /) -> None:
         """Call after each turn with its work count. Returns at once when that is above 0, else waits for some time.
 

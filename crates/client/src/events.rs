@@ -205,6 +205,7 @@ impl Core {
             channel_status_id: ready.channel_status_counter_id,
             limit,
             log,
+            driver_doorbell: self.driver_doorbell.clone(),
         }));
         let outcome = if exclusive {
             ExclusivePublication::new(Arc::clone(&handle)).map(Outcome::ExclusivePublication)

@@ -116,6 +116,9 @@ impl ExclusivePublication {
         match writer.appender.append_recorded(length, within, limit, fill) {
             Ok(result) => {
                 self.handle.data_doorbell.ring();
+                if let RecordedResult::Refused(refused) = result {
+                    self.handle.announce(refused);
+                }
                 Ok(result)
             }
             Err(Failure::Fill(failure)) => Err(failure),

@@ -56,6 +56,9 @@ impl Publication {
             .appender
             .offer_many(messages, self.handle.limit.get_acquire())?;
         self.handle.data_doorbell.ring();
+        if let Some(refused) = progress.refused {
+            self.handle.announce(refused);
+        }
         Ok(progress)
     }
 
@@ -127,6 +130,7 @@ pub struct PublicationHandle {
     pub(crate) log: LogBuffers,
     // Copied out of the log for the sake of each offer.
     pub(crate) data_doorbell: Doorbell,
+    driver_doorbell: Doorbell,
     core: Weak<Core>,
     registration_id: i64,
     original_registration_id: i64,
@@ -146,6 +150,7 @@ pub(crate) struct HandleParts {
     pub(crate) channel_status_id: i32,
     pub(crate) limit: Counter,
     pub(crate) log: LogBuffers,
+    pub(crate) driver_doorbell: Doorbell,
 }
 
 impl PublicationHandle {
@@ -153,6 +158,7 @@ impl PublicationHandle {
         Self {
             closed: AtomicBool::new(false),
             limit: parts.limit,
+            driver_doorbell: parts.driver_doorbell,
             data_doorbell: parts.log.doorbells().data.clone(),
             log: parts.log,
             core: parts.core,
@@ -173,11 +179,13 @@ impl PublicationHandle {
         was_open
     }
 
-    /// Wakes those that wait for the message that was just sent.
+    /// Wakes those that wait for the message that was just sent; or the driver, which may have room to give.
     #[inline(always)]
     pub(crate) fn announce(&self, append: Append) -> Append {
-        if matches!(append, Append::Position(_)) {
-            self.data_doorbell.ring();
+        match append {
+            Append::Position(_) => self.data_doorbell.ring(),
+            Append::BackPressured => self.driver_doorbell.ring(),
+            _ => {}
         }
         append
     }
@@ -186,7 +194,7 @@ impl PublicationHandle {
     pub(crate) fn announce_when_committed<'a>(&self, result: ClaimResult<'a>) -> ClaimResult<'a> {
         match result {
             ClaimResult::Claimed(claim) => ClaimResult::Claimed(claim.with_doorbell(&self.data_doorbell)),
-            refused @ ClaimResult::Refused(_) => refused,
+            ClaimResult::Refused(refused) => ClaimResult::Refused(self.announce(refused)),
         }
     }
 
@@ -458,8 +466,6 @@ impl Awaited for PublicationHandle {
     fn describe(&self, interests: &mut Interests) {
         interests.doorbell(&self.log.doorbells().limit);
         // The conductor only follows subscribers at once while it knows of a publisher that waits.
-        if let Some(core) = self.core.upgrade() {
-            interests.ask(&core.driver_doorbell);
-        }
+        interests.ask(&self.driver_doorbell);
     }
 }

@@ -33,8 +33,8 @@ pub struct ThreadSettings {
     pub idle: IdleStrategy,
 }
 
-/// Longest sleep of an agent that is rung for everything: how late its timers may be.
-const PARK_MAX: Duration = Duration::from_millis(10);
+/// Longest sleep of an agent that is rung for everything and has no timers.
+const PARK_MAX: Duration = Duration::from_millis(100);
 
 /// What an agent waits for.
 struct AgentWork<'a> {

@@ -9,6 +9,7 @@ use headrace_sys::idle::IdleStrategy;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::awaited::Unrung;
 use crate::counters::Counter;
 use crate::driver::MediaDriver;
 use crate::exclusive::ExclusivePublication;
@@ -46,7 +47,7 @@ impl Client {
         let kept = self.open()?;
         let inner: &client::Client = kept;
         let id = py.detach(|| request(inner)).map_err(errors::client)?;
-        let waited = Waiter::without_end().wait_for(py, move || {
+        let waited = Waiter::without_end().wait_for(py, &inner.answers(), move || {
             inner.drive(id);
             find(inner, id).transpose()
         });
@@ -380,7 +381,7 @@ fn connect_interruptibly(py: Python<'_>, config: ClientConfig) -> PyResult<clien
             let _ = sender.send(client::Client::connect(config));
         })
         .map_err(|error| errors::driver("DriverError", &format!("cannot start a thread: {error}")))?;
-    let waited = Waiter::without_end().wait_for(py, move || match receiver.try_recv() {
+    let waited = Waiter::without_end().wait_for(py, &Unrung, move || match receiver.try_recv() {
         Ok(result) => Some(Some(result)),
         Err(std::sync::mpsc::TryRecvError::Empty) => None,
         Err(std::sync::mpsc::TryRecvError::Disconnected) => Some(None),

@@ -2,15 +2,20 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use headrace_client::{Awaited, BlockingIdle, PARK_MAX};
 use headrace_sys::idle;
 use pyo3::prelude::*;
 
+use crate::awaited::{AnyOf, Unrung, Watched};
 use crate::errors;
+use crate::fork_guard::ForkGuard;
 
 #[doc = docstring!("IdleStrategy")]
 #[pyclass(frozen, subclass, module = "headrace")]
 pub(crate) struct IdleStrategy {
-    strategy: Mutex<idle::IdleStrategy>,
+    idle: Mutex<BlockingIdle>,
+    // What of it belongs to a parent must not even be dropped in a child.
+    awaited: ForkGuard<AnyOf>,
 }
 
 impl IdleStrategy {
@@ -18,14 +23,14 @@ impl IdleStrategy {
         idle::IdleStrategy::parse(name, init_args).map_err(|rule| errors::config("idle", name, &rule))
     }
 
-    /// A strategy given by name or as an object; the default, which backs off, when nothing is given.
+    /// A strategy given by name or as an object; the default, which blocks, when nothing is given.
     pub(crate) fn extract(given: Option<&Bound<'_, PyAny>>) -> PyResult<idle::IdleStrategy> {
         let Some(given) = given else {
             return Ok(idle::IdleStrategy::default());
         };
         match given.cast::<Self>() {
             Ok(object) => {
-                let mut strategy = object.get().lock().clone();
+                let mut strategy = object.get().lock().strategy().clone();
                 strategy.reset();
                 Ok(strategy)
             }
@@ -33,18 +38,21 @@ impl IdleStrategy {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, idle::IdleStrategy> {
-        self.strategy.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, BlockingIdle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[pymethods]
 impl IdleStrategy {
     #[new]
-    #[pyo3(signature = (name = "backoff", init_args = None))]
-    fn new(name: &str, init_args: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (name = "backoff", init_args = None, awaited = Vec::new()))]
+    fn new(name: &str, init_args: Option<&str>, awaited: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
+        let awaited: PyResult<_> = awaited.iter().map(Watched::extract).collect();
+        let strategy = Self::parse(name, init_args)?;
         Ok(Self {
-            strategy: Mutex::new(Self::parse(name, init_args)?),
+            idle: Mutex::new(BlockingIdle::new(strategy, PARK_MAX)),
+            awaited: ForkGuard::new(AnyOf(awaited?)),
         })
     }
 
@@ -54,7 +62,11 @@ impl IdleStrategy {
         if work_count > 0 {
             self.lock().reset();
         } else {
-            py.detach(|| self.lock().idle(0));
+            let awaited: &(dyn Awaited + Sync) = match self.awaited.get_if_own() {
+                Some(awaited) => awaited,
+                None => &Unrung,
+            };
+            py.detach(|| self.lock().idle(0, awaited));
         }
     }
 
@@ -66,7 +78,7 @@ impl IdleStrategy {
     #[doc = docstring!("IdleStrategy.name")]
     #[getter]
     fn name(&self) -> &'static str {
-        self.lock().name()
+        self.lock().strategy().name()
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -12,6 +12,7 @@ macro_rules! docstring {
 }
 
 mod arguments;
+mod awaited;
 mod batch;
 mod batch_input;
 mod batch_offer;

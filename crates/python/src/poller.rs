@@ -8,6 +8,7 @@ use headrace_client::PollError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::awaited::{AnyOf, Watched};
 use crate::delivery::{Delivery, HandlerError, header_values};
 use crate::message::Message;
 use crate::subscription::Subscription;
@@ -160,7 +161,13 @@ impl Poller {
             return Ok(Some(message));
         }
         let copy = |payload: &[u8], header: &LogHeader<'_>| (payload.to_vec(), header_values(header));
-        let taken = waiter.wait_for(py, || self.take(copy).transpose())?.transpose()?;
+        let subscriptions = self.subscriptions.iter();
+        let awaited: PyResult<_> = subscriptions
+            .map(|subscription| subscription.get().shared().map(Watched::Messages))
+            .collect();
+        let taken = waiter
+            .wait_for(py, &AnyOf(awaited?), || self.take(copy).transpose())?
+            .transpose()?;
         taken
             .map(|(index, (payload, header))| self.pair(py, index, Message::new(py, &payload, header)))
             .transpose()

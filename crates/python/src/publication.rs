@@ -8,6 +8,7 @@ use headrace_client::{OfferError, PublicationHandle, SubscriberCount};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
+use crate::awaited::Unrung;
 use crate::batch_input::Messages;
 use crate::batch_offer::{BatchResult, advance, check_lengths};
 use crate::c_api::BorrowedBytes;
@@ -195,7 +196,7 @@ impl Publication {
             Err(_) => joined(data)?,
         };
         let (message, mut last) = (copy.as_bytes(), first);
-        let done = waiter.wait_for(py, || match inner.offer(message) {
+        let done = waiter.wait_for(py, inner.handle(), || match inner.offer(message) {
             Ok(Append::Position(position)) => Some(Ok(position)),
             Ok(refused) => {
                 last = refused;
@@ -251,7 +252,7 @@ impl Publication {
         let inner = self.inner.get()?;
         let waiter = Waiter::new(timeout_s, idle)?;
         let mut last = Append::BackPressured;
-        let done = waiter.wait_for(py, || match Self::claim_now(inner, length) {
+        let done = waiter.wait_for(py, inner.handle(), || match Self::claim_now(inner, length) {
             Ok(Ok(claim)) => Some(Ok(claim)),
             Ok(Err(refused)) => {
                 last = refused;
@@ -305,12 +306,14 @@ impl Publication {
         let slices = messages.slices()?;
         check_lengths(inner, &slices)?;
         let mut progress = Progress::default();
-        let done = waiter.wait_for(py, || match advance(&mut progress, inner, &slices) {
-            Ok(()) => match progress.refused {
-                None => Some(Ok(())),
-                Some(refused) => is_final(refused).then_some(Ok(())),
-            },
-            Err(error) => Some(Err(error)),
+        let done = waiter.wait_for(py, inner.handle(), || {
+            match advance(&mut progress, inner, &slices) {
+                Ok(()) => match progress.refused {
+                    None => Some(Ok(())),
+                    Some(refused) => is_final(refused).then_some(Ok(())),
+                },
+                Err(error) => Some(Err(error)),
+            }
         })?;
         done.transpose().map_err(errors::offer)?;
         match progress.refused {
@@ -336,7 +339,7 @@ impl Publication {
         let handle = self.handle()?;
         let waiter = Waiter::new(timeout_s, idle)?;
         let step = || (handle.is_connected() || handle.is_closed()).then(|| handle.is_connected());
-        Ok(waiter.wait_for(py, step)?.unwrap_or(false))
+        Ok(waiter.wait_for(py, handle, step)?.unwrap_or(false))
     }
 
     #[doc = docstring!("Publication.subscriber_count")]
@@ -380,7 +383,8 @@ impl Publication {
             let is_closed = handle.is_closed();
             (is_closed || has_enough()).then_some(!is_closed)
         };
-        Ok(waiter.wait_for(py, step)?.unwrap_or(false))
+        // Receivers are counted without a sign.
+        Ok(waiter.wait_for(py, &Unrung, step)?.unwrap_or(false))
     }
 
     #[doc = docstring!("Publication.position")]

@@ -8,6 +8,7 @@ use headrace_client::recording::{
 };
 use pyo3::prelude::*;
 
+use crate::awaited::Unrung;
 use crate::batch::FragmentBatch;
 use crate::checksum::Checksum;
 use crate::columns::{Columns, PAYLOAD_LENGTH_MAX, Spare};
@@ -53,7 +54,7 @@ impl RecordingReader {
                 Err(error) => Some(Err(error)),
             }
         };
-        let done = Waiter::new(Some(timeout_s), None)?.wait_for(py, once)?;
+        let done = Waiter::new(Some(timeout_s), None)?.wait_for(py, &Unrung, once)?;
         done.unwrap_or(Ok(())).map_err(errors::recording)
     }
 }

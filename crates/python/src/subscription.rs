@@ -269,7 +269,10 @@ impl Subscription {
         }
         let waiter = Waiter::new(timeout_s, idle)?;
         let copy = |payload: &[u8], header: &LogHeader<'_>| (payload.to_vec(), header_values(header));
-        let taken = waiter.wait_for(py, || self.take(copy).transpose())?.transpose()?;
+        let awaited: &headrace_client::Subscription = self.inner.get()?;
+        let taken = waiter
+            .wait_for(py, awaited, || self.take(copy).transpose())?
+            .transpose()?;
         Ok(taken.map(|(payload, header)| Message::new(py, &payload, header)))
     }
 
@@ -288,7 +291,7 @@ impl Subscription {
         let waiter = Waiter::new(timeout_s, idle)?;
         let step =
             || (subscription.is_connected() || subscription.is_closed()).then(|| subscription.is_connected());
-        Ok(waiter.wait_for(py, step)?.unwrap_or(false))
+        Ok(waiter.wait_for(py, &**subscription, step)?.unwrap_or(false))
     }
 
     /// The subscription itself: an iteration has no state that an exception could end.

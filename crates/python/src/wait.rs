@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use headrace_client::{Awaited, BlockingIdle};
 use headrace_sys::idle::IdleStrategy as Idle;
 use pyo3::prelude::*;
 
@@ -16,7 +17,7 @@ const TURNS_PER_CLOCK_READ: u32 = 32;
 /// How a blocking call waits: until when, and how it passes the time.
 pub(crate) struct Waiter {
     deadline: Option<Instant>,
-    idle: Idle,
+    idle: BlockingIdle,
 }
 
 impl Waiter {
@@ -34,23 +35,25 @@ impl Waiter {
                 Instant::now().checked_add(timeout)
             }
         };
-        let idle = IdleStrategy::extract(idle)?;
-        Ok(Self { deadline, idle })
+        Ok(Self::with(deadline, IdleStrategy::extract(idle)?))
     }
 
     pub(crate) fn with(deadline: Option<Instant>, idle: Idle) -> Self {
+        let idle = BlockingIdle::new(idle, SIGNAL_INTERVAL);
         Self { deadline, idle }
     }
 
     /// Repeats `step` without the GIL until it gives something; `None` when the time is over. Raises what a
-    /// signal handler raises, such as `KeyboardInterrupt`.
+    /// signal handler raises, such as `KeyboardInterrupt`. Between two steps the thread sleeps until `awaited` rings,
+    /// for 20 ms at most.
     pub(crate) fn wait_for<T: Send>(
         mut self,
         py: Python<'_>,
+        awaited: &(dyn Awaited + Sync),
         mut step: impl FnMut() -> Option<T> + Send,
     ) -> PyResult<Option<T>> {
         loop {
-            match py.detach(|| self.run(&mut step)) {
+            match py.detach(|| self.run(awaited, &mut step)) {
                 Turn::Done(value) => return Ok(Some(value)),
                 Turn::TimedOut => return Ok(None),
                 Turn::LookForSignals => py.check_signals()?,
@@ -58,21 +61,27 @@ impl Waiter {
         }
     }
 
-    fn run<T>(&mut self, step: &mut impl FnMut() -> Option<T>) -> Turn<T> {
-        let look_at = Instant::now() + SIGNAL_INTERVAL;
+    fn run<T>(&mut self, awaited: &dyn Awaited, step: &mut impl FnMut() -> Option<T>) -> Turn<T> {
+        let mut now = Instant::now();
+        let look_at = now + SIGNAL_INTERVAL;
         loop {
+            let wake_at = self.deadline.map_or(look_at, |deadline| deadline.min(look_at));
+            self.idle.set_park_max(wake_at.saturating_duration_since(now));
             for _ in 0..TURNS_PER_CLOCK_READ {
                 if let Some(value) = step() {
                     self.idle.reset();
                     return Turn::Done(value);
                 }
-                self.idle.idle(0);
-                if matches!(self.idle, Idle::Sleep(_) | Idle::Backoff(_)) {
+                self.idle.idle(0, awaited);
+                if matches!(
+                    self.idle.strategy(),
+                    Idle::Sleep(_) | Idle::Backoff(_) | Idle::Blocking(_)
+                ) {
                     // These may have slept: look at the clock now.
                     break;
                 }
             }
-            let now = Instant::now();
+            now = Instant::now();
             if self.deadline.is_some_and(|deadline| now >= deadline) {
                 return Turn::TimedOut;
             }

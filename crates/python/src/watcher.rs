@@ -7,13 +7,15 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
+use headrace_client::{Alarm, Awaited, BlockingIdle, Doorbells, Interests, PARK_MAX, Parker};
 use headrace_sys::idle::IdleStrategy;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
+use crate::awaited::{self, Watched};
 use crate::fork_guard::ForkGuard;
 use crate::images::lock;
-use crate::publication::{Inner, Publication};
+use crate::publication::Publication;
 use crate::subscription::Subscription;
 
 #[doc = docstring!("Watcher")]
@@ -40,59 +42,65 @@ struct State {
     watched: HashMap<u64, Watched>,
     ready: Vec<u64>,
     stopped: bool,
-}
-
-enum Watched {
-    Messages(Arc<headrace_client::Subscription>),
-    Room(Arc<Inner>),
-}
-
-impl Watched {
-    fn is_ready(&self) -> bool {
-        match self {
-            Self::Messages(subscription) => subscription.has_fragments() || subscription.is_closed(),
-            Self::Room(publication) => publication.is_writable(),
-        }
-    }
+    // Ends the sleep of the thread, so that it looks at something new.
+    alarm: Option<Alarm>,
 }
 
 impl Shared {
     fn run(&self, mut wake_up: UnixStream) {
-        let mut idle = IdleStrategy::default();
-        loop {
-            let mut state = lock(&self.state);
-            while state.watched.is_empty() && !state.stopped {
-                state = self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(std::sync::PoisonError::into_inner);
-                idle.reset();
+        while self.wait_for_something_to_watch() {
+            // Anew for each run of watching: the next may be for another driver's streams.
+            let mut idle = BlockingIdle::new(IdleStrategy::default(), PARK_MAX);
+            let alarm = idle.parker(&self.doorbells()).map(Parker::alarm);
+            lock(&self.state).alarm = alarm;
+            while let Some(found) = self.take_found() {
+                if found > 0 {
+                    // A full socket already says what this byte would; one that is closed has no loop to wake.
+                    let _ = wake_up.write(&[1]);
+                }
+                idle.idle(found, self);
             }
-            if state.stopped {
-                return;
-            }
-            let found: Vec<u64> = state
-                .watched
-                .iter()
-                .filter(|(_, watched)| watched.is_ready())
-                .map(|(ticket, _)| *ticket)
-                .collect();
-            let done: Vec<_> = found.iter().map(|ticket| state.watched.remove(ticket)).collect();
-            state.ready.extend_from_slice(&found);
-            drop(state);
-            // Dropped here, unlocked: the last reference to a publication closes it.
-            drop(done);
-            if !found.is_empty() {
-                // A full socket already says what this byte would; one that is closed has no loop to wake.
-                let _ = wake_up.write(&[1]);
-            }
-            idle.idle(found.len());
         }
     }
 
+    /// False once the watcher is stopped.
+    fn wait_for_something_to_watch(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.alarm = None;
+        while state.watched.is_empty() && !state.stopped {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        !state.stopped
+    }
+
+    /// Moves the tickets of what happened to those that are ready, and counts them. Nothing when there is nothing left
+    /// to watch.
+    fn take_found(&self) -> Option<usize> {
+        let mut state = lock(&self.state);
+        if state.watched.is_empty() || state.stopped {
+            return None;
+        }
+        let found: Vec<u64> = state
+            .watched
+            .iter()
+            .filter(|(_, watched)| watched.is_ready())
+            .map(|(ticket, _)| *ticket)
+            .collect();
+        let done: Vec<_> = found.iter().map(|ticket| state.watched.remove(ticket)).collect();
+        state.ready.extend_from_slice(&found);
+        drop(state);
+        // Dropped here, unlocked: the last reference to a publication closes it.
+        drop(done);
+        Some(found.len())
+    }
+
     fn stop(&self) {
-        lock(&self.state).stopped = true;
-        self.changed.notify_one();
+        let mut state = lock(&self.state);
+        state.stopped = true;
+        self.wake(&state);
     }
 
     fn watch(&self, watched: Watched) -> u64 {
@@ -100,8 +108,25 @@ impl Shared {
         state.next_ticket += 1;
         let ticket = state.next_ticket;
         state.watched.insert(ticket, watched);
-        self.changed.notify_one();
+        self.wake(&state);
         ticket
+    }
+
+    fn wake(&self, state: &State) {
+        match &state.alarm {
+            Some(alarm) => alarm.wake(),
+            None => self.changed.notify_one(),
+        }
+    }
+}
+
+impl Awaited for Shared {
+    fn doorbells(&self) -> Doorbells {
+        awaited::doorbells(lock(&self.state).watched.values())
+    }
+
+    fn describe(&self, interests: &mut Interests) {
+        awaited::describe(lock(&self.state).watched.values(), interests);
     }
 }
 

@@ -14,6 +14,7 @@ pub mod idle;
 pub mod mapped_file;
 pub mod native_handler;
 pub mod net;
+pub mod open_watch;
 pub mod park;
 pub mod poll;
 pub mod process;

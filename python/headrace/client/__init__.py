@@ -39,6 +39,7 @@ from headrace.client._channels import tell_doubts
 from headrace.client._counters import CounterRecord, Counters
 from headrace.client._idle import (
     BackoffIdleStrategy,
+    BlockingIdleStrategy,
     BusySpinIdleStrategy,
     IdleStrategy,
     NoOpIdleStrategy,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BackoffIdleStrategy",
+    "BlockingIdleStrategy",
     "BatchResult",
     "BusySpinIdleStrategy",
     "Checksum",

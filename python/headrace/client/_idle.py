@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from headrace._core import IdleStrategy
 
+if TYPE_CHECKING:
+    from headrace._core import Publication, Subscription
+
 __all__ = [
+    "BlockingIdleStrategy",
     "BackoffIdleStrategy",
     "BusySpinIdleStrategy",
     "IdleStrategy",
@@ -16,8 +20,23 @@ __all__ = [
 ]
 
 
+class BlockingIdleStrategy(IdleStrategy):
+    """Spins a few turns, then yields, then sleeps until it is woken: within some 20 us, at next to no cost.
+
+    A message for one of the subscriptions ends the sleep, and so does room in one of the publications; that holds for
+    messages from programs that use Headrace and for those that come over the network. For others, as for streams of a
+    second driver, it looks every millisecond. Returns after 20 ms at the latest. The default of every call that waits.
+
+    Args:
+        awaited: What the loop polls or offers to.
+    """
+
+    def __new__(cls, *awaited: Subscription | Publication) -> Self:
+        return super().__new__(cls, "blocking", None, awaited)
+
+
 class BackoffIdleStrategy(IdleStrategy):
-    """Spins a few turns, then yields, then sleeps twice as long each time. The default everywhere.
+    """Spins a few turns, then yields, then sleeps twice as long each time.
 
     Args:
         spins_max: Turns that spin.

@@ -53,6 +53,11 @@ impl BlockingIdle {
         }
     }
 
+    /// Changes the longest sleep.
+    pub fn set_park_max(&mut self, park_max: Duration) {
+        self.interests.set_park_max(park_max);
+    }
+
     /// The strategy.
     pub fn strategy(&self) -> &IdleStrategy {
         &self.strategy

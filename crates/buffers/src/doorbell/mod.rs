@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use headrace_sys::fifo::Fifo;
-use headrace_sys::{Access, MappedFile, barrier};
+use headrace_sys::{Access, MappedFile, barrier, fork};
 
 use crate::{AtomicBuffer, Memory};
 
@@ -105,6 +105,7 @@ impl Doorbells {
 
     fn over(file: AtomicBuffer, directory: &Path) -> Self {
         barrier::register();
+        fork::watch();
         Self(Some(Arc::new(Shared {
             file,
             waiters: directory.join(WAITERS),
@@ -134,6 +135,12 @@ impl Doorbells {
         let spare = shared.spare().pop();
         let slot = spare.or_else(|| shared.claim_slot())?;
         Some(Parker::new(Arc::clone(shared), slot))
+    }
+
+    /// True for doorbells of the same directory, and for none and none.
+    pub fn is_same_directory(&self, other: &Self) -> bool {
+        let directory = |doorbells: &Self| doorbells.0.as_ref().map(|shared| shared.waiters.clone());
+        directory(self) == directory(other)
     }
 
     /// A client says that it rings.

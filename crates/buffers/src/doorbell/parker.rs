@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use headrace_sys::fifo::Fifo;
 use headrace_sys::poll::Poll;
+use headrace_sys::{fork, park};
 
 use super::table::Bell;
 use super::{Doorbell, Shared, Slot};
@@ -25,6 +26,8 @@ pub struct Interests {
     descriptors: Vec<RawFd>,
     asked: Option<Doorbell>,
     is_complete: bool,
+    // Of the thread, and with what it waits for now.
+    longest: Duration,
     park_max: Duration,
 }
 
@@ -36,6 +39,7 @@ impl Interests {
             descriptors: Vec::new(),
             asked: None,
             is_complete: true,
+            longest: park_max,
             park_max,
         }
     }
@@ -46,6 +50,7 @@ impl Interests {
         self.descriptors.clear();
         self.asked = None;
         self.is_complete = true;
+        self.park_max = self.longest;
     }
 
     /// Waits for a doorbell.
@@ -74,9 +79,15 @@ impl Interests {
         self.asked = Some(doorbell.clone());
     }
 
-    /// Shortens or lengthens the longest sleep.
+    /// Changes the longest sleep of the thread.
     pub fn set_park_max(&mut self, park_max: Duration) {
+        self.longest = park_max;
         self.park_max = park_max;
+    }
+
+    /// There is something to look at without a sign, but not before `park_max` is over.
+    pub fn limit_park(&mut self, park_max: Duration) {
+        self.park_max = self.park_max.min(park_max);
     }
 }
 
@@ -89,6 +100,8 @@ pub struct Parker {
     is_ordered: bool,
     idle_wakes: u32,
     poll: Poll,
+    // Number of forks when it was made: a child must not touch what belongs to its parent.
+    generation: u64,
 }
 
 /// Wakes one parker from its own process.
@@ -111,7 +124,12 @@ impl Parker {
             is_ordered: true,
             idle_wakes: 0,
             poll: Poll::default(),
+            generation: fork::generation(),
         }
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.generation != fork::generation()
     }
 
     pub(super) fn slot(&self) -> &Slot {
@@ -135,6 +153,10 @@ impl Parker {
     /// where something may come unrung, else the longest sleep of the interests. A thread that found something says so
     /// with [`Self::disarm`].
     pub fn park(&mut self, interests: &Interests, park: Duration) {
+        if self.is_inherited() {
+            park::park(park.min(UNRUNG_PARK_MAX));
+            return;
+        }
         if self.idle_wakes >= IDLE_WAKES_MAX {
             // Strangers, or a busy stream that shares a word, do not get to keep this thread and themselves busy.
             self.disarm();
@@ -194,6 +216,9 @@ impl Parker {
     }
 
     fn clear_bits(&mut self) {
+        if self.is_inherited() {
+            self.armed.clear();
+        }
         let number = self.slot().number;
         for index in self.armed.drain(..) {
             self.shared.word(index).disarm(number);
@@ -204,6 +229,9 @@ impl Parker {
 impl Drop for Parker {
     fn drop(&mut self) {
         self.clear_bits();
+        if self.is_inherited() {
+            return;
+        }
         let mut spare = self.shared.spare();
         if spare.len() < SPARE_SLOTS_MAX {
             spare.extend(self.slot.take());

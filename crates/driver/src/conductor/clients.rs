@@ -93,6 +93,10 @@ impl Clients {
         });
     }
 
+    pub(crate) fn ids(&self) -> impl Iterator<Item = i64> {
+        self.records.iter().map(|client| client.id)
+    }
+
     /// Takes out a publication handle of any client.
     pub(crate) fn remove_publication(&mut self, registration_id: i64) -> Option<PublicationHandle> {
         self.records.iter_mut().find_map(|client| {

@@ -27,6 +27,7 @@ mod pending;
 mod ports;
 mod processes;
 mod publications;
+mod quiet;
 mod session_ids;
 mod sockets;
 mod spies;
@@ -40,12 +41,12 @@ use headrace_buffers::BufferError;
 use headrace_buffers::broadcast::Transmitter;
 use headrace_buffers::counters::{CountersManager, system_counter};
 use headrace_buffers::doorbell::{Bell, Doorbell, Doorbells, Interests};
-use headrace_buffers::log::LogBuffers;
 use headrace_buffers::loss_report::LossReport;
 use headrace_buffers::ring::{ManyToOneRing, ReadAction};
 use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::ChannelDefaults;
 use headrace_sys::Clock;
+use headrace_sys::open_watch::OpenWatch;
 
 pub(crate) use context::SystemCounters;
 pub(crate) use processes::ProcessWatch;
@@ -70,6 +71,7 @@ use network_publication::NetworkPublication;
 use pending::{Lookup, Pending};
 use ports::Ports;
 use processes::WatchRound;
+use quiet::Quiet;
 use session_ids::SessionIds;
 use subscriptions::Subscription;
 
@@ -96,6 +98,8 @@ pub(crate) struct ConductorParts {
     pub(crate) system_buffers: SystemBuffers,
     pub(crate) loss_report: LossReport,
     pub(crate) doorbells: Doorbells,
+    /// Tells of programs that open the CnC file.
+    pub(crate) openings: Option<OpenWatch>,
     /// Set when a client may and does stop the driver.
     pub(crate) termination: Arc<AtomicBool>,
     /// Source of session ids and initial term ids.
@@ -120,6 +124,7 @@ pub(crate) struct Conductor {
     system_buffers: SystemBuffers,
     loss_report: LossReport,
     doorbells: Doorbells,
+    quiet: Quiet,
     receiver_doorbell: Doorbell,
     pending: Option<Pending>,
     lookups: Vec<Lookup>,
@@ -188,6 +193,7 @@ impl Conductor {
             loss_report: parts.loss_report,
             receiver_doorbell: parts.doorbells.bell(Bell::Receiver),
             doorbells: parts.doorbells,
+            quiet: Quiet::new(parts.openings),
             pending: None,
             lookups: Vec::new(),
             pending_images: Vec::new(),
@@ -219,6 +225,7 @@ impl Conductor {
         if now_ns - self.epoch_refreshed_ns >= EPOCH_CLOCK_REFRESH_NS {
             self.epoch_refreshed_ns = now_ns;
             self.cx.set_time(self.clock.epoch_ms());
+            self.quiet.check_openings(now_ns);
         }
     }
 
@@ -340,27 +347,15 @@ impl Agent for Conductor {
         work_count += self.resume_lookup();
         work_count += self.read_command();
         work_count += self.process_request();
-        work_count + self.track_streams()
+        work_count += self.track_streams();
+        if work_count > 0 {
+            self.quiet.on_work(now_ns);
+        }
+        work_count
     }
 
-    /// Commands of foreign clients come unrung, and so do timers. Readers are only followed while a publisher waits
-    /// for them: it rings when it begins to.
     fn describe(&self, interests: &mut Interests) {
-        interests.bell(Bell::Conductor);
-        interests.may_come_unrung();
-        let ipc = self
-            .ipc_publications
-            .iter()
-            .map(|publication| &publication.spec().log);
-        let network = self
-            .network_publications
-            .iter()
-            .map(|publication| &publication.spec().shared.log);
-        for doorbells in ipc.chain(network).map(LogBuffers::doorbells) {
-            if doorbells.limit.is_armed() {
-                interests.doorbell(&doorbells.position);
-            }
-        }
+        self.describe_work(interests);
     }
 
     fn on_close(&mut self) {

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use headrace_buffers::broadcast::Transmitter;
-use headrace_buffers::cnc::CncFile;
+use headrace_buffers::cnc::{self, CncFile};
 use headrace_buffers::counters::{Counter, CountersManager, system_counter};
 use headrace_buffers::doorbell::{Bell, Doorbells};
 use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_buffers::{AtomicBuffer, align};
 use headrace_sys::Clock;
+use headrace_sys::open_watch::OpenWatch;
 
 use super::{DriverError, DriverSupervisor, files};
 use crate::agent::{Agent, DutyCycleTracker, Tracked};
@@ -140,7 +141,11 @@ impl Wiring<'_> {
         let config = self.config;
         Box::new(ResourceAgent::new(
             Arc::clone(&self.queues.tasks),
-            self.outbox(&self.queues.outcomes, Bell::Conductor, system_counter::CONDUCTOR_PROXY_FAILS),
+            self.outbox(
+                &self.queues.outcomes,
+                Bell::Conductor,
+                system_counter::CONDUCTOR_PROXY_FAILS,
+            ),
             ResourceSettings {
                 free_limit: config.resource_free_limit,
                 performs_storage_checks: config.perform_storage_checks,
@@ -215,6 +220,9 @@ impl Wiring<'_> {
             system_buffers: self.system_buffers,
             loss_report,
             doorbells: self.doorbells.clone(),
+            // Without it the conductor looks for commands of foreign clients every millisecond, as it does anyway
+            // while there are any.
+            openings: OpenWatch::new(&config.directory.join(cnc::FILE_NAME)).ok(),
             termination: Arc::clone(&supervisor.termination),
             random: fastrand::Rng::new(),
         });

@@ -7,6 +7,8 @@ mod image;
 mod outgoing;
 mod pending_setups;
 
+use std::time::Duration;
+
 use headrace_buffers::doorbell::{Bell, Interests};
 use headrace_sys::net::ReceiveBatch;
 
@@ -17,6 +19,9 @@ use crate::agent::Agent;
 use crate::proxy::{ConductorProxy, ConductorReply, EndpointId, Inbox, ReceiverCommand};
 use endpoint::Cycle;
 use image::ImageTimeouts;
+
+/// How late the timers of a receiver may be to which nothing comes.
+const TIMER_RESOLUTION: Duration = Duration::from_millis(10);
 
 /// Settings of the receiver, from the driver's configuration.
 #[derive(Clone, Debug)]
@@ -165,6 +170,9 @@ impl Agent for Receiver {
 
     fn describe(&self, interests: &mut Interests) {
         interests.bell(Bell::Receiver);
+        if !self.endpoints.is_empty() {
+            interests.limit_park(TIMER_RESOLUTION);
+        }
         if self.conductor.has_backlog() {
             interests.may_come_unrung();
         }

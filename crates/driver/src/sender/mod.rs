@@ -11,6 +11,7 @@ mod publication;
 mod runs;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use headrace_buffers::doorbell::{Bell, Interests};
 use headrace_protocol::retransmit::RetransmitHandler;
@@ -24,6 +25,9 @@ use crate::proxy::{ConductorProxy, ConductorReply, EndpointId, Inbox, SenderComm
 use endpoint::Cycle;
 use outgoing::Scratch;
 use publication::SenderPublication;
+
+/// How late the timers of a sender may be that has nothing to send.
+const TIMER_RESOLUTION: Duration = Duration::from_millis(10);
 
 /// Messages taken from a control socket in one poll.
 const RECEIVE_BUFFERS: usize = 4;
@@ -236,6 +240,9 @@ impl Agent for Sender {
 
     fn describe(&self, interests: &mut Interests) {
         interests.bell(Bell::Sender);
+        if !self.endpoints.is_empty() {
+            interests.limit_park(TIMER_RESOLUTION);
+        }
         if self.is_socket_full || self.conductor.has_backlog() {
             interests.may_come_unrung();
         }

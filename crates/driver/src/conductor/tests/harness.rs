@@ -179,6 +179,7 @@ impl Harness {
         ring.next_correlation_id();
         let conductor = Conductor::new(ConductorParts {
             doorbells: headrace_buffers::doorbell::Doorbells::none(),
+            openings: None,
             config,
             clock: clock.clone(),
             ring: ManyToOneRing::new(to_driver.clone()).unwrap(),

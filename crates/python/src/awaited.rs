@@ -1,0 +1,90 @@
+//! What Python can wait for: messages of subscriptions, room in publications.
+
+use std::sync::Arc;
+
+use headrace_client::{Awaited, Doorbells, Interests};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::publication::{Inner, Publication};
+use crate::subscription::Subscription;
+
+/// One thing that is waited for.
+pub(crate) enum Watched {
+    Messages(Arc<headrace_client::Subscription>),
+    Room(Arc<Inner>),
+}
+
+impl Watched {
+    pub(crate) fn extract(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(subscription) = object.cast::<Subscription>() {
+            return subscription.get().shared().map(Self::Messages);
+        }
+        if let Ok(publication) = object.cast::<Publication>() {
+            return publication.get().shared().map(Self::Room);
+        }
+        let kind = object.get_type().name()?;
+        Err(PyTypeError::new_err(format!(
+            "only subscriptions and publications can be waited for, not {kind}"
+        )))
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        match self {
+            Self::Messages(subscription) => subscription.has_fragments() || subscription.is_closed(),
+            Self::Room(publication) => publication.is_writable(),
+        }
+    }
+
+    fn awaited(&self) -> &dyn Awaited {
+        match self {
+            Self::Messages(subscription) => &**subscription,
+            Self::Room(publication) => publication.handle(),
+        }
+    }
+}
+
+/// Waits for the first of several things to happen.
+pub(crate) struct AnyOf(pub(crate) Vec<Watched>);
+
+impl Awaited for AnyOf {
+    fn doorbells(&self) -> Doorbells {
+        doorbells(self.0.iter())
+    }
+
+    fn describe(&self, interests: &mut Interests) {
+        describe(self.0.iter(), interests);
+    }
+}
+
+/// The doorbells of the first.
+pub(crate) fn doorbells<'a>(mut watched: impl Iterator<Item = &'a Watched>) -> Doorbells {
+    watched
+        .next()
+        .map_or_else(Doorbells::none, |first| first.awaited().doorbells())
+}
+
+/// A thread is woken through one driver's directory; what belongs to another it looks at every millisecond.
+pub(crate) fn describe<'a>(watched: impl Iterator<Item = &'a Watched> + Clone, interests: &mut Interests) {
+    let own = doorbells(watched.clone());
+    for awaited in watched.map(Watched::awaited) {
+        if awaited.doorbells().is_same_directory(&own) {
+            awaited.describe(interests);
+        } else {
+            interests.may_come_unrung();
+        }
+    }
+}
+
+/// Nothing that could wake a thread.
+pub(crate) struct Unrung;
+
+impl Awaited for Unrung {
+    fn doorbells(&self) -> Doorbells {
+        Doorbells::none()
+    }
+
+    fn describe(&self, interests: &mut Interests) {
+        interests.may_come_unrung();
+    }
+}
