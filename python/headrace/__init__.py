@@ -40,8 +40,8 @@ from headrace._results import Action, OfferResult, accepted
 from headrace._signals import exit_on_sigterm
 from headrace.client import (
     BackoffIdleStrategy,
-    BlockingIdleStrategy,
     BatchResult,
+    BlockingIdleStrategy,
     BusySpinIdleStrategy,
     Claim,
     Client,
@@ -78,8 +78,8 @@ __all__ = [
     "ArchiveTimeoutError",
     "ArchivingMediaDriver",
     "BackoffIdleStrategy",
-    "BlockingIdleStrategy",
     "BatchResult",
+    "BlockingIdleStrategy",
     "BusySpinIdleStrategy",
     "Claim",
     "Client",

@@ -23,7 +23,7 @@ impl OpenWatch {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a fresh descriptor that nobody else owns.
+        // SAFETY: a fresh descriptor with no other owner.
         let file = unsafe { File::from_raw_fd(descriptor) };
         // SAFETY: the descriptor is open and the path a C string that lives during the call.
         if unsafe { libc::inotify_add_watch(descriptor, name.as_ptr(), libc::IN_OPEN) } < 0 {

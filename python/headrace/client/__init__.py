@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BackoffIdleStrategy",
-    "BlockingIdleStrategy",
     "BatchResult",
+    "BlockingIdleStrategy",
     "BusySpinIdleStrategy",
     "Checksum",
     "Claim",

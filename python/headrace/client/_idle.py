@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from headrace._core import Publication, Subscription
 
 __all__ = [
-    "BlockingIdleStrategy",
     "BackoffIdleStrategy",
+    "BlockingIdleStrategy",
     "BusySpinIdleStrategy",
     "IdleStrategy",
     "NoOpIdleStrategy",

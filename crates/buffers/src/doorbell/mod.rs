@@ -206,7 +206,7 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
-    /// One that nobody hears.
+    /// A doorbell that no thread waits for.
     pub fn none() -> Self {
         Doorbells::none().bell(Bell::Conductor)
     }
@@ -219,7 +219,7 @@ impl Doorbell {
         }
     }
 
-    /// Wakes those that wait for what this thread has just made visible. One load when nobody does.
+    /// Wakes those that wait for what this thread has just made visible. One load when no thread does.
     #[inline(always)]
     pub fn ring(&self) {
         if self.word().is_armed() {
@@ -237,7 +237,7 @@ impl Doorbell {
         }
     }
 
-    /// True when somebody may wait for it.
+    /// True when a thread may wait for it.
     pub fn is_armed(&self) -> bool {
         self.word().is_armed()
     }

@@ -206,7 +206,7 @@ impl Parker {
         self.slot().fifo.drain();
     }
 
-    /// The thread found what it waited for: nobody needs to wake it.
+    /// The thread found what it waited for: no writer needs to wake it.
     #[inline]
     pub fn disarm(&mut self) {
         self.idle_wakes = 0;

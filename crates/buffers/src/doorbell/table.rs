@@ -90,7 +90,7 @@ impl<M: Memory> BellWord<'_, M> {
         self.offset + FOREIGN_OFFSET
     }
 
-    /// The writer's side: true when somebody may wait for what this thread has just made visible.
+    /// The writer's side: true when a thread may wait for what this thread has just made visible.
     #[inline(always)]
     pub(super) fn is_armed(&self) -> bool {
         self.memory.light_fence();

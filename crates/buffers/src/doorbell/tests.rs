@@ -122,7 +122,7 @@ fn a_slot_comes_back_when_its_owner_is_killed() {
 }
 
 #[test]
-fn a_bit_that_the_owner_before_left_spares_nobody_the_second_look() {
+fn a_bit_that_the_owner_before_left_spares_no_owner_the_second_look() {
     let (_dir, doorbells) = directory();
     let mut parker = doorbells.parker().unwrap();
     shared(&doorbells)
@@ -133,7 +133,7 @@ fn a_bit_that_the_owner_before_left_spares_nobody_the_second_look() {
 }
 
 #[test]
-fn garbage_in_the_file_and_missing_fifos_stop_nobody() {
+fn garbage_in_the_file_and_missing_fifos_stop_no_writer() {
     let (dir, doorbells) = directory();
     let file = shared(&doorbells).file.clone();
     (0..FILE_LENGTH / 8).for_each(|word| file.put_i64(word * 8, -1));
