@@ -36,8 +36,8 @@ $(STAMPS)/setup: requirements/dev.lock
 	@"$(SYSTEM_PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "error: $(SYSTEM_PYTHON) is older than Python 3.11; set SYSTEM_PYTHON to a newer one" >&2; exit 1; }
 	@echo "installing the locked packages into $(VENV): some minutes the first time"
-	[ -x $(BIN)/python ] || "$(SYSTEM_PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@[ -x $(BIN)/python ] || "$(SYSTEM_PYTHON)" -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
 	@mkdir -p $(STAMPS) && touch $@
 
 .PHONY: build
@@ -46,7 +46,7 @@ build: $(STAMPS)/build ## Build the extension, optimised, into .venv
 $(STAMPS)/build: $(STAMPS)/setup $(RUST_SOURCES) pyproject.toml
 	@command -v cargo > /dev/null || { echo "error: no cargo on the PATH; install a Rust toolchain first" >&2; exit 1; }
 	@echo "compiling the Rust core: two minutes the first time, on two cores"
-	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
 # zig links against this glibc, the oldest on which Rust's standard library runs, whatever the machine has.

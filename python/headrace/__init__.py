@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from headrace._config import ClientConfig, DriverConfig, default_directory
@@ -67,6 +68,11 @@ from headrace.driver import MediaDriver
 from headrace.driver import __version__ as __version__
 
 if TYPE_CHECKING:
+    from headrace import aio as aio
+    from headrace import sbe as sbe
+    from headrace import spark as spark
+    from headrace import testing as testing
+    from headrace import tools as tools
     from headrace.archive import Archive, ArchiveServer, ArchivingMediaDriver
 
 __all__ = [
@@ -123,8 +129,9 @@ __all__ = [
     "exit_on_sigterm",
 ]
 
-# Loaded when they are first used: most programs do without an archive.
+# Loaded when they are first used: most programs do without them.
 _ARCHIVE = frozenset(("Archive", "ArchiveServer", "ArchivingMediaDriver"))
+_PACKAGES = frozenset(("aio", "archive", "sbe", "spark", "testing", "tools"))
 
 
 def __getattr__(name: str) -> Any:
@@ -132,6 +139,8 @@ def __getattr__(name: str) -> Any:
         from headrace import archive
 
         return getattr(archive, name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'headrace' has no attribute {name!r}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["CounterRecord"]
 
@@ -18,4 +18,5 @@ class CounterRecord:
     registration_id: int
     owner_id: int
     reference_id: int
-    key: bytes
+    # 112 bytes, most of them 0.
+    key: bytes = field(repr=False)

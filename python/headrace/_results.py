@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Literal, TypeVar
 
 from headrace._exceptions import MaxPositionExceededError, PublicationClosedError, PublicationError
+from headrace._named_number import NamedNumber
 
 __all__ = ["Action", "OfferResult", "accepted"]
 
 
-class OfferResult(IntEnum):
+class OfferResult(NamedNumber):
     """Why an offer was not accepted.
 
     ``offer()`` and ``try_claim()`` give a stream position above zero, or a claim, when they succeed, and a
@@ -82,7 +82,7 @@ _REFUSALS = {
 }
 
 
-class Action(IntEnum):
+class Action(NamedNumber):
     """What a handler of ``controlled_poll`` wants done. ``None`` means ``CONTINUE``.
 
     ``ABORT`` and ``BREAK`` stop the publisher's stream (:class:`headrace.Image`) that the fragment belongs to. When a

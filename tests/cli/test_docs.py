@@ -48,6 +48,14 @@ def test_a_function_shows_types_results_and_errors(name: str, signature: str, er
     assert error in text
 
 
+@pytest.mark.parametrize("name", ["", "archive", "Archive", "Publication.offer"])
+def test_texts_have_no_marks_of_a_documentation_generator(name: str):
+    text = shown(name)
+    assert ":meth:" not in text
+    assert ":class:" not in text
+    assert "``" not in text
+
+
 def test_a_package_has_its_text_and_its_names():
     text = shown("archive")
     assert "  Archive\n" in text

@@ -183,6 +183,49 @@ def test_streams_gather_their_counters(driver_directory: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("publisher", "reader"),
+    [
+        ("aeron:ipc", "aeron:ipc?tether=false|alias=monitor"),
+        ("aeron:ipc?term-length=64k", "aeron:ipc"),
+        ("aeron:udp?endpoint=localhost:20121|mtu=8k", "aeron:udp?reliable=true|endpoint=localhost:20121"),
+        ("aeron:udp?endpoint=localhost:20121", "aeron-spy:aeron:udp?endpoint=localhost:20121"),
+    ],
+)
+def test_a_reader_with_other_parameters_is_on_its_publishers_stream(publisher: str, reader: str) -> None:
+    cnc = FakeCnc()
+    for counter_id, (kind, name, channel) in enumerate(
+        [(4, "sub-pos", reader), (12, "pub-pos (sampled)", publisher), (4, "sub-pos", publisher)]
+    ):
+        cnc.stream_counter(
+            counter_id,
+            kind,
+            name,
+            1000 * counter_id,
+            registration_id=counter_id,
+            session_id=2,
+            stream_id=3,
+            channel=channel,
+        )
+    records = CountersReader(memoryview(cnc.metadata), memoryview(cnc.values))
+    (stream,) = group_streams(records)
+    assert stream.channel == publisher
+    assert [stream.backlog(each) for each in stream.readers] == [1000, 0]
+    records.release()
+
+
+def test_streams_of_other_endpoints_stay_apart() -> None:
+    cnc = FakeCnc()
+    for counter_id, port in enumerate((20121, 20122)):
+        channel = f"aeron:udp?endpoint=localhost:{port}"
+        cnc.stream_counter(
+            counter_id, 4, "sub-pos", 5, registration_id=1, session_id=2, stream_id=3, channel=channel
+        )
+    records = CountersReader(memoryview(cnc.metadata), memoryview(cnc.values))
+    assert len(group_streams(records)) == 2
+    records.release()
+
+
+@pytest.mark.parametrize(
     ("conditions", "ids"),
     [
         ({"type_ids": frozenset({4})}, [8, 10]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import pickle
 
 import pytest
@@ -17,6 +18,7 @@ from headrace import (
     SleepingIdleStrategy,
     YieldingIdleStrategy,
 )
+from headrace.archive import ErrorCode, RecordingSignal, SourceLocation
 
 
 def test_results_have_the_codes_of_the_specification():
@@ -30,6 +32,17 @@ def test_results_have_the_codes_of_the_specification():
     assert not any(OfferResult)
     assert all(pickle.loads(pickle.dumps(result)) is result for result in OfferResult)
     assert {action.name for action in Action} == {"ABORT", "BREAK", "COMMIT", "CONTINUE"}
+
+
+@pytest.mark.parametrize(
+    "number",
+    [OfferResult.CLOSED, Action.COMMIT, ErrorCode.MAX_REPLAYS, RecordingSignal.STOP, SourceLocation.LOCAL],
+)
+def test_numbers_of_the_protocol_print_by_name(number: enum.IntEnum):
+    name = f"{type(number).__name__}.{number.name}"
+    assert (str(number), f"{number}", f"{number:>40}".strip()) == (name, name, name)
+    assert f"{number:d}" == str(int(number))
+    assert pickle.loads(pickle.dumps(number)) is number
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,12 @@ impl BatchResult {
             None => "None".to_owned(),
             Some(result) => result.bind(py).repr()?.to_string(),
         };
+        let position = self
+            .position
+            .map_or_else(|| "None".to_owned(), |position| position.to_string());
         Ok(format!(
-            "BatchResult(accepted={}, requested={}, position={:?}, stopped_by={stopped_by})",
-            self.accepted, self.requested, self.position
+            "BatchResult(accepted={}, requested={}, position={position}, stopped_by={stopped_by})",
+            self.accepted, self.requested
         ))
     }
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from headrace._named_number import NamedNumber
 from headrace.archive.checksum import checksum_named
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Context", "RecordingSignal", "SourceLocation"]
 
 
-class RecordingSignal(IntEnum):
+class RecordingSignal(NamedNumber):
     """What became of a recording."""
 
     START = 0
@@ -34,7 +34,7 @@ class RecordingSignal(IntEnum):
     REPLICATE_END = 7
 
 
-class SourceLocation(IntEnum):
+class SourceLocation(NamedNumber):
     """Where the recorded publisher is: LOCAL on the archive's own driver, REMOTE elsewhere."""
 
     LOCAL = 0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 from headrace._exceptions import ArchiveError, HeadraceError
+from headrace._named_number import NamedNumber
 
 __all__ = [
     "ArchiveError",
@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-class ErrorCode(IntEnum):
+class ErrorCode(NamedNumber):
     """Why an archive refused a request: :attr:`headrace.ArchiveError.code`."""
 
     GENERIC = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import re
 import types
 import typing
 from collections.abc import Iterator
@@ -36,7 +37,16 @@ def command(name: str) -> None:
       headrace docs Publication.offer    # types, results, errors
       headrace docs archive.Archive
     """
-    click.echo_via_pager("\n".join(_page(name)) + "\n")
+    click.echo_via_pager(_plain("\n".join(_page(name)) + "\n"))
+
+
+# The marks of docstrings: :class:`headrace.Image`, ``None``.
+_MARKS = re.compile(r":[a-z]+:`~?([^`]+)`|``([^`]+)``")
+
+
+def _plain(text: str) -> str:
+    """The text with its names in plain backquotes, for a reader who is no documentation generator."""
+    return _MARKS.sub(lambda mark: f"`{mark[1] or mark[2]}`", text)
 
 
 def _page(name: str) -> Iterator[str]:

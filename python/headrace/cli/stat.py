@@ -66,7 +66,7 @@ def command(
       headrace stat                              # all counters, live: / filters, arrows scroll, q ends
       headrace stat --stream 1001 --once         # one stream, printed once
       headrace stat --label '(?i)nak|retrans'    # NAKs and retransmits
-      headrace stat --json | jq .counters[0]     # one object a second
+      headrace stat --json | jq '.counters[0]'     # one object a second
     """
     condition = CounterFilter(
         type_ids=frozenset(type_ids),

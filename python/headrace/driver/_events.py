@@ -74,7 +74,7 @@ class ErrorLogReader:
                 continue
             self._counts[entry.text] = entry.observation_count
             level = logging.WARNING if entry.text.startswith(_WARNING) else logging.ERROR
-            DRIVER.log(level, "headrace driver: %s (seen %d times)", entry.text, entry.observation_count)
+            DRIVER.log(level, "headrace driver: %s (times seen: %d)", entry.text, entry.observation_count)
 
     def close(self) -> None:
         """Look once more and stop. Waits for the thread, which looks at memory only."""

@@ -75,15 +75,21 @@ _POSITION_FIELDS = {
     types.NAKS_SENT: "naks_sent",
 }
 
+_ADDRESSES = ("endpoint=", "control=")
+
 
 def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
-    """The streams that the counters speak of, by channel, stream and session."""
+    """The streams that the counters speak of, by channel, stream and session.
+
+    A reader may name the channel with other parameters than the publisher does, as with ``tether=false``: it is on the
+    same stream where medium and addresses are the same. The stream has the publisher's or the receiver's channel.
+    """
     streams: dict[tuple[str, int, int], StreamState] = {}
     for record in records:
         key = types.stream_key(record)
         if key is None:
             continue
-        identity = (key.channel, key.stream_id, key.session_id)
+        identity = (_place(key.channel), key.stream_id, key.session_id)
         stream = streams.get(identity)
         if stream is None:
             stream = streams[identity] = StreamState(key.session_id, key.stream_id, key.channel)
@@ -92,7 +98,15 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
             stream.readers.append(Reader(record.registration_id, record.value))
         elif record.type_id in _POSITION_FIELDS:
             setattr(stream, _POSITION_FIELDS[record.type_id], record.value)
+            stream.channel = key.channel
     return [streams[identity] for identity in sorted(streams)]
+
+
+def _place(channel: str) -> str:
+    """What a channel and another one of the same stream have in common: the medium and the addresses."""
+    medium, _, parameters = channel.removeprefix("aeron-spy:").partition("?")
+    addresses = sorted(each for each in parameters.split("|") if each.startswith(_ADDRESSES))
+    return "?".join((medium, *addresses))
 
 
 def _difference(greater: int | None, less: int | None) -> int | None:

@@ -23,7 +23,8 @@ def errors_table(source: Text, entries: Sequence[ErrorEntry]) -> RenderableType:
         return Renderables(source, Text("no errors", style="green"))
     latest_last = sorted(entries, key=lambda entry: entry.last_observation_ms)
     errors = Fitting(_wide(latest_last), _narrow(latest_last), width=_WIDE)
-    return Renderables(source, errors, Text(f"{len(entries)} distinct errors", style="bold"))
+    total = "1 distinct error" if len(entries) == 1 else f"{len(entries)} distinct errors"
+    return Renderables(source, errors, Text(total, style="bold"))
 
 
 def _wide(entries: Sequence[ErrorEntry]) -> Table:

@@ -24,7 +24,8 @@ def loss_table(source: Text, entries: Sequence[LossEntry]) -> RenderableType:
         return Renderables(source, Text("no loss", style="green"))
     worst_first = sorted(entries, key=lambda entry: -entry.total_bytes_lost)
     lost = Fitting(_wide(worst_first), _narrow(worst_first), width=_WIDE)
-    return Renderables(source, lost, Text(f"{len(entries)} loss entries", style="bold"))
+    total = "1 loss entry" if len(entries) == 1 else f"{len(entries)} loss entries"
+    return Renderables(source, lost, Text(total, style="bold"))
 
 
 def _wide(entries: Sequence[LossEntry]) -> Table:
