@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -18,6 +19,8 @@ Stream = tuple[headrace.Publication, headrace.Subscription]
 
 
 def pytest_configure() -> None:
+    # A shell starts what it runs in the background with Ctrl-C ignored, and Python then keeps it so.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     _directories.open()
 
 
