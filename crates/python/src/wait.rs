@@ -24,16 +24,18 @@ impl Waiter {
     pub(crate) fn new(timeout_s: Option<f64>, idle: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let deadline = match timeout_s {
             None => None,
-            Some(seconds) => {
-                let timeout = Duration::try_from_secs_f64(seconds).map_err(|_| {
-                    errors::config(
+            Some(seconds) => match Duration::try_from_secs_f64(seconds) {
+                Ok(timeout) => Instant::now().checked_add(timeout),
+                // More than a clock counts, infinity too: never over.
+                Err(_) if seconds > 0.0 => None,
+                Err(_) => {
+                    return Err(errors::config(
                         "timeout_s",
                         &seconds.to_string(),
                         "must be a number of seconds of at least 0, or None to wait without end",
-                    )
-                })?;
-                Instant::now().checked_add(timeout)
-            }
+                    ));
+                }
+            },
         };
         Ok(Self::with(deadline, IdleStrategy::extract(idle)?))
     }
