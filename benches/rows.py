@@ -14,6 +14,7 @@ from benches.archive_rows import (
     archive_record_small,
     archive_replay,
 )
+from benches.paced_rows import paced_latency_python
 from benches.processes import (
     background,
     fresh_directory,
@@ -310,6 +311,7 @@ ROWS: dict[str, Callable[[], Row]] = {
         ipc_throughput_python_batch,
         udp_throughput_python_batch,
         ipc_rtt_python,
+        paced_latency_python,
         udp_rtt_native,
         grpc_rtt_python,
         driver_start,
