@@ -249,7 +249,7 @@ impl Agent for ResourceAgent {
 
     fn describe(&self, interests: &mut Interests) {
         interests.bell(Bell::ResourceAgent);
-        // Lookups end on threads of their own, which ring for nobody.
+        // Lookups end on threads of their own, which ring no doorbell.
         if self.outcomes.is_congested() || self.names.is_waiting() {
             interests.may_come_unrung();
         }

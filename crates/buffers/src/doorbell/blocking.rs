@@ -87,7 +87,7 @@ impl BlockingIdle {
         });
     }
 
-    /// Begins again, as after work was done. Nobody wakes this thread until it idles again.
+    /// Begins again, as after work was done. No doorbell wakes this thread until it idles again.
     pub fn reset(&mut self) {
         self.strategy.reset();
         if let Slot::Taken(parker) = &mut self.parker {

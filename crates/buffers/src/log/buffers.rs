@@ -94,7 +94,7 @@ impl LogBuffers {
         }
     }
 
-    /// The doorbells of this log; without any, those that nobody hears.
+    /// The doorbells of this log; without any, doorbells that no waiter hears.
     #[inline]
     pub fn doorbells(&self) -> &LogDoorbells {
         static NONE: LazyLock<LogDoorbells> = LazyLock::new(|| LogDoorbells::new(&Doorbells::none(), 0));

@@ -96,7 +96,7 @@ impl Conductor {
         }
     }
 
-    /// Remembers that a log may be written to by a client that wakes nobody.
+    /// Remembers that a log may be written to by a client that wakes no waiter.
     pub(crate) fn note_publisher(&self, client_id: i64, log: &LogBuffers) {
         if !self.doorbells.is_registered(client_id) {
             log.doorbells().data.mark_foreign();
