@@ -24,13 +24,17 @@ def pytest_configure() -> None:
     _directories.open()
 
 
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    _directories.after(nodeid)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     left = _directories.close(keep=session.exitstatus != pytest.ExitCode.OK)
     if left and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    for path in left:
-        print(f"\nleft by the tests: {path}", end="")
+    for leftover in left:
+        print(f"\nleft by the tests: {leftover}", end="")
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -19,6 +21,25 @@ _FOREIGN = (
     "spark-",
     "blockmgr-",
 )
+_FILES_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """What the tests did not remove.
+
+    Attributes:
+        path: Where it is.
+        test: The first test after which it was there.
+        files: What is in it, at most 20 names.
+    """
+
+    path: Path
+    test: str
+    files: list[str]
+
+    def __str__(self) -> str:
+        return f"{self.path}, there since {self.test}, with {', '.join(self.files) or 'no file in it'}"
 
 
 class TestDirectories:
@@ -28,6 +49,7 @@ class TestDirectories:
 
     def open(self) -> None:
         """Creates them and points the environment to them."""
+        self._tests: dict[Path, str] = {}
         self._temporary = Path(tempfile.mkdtemp(prefix="headrace-tests-"))
         self._memory = [
             Path(tempfile.mkdtemp(prefix="headrace-tests-", dir=base)) for base in _memory_bases()
@@ -41,17 +63,34 @@ class TestDirectories:
         os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={self._temporary} -XX:-UsePerfData"
         os.environ["SPARK_LAUNCHER_OPTS"] = os.environ["MAVEN_OPTS"] = "-XX:-UsePerfData"
 
-    def close(self, *, keep: bool) -> list[Path]:
+    def after(self, test: str) -> None:
+        """Remembers the test that made what is there now and was not there before."""
+        for path in self._present():
+            self._tests.setdefault(path, test)
+
+    def close(self, *, keep: bool) -> list[Leftover]:
         """Removes them, or keeps what a failed test left to look at; returns what the tests did not remove."""
-        left = [path for path in self._temporary.iterdir() if not path.name.startswith(_FOREIGN)]
-        for memory in self._memory:
-            left += memory.iterdir()
-        if SHARED_MEMORY.is_dir():
-            left += SHARED_MEMORY.glob(f"headrace-bench-{os.getpid()}-*")
+        left = [
+            Leftover(path, self._tests.get(path, "the end of the last test"), _files_in(path))
+            for path in self._present()
+        ]
         if not keep:
-            for directory in (self._temporary, *self._memory):
-                shutil.rmtree(directory, ignore_errors=True)
+            for path in (*(one.path for one in left), self._temporary, *self._memory):
+                shutil.rmtree(path, ignore_errors=True)
         return left
+
+    def _present(self) -> list[Path]:
+        present = [path for path in self._temporary.iterdir() if not path.name.startswith(_FOREIGN)]
+        for memory in self._memory:
+            present += memory.iterdir()
+        if SHARED_MEMORY.is_dir():
+            present += SHARED_MEMORY.glob(f"headrace-bench-{os.getpid()}-*")
+        return present
+
+
+def _files_in(path: Path) -> list[str]:
+    names = (Path(directory, name) for directory, _, files in os.walk(path) for name in sorted(files))
+    return [str(name.relative_to(path)) for name in islice(names, _FILES_SHOWN)]
 
 
 def _memory_bases() -> list[Path]:
