@@ -37,6 +37,11 @@ REGISTRY_HOSTS = re.compile(
 MACHINE_PATHS = re.compile(
     "(?:^|[^A-Za-z0-9_.])/(?:" + "|".join(("wo" + "rk", "fa" + "rm", "ro" + "ot", "ho" + "me")) + ")/"
 )
+# Where the machine's clocks and chance come in; everything else is handed them.
+MAY_ASK_THE_MACHINE = ("crates/driver/src/environment.rs", "crates/client/src/config.rs")
+HIDDEN_SOURCES = re.compile(
+    r"\b(?:Instant::now|SystemTime::now|SystemClock::new|thread::sleep|Rng::new|fastrand::[a-z]\w*)\b"
+)
 CRATE_MAY_USE = {
     "sys": set(),
     "buffers": {"sys"},
@@ -168,6 +173,19 @@ def check_crate_layers(sources: list[Source]) -> Findings:
                 yield f"{source.path}: {match[1]} must not use {used}"
 
 
+def check_hidden_sources(sources: list[Source]) -> Findings:
+    """Time and chance are arguments in what runs under a seed."""
+    for source in sources:
+        if not re.match(r"crates/(?:protocol|driver|client)/src/(?!bin/)", source.path):
+            continue
+        if source.path in MAY_ASK_THE_MACHINE or "/tests" in source.path:
+            continue
+        code = code_lines(source.text.partition("#[cfg(test)]")[0])
+        for number, line in enumerate(code.splitlines(), 1):
+            if HIDDEN_SOURCES.search(line):
+                yield f"{source.path}:{number}: asks the machine for time or chance: {line.strip()[:80]}"
+
+
 def check_core_imports(sources: list[Source]) -> Findings:
     """Only the wrappers touch the extension module."""
     pattern = re.compile(
@@ -240,6 +258,7 @@ CHECKS: tuple[Check, ...] = (
     check_dead_rust_files,
     check_dead_python_files,
     check_crate_layers,
+    check_hidden_sources,
     check_core_imports,
 )
 

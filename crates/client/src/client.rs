@@ -241,7 +241,7 @@ impl Client {
         self.core.refuse_reentry("next available session id")?;
         if self.control_protocol_version() < SESSION_ID_PROTOCOL_VERSION {
             self.core.state().check_open()?;
-            return Ok(fastrand::i32(..));
+            return Ok(lock(&self.core.random).i32(..));
         }
         let client_id = self.core.client_id;
         let id = self.core.submit(
@@ -429,7 +429,7 @@ impl Client {
             core.run_callbacks_now();
             let linger_ns = u64::try_from(core.config.close_linger_ns).unwrap_or(0);
             if linger_ns > 0 {
-                std::thread::sleep(Duration::from_nanos(linger_ns));
+                core.config.clock.sleep(Duration::from_nanos(linger_ns));
             }
             let command = Command::ClientClose {
                 client_id: core.client_id,

@@ -39,8 +39,10 @@ pub struct ClientConfig {
     pub client_name: String,
     /// No thread of its own: the program calls [`crate::Client::invoke`].
     pub use_invoker: bool,
-    /// Source of time.
+    /// Source of time, also of the time that is slept away.
     pub clock: Arc<dyn Clock>,
+    /// Source of session ids, where the driver leaves them to chance.
+    pub random: fastrand::Rng,
     /// How a blocking request waits between two looks.
     pub awaiting_idle: IdleStrategy,
     /// Run on each turn of a waiting request: the way to drive an embedded driver that has no thread either.
@@ -74,6 +76,7 @@ impl Default for ClientConfig {
             client_name: String::new(),
             use_invoker: false,
             clock: Arc::new(SystemClock::new()),
+            random: fastrand::Rng::new(),
             awaiting_idle: IdleStrategy::default(),
             driver_invoker: None,
             error_handler: Arc::new(|error| eprintln!("headrace client: {error}")),

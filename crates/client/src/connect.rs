@@ -52,7 +52,7 @@ pub(crate) fn connect(config: ClientConfig) -> Result<Arc<Core>, ClientError> {
         if let Some(driver_invoker) = &config.driver_invoker {
             driver_invoker();
         }
-        std::thread::sleep(match not_yet {
+        config.clock.sleep(match not_yet {
             NotYet::NoFile => AWAIT_FILE,
             NotYet::NotInitialised | NotYet::NoHeartbeat => AWAIT_READY,
             NotYet::Stale { .. } | NotYet::Ended => AWAIT_SUCCESSOR,

@@ -48,6 +48,7 @@ pub(crate) struct Core {
     // Token of the thread that is inside a handler.
     callback_thread: AtomicU64,
     pub(crate) conductor_thread: OnceLock<Thread>,
+    pub(crate) random: Mutex<fastrand::Rng>,
 }
 
 /// Locks, whatever happened to the thread that held the lock before: the tables are consistent between
@@ -105,6 +106,7 @@ impl Core {
             service: Mutex::new(service),
             callback_thread: AtomicU64::new(thread_token::NO_THREAD),
             conductor_thread: OnceLock::new(),
+            random: Mutex::new(config.random.clone()),
             config,
         }
     }

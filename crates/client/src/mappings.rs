@@ -4,7 +4,7 @@
 //! registry shares a mapping between the handles of one log, and keeps it for a while after the last of them was
 //! closed: unmapping gigabytes takes time, which the conductor can spare and a polling thread cannot.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use headrace_buffers::doorbell::Doorbells;
@@ -22,7 +22,7 @@ struct Mapping {
 #[derive(Default)]
 pub(crate) struct LogMappings {
     doorbells: Doorbells,
-    mappings: HashMap<i64, Mapping>,
+    mappings: BTreeMap<i64, Mapping>,
 }
 
 impl LogMappings {
@@ -66,9 +66,6 @@ impl LogMappings {
     /// Takes out the mappings whose linger time is over, for the caller to drop once nothing is locked.
     pub(crate) fn expire(&mut self, now_ns: i64) -> Vec<LogBuffers> {
         let over = |mapping: &Mapping| mapping.references == 0 && mapping.release_at_ns <= now_ns;
-        if !self.mappings.values().any(over) {
-            return Vec::new();
-        }
         let ids: Vec<i64> = self
             .mappings
             .iter()
@@ -83,7 +80,8 @@ impl LogMappings {
 
     /// Takes out everything.
     pub(crate) fn drain(&mut self) -> Vec<LogBuffers> {
-        self.mappings.drain().map(|(_, mapping)| mapping.log).collect()
+        let mappings = std::mem::take(&mut self.mappings);
+        mappings.into_values().map(|mapping| mapping.log).collect()
     }
 }
 

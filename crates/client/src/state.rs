@@ -1,7 +1,7 @@
 //! What the client knows: its requests, resources and handlers. Held for short times under one lock, and never
 //! while a handler runs.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -19,14 +19,15 @@ use crate::subscription::SubscriptionShared;
 /// How long a log stays mapped after the program closed what used it.
 pub(crate) const EXPLICIT_CLOSE_LINGER_NS: i64 = 1_000_000_000;
 
+// The tables are ordered, so that what is done for each entry is done in the order of their making.
 #[derive(Default)]
 pub(crate) struct State {
     /// Why the client ended, once it has.
     pub(crate) ended: Option<ClientError>,
-    pub(crate) requests: HashMap<i64, Request>,
-    pub(crate) publications: HashMap<i64, Arc<PublicationHandle>>,
-    pub(crate) subscriptions: HashMap<i64, Arc<SubscriptionShared>>,
-    pub(crate) counters: HashMap<i64, Arc<CounterShared>>,
+    pub(crate) requests: BTreeMap<i64, Request>,
+    pub(crate) publications: BTreeMap<i64, Arc<PublicationHandle>>,
+    pub(crate) subscriptions: BTreeMap<i64, Arc<SubscriptionShared>>,
+    pub(crate) counters: BTreeMap<i64, Arc<CounterShared>>,
     pub(crate) mappings: LogMappings,
     pub(crate) callbacks: VecDeque<Callback>,
     pub(crate) available_counter_handlers: HandlerList<CounterHandler>,
@@ -36,7 +37,7 @@ pub(crate) struct State {
 
 /// Things whose destructors lock the state or unmap memory, to be dropped after the lock is given back.
 pub(crate) struct Leftovers {
-    _requests: HashMap<i64, Request>,
+    _requests: BTreeMap<i64, Request>,
     _logs: Vec<LogBuffers>,
 }
 
@@ -105,18 +106,16 @@ impl State {
     /// Closes every resource without a word to the driver, and queues the handlers that follow from it.
     pub(crate) fn end(&mut self, reason: ClientError, report: bool, now_ns: i64) -> Leftovers {
         self.ended = Some(reason.clone());
-        for publication in self.publications.drain().map(|(_, publication)| publication) {
+        for publication in std::mem::take(&mut self.publications).into_values() {
             publication.mark_closed();
         }
-        let subscriptions: Vec<_> = self.subscriptions.drain().map(|(_, shared)| shared).collect();
-        for subscription in subscriptions {
+        for subscription in std::mem::take(&mut self.subscriptions).into_values() {
             subscription.closed.store(true, Ordering::Release);
             for image in subscription.take_images() {
                 self.retire_image(&subscription, image, now_ns, 0);
             }
         }
-        let counters: Vec<_> = self.counters.drain().map(|(_, shared)| shared).collect();
-        for counter in counters {
+        for counter in std::mem::take(&mut self.counters).into_values() {
             counter.mark_closed();
             self.queue_unavailable_counter(counter.registration_id, counter.counter_id);
         }

@@ -185,7 +185,7 @@ fn existing(path: &Path, timeout_ms: i64, clock: &dyn Clock) -> Result<Option<Cn
         match CncFile::map(path, Access::ReadOnly) {
             Ok(file) => return Ok(Some(file)),
             Err(CncError::NotReady | CncError::TooShort { .. }) if clock.epoch_ms() < deadline_ms => {
-                std::thread::sleep(Duration::from_millis(1));
+                clock.sleep(Duration::from_millis(1));
             }
             Err(reason) => {
                 return Err(DirectoryError::Foreign {

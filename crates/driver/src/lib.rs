@@ -7,6 +7,7 @@ mod conductor;
 pub mod config;
 pub mod directory;
 pub mod driver;
+pub mod environment;
 mod errors;
 pub mod mailbox;
 mod name_lookups;
@@ -22,5 +23,6 @@ pub mod transport;
 
 pub use config::{ConfigError, DriverConfig, ThreadingMode};
 pub use driver::{DriverError, MediaDriver};
+pub use environment::Environment;
 pub use errors::ErrorRecorder;
 pub use runner::Invoker;

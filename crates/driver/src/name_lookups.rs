@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use headrace_buffers::counters::Counter;
 use headrace_protocol::ErrorCode;
-use headrace_protocol::channel::{Interface, ResolveError, Resolver, UdpChannel, UdpEnvironment};
+use headrace_protocol::channel::{ResolveError, Resolver, UdpChannel, UdpEnvironment};
 use headrace_sys::Clock;
 
+use crate::environment::Network;
 use crate::errors::{CommandError, ErrorRecorder};
 use crate::mailbox::{Inbox, QUEUE_CAPACITY, inbox};
 use crate::resource_agent::{FindAddresses, Resolve, ResourceOutcome};
@@ -44,14 +45,17 @@ impl NameLookup for SystemLookup {
 
 /// A lookup that is over.
 #[derive(Debug)]
-pub(crate) struct LookedUp {
-    pub(crate) host: String,
-    pub(crate) answer: Answer,
-    pub(crate) duration_ns: i64,
+pub struct LookedUp {
+    /// What was looked up.
+    pub host: String,
+    /// Its address, or why there is none.
+    pub answer: Result<IpAddr, String>,
+    /// How long that took.
+    pub duration_ns: i64,
 }
 
 /// Looks up names while its caller goes on; a seam, so that tests decide when a name is answered.
-pub(crate) trait Lookups: Send {
+pub trait Lookups: Send {
     /// Begins to look up a host that is not being looked up.
     fn begin(&mut self, host: &str);
     /// A lookup that is over, if there is one.
@@ -151,6 +155,7 @@ struct Waiting {
 /// The requests that wait for names.
 pub(crate) struct NameRequests {
     lookups: Box<dyn Lookups>,
+    network: Arc<dyn Network>,
     waiting: Vec<Waiting>,
     tracker: LookupTracker,
     errors: ErrorRecorder,
@@ -160,12 +165,14 @@ pub(crate) struct NameRequests {
 impl NameRequests {
     pub(crate) fn new(
         lookups: Box<dyn Lookups>,
+        network: Arc<dyn Network>,
         tracker: LookupTracker,
         errors: ErrorRecorder,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             lookups,
+            network,
             waiting: Vec::new(),
             tracker,
             errors,
@@ -262,7 +269,7 @@ impl NameRequests {
             answers: &answers,
             missing: RefCell::new(None),
         };
-        let result = find_addresses(&request, &names);
+        let result = find_addresses(&request, &names, self.network.as_ref());
         let result = match names.missing.into_inner() {
             None => result.map(Box::new),
             Some(host) => Err(self.wait(host, Request::Addresses(request, answers)).err()?),
@@ -338,8 +345,12 @@ fn resolved(endpoint: crate::proxy::EndpointId, answer: Answer, port: u16) -> Re
     }
 }
 
-fn find_addresses(request: &FindAddresses, names: &KnownNames<'_>) -> Result<UdpChannel, CommandError> {
-    let interfaces = local_interfaces().map_err(|error| {
+fn find_addresses(
+    request: &FindAddresses,
+    names: &KnownNames<'_>,
+    network: &dyn Network,
+) -> Result<UdpChannel, CommandError> {
+    let interfaces = network.interfaces().map_err(|error| {
         CommandError::generic(format!(
             "cannot list network interfaces: {error}, channel={}",
             request.uri
@@ -356,21 +367,6 @@ fn find_addresses(request: &FindAddresses, names: &KnownNames<'_>) -> Result<Udp
         &environment,
         request.correlation_id,
     )?)
-}
-
-fn local_interfaces() -> io::Result<Vec<Interface>> {
-    let listed = headrace_sys::net::interfaces()?;
-    Ok(listed
-        .into_iter()
-        .map(|interface| Interface {
-            name: interface.name,
-            address: interface.address,
-            prefix_length: interface.prefix_length,
-            is_up: interface.is_up,
-            is_loopback: interface.is_loopback,
-            is_multicast: interface.is_multicast,
-        })
-        .collect())
 }
 
 #[cfg(test)]

@@ -13,6 +13,10 @@ pub trait Clock: Send + Sync {
     fn epoch_ms(&self) -> i64 {
         self.epoch_ns() / 1_000_000
     }
+    /// Returns when `duration` has passed on this clock.
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
 }
 
 /// The machine's clocks.
@@ -84,6 +88,11 @@ impl Clock for ManualClock {
     fn epoch_ns(&self) -> i64 {
         self.epoch_ns.load(Ordering::SeqCst)
     }
+
+    /// Moves the clock: nothing else would.
+    fn sleep(&self, duration: Duration) {
+        self.advance_ns(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX));
+    }
 }
 
 #[cfg(test)]
@@ -95,6 +104,8 @@ mod tests {
         let clock = ManualClock::new(5, 1_000_000);
         clock.advance_ns(2_000_000);
         assert_eq!((clock.nano_time(), clock.epoch_ms()), (2_000_005, 3));
+        clock.sleep(Duration::from_millis(1));
+        assert_eq!((clock.nano_time(), clock.epoch_ms()), (3_000_005, 4));
     }
 
     #[test]

@@ -29,7 +29,6 @@ mod processes;
 mod publications;
 mod quiet;
 mod session_ids;
-mod sockets;
 mod spies;
 mod subscriptions;
 mod unblock;
@@ -50,10 +49,10 @@ use headrace_sys::open_watch::OpenWatch;
 
 pub(crate) use context::SystemCounters;
 pub(crate) use processes::ProcessWatch;
-pub(crate) use sockets::{SocketFactory, SystemBuffers, SystemSockets};
 
 use crate::agent::Agent;
 use crate::config::DriverConfig;
+use crate::environment::{BufferLengths, Network};
 use crate::errors::{CommandError, ErrorRecorder};
 use crate::mailbox::{Inbox, Outbox};
 use crate::proxy::{ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
@@ -93,9 +92,9 @@ pub(crate) struct ConductorParts {
     pub(crate) requests: Inbox<ConductorRequest>,
     pub(crate) sender: Outbox<SenderCommand>,
     pub(crate) receiver: Outbox<ReceiverCommand>,
-    pub(crate) sockets: Box<dyn SocketFactory>,
+    pub(crate) network: Arc<dyn Network>,
     pub(crate) processes: Box<dyn ProcessWatch>,
-    pub(crate) system_buffers: SystemBuffers,
+    pub(crate) system_buffers: BufferLengths,
     pub(crate) loss_report: LossReport,
     pub(crate) doorbells: Doorbells,
     /// Tells of programs that open the CnC file.
@@ -118,10 +117,10 @@ pub(crate) struct Conductor {
     requests: Inbox<ConductorRequest>,
     sender: Outbox<SenderCommand>,
     receiver: Outbox<ReceiverCommand>,
-    sockets: Box<dyn SocketFactory>,
+    network: Arc<dyn Network>,
     processes: Box<dyn ProcessWatch>,
     watch_round: WatchRound,
-    system_buffers: SystemBuffers,
+    system_buffers: BufferLengths,
     loss_report: LossReport,
     doorbells: Doorbells,
     quiet: Quiet,
@@ -186,7 +185,7 @@ impl Conductor {
             requests: parts.requests,
             sender: parts.sender,
             receiver: parts.receiver,
-            sockets: parts.sockets,
+            network: parts.network,
             processes: parts.processes,
             watch_round: WatchRound::default(),
             system_buffers: parts.system_buffers,

@@ -9,7 +9,7 @@ use headrace_sys::net::SocketOptions;
 use super::Conductor;
 use super::counters::{Counters, OFFLOAD_MODE};
 use super::endpoints::{Endpoint, EndpointCounters, ReceiveChannel, SendChannel, status};
-use super::sockets::OpenSocket;
+use crate::environment::OpenSocket;
 use crate::errors::CommandError;
 use crate::proxy::{EndpointId, ReceiverCommand, SenderCommand};
 use crate::receiver::{ReceiveEndpoint, ReceiveEndpointSpec};
@@ -78,7 +78,7 @@ impl Conductor {
         };
         let local = SocketAddr::new(channel.local.ip(), port);
         let opened = self
-            .sockets
+            .network
             .open(local, Some(channel.remote), &options)
             .map_err(|error| open_error(&format!("failed to bind to address {local}: {error}"), &channel))
             .and_then(|socket| {
@@ -128,7 +128,7 @@ impl Conductor {
             .map_err(|fault| open_error(&fault, &channel))?;
         let local = SocketAddr::new(channel.remote.ip(), port);
         let opened = self
-            .sockets
+            .network
             .open(local, None, &options)
             .map_err(|error| open_error(&format!("failed to bind to address {local}: {error}"), &channel))
             .and_then(|socket| {

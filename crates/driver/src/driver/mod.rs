@@ -18,12 +18,13 @@ use headrace_buffers::error_log::DistinctErrorLog;
 use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_protocol::ErrorCode;
-use headrace_sys::{Clock, SystemClock};
+use headrace_sys::Clock;
 use thiserror::Error;
 
 use crate::conductor::SystemCounters;
 use crate::config::{ConfigError, DriverConfig};
 use crate::directory::{self, DirectoryError};
+use crate::environment::Environment;
 use crate::errors::ErrorRecorder;
 use crate::runner::{AgentRunner, Invoker, Supervisor};
 use threads::Agents;
@@ -130,19 +131,19 @@ impl MediaDriver {
     /// Checks the settings, takes the directory and starts the agents. Clients can connect when this returns.
     /// When it fails it leaves no files and no threads.
     pub fn launch(config: DriverConfig) -> Result<Self, DriverError> {
-        Self::launch_with_clock(config, Arc::new(SystemClock::new()))
+        Self::launch_in(config, Environment::system())
     }
 
-    /// As [`Self::launch`], with a source of time for every agent.
-    pub fn launch_with_clock(mut config: DriverConfig, clock: Arc<dyn Clock>) -> Result<Self, DriverError> {
+    /// As [`Self::launch`], in an environment of the caller's choice.
+    pub fn launch_in(mut config: DriverConfig, environment: Environment) -> Result<Self, DriverError> {
         config.validate()?;
         config.directory = std::path::absolute(&config.directory).map_err(|source| DriverError::Io {
             action: "find the absolute path of aeron.dir",
             source,
         })?;
         let config = Arc::new(config);
-        directory::prepare(&config, clock.as_ref())?;
-        let started = start(&config, clock);
+        directory::prepare(&config, environment.clock.as_ref())?;
+        let started = start(&config, environment);
         if started.is_err() {
             // The first error is the one to tell; a directory that cannot be deleted adds nothing to it.
             let _ = directory::delete(&config.directory);
@@ -226,9 +227,15 @@ impl fmt::Debug for MediaDriver {
 
 fn start(
     config: &Arc<DriverConfig>,
-    clock: Arc<dyn Clock>,
+    environment: Environment,
 ) -> Result<(Running, Arc<DriverSupervisor>), DriverError> {
-    let system_buffers = probe::socket_buffers(config)?;
+    let Environment {
+        clock,
+        network,
+        lookups,
+        random,
+    } = environment;
+    let system_buffers = probe::socket_buffers(config, network.as_ref())?;
     let cnc = files::create_cnc(config, clock.as_ref())?;
     let counters = files::create_counters(config, &cnc);
     let system = SystemCounters::new(&counters);
@@ -268,14 +275,15 @@ fn start(
         errors: &errors,
         queues: &queues,
         doorbells: &doorbells,
+        network: &network,
         system_buffers: system_buffers.buffers,
         liveness: liveness.clone(),
     };
     let agents = Agents {
         sender: wiring.sender(),
         receiver: wiring.receiver(),
-        resource_agent: wiring.resource_agent(),
-        conductor: wiring.conductor(&cnc, ring, counters, &supervisor)?,
+        resource_agent: wiring.resource_agent(lookups),
+        conductor: wiring.conductor(&cnc, ring, counters, &supervisor, random)?,
     };
     let (runners, invoker) = agents.start(config, &clock, &supervisor, &doorbells)?;
     cnc.signal_ready().map_err(|source| DriverError::Io {

@@ -3,34 +3,37 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use headrace_sys::net::{SocketOptions, UdpSocket};
+use headrace_sys::net::SocketOptions;
 
 use super::DriverError;
-use crate::conductor::SystemBuffers;
 use crate::config::{ConfigError, DriverConfig};
+use crate::environment::{BufferLengths, Network};
 
 /// What the system grants, and what is worth knowing about it.
 pub(super) struct SocketProbe {
-    pub(super) buffers: SystemBuffers,
+    pub(super) buffers: BufferLengths,
     pub(super) warnings: Vec<String>,
 }
 
 /// Opens a socket as channels will, and checks that a datagram and a receiver window fit what came of it.
-pub(super) fn socket_buffers(config: &DriverConfig) -> Result<SocketProbe, DriverError> {
+pub(super) fn socket_buffers(
+    config: &DriverConfig,
+    network: &dyn Network,
+) -> Result<SocketProbe, DriverError> {
     let failed = |source: io::Error| DriverError::Io {
         action: "probe the socket buffers of the system",
         source,
     };
-    let buffers = SystemBuffers::probe().map_err(failed)?;
+    let buffers = network.buffer_lengths().map_err(failed)?;
     let asked = |length: usize| Some(length).filter(|length| *length != 0);
     let options = SocketOptions {
         send_buffer_length: asked(config.socket_send_buffer_length),
         receive_buffer_length: asked(config.socket_receive_buffer_length),
         ..SocketOptions::default()
     };
-    let socket = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &options).map_err(failed)?;
-    let send_length = socket.send_buffer_length().map_err(failed)?;
-    let receive_length = socket.receive_buffer_length().map_err(failed)?;
+    let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let socket = network.open(local, None, &options).map_err(failed)?;
+    let (send_length, receive_length) = (socket.send_buffer_length, socket.receive_buffer_length);
     if config.mtu_length > send_length {
         let rule = format!("must not be above the SO_SNDBUF the system grants, {send_length}");
         return Err(ConfigError::new("aeron.mtu.length", config.mtu_length, rule).into());
@@ -54,10 +57,13 @@ pub(super) fn socket_buffers(config: &DriverConfig) -> Result<SocketProbe, Drive
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::environment::Environment;
 
     #[test]
     fn the_defaults_fit_and_too_much_is_told() {
         let mut config = DriverConfig::default();
+        let network = Environment::system().network;
+        let socket_buffers = |config: &DriverConfig| socket_buffers(config, network.as_ref());
         assert!(socket_buffers(&config).is_ok_and(|probed| probed.warnings.is_empty()));
         config.socket_receive_buffer_length = 1 << 30;
         let probed = socket_buffers(&config).unwrap();

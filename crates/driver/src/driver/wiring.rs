@@ -14,11 +14,12 @@ use headrace_sys::open_watch::OpenWatch;
 
 use super::{DriverError, DriverSupervisor, files};
 use crate::agent::{Agent, DutyCycleTracker, Tracked};
-use crate::conductor::{Conductor, ConductorParts, SystemBuffers, SystemCounters, SystemSockets};
-use crate::config::DriverConfig;
+use crate::conductor::{Conductor, ConductorParts, SystemCounters};
+use crate::config::{DriverConfig, ThreadingMode};
+use crate::environment::{BufferLengths, Lookups, Network};
 use crate::errors::ErrorRecorder;
 use crate::mailbox::{Inbox, Outbox, inbox};
-use crate::name_lookups::{LookupThreads, LookupTracker, NameRequests, SystemLookup};
+use crate::name_lookups::{LookupTracker, NameRequests};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
 use crate::receiver::{Receiver, ReceiverCounters, ReceiverSettings};
 use crate::resource_agent::{
@@ -57,7 +58,8 @@ pub(super) struct Wiring<'a> {
     pub(super) errors: &'a ErrorRecorder,
     pub(super) queues: &'a Queues,
     pub(super) doorbells: &'a Doorbells,
-    pub(super) system_buffers: SystemBuffers,
+    pub(super) network: &'a Arc<dyn Network>,
+    pub(super) system_buffers: BufferLengths,
     pub(super) liveness: Option<Arc<Liveness>>,
 }
 
@@ -137,7 +139,7 @@ impl Wiring<'_> {
         )
     }
 
-    pub(super) fn resource_agent(&self) -> Box<dyn Agent> {
+    pub(super) fn resource_agent(&self, lookups: Box<dyn Lookups>) -> Box<dyn Agent> {
         let config = self.config;
         Box::new(ResourceAgent::new(
             Arc::clone(&self.queues.tasks),
@@ -155,25 +157,34 @@ impl Wiring<'_> {
                 bytes_mapped: self.counter(system_counter::BYTES_CURRENTLY_MAPPED),
                 free_fails: self.counter(system_counter::FREE_FAILS),
             },
-            self.name_requests(),
+            self.name_requests(lookups),
             self.errors.clone(),
             Arc::clone(self.clock),
         ))
     }
 
-    fn name_requests(&self) -> NameRequests {
-        let lookups = LookupThreads::new(Arc::new(SystemLookup), Arc::clone(self.clock));
+    fn name_requests(&self, lookups: Box<dyn Lookups>) -> NameRequests {
         let tracker = LookupTracker {
             max_time: self.counter(system_counter::NAME_RESOLVER_MAX_TIME),
             threshold_exceeded: self.counter(system_counter::NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED),
             threshold_ns: self.config.name_resolver_threshold_ns,
         };
         NameRequests::new(
-            Box::new(lookups),
+            lookups,
+            Arc::clone(self.network),
             tracker,
             self.errors.clone(),
             Arc::clone(self.clock),
         )
+    }
+
+    /// Without it the conductor looks for commands of foreign clients every millisecond, as it does anyway while
+    /// there are any. An invoked driver looks when it is told to.
+    fn openings(&self) -> Option<OpenWatch> {
+        if self.config.threading_mode == ThreadingMode::Invoker {
+            return None;
+        }
+        OpenWatch::new(&self.config.directory.join(cnc::FILE_NAME)).ok()
     }
 
     pub(super) fn conductor(
@@ -182,6 +193,7 @@ impl Wiring<'_> {
         ring: ManyToOneRing,
         counters: CountersManager<AtomicBuffer>,
         supervisor: &DriverSupervisor,
+        random: fastrand::Rng,
     ) -> Result<Box<dyn Agent>, DriverError> {
         let config = self.config;
         let loss_report = files::create_loss_report(config)?;
@@ -215,16 +227,14 @@ impl Wiring<'_> {
                 Bell::Receiver,
                 system_counter::RECEIVER_PROXY_FAILS,
             ),
-            sockets: Box::new(SystemSockets),
+            network: Arc::clone(self.network),
             processes: Box::new(self.liveness.clone()),
             system_buffers: self.system_buffers,
             loss_report,
             doorbells: self.doorbells.clone(),
-            // Without it the conductor looks for commands of foreign clients every millisecond, as it does anyway
-            // while there are any.
-            openings: OpenWatch::new(&config.directory.join(cnc::FILE_NAME)).ok(),
+            openings: self.openings(),
             termination: Arc::clone(&supervisor.termination),
-            random: fastrand::Rng::new(),
+            random,
         });
         Ok(self.tracked(
             conductor,

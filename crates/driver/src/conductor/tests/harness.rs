@@ -21,9 +21,10 @@ use headrace_sys::clock::ManualClock;
 
 use super::world::{Hosts, Processes, Sockets};
 use crate::agent::Agent;
-use crate::conductor::{Conductor, ConductorParts, SystemBuffers, SystemCounters};
+use crate::conductor::{Conductor, ConductorParts, SystemCounters};
 use crate::config::DriverConfig;
 use crate::directory;
+use crate::environment::Network;
 use crate::errors::ErrorRecorder;
 use crate::mailbox::{Inbox, Outbox, QUEUE_CAPACITY, inbox};
 use crate::name_lookups::{LookupTracker, NameRequests};
@@ -163,7 +164,7 @@ impl Harness {
         let fails = |id| system.get(id).clone();
         let errors = error_recorder(&error_log, &system);
         let (hosts, sockets, processes) = (Hosts::default(), Sockets::default(), Processes::default());
-        let names = name_requests(&hosts, &system, &errors, &clock);
+        let names = name_requests(&hosts, &sockets, &system, &errors, &clock);
         let (tasks, outcomes) = (inbox(), inbox());
         let resource_agent = resource_agent((&tasks, &outcomes), names, &config, &system, &errors, &clock);
         let (replies, requests) = (queue(capacity), queue(capacity));
@@ -191,9 +192,9 @@ impl Harness {
             requests: Arc::clone(&requests),
             sender,
             receiver,
-            sockets: Box::new(sockets.clone()),
+            network: Arc::new(sockets.clone()),
             processes: Box::new(processes.clone()),
-            system_buffers: SYSTEM_BUFFERS,
+            system_buffers: sockets.buffer_lengths().unwrap(),
             loss_report: LossReport::new(loss_report.clone()),
             termination: Arc::clone(&termination),
             random: fastrand::Rng::with_seed(7),
@@ -562,13 +563,6 @@ impl Harness {
     }
 }
 
-const SYSTEM_BUFFERS: SystemBuffers = SystemBuffers {
-    default_send_length: 212_992,
-    default_receive_length: 212_992,
-    max_send_length: 212_992,
-    max_receive_length: 212_992,
-};
-
 fn resource_counters(system: &SystemCounters) -> ResourceCounters {
     ResourceCounters {
         bytes_mapped: system.get(system_counter::BYTES_CURRENTLY_MAPPED).clone(),
@@ -578,6 +572,7 @@ fn resource_counters(system: &SystemCounters) -> ResourceCounters {
 
 fn name_requests(
     hosts: &Hosts,
+    sockets: &Sockets,
     system: &SystemCounters,
     errors: &ErrorRecorder,
     clock: &Arc<ManualClock>,
@@ -589,7 +584,13 @@ fn name_requests(
             .clone(),
         threshold_ns: SECOND,
     };
-    NameRequests::new(Box::new(hosts.clone()), tracker, errors.clone(), clock.clone())
+    NameRequests::new(
+        Box::new(hosts.clone()),
+        Arc::new(sockets.clone()),
+        tracker,
+        errors.clone(),
+        clock.clone(),
+    )
 }
 
 fn counters(metadata: &AtomicBuffer, values: &AtomicBuffer) -> CountersManager {

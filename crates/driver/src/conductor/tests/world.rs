@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
+use headrace_protocol::channel::Interface;
 use headrace_sys::net::{Coalesced, OffloadMode, ReceiveBatch, Run, SocketOptions};
 
 use crate::conductor::ProcessWatch;
-use crate::conductor::sockets::{OpenSocket, SocketFactory};
-use crate::name_lookups::{LookedUp, Lookups};
+use crate::environment::{BufferLengths, LookedUp, Lookups, Network, OpenSocket};
 use crate::transport::Transport;
 
 /// A name server that answers at once, or when the test says so. It knows the names that the test gave addresses.
@@ -123,7 +123,7 @@ impl Sockets {
     }
 }
 
-impl SocketFactory for Sockets {
+impl Network for Sockets {
     fn open(
         &self,
         local: SocketAddr,
@@ -148,6 +148,26 @@ impl SocketFactory for Sockets {
             send_buffer_length: options.send_buffer_length.map_or(212_992, |asked| 2 * asked),
             receive_buffer_length: options.receive_buffer_length.map_or(212_992, |asked| 2 * asked),
         })
+    }
+
+    fn buffer_lengths(&self) -> io::Result<BufferLengths> {
+        Ok(BufferLengths {
+            default_send_length: 212_992,
+            default_receive_length: 212_992,
+            max_send_length: 212_992,
+            max_receive_length: 212_992,
+        })
+    }
+
+    fn interfaces(&self) -> io::Result<Vec<Interface>> {
+        Ok(vec![Interface {
+            name: "lo".to_owned(),
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            prefix_length: 8,
+            is_up: true,
+            is_loopback: true,
+            is_multicast: false,
+        }])
     }
 }
 
