@@ -1,12 +1,14 @@
 //! Making the files of a driver's directory that clients map, and the counters in them.
 
 use std::io;
+use std::sync::Arc;
 
 use headrace_buffers::AtomicBuffer;
 use headrace_buffers::cnc::{CncError, CncFile, CncIdentity, CncLengths};
 use headrace_buffers::counters::system_counter::{self, LabelFacts};
 use headrace_buffers::counters::{CountersManager, NULL_COUNTER_ID, type_ids};
 use headrace_buffers::doorbell::{self, Doorbells};
+use headrace_buffers::liveness::Liveness;
 use headrace_buffers::loss_report::LossReport;
 use headrace_protocol::channel::units::format_duration;
 use headrace_sys::{Clock, disk};
@@ -110,6 +112,22 @@ pub(super) fn create_doorbells(
         errors.warn(&text, clock.epoch_ms());
         Doorbells::none()
     })
+}
+
+/// The lock that shows that the driver lives. Without it everything works, only the dead are noticed later.
+pub(super) fn create_liveness(
+    config: &DriverConfig,
+    errors: &ErrorRecorder,
+    clock: &dyn Clock,
+) -> Option<Arc<Liveness>> {
+    match Liveness::create(&config.directory) {
+        Ok(liveness) => Some(Arc::new(liveness)),
+        Err(error) => {
+            let text = format!("clients and driver learn of each other's end by time-outs alone: {error}");
+            errors.warn(&text, clock.epoch_ms());
+            None
+        }
+    }
 }
 
 fn packed_version(version: &str) -> i64 {

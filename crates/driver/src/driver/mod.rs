@@ -253,14 +253,7 @@ fn start(
         errors.warn(warning, clock.epoch_ms());
     }
     // Before clients can connect: what they see of it then tells them whether to watch it.
-    let liveness = match Liveness::create(&config.directory) {
-        Ok(liveness) => Some(Arc::new(liveness)),
-        Err(error) => {
-            let text = format!("clients and driver learn of each other's end by time-outs alone: {error}");
-            errors.warn(&text, clock.epoch_ms());
-            None
-        }
-    };
+    let liveness = files::create_liveness(config, &errors, clock.as_ref());
     let ring = ManyToOneRing::new(cnc.to_driver())?;
     // Zero is never handed out: it is what a client that leaves the field empty sends.
     ring.next_correlation_id();
