@@ -98,9 +98,9 @@ test-python: build
 	@mkdir -p .cache
 	$(BIN)/python -m pytest $(PYTEST_ARGS) 2>&1 | tee .cache/pytest.log
 
-# No real sockets, processes, JVM: what a change is tried with while it is made.
+# No JVM and no tests marked slow: what a change is tried with while it is made.
 .PHONY: test-fast
-test-fast: build ## Run what takes no process, network or JVM: under three minutes
+test-fast: build ## Run the quick tests, without a JVM: under three minutes
 	cargo test --quiet $(RUST_TESTED) --lib
 	$(BIN)/python -m pytest -q -m "not slow and not system and not faults and not interop" --ignore tests/spark $(PYTEST_ARGS)
 

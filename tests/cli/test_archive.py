@@ -198,6 +198,9 @@ def test_the_list_fits_a_narrow_terminal(archiving: headrace.ArchivingMediaDrive
 def test_recordings_are_replayed_and_cut(archiving: headrace.ArchivingMediaDriver) -> None:
     """As a running archive does it."""
     assert run("replay", 0, "-d", archiving.directory).stdout.splitlines() == LINES
+    unanswered = run("truncate", 0, 640, "-d", archiving.directory, status=1)
+    assert "which ends at position 32000?" in unanswered.stdout
+    assert "nothing was deleted" in unanswered.stderr
     assert "ends at position 640" in run("truncate", 0, 640, "--yes", "-d", archiving.directory).stdout
     found = run("replay", 0, "-d", archiving.directory, "--from", 320, "--json").stdout.splitlines()
     assert [json.loads(line)["text"] for line in found] == LINES[5:10]

@@ -29,7 +29,7 @@ class ArchivingMediaDriver(Closing):
         driver_properties: Settings of the driver by property names.
         archive_properties: Settings of the archive by property names.
         **archive_settings: See :class:`headrace.archive.ArchiveConfig`. Without a ``control_channel`` the archive
-            serves clients on this machine alone.
+            serves only clients of its own driver.
 
     Raises:
         ConfigError: A setting is wrong.

@@ -109,7 +109,9 @@ class Control:
         if session is None or session.image != image:
             # A client may close twice, or a session that the archive has given up.
             if not is_close:
-                self._context.log.warning(f"{request.name} for unknown or foreign control session")
+                self._context.log.warning(
+                    f"{request.name} names a control session that this client does not have"
+                )
             return
         if is_close:
             session.leave("it closed the session")

@@ -162,7 +162,7 @@ class Deletions:
             deletion.end(self._context.storage, self._context.config.file_sync_level)
         except OSError as failure:
             self._context.log.error(
-                f"cannot delete what notes a truncation of recording_id={deletion.recording_id}: {failure}"
+                f"cannot delete the note of a truncation of recording_id={deletion.recording_id}: {failure}"
             )
 
     def _delete(self, deletion: _Deletion) -> None:

@@ -432,7 +432,7 @@ class Recordings:
             context.catalog.stopped(session.recording_id, session.position, context.clock.now_ms())
         except Exception as failure:
             active.next_attempt_ns = now_ns + _STOP_RETRY_NS
-            text = f"recording_id={session.recording_id} cannot be noted as stopped, which is tried again: {failure}"
+            text = f"recording_id={session.recording_id} cannot be noted as stopped: {failure}; the archive tries again"
             context.log.error(text)
             return False
         return True

@@ -230,7 +230,10 @@ class ArchiveSession(Closing):
         """Give up waiting for what cannot come any more."""
         if self.control_session_id == NULL_VALUE:
             if not self._publication.is_connected:
-                text = "the archive does not serve this client; `headrace archive errors` says why"
+                text = (
+                    "the archive does not serve this client; its error log says why: `headrace errors --once "
+                    "--offset 8192 --file DIRECTORY/archive-mark.dat`, with the archive's directory"
+                )
                 raise ArchiveError(text, correlation_id=correlation_id)
         elif not self._subscription.is_connected:
             raise ArchiveError("the archive is gone", correlation_id=correlation_id)

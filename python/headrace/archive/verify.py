@@ -50,9 +50,10 @@ def verify(
         recording_id: Only this one.
         is_thorough: Walk all segment files and not only the last.
         checksum: Also check the checksums of entries and frames.
-        is_repaired: Where frames in a recording's last segment file are torn or damaged, truncate the recording after
-            its last whole frame and move what follows to a `.cut` file; write the stop positions found, and make sound
-            recordings valid. A recording that cannot be repaired stays as it is, and its finding says why.
+        is_repaired: Where frames in a recording's last segment file are torn or damaged, cut the recording off at the
+            end of the last whole frame before them, and move the bytes after that position to a `.cut` file; write the
+            stop positions found, and mark recordings without damage as valid. A recording that cannot be repaired stays
+            as it is, and its finding says why.
         now_ms: Time for stop timestamps.
     """
     entries = [entry for entry in catalog.entries() if recording_id in (None, entry.recording_id)]

@@ -17,12 +17,12 @@ The C declaration of a handler::
 
 With numba::
 
-    from numba import carray, cfunc
+    import numba
     from headrace.client import native
 
-    @cfunc(native.numba_signature())
+    @numba.cfunc(native.numba_signature())
     def handler(context, payload, length, header):
-        total = carray(context, 1, numba.int64)
+        total = numba.carray(context, 1, numba.int64)
         total[0] += length
 """
 

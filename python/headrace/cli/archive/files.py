@@ -127,8 +127,9 @@ def dump_command(
 @click.option(
     "--repair",
     is_flag=True,
-    help="Truncate each damaged recording after its last whole frame, move the bytes that follow to .cut files, and "
-    "write the stop positions found. Stop the archive first.",
+    help="Cut off each recording whose last segment file is damaged, at the end of the last whole frame before the "
+    "damage; move the bytes after that position to a .cut file; write the stop positions found; mark recordings "
+    "without damage as valid. Stop the archive first.",
 )
 @options.json_option
 def verify_command(

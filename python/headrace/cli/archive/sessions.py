@@ -165,12 +165,22 @@ def truncate_command(
     """
     with session(directory, "truncate", control_channel, response_channel) as archive:
         stop = archive.stop_position(recording_id)
-        if not yes:
-            click.confirm(
-                f"delete everything after position {position} from recording {recording_id}, "
-                f"which ends at position {stop}?",
-                abort=True,
-            )
+        question = (
+            f"delete everything after position {position} from recording {recording_id}, "
+            f"which ends at position {stop}?"
+        )
+        if not yes and not _is_confirmed(question):
+            click.echo("error: not confirmed; nothing was deleted", err=True)
+            raise click.exceptions.Exit(FAILED)
         count = archive.truncate_recording(recording_id, position)
     files = "1 file" if count == 1 else f"{count} files"
     click.echo(f"recording {recording_id} now ends at position {position}; {files} deleted")
+
+
+def _is_confirmed(question: str) -> bool:
+    """Ask; Ctrl-C and a stdin without an answer are no."""
+    try:
+        return click.confirm(question)
+    except click.Abort:
+        click.echo(err=True)
+        return False
