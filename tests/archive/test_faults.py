@@ -627,6 +627,7 @@ with (
         child = os.fork()
         if child == 0:
             if lives_on:
+                print(os.getpid(), flush=True)
                 sys.stdin.readline()
                 os._exit(0)
             assert both.archive.is_closed
@@ -636,7 +637,6 @@ with (
                 sys.exit(0)
             sys.exit("a child has worked for its parent's archive")
         if lives_on:
-            print(child, flush=True)
             os.kill(os.getpid(), 9)
         _, status = os.waitpid(child, 0)
         assert on_disk() == before, on_disk()

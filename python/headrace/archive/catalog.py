@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace._logging import ARCHIVE
-from headrace.archive.descriptor import DescriptorError, RecordingDescriptor
+from headrace.archive.checksum import CHECKSUMS
+from headrace.archive.descriptor import BLOCK_LENGTH, DescriptorError, RecordingDescriptor
 from headrace.archive.errors import CatalogError
 from headrace.archive.positions import NULL_VALUE, align
 
@@ -48,6 +49,8 @@ _SCAN_LENGTH = 1 << 20
 # Three strings of the longest channel, and room to spare: more bytes than this are of more than one entry.
 _APPEND_MAX = 16 * 1024
 _FULL_SYNC = 2
+_PAGE_LENGTH = 4096
+_NUMBERS_END = ENTRY_HEADER_LENGTH + BLOCK_LENGTH
 
 
 @dataclass(slots=True)
@@ -60,7 +63,7 @@ class CatalogEntry:
     checksum: int
     descriptor: RecordingDescriptor
     defect: str | None = None
-    """What is wrong with the description; such a recording is skipped by everything but a repair."""
+    """Why the description cannot be trusted; such a recording is skipped by everything but a repair."""
 
     @property
     def recording_id(self) -> int:
@@ -396,9 +399,30 @@ class Catalog:
             stop_timestamp=NULL_VALUE,
         )
 
+    def leave_alone(self, recording_id: int, reason: str) -> None:
+        """Skip a recording from now on, until the next start; its entry on disk stays as it is."""
+        self._entry(recording_id).defect = reason
+
     def checksum_of(self, entry: CatalogEntry, checksum: Checksum) -> int:
         """The checksum that an entry should have."""
         return checksum(self._padded(entry))
+
+    def has_wrong_checksum(self, entry: CatalogEntry) -> bool:
+        """Whether an entry carries a checksum that is not of its description.
+
+        An archive with another setting may have written it, so both kinds are tried. Aeron's archive leaves the
+        checksum of the shorter text when a channel becomes shorter.
+        """
+        first_page, last_page = (
+            offset // _PAGE_LENGTH for offset in (entry.offset, entry.offset + _NUMBERS_END - 1)
+        )
+        if entry.checksum == 0 or first_page != last_page:
+            # None, or a kill between two pages may have left the checksum of an update without its numbers.
+            return False
+        padded = self._padded(entry)
+        shorter = align(ENTRY_HEADER_LENGTH + len(entry.descriptor.encode()), self.alignment)
+        texts = {padded, padded[: shorter - ENTRY_HEADER_LENGTH]}
+        return all(entry.checksum != checksum(text) for checksum in CHECKSUMS for text in texts)
 
     def _entry(self, recording_id: int) -> CatalogEntry:
         entry = self.find_entry(recording_id)

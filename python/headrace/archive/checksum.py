@@ -5,9 +5,11 @@ from __future__ import annotations
 from headrace._exceptions import ConfigError
 from headrace.client import Checksum
 
-__all__ = ["Checksum", "checksum_named"]
+__all__ = ["CHECKSUMS", "Checksum", "checksum_named"]
 
 _CLASSES = {"CRC-32": "Crc32", "CRC-32C": "Crc32c"}
+CHECKSUMS = tuple(Checksum(name) for name in _CLASSES)
+"""All that the specification has."""
 _PACKAGES = ("io.aeron.archive.checksum", "org.agrona.checksum")
 # Each by its own name and by those of the reference's classes, which its settings and tools use.
 _NAMES = {name: name for name in _CLASSES} | {

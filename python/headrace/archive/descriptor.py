@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from headrace.archive.errors import ArchiveFileError
 from headrace.archive.positions import FRAME_ALIGNMENT, NULL_VALUE, Geometry
 
-__all__ = ["DescriptorError", "RecordingDescriptor"]
+__all__ = ["BLOCK_LENGTH", "TERM_LENGTHS", "DescriptorError", "RecordingDescriptor"]
 
 _BLOCK = struct.Struct("<qqqqqqqiiiiii")
 _LENGTH = struct.Struct("<I")
 _STRING_COUNT = 3
-_TERM_LENGTH_MIN = 64 * 1024
-_TERM_LENGTH_MAX = 1024 * 1024 * 1024
+TERM_LENGTHS = tuple(1 << bits for bits in range(16, 31))
+"""All that a term may have, 64 KiB to 1 GiB; segment files too."""
 BLOCK_LENGTH = _BLOCK.size
 assert BLOCK_LENGTH == 80, "the specification's block"
 
@@ -101,7 +101,7 @@ class RecordingDescriptor:
         """A value that no recording can have, in words; ``None`` when there is none."""
         for name in ("term_buffer_length", "segment_file_length"):
             value = getattr(self, name)
-            if not _TERM_LENGTH_MIN <= value <= _TERM_LENGTH_MAX or value & (value - 1):
+            if value not in TERM_LENGTHS:
                 return f"{name}={value} is not a power of two from 64 KiB to 1 GiB"
         if self.segment_file_length < self.term_buffer_length:
             return f"segment_file_length={self.segment_file_length} is below one term"

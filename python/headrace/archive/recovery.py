@@ -9,8 +9,12 @@ Other archives write a block from its beginning, and when the machine stopped, p
 in any order. A block lies within a term. So the data frames of the last term are looked at: one is torn when its
 checksum is wrong, or when a page of it is empty and the file system knows it as a hole. A torn last frame is kept
 aside like all that follows the end. A torn frame that others follow may also be a disk gone bad, or zeros that a copy
-of the directory left out: the archive refuses to start, by name, and `headrace archive verify --repair` truncates the
-recording there.
+of the directory left out: the archive skips the recording, by name, and `headrace archive verify --repair` truncates
+it there.
+
+A catalog entry may be damaged as well, and would have whole frames taken for none. So an entry must have its checksum,
+if it carries one, and files that contradict it are left as they are: the recording is skipped, by name, until a person
+has looked at it.
 """
 
 from __future__ import annotations
@@ -21,27 +25,20 @@ from typing import TYPE_CHECKING
 from headrace.archive.aside import clear_from
 from headrace.archive.catalog import Catalog
 from headrace.archive.checksum import checksum_named
-from headrace.archive.errors import SegmentError
+from headrace.archive.descriptor import DescriptorError
+from headrace.archive.errors import ArchiveFileError, SegmentError
 from headrace.archive.intents import delete_all, finish_begun, is_delete_all_begun
 from headrace.archive.positions import segment_name, segment_position
-from headrace.client import FrameWalk
+from headrace.archive.segment_frames import SegmentFrames
 
 if TYPE_CHECKING:
     from headrace.archive._config import ArchiveConfig
+    from headrace.archive.catalog import CatalogEntry
     from headrace.archive.checksum import Checksum
     from headrace.archive.descriptor import RecordingDescriptor
-    from headrace.archive.storage import Storage, StorageFile
+    from headrace.archive.storage import Storage
 
-__all__ = ["SegmentFrames", "open_files", "recover", "recovered_stop_position", "segment_positions"]
-
-_READ_LENGTH = 1 << 20
-
-
-def segment_positions(storage: Storage, descriptor: RecordingDescriptor) -> list[int]:
-    """Bases of a recording's segment files, in order. Files at places where none can begin are not among them."""
-    found = (segment_position(name, descriptor.recording_id) for name in storage.names())
-    first, length = descriptor.geometry.first_segment, descriptor.segment_file_length
-    return sorted(base for base in found if base is not None and base >= 0 and (base - first) % length == 0)
+__all__ = ["check_entry", "open_files", "recover", "recovered_stop_position"]
 
 
 def open_files(
@@ -62,7 +59,7 @@ def open_files(
         on_step: Called before each step that may take long.
 
     Raises:
-        ArchiveFileError: A file is damaged in a way that no death explains.
+        ArchiveFileError: The catalog is damaged in a way that no death explains.
         OSError: The disk refuses.
     """
     if config.directory_delete_on_start or is_delete_all_begun(storage):
@@ -103,21 +100,48 @@ def recover(
         storage: The archive's files.
         checksum: What frames may carry.
         now_ms: Time for stop timestamps.
-        on_note: Told what was done.
+        on_note: Told what was done, and of each recording that is skipped because no death explains its files.
         sync_level: How changes are forced to the medium.
         on_step: Called before each step that may take long.
-
-    Raises:
-        SegmentError: A file is damaged in a way that no death explains.
     """
     on_step()
     finish_begun(catalog, storage, sync_level, on_note)
     for entry in list(catalog):
-        if entry.descriptor.is_active:
-            on_step()
+        if not entry.descriptor.is_active:
+            continue
+        on_step()
+        try:
+            check_entry(catalog, storage, entry)
             stop = recovered_stop_position(storage, entry.descriptor, checksum, on_note)
-            catalog.stopped(entry.recording_id, stop, now_ms)
-            on_note(f"recovered recording_id={entry.recording_id} stop_position={stop}")
+        except (ArchiveFileError, OSError) as damage:
+            _leave_alone(catalog, entry.recording_id, damage, on_note)
+            continue
+        catalog.stopped(entry.recording_id, stop, now_ms)
+        on_note(f"recovered recording_id={entry.recording_id} stop_position={stop}")
+
+
+def _leave_alone(
+    catalog: Catalog, recording_id: int, damage: Exception, on_note: Callable[[str], object]
+) -> None:
+    """Skip a recording that cannot be told where it ends, and start; the next start looks at it again."""
+    catalog.leave_alone(recording_id, str(damage))
+    on_note(
+        f"recording_id={recording_id} is skipped, and its files stay as they are: {damage}; restore the archive's "
+        f"catalog or the file from a copy, or look at it with `headrace archive verify {recording_id}`: with --repair "
+        "it takes the catalog entry as it is, where the files allow that"
+    )
+
+
+def check_entry(catalog: Catalog, storage: Storage, entry: CatalogEntry) -> None:
+    """Look whether the entry of an active recording can be trusted with its files, of which it says what is whole.
+
+    A recording without files has nothing to lose; the entry may have been cut short while it was added.
+
+    Raises:
+        DescriptorError: The entry carries a checksum that is wrong.
+    """
+    if catalog.has_wrong_checksum(entry) and _segment_bases(storage, entry.recording_id):
+        raise DescriptorError(f"the checksum of its catalog entry at offset={entry.offset} is wrong")
 
 
 def recovered_stop_position(
@@ -135,31 +159,93 @@ def recovered_stop_position(
         storage: The archive's files.
         descriptor: The recording.
         checksum: What frames may carry.
-        on_note: Told what was kept aside.
+        on_note: Told what was kept aside, and which files are not of the recording.
         may_truncate: Truncate the segment file there; otherwise only find the position.
-        is_repair: Also truncate where other frames follow a torn frame.
+        is_repair: Also truncate where other frames follow a torn frame, or a gap.
 
     Raises:
-        SegmentError: A frame before the last is torn.
+        SegmentError: The files have what the description does not allow, or a frame before the last is torn. Nothing
+            was changed.
     """
-    bases = segment_positions(storage, descriptor)
-    if not bases or bases[-1] < descriptor.geometry.first_segment:
+    base = _last_segment(storage, descriptor, checksum, on_note, is_repair=is_repair)
+    if base is None:
         return descriptor.start_position
-    base = bases[-1]
     with SegmentFrames(storage, descriptor, base, checksum) as frames:
         end, last, _ = frames.walk(frames.start)
+        contradiction = frames.contradiction(end)
+        if contradiction is not None:
+            raise SegmentError(f"{frames.path}: {contradiction}")
         if last is not None:
             term = max(frames.start, last - last % descriptor.term_buffer_length)
             torn = frames.first_torn(term, end)
             if torn is not None and torn < last and not is_repair:
                 raise SegmentError(
-                    f"{frames.path}: the frame at offset={torn - base} is torn, and others follow; look at it with "
-                    "`headrace archive verify`, which truncates the recording there with --repair"
+                    f"{frames.path}: the frame at offset={torn - base} is torn, and others follow; "
+                    "`headrace archive verify --repair` truncates the recording there"
                 )
             end = end if torn is None else torn
     if may_truncate:
         _clear(storage, descriptor, base, end, on_note)
     return max(end, descriptor.start_position)
+
+
+def _segment_bases(storage: Storage, recording_id: int) -> set[int]:
+    """Positions in the names of a recording's segment files, wherever they are."""
+    found = (segment_position(name, recording_id) for name in storage.names())
+    return {base for base in found if base is not None and base >= 0}
+
+
+def _last_segment(
+    storage: Storage,
+    descriptor: RecordingDescriptor,
+    checksum: Checksum | None,
+    on_note: Callable[[str], object],
+    *,
+    is_repair: bool,
+) -> int | None:
+    """Base of the last segment file that continues the recording without a gap; ``None`` without files.
+
+    Files elsewhere are noted and left as they are.
+    """
+
+    def path(base: int) -> str:
+        return storage.describe(segment_name(descriptor.recording_id, base))
+
+    def has_frames(base: int) -> bool:
+        with SegmentFrames(storage, descriptor, base, checksum) as frames:
+            return frames.has_frame_at(frames.start)
+
+    def is_full(base: int) -> bool:
+        end = base + length
+        with SegmentFrames(storage, descriptor, base, checksum) as frames:
+            return frames.walk(max(frames.start, end - descriptor.term_buffer_length))[0] == end
+
+    found = _segment_bases(storage, descriptor.recording_id)
+    first, length = descriptor.geometry.first_segment, descriptor.segment_file_length
+    if not found:
+        return None
+    if first not in found:
+        raise SegmentError(f"the first segment file is missing, and others are there: {path(first)}")
+    last = first
+    while last + length in found:
+        last += length
+    while last > first and not is_full(last - length):
+        if has_frames(last) and not is_repair:
+            raise SegmentError(
+                f"frames are missing at the end of {path(last - length)}, and {path(last)} goes on; "
+                "`headrace archive verify --repair` truncates the recording there"
+            )
+        last -= length
+    for base in sorted(found - set(range(first, last + 1, length))):
+        if base > first and (base - first) % length and has_frames(base):
+            raise SegmentError(f"{path(base)} has frames of the recording where no segment file begins")
+        on_note(
+            f"{path(base)} does not continue recording_id={descriptor.recording_id} and is left as it is: "
+            f"the recording ends in {path(last)}"
+        )
+    if (storage.length(segment_name(descriptor.recording_id, last)) or 0) > length:
+        raise SegmentError(f"{path(last)} is longer than segment_file_length={length}")
+    return last
 
 
 def _clear(
@@ -177,96 +263,3 @@ def _clear(
         done = f"cannot keep aside what follows recording_id={recording_id} position={end}: {refusal}"
     if done is not None:
         on_note(done)
-
-
-class SegmentFrames:
-    """The frames of one segment file, walked and not decoded. Positions are those of the stream.
-
-    A context manager that closes the file.
-    """
-
-    def __init__(
-        self, storage: Storage, descriptor: RecordingDescriptor, base: int, checksum: Checksum | None
-    ) -> None:
-        name = segment_name(descriptor.recording_id, base)
-        self.path = storage.describe(name)
-        self._file: StorageFile = storage.open(name, read_only=True)
-        self._base = base
-        geometry = descriptor.geometry
-        self.start = descriptor.start_position if base == geometry.first_segment else base
-        self.limit = base + min(descriptor.segment_file_length, self._file.length())
-        self._walk = FrameWalk(
-            descriptor.recording_id,
-            start_position=descriptor.start_position,
-            initial_term_id=descriptor.initial_term_id,
-            term_length=descriptor.term_buffer_length,
-            stream_id=descriptor.stream_id,
-            session_id=descriptor.session_id,
-            checksum=checksum,
-        )
-        self._buffer = bytearray(_READ_LENGTH)
-
-    def __enter__(self) -> SegmentFrames:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def _read(self, position: int, length: int) -> memoryview:
-        if length > len(self._buffer):
-            self._buffer = bytearray(length)
-        block = memoryview(self._buffer)[:length]
-        return block[: self._file.read_into(position - self._base, block)]
-
-    def walk(self, start: int, limit: int | None = None) -> tuple[int, int | None, str | None]:
-        """From header to header: the position after the last frame, that of the last frame, and what ended the walk.
-
-        What ended it is ``None`` at the limit, which is the end of the file if none is given.
-        """
-        limit = self.limit if limit is None else min(limit, self.limit)
-        position, last = start, None
-        while position < limit:
-            block = self._read(position, min(_READ_LENGTH, limit - position))
-            end, last_here, fault = self._walk.walk(block, position, limit)
-            last = last_here if last_here is not None else last
-            if fault is not None:
-                return end, last, fault
-            if end == position:
-                return end, last, "the file ends"
-            position = end
-        return position, last, None
-
-    def first_torn(self, start: int, end: int) -> int | None:
-        """Position of the first frame between two that was not written whole; they were walked before."""
-        position, length = start, _READ_LENGTH
-        while position < end:
-            block = self._read(position, min(length, end - position))
-            after, doubts = self._walk.doubts(block, position)
-            for at, until, is_wrong in doubts:
-                if is_wrong or self._file.has_hole(at - self._base, until - at):
-                    return at
-            if after > position:
-                position, length = after, _READ_LENGTH
-            elif len(block) < length:
-                return None
-            else:
-                length *= 2
-        return None
-
-    def first_wrong(self, start: int, end: int, checksum: Checksum) -> int | None:
-        """Position of the first data frame between two that does not have its checksum; they were walked before."""
-        position, length = start, _READ_LENGTH
-        while position < end:
-            block = self._read(position, min(length, end - position))
-            after, last, _ = self._walk.walk(block, position, end)
-            whole = after if after <= position + len(block) or last is None else last
-            wrong = checksum.first_wrong(block, whole - position)
-            if wrong is not None:
-                return position + wrong
-            if whole > position:
-                position, length = whole, _READ_LENGTH
-            elif len(block) < length:
-                return None
-            else:
-                length *= 2
-        return None

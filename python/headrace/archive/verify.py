@@ -12,7 +12,8 @@ from headrace.archive.descriptor import DescriptorError, RecordingDescriptor
 from headrace.archive.errors import ArchiveFileError, SegmentError
 from headrace.archive.frames import Frame, frames_in, read_frame
 from headrace.archive.positions import FRAME_ALIGNMENT, HEADER_LENGTH, segment_name
-from headrace.archive.recovery import SegmentFrames, recovered_stop_position
+from headrace.archive.recovery import check_entry, recovered_stop_position
+from headrace.archive.segment_frames import SegmentFrames
 
 if TYPE_CHECKING:
     from headrace.archive.checksum import Checksum
@@ -94,6 +95,8 @@ def _verify_entry(
         raise DescriptorError(f"checksum of the catalog entry at offset={entry.offset} is wrong")
     stop = descriptor.stop_position
     if descriptor.is_active:
+        if not is_repaired:
+            check_entry(catalog, storage, entry)
         stop = recovered_stop_position(
             storage, descriptor, checksum, on_note, may_truncate=is_repaired, is_repair=is_repaired
         )
@@ -139,6 +142,9 @@ def _verify_segment(
     with SegmentFrames(storage, descriptor, base, checksum) as frames:
         due = min(stop, base + descriptor.segment_file_length)
         end, last, fault = frames.walk(frames.start, due)
+        contradiction = frames.contradiction(end) if end < due else None
+        if contradiction is not None:
+            raise SegmentError(f"{frames.path}: {contradiction}")
         if end > due and last is not None:
             return last, f"the last frame goes on to position={end}"
         if end < due:

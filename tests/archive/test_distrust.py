@@ -1,0 +1,211 @@
+"""Recovery does not take a damaged catalog entry for the truth about files that contradict it."""
+
+import struct
+
+import pytest
+
+from headrace.archive.catalog import CATALOG_NAME, Catalog
+from headrace.archive.checksum import checksum_named
+from headrace.archive.recovery import recover
+from headrace.archive.segment_writer import SegmentWriter
+from headrace.archive.verify import verify
+from tests.archive.memory import MemoryStorage
+from tests.archive.streams import TERM_LENGTH, descriptor, frames
+
+CRC_32 = checksum_named("CRC-32")
+CRC_32C = checksum_named("CRC-32C")
+SEGMENT = 2 * TERM_LENGTH
+# Where a field of the first entry is in the catalog.
+START_POSITION, INITIAL_TERM_ID, SEGMENT_LENGTH, TERM, STREAM = (32 + 32 + at for at in (40, 56, 60, 64, 76))
+
+
+def killed(storage: MemoryStorage, *, end: int, checksum: object = None, **changes: object) -> None:
+    """What an archive leaves that was killed while it recorded up to a position, and a sound second recording."""
+    catalog = Catalog(storage, capacity=4096, checksum=checksum)  # type: ignore[arg-type]
+    for recording_id in (0, 1):
+        catalog.add(descriptor(**changes))
+        shape = descriptor(**changes)
+        writer = SegmentWriter(storage, recording_id, shape.geometry, shape.start_position)
+        writer.open()
+        while writer.position < end:
+            count = min(end - writer.position, TERM_LENGTH - writer.position % TERM_LENGTH) // 128
+            writer.write(frames(writer.position, count, 96), count * 128)
+        writer.close()
+
+
+def damage(storage: MemoryStorage, offset: int, number: int, kind: str = "<i") -> None:
+    struct.pack_into(kind, storage.files[CATALOG_NAME], offset, number)
+
+
+def segments(storage: MemoryStorage) -> dict[str, bytes]:
+    """All files but the catalog, of which only the sound recording's may have changed."""
+    return {name: bytes(data) for name, data in storage.files.items() if name.startswith("0-")}
+
+
+def started(storage: MemoryStorage, checksum: object = None) -> tuple[Catalog, list[str]]:
+    notes: list[str] = []
+    catalog = Catalog(storage, checksum=checksum, on_note=notes.append)  # type: ignore[arg-type]
+    recover(catalog, storage, checksum, 7, notes.append)  # type: ignore[arg-type]
+    return catalog, [note for note in notes if "is skipped" in note]
+
+
+DAMAGES: dict[str, tuple[int, int, int, str]] = {
+    "a longer term": (
+        4 * TERM_LENGTH - 1280,
+        TERM,
+        2 * TERM_LENGTH,
+        "longer than|term_buffer_length|no frame",
+    ),
+    "a shorter segment": (
+        4 * TERM_LENGTH - 1280,
+        SEGMENT_LENGTH,
+        TERM_LENGTH,
+        "is longer than segment_file_length",
+    ),
+    "a longer segment": (
+        4 * TERM_LENGTH - 1280,
+        SEGMENT_LENGTH,
+        4 * TERM_LENGTH,
+        "where no segment file begins",
+    ),
+    "another stream": (1280, STREAM, 4711, "no frame of the recording"),
+    "another first term": (1280, INITIAL_TERM_ID, 5, "no frame of the recording"),
+    "a start within the first file": (1280, START_POSITION, 640 + 32, "no frame of the recording"),
+    "a start at a later frame": (2560, START_POSITION, 1280, "before start_position=1280"),
+    "a start after the files": (1280, START_POSITION, 1 << 40, "first segment file is missing"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGES)
+def test_files_that_contradict_the_entry_stay_as_they_are(case: str) -> None:
+    """The recording is skipped by name with advice; the archive starts, and others are recovered."""
+    end, offset, number, reason = DAMAGES[case]
+    storage = MemoryStorage()
+    killed(storage, end=end)
+    damage(storage, offset, number, "<q" if offset == START_POSITION else "<i")
+    before = segments(storage)
+    catalog, skipped = started(storage)
+    assert segments(storage) == before
+    assert [entry.recording_id for entry in catalog] == [1]
+    assert catalog.find(1).stop_position == end  # type: ignore[union-attr]
+    (note,) = skipped
+    assert note.startswith("recording_id=0 is skipped, and its files stay as they are")
+    assert "headrace archive verify 0" in note
+    assert any(part in note for part in reason.split("|")), note
+    catalog.close()
+    (finding, other) = verify(Catalog(storage), storage, is_repaired=True)
+    assert not finding.is_ok, "a repair does not take it for the truth either"
+    assert other.is_ok
+    assert segments(storage) == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "end"), [(2 * TERM_LENGTH, 2 * TERM_LENGTH - 1280), (4 * TERM_LENGTH, 1 << 18)]
+)
+def test_a_term_length_that_the_frames_do_not_have_is_found(wrong: int, end: int) -> None:
+    """Frames of the first term have the same places with both, those after it do not."""
+    storage = MemoryStorage()
+    killed(storage, end=end, segment_file_length=8 * TERM_LENGTH)
+    damage(storage, TERM, wrong)
+    before = segments(storage)
+    _, (note,) = started(storage)
+    assert f"is of a recording with term_buffer_length={TERM_LENGTH}" in note
+    assert segments(storage) == before
+
+
+@pytest.mark.parametrize("kind", [CRC_32, CRC_32C])
+@pytest.mark.parametrize("configured", [None, CRC_32, CRC_32C])
+def test_an_entry_without_its_checksum_is_not_trusted(kind: object, configured: object) -> None:
+    """Whatever the archive is to write now; an MTU contradicts no file. A repair takes the entry as it is."""
+    storage = MemoryStorage()
+    killed(storage, end=1280, checksum=kind)
+    catalog, skipped = started(MemoryCopy(storage), configured)
+    assert (len(catalog), skipped) == (2, [])
+    damage(storage, 32 + 32 + 68, 64)
+    before = segments(storage)
+    catalog, (note,) = started(storage, configured)
+    assert "recording_id=0 is skipped" in note
+    assert "checksum of its catalog entry at offset=32 is wrong" in note
+    assert segments(storage) == before
+    assert [one.is_ok for one in verify(Catalog(storage), storage)] == [False, True]
+    assert [one.is_ok for one in verify(Catalog(storage), storage, is_repaired=True, now_ms=7)] == [
+        True,
+        True,
+    ]
+    catalog, skipped = started(storage, configured)
+    assert (len(catalog), skipped) == (2, [])
+
+
+class MemoryCopy(MemoryStorage):
+    """The same files, which may change without the others."""
+
+    def __init__(self, source: MemoryStorage) -> None:
+        super().__init__()
+        self.files = {name: bytearray(data) for name, data in source.files.items()}
+
+
+def test_the_checksum_that_a_shorter_channel_leaves_is_one_of_the_entry() -> None:
+    """Aeron's archive writes that of the shorter description, and keeps the length of the entry."""
+    assert CRC_32 is not None
+    storage = MemoryStorage()
+    killed(storage, end=1280, checksum=CRC_32, original_channel="aeron:ipc?alias=" + "x" * 200)
+    data = storage.files[CATALOG_NAME]
+    length = struct.unpack_from("<i", data, 32)[0]
+    short = descriptor().encode()
+    short = short.ljust(-(-(32 + len(short)) // 64) * 64 - 32, b"\0")
+    data[64 : 64 + length] = short.ljust(length, b"\0")
+    damage(storage, 40, CRC_32(short))
+    assert started(storage)[1] == []
+
+
+def test_a_kill_between_two_pages_of_an_update_needs_no_person() -> None:
+    """The checksum of the stop may be there without the stop, where a page ends between them."""
+    storage = MemoryStorage()
+    catalog = Catalog(storage, capacity=1 << 16, checksum=CRC_32)
+    ends = set()
+    for _ in range(60):
+        recording_id = catalog.add(descriptor(original_channel="x" * (64 * len(ends))))
+        entry = catalog.find_entry(recording_id)
+        assert entry is not None
+        page = (entry.offset // 4096 + 1) * 4096
+        if page >= entry.offset + entry.length:
+            continue
+        ends.add(page - entry.offset)
+        writer = SegmentWriter(storage, recording_id, descriptor().geometry, 0)
+        writer.open()
+        writer.write(frames(0, 10, 96), 1280)
+        writer.close()
+        copy = MemoryCopy(storage)
+        catalog.stopped(recording_id, 1280, 7)
+        copy.files[CATALOG_NAME][:page] = storage.files[CATALOG_NAME][:page]
+        again, skipped = started(copy)
+        assert skipped == []
+        assert again.find(recording_id).stop_position == 1280  # type: ignore[union-attr]
+    assert 32 in ends, "the header alone was written"
+
+
+@pytest.mark.parametrize("stray", [3 * SEGMENT, SEGMENT])
+@pytest.mark.parametrize("content", ["frames", "zeros", "noise"])
+def test_a_stray_segment_file_does_not_say_where_a_recording_ends(stray: int, content: str) -> None:
+    """Only files that continue the recording count. Frames right after a gap need a person: they may be its own."""
+    storage = MemoryStorage()
+    killed(storage, end=1280)
+    data = {"frames": frames(stray, 3, 96), "zeros": bytes(384), "noise": b"noise" * 80}[content]
+    storage.create(f"0-{stray}.rec", SEGMENT).write(0, data)
+    before = segments(storage)
+    notes: list[str] = []
+    catalog = Catalog(storage)
+    recover(catalog, storage, None, 7, notes.append)
+    assert segments(storage) == before
+    if (stray, content) == (SEGMENT, "frames"):
+        assert "frames are missing at the end of memory/0-0.rec" in notes[0]
+        assert [entry.recording_id for entry in catalog] == [1]
+        (finding, _) = verify(Catalog(storage), storage, is_repaired=True)
+        assert finding.is_ok
+        catalog = Catalog(storage)
+    else:
+        assert notes[0].startswith(
+            f"memory/0-{stray}.rec does not continue recording_id=0 and is left as it is"
+        )
+    assert catalog.find(0).stop_position == 1280  # type: ignore[union-attr]
+    assert storage.files[f"0-{stray}.rec"] == before[f"0-{stray}.rec"]
