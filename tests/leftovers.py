@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -22,6 +23,7 @@ _FOREIGN = (
     "blockmgr-",
 )
 _FILES_SHOWN = 20
+_TIDY_UP_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,13 @@ class TestDirectories:
             self._tests.setdefault(path, test)
 
     def close(self, *, keep: bool) -> list[Leftover]:
-        """Removes them, or keeps what a failed test left to look at; returns what the tests did not remove."""
+        """Removes them, or keeps what a failed test left to look at; returns what the tests did not remove.
+
+        Waits a moment for the shells that remove what killed processes of Spark left.
+        """
+        deadline = time.monotonic() + _TIDY_UP_S
+        while self._present() and time.monotonic() < deadline:
+            time.sleep(0.1)
         left = [
             Leftover(path, self._tests.get(path, "the end of the last test"), _files_in(path))
             for path in self._present()

@@ -30,6 +30,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 
 from headrace.spark import _source
 from headrace.spark._options import ReadOptions
+from headrace.spark._own_driver import OwnDriver
 from headrace.spark._recordings import select
 
 pytestmark = pytest.mark.system
@@ -372,11 +373,30 @@ def test_a_task_waits_for_one_of_the_archives_replays(stored: Stored, monkeypatc
     assert rows
 
 
-def test_a_process_that_is_killed_leaves_no_driver():
-    program = (
-        "import time; from headrace.spark._own_driver import OwnDriver; "
-        "own = OwnDriver(); print(own.driver.directory, flush=True); time.sleep(600)"
-    )
+KILLED_LATER = """
+import time
+from headrace.spark._own_driver import OwnDriver
+own = OwnDriver()
+print(own.driver.directory, flush=True)
+time.sleep(600)
+"""
+KILLED_AS_IT_STARTS = """
+import os, signal
+from headrace.driver import MediaDriver
+from headrace.spark._own_driver import OwnDriver
+
+def killed(**settings):
+    driver = MediaDriver(**settings, dir_delete_on_shutdown=True)
+    print(driver.directory, flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+MediaDriver.embedded = killed
+OwnDriver()
+"""
+
+
+@pytest.mark.parametrize("program", [KILLED_LATER, KILLED_AS_IT_STARTS], ids=["later", "as it starts"])
+def test_a_process_that_is_killed_leaves_no_driver(program: str):
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     directory = Path(process.stdout.readline().strip())
@@ -384,3 +404,10 @@ def test_a_process_that_is_killed_leaves_no_driver():
     process.send_signal(signal.SIGKILL)
     process.communicate()
     await_true(lambda: not directory.exists())
+
+
+def test_a_driver_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("AERON_DIR", str(tmp_path / "file" / "aeron"))
+    with pytest.raises(headrace.DriverError, match="file/aeron"):
+        OwnDriver()

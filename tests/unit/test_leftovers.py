@@ -21,6 +21,7 @@ def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestDirector
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(leftovers, "SHARED_MEMORY", tmp_path / "memory")
+    monkeypatch.setattr(leftovers, "_TIDY_UP_S", 0.0)
     directories = TestDirectories()
     directories.open()
     return directories

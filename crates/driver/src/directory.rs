@@ -35,6 +35,10 @@ const OWN_ENTRIES: [&str; 7] = [
     doorbell::WAITERS,
 ];
 
+/// How often deleting begins again. A client that starts to wait makes a file, so a directory may get one after it was
+/// emptied and before it is deleted; each client thread does so a few times at most.
+const DELETE_ATTEMPTS_MAX: usize = 1000;
+
 /// A file shorter than this has no complete header, so no driver can be using it.
 const CNC_HEADER_LENGTH: u64 = 128;
 
@@ -119,9 +123,18 @@ pub fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), Directory
     Ok(())
 }
 
-/// Deletes the directory and everything in it.
+/// Deletes the directory and everything in it, also what clients put there meanwhile.
 pub fn delete(directory: &Path) -> Result<(), DirectoryError> {
-    match fs::remove_dir_all(directory) {
+    let mut deleted = fs::remove_dir_all(directory);
+    for _ in 1..DELETE_ATTEMPTS_MAX {
+        match &deleted {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                deleted = fs::remove_dir_all(directory);
+            }
+            _ => break,
+        }
+    }
+    match deleted {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(DirectoryError::io("delete", directory, error))
         }
@@ -224,7 +237,10 @@ fn save_errors(directory: &Path, file: &CncFile, now_ms: i64) -> Result<(), Dire
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use headrace_buffers::cnc::{CncIdentity, CncLengths};
+    use headrace_buffers::doorbell::{Doorbells, DriverIdentity};
     use headrace_buffers::error_log::DistinctErrorLog;
     use headrace_sys::clock::ManualClock;
 
@@ -432,6 +448,33 @@ mod tests {
         fs::write(&left, b"x").unwrap();
         fixture.prepare().unwrap();
         assert!(!left.exists());
+    }
+
+    #[test]
+    fn clients_that_begin_to_wait_meanwhile_do_not_keep_it() {
+        let fixture = Fixture::new();
+        let directory = &fixture.config.directory;
+        let identity = DriverIdentity {
+            pid: 1,
+            start_timestamp_ms: 1,
+        };
+        for _ in 0..200 {
+            fixture.prepare().unwrap();
+            let doorbells = Doorbells::create(directory, identity).unwrap();
+            std::thread::scope(|scope| {
+                let (waiting, is_waiting) = mpsc::channel();
+                scope.spawn(move || {
+                    let mut parkers = Vec::new();
+                    while let Some(parker) = doorbells.parker() {
+                        parkers.push(parker);
+                        let _ = waiting.send(());
+                    }
+                });
+                is_waiting.recv().unwrap();
+                delete(directory).unwrap();
+            });
+            assert!(!directory.exists());
+        }
     }
 
     #[test]

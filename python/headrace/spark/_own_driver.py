@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+import uuid
 
+from headrace._config import default_directory
 from headrace._fork import forget_in_children, is_own
 from headrace.driver import MediaDriver
 
@@ -22,21 +24,23 @@ class OwnDriver:
 
     def __init__(self) -> None:
         self._pid = os.getpid()
-        self.driver = MediaDriver.embedded(threading_mode="SHARED")
-        try:
-            # In a session of its own, out of reach of signals to the process group.
-            self._janitor = subprocess.Popen(
-                ["/bin/sh", "-c", _TIDY_UP, "sh", self.driver.directory],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                start_new_session=True,
-            )
-        except BaseException:
-            self.driver.close()
-            raise
+        directory = f"{default_directory()}-{uuid.uuid4()}"
+        # Before there is anything to remove, so that no moment is left in which a signal leaves it. In a session of its
+        # own, out of reach of signals to the process group.
+        self._janitor = subprocess.Popen(
+            ["/bin/sh", "-c", _TIDY_UP, "sh", directory],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
         forget_in_children(self)
+        try:
+            self.driver = MediaDriver.embedded(directory=directory, threading_mode="SHARED")
+        except BaseException:
+            self._janitor.communicate()
+            raise
 
     def _forget(self) -> None:
         """In a forked child: the shell must not wait for the child's copy of the pipe."""
