@@ -118,6 +118,7 @@ class DriverConfig:
 
     Lengths are bytes, durations carry their unit in the name. Values are checked by the driver when it starts;
     a wrong one raises :class:`headrace.ConfigError` naming the setting, the value and the rule.
+    ``sender_io_vector_capacity`` and ``network_publication_messages_per_send_max`` have no effect on this driver.
     """
 
     directory: str | os.PathLike[str] | None = _setting("aeron.dir")

@@ -169,7 +169,7 @@ class Claim:
 
         Raises:
             ClosedError: The claim was committed or aborted.
-            ConfigError: What it is set to is longer than 64 bits.
+            ConfigError: The new value is longer than 64 bits.
         """
 
     @reserved_value.setter
@@ -180,7 +180,7 @@ class Claim:
 
         Raises:
             ClosedError: The claim was committed or aborted.
-            ConfigError: What they are set to is longer than 8 bits.
+            ConfigError: The new value is longer than 8 bits.
         """
 
     @flags.setter
@@ -278,7 +278,7 @@ class Publication:
         Args:
             data: As for :meth:`offer`.
             timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
-            idle: How to wait: a strategy, or its name (``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``).
+            idle: How to wait: a strategy, or its name; ``"blocking"`` by default. See :class:`headrace.IdleStrategy`.
 
         Returns:
             The stream position after the message.
@@ -371,11 +371,11 @@ class Publication:
 
     @property
     def subscriber_count(self) -> int | None:
-        """Number of subscribers now; ``None`` where the driver only knows whether there is one.
+        """Number of subscribers now; ``None`` where the driver knows only whether the publication has a receiver.
 
-        Over IPC these are the subscriptions of any program on this driver, over a network the receivers that flow
-        control ``min`` or ``tagged`` counts: one for each receiving driver. Looks at all counters: not for every
-        message.
+        Over IPC these are the subscriptions of any program on this driver. Over a network it is ``None``, except on an
+        Aeron driver whose flow control is ``min`` or ``tagged``: there it counts the receivers, one for each receiving
+        driver. Reads all counters of the driver, so do not call it for every message.
         """
 
     def wait_for_subscribers(
@@ -386,10 +386,10 @@ class Publication:
         Args:
             count: How many, as :attr:`subscriber_count` counts them.
             timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
-            idle: How to wait: a strategy, or its name (``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``).
+            idle: How to wait: a strategy, or its name; ``"blocking"`` by default. See :class:`headrace.IdleStrategy`.
 
         Raises:
-            ConfigError: More than one is waited for on a channel whose receivers the driver does not count.
+            ConfigError: The count is above 1 on a channel whose receivers the driver does not count.
         """
 
     @property
@@ -470,7 +470,7 @@ class Publication:
 
     @property
     def local_socket_addresses(self) -> list[str]:
-        """Addresses the endpoint's sockets are bound to, once it is active."""
+        """Addresses to which the endpoint's sockets are bound, once it is active."""
 
     def close(self) -> None:
         """Close. What was sent is still delivered. Does not wait; closing again does nothing.
@@ -660,7 +660,7 @@ class Image:
 
     @property
     def is_publication_revoked(self) -> bool:
-        """True when the publisher took back what had not been consumed."""
+        """True when the publisher revoked the stream: what had not been consumed was discarded."""
 
     @property
     def active_transport_count(self) -> int:
@@ -792,7 +792,7 @@ class RecordingReader:
         checksum: The checksum that the archive put into frames in place of their session id. Each frame is checked.
 
     Raises:
-        ConfigError: Positions, lengths or ids that cannot be.
+        ConfigError: A position, length or id that no recording can have.
     """
 
     def __new__(
@@ -844,7 +844,7 @@ class RecordingReader:
 
     @property
     def is_at_end(self) -> bool:
-        """True when the range has no more."""
+        """True when the range has no more messages."""
 
     @property
     def position(self) -> int:
@@ -864,14 +864,14 @@ class RecordingReader:
 
     @property
     def incomplete_position(self) -> int | None:
-        """Position of the first recorded fragment of the first incomplete message; ``None`` without one."""
+        """Position of the first recorded fragment of the first incomplete message; ``None`` if no message is."""
 
 @final
 class Subscription:
     """A stream of messages from any number of publishers. Made by ``Client.add_subscription``.
 
-    Attributes may be read from any thread; one thread polls at a time. A context manager that closes it. An
-    asynchronous iterator of :class:`headrace.Message`.
+    Attributes may be read from any thread; one thread polls at a time. A context manager that closes it. An iterator
+    of :class:`headrace.Message`, for ``for`` and for ``async for``.
     """
 
     def poll(
@@ -964,6 +964,7 @@ class Subscription:
             ClosedError: The subscription is closed.
             ConfigError: The limit is below 0.
             ReentrantError: Polled by another thread.
+            DriverTimeoutError: The client ended because the driver is gone.
         """
 
     def poll_native(self, handler: Any, context: int = 0, limit: int = 4096, *, assemble: bool = True) -> int:
@@ -987,11 +988,12 @@ class Subscription:
         """
 
     def poll_message(self) -> Message | None:
-        """Take one message if a whole one has arrived. Never blocks.
+        """Take one message; ``None`` if no whole message has arrived. Never blocks.
 
         Raises:
             ClosedError: The subscription is closed.
             ReentrantError: Polled by another thread.
+            DriverTimeoutError: The client ended because the driver is gone.
         """
 
     def receive(
@@ -1001,13 +1003,15 @@ class Subscription:
 
         Args:
             timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
-            idle: How to wait: a strategy, or its name (``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``).
+            idle: How to wait: a strategy, or its name; ``"blocking"`` by default. See :class:`headrace.IdleStrategy`.
 
         Returns:
             The message; ``None`` when the time is over.
 
         Raises:
             ClosedError: The subscription is closed, or is closed meanwhile.
+            ConfigError: The time is below 0, or no strategy has this name.
+            ReentrantError: Polled by another thread.
             DriverTimeoutError: The client ended because the driver is gone.
         """
 
@@ -1023,7 +1027,7 @@ class Subscription:
         """The next message, waited for without the GIL; ends when this program closes the subscription.
 
         Blocks until a message arrives, without a time limit; Ctrl-C ends the wait, and the iteration can go on
-        after it. A loop that is left takes nothing with it: the next reader gets the next message.
+        after it. Leaving a loop loses no message: the next reader gets the next message.
 
         Raises:
             DriverTimeoutError: The client ended because the driver is gone.
@@ -1077,7 +1081,7 @@ class Subscription:
 
     @property
     def local_socket_addresses(self) -> list[str]:
-        """Addresses the endpoint's sockets are bound to, once it is active."""
+        """Addresses to which the endpoint's sockets are bound, once it is active."""
 
     @property
     def resolved_endpoint(self) -> str | None:
@@ -1145,12 +1149,13 @@ class Poller:
         """
 
     def poll_message(self) -> tuple[Subscription, Message] | None:
-        """Take one message if a whole one has arrived. Never blocks.
+        """Take one message; ``None`` if no whole message has arrived. Never blocks.
 
         Begins with the subscription after the one that gave the last message.
 
         Raises:
             ClosedError: The program has closed all subscriptions.
+            DriverTimeoutError: A client ended because the driver is gone.
             ReentrantError: Polled by another thread.
         """
 
@@ -1161,7 +1166,7 @@ class Poller:
 
         Args:
             timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
-            idle: How to wait: a strategy, or its name (``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``).
+            idle: How to wait: a strategy, or its name; ``"blocking"`` by default. See :class:`headrace.IdleStrategy`.
 
         Returns:
             The subscription and its message; ``None`` when the time is over.
@@ -1196,7 +1201,7 @@ class Counter:
 
         Raises:
             ClosedError: The counter is closed; the driver may have given its place to another counter.
-            ConfigError: What it is set to is longer than 64 bits.
+            ConfigError: The new value is longer than 64 bits.
         """
 
     @value.setter
@@ -1206,7 +1211,7 @@ class Counter:
 
         Raises:
             ClosedError: The counter is closed.
-            ConfigError: What is to be added is longer than 64 bits.
+            ConfigError: ``delta`` is longer than 64 bits.
         """
 
     def set_reference_id(self, reference_id: int, /) -> None:
@@ -1323,7 +1328,7 @@ class Checksum:
 
 @final
 class FrameWalk:
-    """Looks at the frames of a recording in blocks of its segment files. Thread-safe: one call at a time.
+    """Looks at the frames of a recording in blocks of its segment files. Thread-safe: one call runs at a time.
 
     Args:
         recording_id: Which recording, for texts.
@@ -1366,9 +1371,10 @@ class FrameWalk:
         """
 
     def doubts(self, block: _Data, position: int, /) -> tuple[int, list[tuple[int, int, bool]]]:
-        """The frames of a block that was walked of which nothing shows that they were written whole. Releases the GIL.
+        """Those frames of a walked block that may not have been written whole. Releases the GIL.
 
-        A right checksum shows it, and so does a byte that is not zero in each page after a frame's first.
+        A right checksum shows that a frame is whole, and so does a byte that is not zero in each page after the frame's
+        first. The other frames are in doubt.
 
         Returns:
             Position of the first frame that is not whole in the block; of each frame in doubt its position, its end,

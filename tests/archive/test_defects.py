@@ -1,4 +1,4 @@
-"""What no one expects ends one session, and neither others nor the archive."""
+"""An unexpected exception ends one session, and neither others nor the archive."""
 
 import pytest
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
 
 class Defect(Exception):
-    """What no one expects."""
+    """An unexpected exception."""
 
 
 DEFECTS = {

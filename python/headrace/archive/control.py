@@ -67,7 +67,7 @@ class Control:
         return work_count
 
     def _fail(self, session: ControlSession, failure: Exception) -> None:
-        """End one session because of what no one expected, and no other."""
+        """End one session because of an unexpected exception, and no other."""
         self._context.log.error(f"control session {session.session_id} failed: {failure!r}", failure)
         session.abort(f"the archive failed: {failure!r}")
 

@@ -133,7 +133,7 @@ class Deletions:
             try:
                 self._step(deletion)
             except Exception as failure:
-                # What no one expected ends this deletion alone; its note makes the next start finish it.
+                # An unexpected exception ends this deletion alone; its note makes the next start finish it.
                 text = f"deletion of files of recording_id={deletion.recording_id} failed: {failure!r}"
                 self._context.log.error(text, failure)
                 if deletion in self._deletions:

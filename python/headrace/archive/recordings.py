@@ -248,7 +248,7 @@ class Recordings:
         return work_count
 
     def _step(self, active: Active) -> int:
-        """A block of one session. What no one expected ends that recording, and no other."""
+        """A block of one session. An unexpected exception ends that recording, and no other."""
         session = active.session
         try:
             work_count = session.do_work()

@@ -325,7 +325,7 @@ class ReplaySession:
         return length
 
     def _send_padding(self) -> int:
-        # A gap that no one repaired may be longer than the longest message, which is what a publication pads at once.
+        # A gap that was not repaired may be longer than the longest message, which is what a publication pads at once.
         span = min(self._padding, self._publication.max_message_length)
         if not self._publication.append_padding(span - HEADER_LENGTH):
             return 0
