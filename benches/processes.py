@@ -14,8 +14,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = Path(__file__).resolve().parent / "peers"
-READY_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 10.0
+# Of what does not come; long enough for a machine with ten times the work that it can do.
+READY_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 120.0
 
 
 class PeerUnavailable(Exception):

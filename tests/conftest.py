@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import headrace
+from tests.helpers import TIMEOUT_S
 from tests.leftovers import TestDirectories
 
 _directories = TestDirectories()
@@ -44,6 +45,15 @@ def media_driver() -> Iterator[headrace.MediaDriver]:
 
 
 @pytest.fixture
+def no_kept_session() -> Iterator[None]:
+    """For tests that read an archive's replays as a process of Spark does, which keeps its session and its driver."""
+    yield
+    from headrace.spark import _archive_service
+
+    _archive_service.close_sessions()
+
+
+@pytest.fixture
 def media_client(media_driver: headrace.MediaDriver) -> Iterator[headrace.Client]:
     with media_driver.connect(idle_sleep_ns=1_000_000) as client:
         yield client
@@ -58,8 +68,8 @@ def open_stream(media_client: headrace.Client) -> Callable[..., Stream]:
         subscription = media_client.add_subscription(channel, stream_id)
         add = media_client.add_exclusive_publication if exclusive else media_client.add_publication
         publication = add(channel, stream_id)
-        assert publication.wait_until_connected(10)
-        assert subscription.wait_until_connected(10)
+        assert publication.wait_until_connected(TIMEOUT_S)
+        assert subscription.wait_until_connected(TIMEOUT_S)
         return publication, subscription
 
     return open_one

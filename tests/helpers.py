@@ -7,8 +7,12 @@ from collections.abc import Callable
 
 import headrace
 
+# How long a test waits for what must come. Only a test that fails takes so long, and a machine may have ten times the
+# work that it can do.
+TIMEOUT_S = 200.0
 
-def await_true(condition: Callable[[], object], timeout_s: float = 10.0) -> None:
+
+def await_true(condition: Callable[[], object], timeout_s: float = TIMEOUT_S) -> None:
     """Waits until a condition holds; fails the test when it does not in time."""
     deadline = time.monotonic() + timeout_s
     idle = headrace.BackoffIdleStrategy()

@@ -24,7 +24,7 @@ from headrace.archive import (
 )
 from headrace.archive.aio import AsyncArchive
 from headrace.archive.messages import decode
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
 CHANNEL = "aeron:ipc?term-length=64k"
 STREAM_ID = 1001
@@ -183,7 +183,7 @@ def test_a_replay_is_read_in_batches(archive: Archive) -> None:
             reader_from(1024).read_batch(10)
         reader, payloads = reader_from(0), []
         while not reader.is_at_end:
-            batch = reader.read_batch(100, timeout_s=5.0)
+            batch = reader.read_batch(100, timeout_s=TIMEOUT_S)
             assert len(batch) == 100 or reader.is_at_end
             assert set(batch.session_ids) == {descriptor.session_id}
             payloads += batch.to_list()
@@ -479,7 +479,7 @@ def test_recordings_of_a_udp_stream(archive: Archive, location: SourceLocation) 
     with archive.client.add_publication(channel, STREAM_ID) as publication:
         for message in MESSAGES:
             publication.offer_blocking(message)
-    recording_id = archive.await_signal(RecordingSignal.STOP, timeout_s=30).recording_id
+    recording_id = archive.await_signal(RecordingSignal.STOP, timeout_s=TIMEOUT_S).recording_id
     assert replayed(archive, recording_id) == MESSAGES
 
 
@@ -490,7 +490,7 @@ def test_recording_events_tell_how_a_recording_goes(archive: Archive) -> None:
         recording_id, end = record(archive, MESSAGES[:100])
         names = []
         while not names or names[-1] != "RecordingStopped":
-            event = decode(events.receive(timeout_s=5).payload)  # type: ignore[union-attr]
+            event = decode(events.receive(timeout_s=TIMEOUT_S).payload)  # type: ignore[union-attr]
             assert event is not None
             assert event.recordingId == recording_id
             names.append(event.name)

@@ -31,9 +31,9 @@ from headrace.archive.mark_file import MARK_NAME
 from headrace.archive.recovery import recovered_stop_position
 from headrace.archive.verify import frames_of, verify
 from tests.archive.memory import ManualClock, MemoryStorage
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.faults
 
 CHANNEL = "aeron:ipc?term-length=64k"
 STREAM_ID = 1001
@@ -106,7 +106,7 @@ def test_two_archives_cannot_have_one_directory(driver: headrace.MediaDriver, di
             "-a",
             str(directory),
         ]
-        finished = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         assert finished.returncode == 1
         assert "another archive is running" in finished.stderr
         recording_id, _ = record(archive, 20)
@@ -227,7 +227,7 @@ def test_a_full_disk_stops_the_recording_with_the_protocols_code(tmp_path: Path)
         pytest.skip("mounting a small file system needs root and `unshare` (package util-linux)")
     mount_and_run = f'mount -t tmpfs -o size=5m none "{tmp_path}" && exec "$0" -c "$1" "{tmp_path}"'
     command = ["unshare", "--mount", "sh", "-c", mount_and_run, sys.executable, FULL_DISK]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     lines = finished.stdout.splitlines()
     assert lines[0].startswith("ERROR STORAGE_SPACE")
@@ -653,7 +653,7 @@ def test_a_forked_child_that_exits_leaves_its_parents_archive_alone(directory: P
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, directory],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=TIMEOUT_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -673,7 +673,7 @@ def test_a_forked_child_that_lives_on_does_not_hold_its_parents_directory(
     ) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
-        assert parent.wait(20) == -signal.SIGKILL
+        assert parent.wait(TIMEOUT_S) == -signal.SIGKILL
         os.kill(child, 0)
         with serve(driver, directory, mark_file_liveness_timeout_ms=0) as server:
             assert server.failure is None

@@ -13,7 +13,7 @@ import pytest
 import headrace
 from headrace.archive import RecordingSignal
 from headrace.archive.aio import AsyncArchive
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
 CHANNEL = "aeron:ipc?term-length=64k"
 STREAM_ID = 1001
@@ -109,6 +109,6 @@ def test_ctrl_c_in_the_middle_of_a_batch_loses_none_of_its_messages(
         interrupter = threading.Thread(target=interrupt)
         interrupter.start()
         with pytest.raises(KeyboardInterrupt):
-            reader.read_batch(10, timeout_s=30.0)
+            reader.read_batch(10, timeout_s=TIMEOUT_S)
         interrupter.join()
-        assert reader.read_batch(3, timeout_s=5.0).to_list() == MESSAGES
+        assert reader.read_batch(3, timeout_s=TIMEOUT_S).to_list() == MESSAGES

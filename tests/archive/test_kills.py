@@ -304,7 +304,6 @@ def kill_the_start(victim: Archive, check: Callable[[Archive], None]) -> None:
         step += 1
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize(("checksum", "knows_holes"), [(None, True), (None, False), ("CRC-32C", False)])
 def test_a_kill_at_any_step_is_undone_or_finished(name: str, checksum: str | None, knows_holes: bool) -> None:

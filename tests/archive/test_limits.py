@@ -11,7 +11,7 @@ import pytest
 import headrace
 from headrace.archive import Archive, ErrorCode, RecordingSignal
 from tests.archive.test_archive import CHANNEL, MESSAGES, SEGMENT, STREAM_ID, record, replayed
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.system
 
@@ -104,7 +104,7 @@ def test_whether_a_replay_has_ended_is_known_while_another_thread_awaits_an_answ
             release = threading.Event()
             held = other.submit(hold)
             try:
-                assert awaited.wait(10)
+                assert awaited.wait(TIMEOUT_S)
                 await_true(replay.has_ended)
                 assert archive.poll() == 0
                 assert archive.late_error(0) is None

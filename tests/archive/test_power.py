@@ -105,7 +105,6 @@ def written(stream: bytearray, storage: MemoryStorage, stop: int) -> bytes:
     return b"".join(body for _, _, body in frames_of(memory, descriptor(stop_position=stop), 0, stop))
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("sync_level", [1, 2])
 @pytest.mark.parametrize("checksum", [None, "CRC-32C"])
 def test_what_was_acknowledged_is_there_after_a_power_cut(sync_level: int, checksum: str | None) -> None:

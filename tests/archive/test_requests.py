@@ -16,7 +16,7 @@ import headrace
 from headrace.archive import Archive, ErrorCode, RecordingSignal
 from headrace.archive.control_session import Response
 from headrace.archive.messages import Message, MessageError, _schema, decode, encode
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.system
 
@@ -108,7 +108,6 @@ def answer_to(archive: Archive, correlation_id: int) -> Message:
     return found[0]
 
 
-@pytest.mark.timeout(120)
 def test_every_request_is_answered_whatever_it_says(archive: Archive) -> None:
     """And afterwards the recording is what it was, unless it was asked to be shorter or gone."""
     seed = int(os.environ.get("HEADRACE_SEED", "20261"))
@@ -123,7 +122,7 @@ def test_every_request_is_answered_whatever_it_says(archive: Archive) -> None:
             request = message_of(name, choose, **given)
             if len(request) > archive._publication.max_message_length:
                 continue
-            archive._publication.offer_blocking(request, timeout_s=10)
+            archive._publication.offer_blocking(request, timeout_s=TIMEOUT_S)
             assert answer_to(archive, correlation_id), (name, request)
     # Of what was started meanwhile, nothing is in the way.
     archive.stop_all_replays()
@@ -160,7 +159,6 @@ def request_of(name: str, **given: int | bytes) -> bytes:
     return header + bytes(block) + b"".join(struct.pack("<I", len(text)) + text for text in texts)  # type: ignore[arg-type]
 
 
-@pytest.mark.timeout(240)
 def test_every_request_is_answered_with_each_field_wrong_in_turn(tmp_path: Path) -> None:
     """None of it is a failure of the archive, which goes on."""
     limits = {"max_concurrent_recordings": 10_000, "max_concurrent_replays": 10_000}
@@ -186,7 +184,7 @@ def test_every_request_is_answered_with_each_field_wrong_in_turn(tmp_path: Path)
             for given in wrong:
                 correlation_id += 1
                 request = request_of(name, **ids, correlationId=correlation_id, **given)
-                archive._publication.offer_blocking(request, timeout_s=10)
+                archive._publication.offer_blocking(request, timeout_s=TIMEOUT_S)
                 assert answer_to(archive, correlation_id), (name, given)
             archive.stop_all_replays()
         assert archiving.archive.failure is None
@@ -219,7 +217,7 @@ def test_bytes_that_are_no_request_are_noted_and_change_nothing(
     before = archiving.archive.error_count
     caplog.clear()
     for one in none:
-        archive._publication.offer_blocking(one, timeout_s=10)
+        archive._publication.offer_blocking(one, timeout_s=TIMEOUT_S)
     assert archive.start_position(0) == 0
     assert len(caplog.messages) > 20
     assert all(text.startswith("WARN - ") for text in caplog.messages)
@@ -270,7 +268,7 @@ def test_an_answer_that_does_not_fit_the_clients_channel_is_an_error_and_not_sil
 def silent_connect(client: headrace.Client, response_channel: str, **changes: object) -> int:
     """Asks for a session of a response channel, and gives the request's session id."""
     publication = client.add_exclusive_publication("aeron:ipc?term-length=64k", CONTROL_STREAM_ID)
-    assert publication.wait_until_connected(10)
+    assert publication.wait_until_connected(TIMEOUT_S)
     values: dict[str, object] = {
         "correlationId": client.next_correlation_id(),
         "responseStreamId": 29,
@@ -317,7 +315,6 @@ def sessions(archive: Archive) -> int:
     return count
 
 
-@pytest.mark.timeout(60)
 def test_clients_that_leave_at_any_stage_are_forgotten(
     archiving: headrace.ArchivingMediaDriver, archive: Archive
 ) -> None:
@@ -392,7 +389,7 @@ def test_a_client_of_another_major_version_is_told_so(archiving: headrace.Archiv
     with archiving.connect() as client:
         answers = client.add_subscription("aeron:ipc", 29)
         silent_connect(client, "aeron:ipc", version=2 << 16)
-        received = answers.receive(timeout_s=10)
+        received = answers.receive(timeout_s=TIMEOUT_S)
         assert received is not None
         answer = decode(received.payload)
         assert answer is not None

@@ -10,6 +10,7 @@ import pytest
 
 import headrace
 from headrace import aio
+from tests.helpers import TIMEOUT_S
 
 
 def loops():
@@ -46,7 +47,7 @@ def test_messages_come_to_an_async_for(stream, run):
     async def talk():
         reader = asyncio.create_task(read(200))
         for number in range(200):
-            await publication.offer_async(number.to_bytes(2, "little") * 200, timeout_s=20)
+            await publication.offer_async(number.to_bytes(2, "little") * 200, timeout_s=TIMEOUT_S)
             if number % 50 == 0:
                 await asyncio.sleep(0.002)
         return await reader

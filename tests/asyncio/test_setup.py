@@ -9,7 +9,7 @@ import pytest
 
 import headrace
 from headrace import aio
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.asyncio
 CHANNEL = "aeron:ipc?term-length=64k"
@@ -25,7 +25,7 @@ async def test_a_program_is_set_up_and_closed_from_coroutines():
             assert type(shared) is headrace.Publication
             assert counter.value == 0
             for publication in (shared, exclusive):
-                await publication.offer_async(b"hello", timeout_s=20)
+                await publication.offer_async(b"hello", timeout_s=TIMEOUT_S)
                 assert (await aio.receive(subscription)).payload == b"hello"
         assert client.is_closed
 

@@ -8,7 +8,7 @@ import pytest
 
 import headrace
 from headrace import OfferResult, accepted
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.boundary
 
@@ -66,7 +66,11 @@ def test_subscribers_over_ipc_are_counted_and_waited_for(media_client):
             assert waited == [True]
             assert publication.subscriber_count == 2
             accepted(publication.offer(b"to both"))
-            assert first.receive(timeout_s=5).payload == second.receive(timeout_s=5).payload == b"to both"
+            assert (
+                first.receive(timeout_s=TIMEOUT_S).payload
+                == second.receive(timeout_s=TIMEOUT_S).payload
+                == b"to both"
+            )
         await_true(lambda: publication.subscriber_count == 1)
         first.close()
 
@@ -79,7 +83,7 @@ def test_a_publication_that_is_closed_ends_the_wait(media_client):
     )
     waiter.start()
     publication.close()
-    waiter.join(10)
+    waiter.join(TIMEOUT_S)
     assert waited == [False]
     assert publication.subscriber_count == 0
 
@@ -89,7 +93,7 @@ def test_receivers_that_the_driver_does_not_count_are_one_or_none(media_client):
     with media_client.add_subscription(channel, 9104) as subscription:
         await_true(lambda: subscription.resolved_channel is not None)
         with media_client.add_publication(subscription.resolved_channel, 9104) as publication:
-            assert publication.wait_for_subscribers(1, timeout_s=10)
+            assert publication.wait_for_subscribers(1, timeout_s=TIMEOUT_S)
             assert publication.subscriber_count is None
             with pytest.raises(headrace.ConfigError, match="count=2: must be 1 on this channel"):
                 publication.wait_for_subscribers(2)

@@ -10,7 +10,7 @@ import pytest
 
 import headrace
 from headrace import OfferResult
-from tests.helpers import await_true, take
+from tests.helpers import TIMEOUT_S, await_true, take
 
 pytestmark = pytest.mark.boundary
 
@@ -134,6 +134,6 @@ def test_refusals_and_rules(pair):
 
 def test_claim_blocking_gives_a_claim(pair):
     publication, subscription = pair
-    with publication.claim_blocking(2, timeout_s=5) as view:
+    with publication.claim_blocking(2, timeout_s=TIMEOUT_S) as view:
         view[:] = b"ok"
     assert take(subscription, 1) == [b"ok"]

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.helpers import TIMEOUT_S
+
 pytestmark = pytest.mark.boundary
 
 PROGRAM = """
@@ -95,7 +97,7 @@ def test_daemon_threads_end_with_the_process_without_a_word(calls: str) -> None:
         [sys.executable, "-c", PROGRAM.replace("{calls}", calls + ",")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=TIMEOUT_S,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

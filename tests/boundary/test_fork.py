@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.helpers import TIMEOUT_S
+
 pytestmark = pytest.mark.boundary
 
 PROGRAM = """
@@ -88,7 +90,7 @@ def test_a_child_is_refused_and_the_parent_goes_on():
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=TIMEOUT_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -123,6 +125,6 @@ def test_a_childs_copy_of_a_pipe_keeps_no_reader_waiting():
     ) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "closed\n"
-        assert parent.wait(20) == 0
+        assert parent.wait(TIMEOUT_S) == 0
         assert parent.stdin is not None
         parent.stdin.close()

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 import headrace
+from tests.helpers import TIMEOUT_S
 
 pytestmark = pytest.mark.boundary
 
@@ -19,7 +20,7 @@ def test_it_gives_each_message_once_and_leaving_it_takes_none(stream):
         assert message.payload == b"first"
         break
     assert next(subscription).payload == b"second"
-    assert subscription.receive(timeout_s=5).payload == b"third"
+    assert subscription.receive(timeout_s=TIMEOUT_S).payload == b"third"
 
 
 def test_it_waits_and_ends_when_the_program_closes_the_subscription(stream):
@@ -36,9 +37,9 @@ def test_it_waits_and_ends_when_the_program_closes_the_subscription(stream):
     reader.start()
     for number in range(3):
         publication.offer_blocking(bytes([number]))
-    assert third.wait(10)
+    assert third.wait(TIMEOUT_S)
     subscription.close()
-    reader.join(10)
+    reader.join(TIMEOUT_S)
     assert not reader.is_alive()
     assert received == [b"\0", b"\1", b"\2"]
     assert list(subscription) == []

@@ -12,7 +12,7 @@ import pytest
 
 import headrace
 from headrace import OfferResult
-from tests.helpers import await_true, take
+from tests.helpers import TIMEOUT_S, await_true, take
 
 pytestmark = pytest.mark.boundary
 
@@ -117,7 +117,7 @@ def test_dropping_a_client_closes_it_without_deadlock(media_driver):
         counter = client.add_counter(1001)
         del client, counter
         gc.collect()
-        assert closed.wait(10)
+        assert closed.wait(TIMEOUT_S)
         closed.clear()
 
 
@@ -155,12 +155,12 @@ def test_a_rejected_publisher_is_told_why(media_driver):
     with headrace.Client.connect(driver=media_driver, on_publication_error=errors.append) as client:
         subscription = client.add_subscription(IPC, 8, on_unavailable_image=lambda image: gone.set())
         publication = client.add_publication(IPC, 8)
-        assert subscription.wait_until_connected(10)
+        assert subscription.wait_until_connected(TIMEOUT_S)
         (image,) = subscription.images
         with pytest.raises(headrace.ConfigError, match="1023"):
             image.reject("x" * 1024)
         image.reject("not wanted here")
-        assert gone.wait(10)
+        assert gone.wait(TIMEOUT_S)
         await_true(lambda: errors)
         assert "not wanted here" in str(errors[0])
         assert isinstance(errors[0], headrace.RegistrationError)
@@ -326,7 +326,7 @@ def test_a_program_may_end_with_everything_open():
         [sys.executable, "-X", "dev", "-c", LEFT_OPEN],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=TIMEOUT_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import headrace
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.boundary
 
@@ -106,7 +106,7 @@ except headrace.DriverTimeoutError:
     pass
 """
     finished = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S, check=True
     )
     assert finished.stdout == ""
     assert [line.split(":")[0] for line in finished.stderr.splitlines()] == ["headrace client"]

@@ -6,6 +6,7 @@ import pickle
 import pytest
 
 import headrace
+from tests.helpers import TIMEOUT_S
 
 pytestmark = pytest.mark.boundary
 
@@ -31,7 +32,7 @@ def test_a_received_message_can_be_pickled_and_copied(media_client: headrace.Cli
     subscription = media_client.add_subscription("aeron:ipc?term-length=64k", 4901)
     publication = media_client.add_publication("aeron:ipc?term-length=64k", 4901)
     publication.offer_blocking(b"over the log")
-    message = subscription.receive(timeout_s=10)
+    message = subscription.receive(timeout_s=TIMEOUT_S)
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert pickle.loads(pickle.dumps(message, protocol)) == message
     assert copy.deepcopy(message) == message

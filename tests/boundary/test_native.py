@@ -10,7 +10,7 @@ import pytest
 
 import headrace
 from headrace.client import native
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.boundary
 
@@ -95,7 +95,7 @@ def test_the_interpreter_goes_on_while_a_handler_runs(stream):
     @native.HANDLER_TYPE
     def handler(context, payload, length, header):
         other.start()
-        assert arrived.wait(10)
+        assert arrived.wait(TIMEOUT_S)
 
     await_true(lambda: subscription.poll_native(handler))
     other.join()

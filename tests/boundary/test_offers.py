@@ -11,7 +11,7 @@ import pytest
 
 import headrace
 from headrace import OfferResult
-from tests.helpers import await_true, take
+from tests.helpers import TIMEOUT_S, await_true, take
 
 pytestmark = pytest.mark.boundary
 
@@ -119,10 +119,10 @@ def test_offer_blocking_waits_for_room(stream):
     reader.start()
     last = 0
     for _ in range(500):
-        position = publication.offer_blocking(bytearray(1000), timeout_s=10)
+        position = publication.offer_blocking(bytearray(1000), timeout_s=TIMEOUT_S)
         assert position > last
         last = position
-    reader.join(10)
+    reader.join(TIMEOUT_S)
     assert received == [1000] * 500
 
 
@@ -178,11 +178,11 @@ def alarm():
 @pytest.mark.parametrize(
     "wait",
     [
-        lambda publication, subscription: publication.offer_blocking(b"x", timeout_s=30),
-        lambda publication, subscription: publication.claim_blocking(8, timeout_s=30),
-        lambda publication, subscription: publication.offer_batch_blocking([b"x"], timeout_s=30),
-        lambda publication, subscription: publication.wait_until_connected(30),
-        lambda publication, subscription: subscription.receive(timeout_s=30),
+        lambda publication, subscription: publication.offer_blocking(b"x", timeout_s=TIMEOUT_S),
+        lambda publication, subscription: publication.claim_blocking(8, timeout_s=TIMEOUT_S),
+        lambda publication, subscription: publication.offer_batch_blocking([b"x"], timeout_s=TIMEOUT_S),
+        lambda publication, subscription: publication.wait_until_connected(TIMEOUT_S),
+        lambda publication, subscription: subscription.receive(timeout_s=TIMEOUT_S),
         lambda publication, subscription: headrace.connect(
             "/dev/shm/no-driver-here", driver_timeout_ms=30_000
         ),
@@ -248,8 +248,8 @@ def test_two_writers_of_an_exclusive_publication_are_told(open_stream):
             refused.append(error)
         return bool(refused)
 
-    await_true(offered_into_the_other, 30)
-    other.join(30)
+    await_true(offered_into_the_other)
+    other.join(TIMEOUT_S)
     assert "written by another thread" in str(refused[0])
 
 

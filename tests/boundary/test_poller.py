@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import headrace
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.boundary
 
@@ -70,7 +70,9 @@ def poll_message(poller, count):
 
 
 def receive(poller, count):
-    return [(taken[0], taken[1].payload) for taken in (poller.receive(timeout_s=10) for _ in range(count))]
+    return [
+        (taken[0], taken[1].payload) for taken in (poller.receive(timeout_s=TIMEOUT_S) for _ in range(count))
+    ]
 
 
 def iterate(poller, count):
@@ -106,7 +108,7 @@ def test_single_messages_take_turns(streams):
         publications[0].offer(bytes([number]))
     publications[1].offer(b"one")
     publications[2].offer(b"two")
-    first = [poller.receive(timeout_s=10)[0] for _ in range(3)]
+    first = [poller.receive(timeout_s=TIMEOUT_S)[0] for _ in range(3)]
     assert first == list(subscriptions)
 
 
@@ -126,7 +128,7 @@ def test_a_poller_waits_for_whichever_comes(streams):
     assert poller.receive(timeout_s=0.01) is None
     sender = threading.Timer(0.05, publications[1].offer, [b"late"])
     sender.start()
-    subscription, message = poller.receive(timeout_s=10)
+    subscription, message = poller.receive(timeout_s=TIMEOUT_S)
     sender.join()
     assert (subscription, message.payload) == (subscriptions[1], b"late")
 

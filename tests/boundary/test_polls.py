@@ -11,7 +11,7 @@ import pytest
 
 import headrace
 from headrace import Action
-from tests.helpers import await_true, take
+from tests.helpers import TIMEOUT_S, await_true, take
 
 pytestmark = pytest.mark.boundary
 
@@ -94,7 +94,7 @@ def test_the_longest_message_is_16_mib(open_stream):
     assert publication.max_message_length == 16 * 1024 * 1024
     whole = np.random.default_rng(2).bytes(publication.max_message_length)
     publication.offer_blocking(whole)
-    message = subscription.receive(timeout_s=10)
+    message = subscription.receive(timeout_s=TIMEOUT_S)
     assert message is not None
     assert message.payload == whole
 
@@ -330,7 +330,7 @@ def test_a_message_cut_off_by_its_publishers_end_is_forgotten(media_client):
     subscription = media_client.add_subscription(channel, 4203)
     for _ in range(3):
         with media_client.add_exclusive_publication(channel, 4203) as publication:
-            assert publication.wait_until_connected(10)
+            assert publication.wait_until_connected(TIMEOUT_S)
             publication.offer_blocking(b"a" * 3000)
             await_true(lambda: subscription.poll(lambda payload, header: None, 1))
             publication.revoke()
@@ -387,12 +387,12 @@ def test_image_handlers_run_and_their_exceptions_are_reported(media_client, monk
         on_unavailable_image=lambda image: went.set(),
     )
     publication = media_client.add_publication("aeron:ipc?term-length=64k", 4201)
-    assert came.wait(10)
+    assert came.wait(TIMEOUT_S)
     assert images[0].session_id == publication.session_id
     await_true(lambda: reported)
     assert isinstance(reported[0], LookupError)
     publication.close()
-    assert went.wait(10)
+    assert went.wait(TIMEOUT_S)
     subscription.close()
 
 
@@ -411,7 +411,7 @@ def test_a_client_handler_may_not_wait_for_the_driver(media_client):
         media_client.add_subscription("aeron:ipc", 4202, on_available_image=on_available),
         media_client.add_publication("aeron:ipc", 4202),
     ):
-        assert done.wait(10)
+        assert done.wait(TIMEOUT_S)
     assert "handler" in str(refused[0])
 
 
@@ -420,7 +420,7 @@ def test_receive_waits_and_gives_up(stream):
     assert subscription.receive(timeout_s=0.01) is None
     sender = threading.Timer(0.05, publication.offer, [b"late"])
     sender.start()
-    message = subscription.receive(timeout_s=10, idle="yield")
+    message = subscription.receive(timeout_s=TIMEOUT_S, idle="yield")
     sender.join()
     assert message is not None
     assert (message.payload, bytes(message), len(message), message.position) == (b"late", b"late", 4, 64)
@@ -434,14 +434,14 @@ def test_closing_ends_a_wait_in_another_thread(stream):
 
     def wait() -> None:
         try:
-            subscription.receive(timeout_s=30)
+            subscription.receive(timeout_s=TIMEOUT_S)
         except headrace.ClosedError as error:
             ended.append(error)
 
     waiter = threading.Thread(target=wait)
     waiter.start()
     subscription.close()
-    waiter.join(10)
+    waiter.join(TIMEOUT_S)
     assert len(ended) == 1
 
 

@@ -13,7 +13,7 @@ import pytest
 import headrace
 from headrace import OfferResult, aio
 from headrace.client import ConnectionState, ReconnectingClient
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.boundary
 
@@ -47,7 +47,7 @@ class Site:
     def restart(self) -> None:
         before = self.client.reconnect_count
         self.start()
-        await_true(lambda: self.client.reconnect_count > before, timeout_s=30)
+        await_true(lambda: self.client.reconnect_count > before)
 
     def close(self) -> None:
         self.client.close()
@@ -71,7 +71,7 @@ def test_publications_and_subscriptions_come_back_and_it_is_told(site: Site) -> 
     for life in range(1, 3):
         publication.offer_blocking(b"shared")
         exclusive.offer_blocking(b"exclusive")
-        received = [subscription.receive(timeout_s=10) for _ in range(2)]
+        received = [subscription.receive(timeout_s=TIMEOUT_S) for _ in range(2)]
         assert sorted(message.payload for message in received if message) == [b"exclusive", b"shared"]
         site.lose_driver()
         site.restart()
@@ -112,7 +112,7 @@ def in_thread(call: Callable[[], object]) -> Callable[[], object]:
     thread.start()
 
     def result() -> object:
-        thread.join(30)
+        thread.join(TIMEOUT_S)
         assert not thread.is_alive()
         return results[0]
 
@@ -137,20 +137,20 @@ def test_asyncio_goes_on_with_the_next_driver(site: Site) -> None:
     async def talk() -> list[bytes]:
         received = []
         messages = aiter(subscription)
-        await publication.offer_async(b"before", timeout_s=20)
+        await publication.offer_async(b"before", timeout_s=TIMEOUT_S)
         received.append((await anext(messages)).payload)
         waiting = asyncio.create_task(anext(messages))
         await asyncio.to_thread(site.lose_driver)
         with pytest.raises(headrace.PublicationTimeoutError):
             await publication.offer_async(b"too early", timeout_s=0.01)
-        offering = asyncio.create_task(publication.offer_async(b"after", timeout_s=60))
+        offering = asyncio.create_task(publication.offer_async(b"after", timeout_s=TIMEOUT_S))
         await asyncio.to_thread(site.restart)
         await offering
         received.append((await waiting).payload)
         # A cancelled wait takes nothing with it.
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(messages), 0.01)
-        await publication.offer_async(b"last", timeout_s=20)
+        await publication.offer_async(b"last", timeout_s=TIMEOUT_S)
         received.append((await anext(messages)).payload)
         site.client.close()
         with pytest.raises(StopAsyncIteration):
@@ -191,7 +191,7 @@ def test_what_is_added_without_a_driver_waits_for_one(site: Site) -> None:
     subscription = added()
     publication = site.client.add_publication(IPC, 3)
     publication.offer_blocking(b"x")
-    assert subscription.receive(timeout_s=10).payload == b"x"  # type: ignore[attr-defined]
+    assert subscription.receive(timeout_s=TIMEOUT_S).payload == b"x"  # type: ignore[attr-defined]
 
 
 def test_a_handler_that_raises_ends_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -207,7 +207,7 @@ def test_a_handler_that_raises_ends_nothing(tmp_path: Path, caplog: pytest.LogCa
         headrace.MediaDriver(directory=directory, threading_mode="SHARED", dir_delete_on_shutdown=True),
         client,
     ):
-        await_true(lambda: client.reconnect_count == 1, timeout_s=30)
+        await_true(lambda: client.reconnect_count == 1)
     assert "a handler raised" in caplog.text
 
 
@@ -226,7 +226,7 @@ def test_asyncio_connects_and_closes_without_blocking_the_loop(media_driver: hea
         async with await aio.connect(driver=media_driver, reconnect=True) as client:
             subscription = await asyncio.to_thread(client.add_subscription, IPC, 8200)
             publication = await asyncio.to_thread(client.add_publication, IPC, 8200)
-            await publication.offer_async(b"x", timeout_s=20)
+            await publication.offer_async(b"x", timeout_s=TIMEOUT_S)
             message = await anext(aiter(subscription))
         assert client.is_closed
         return message.payload

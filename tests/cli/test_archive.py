@@ -19,6 +19,7 @@ import headrace
 from headrace.archive import Catalog, DirectoryStorage, RecordingSignal
 from headrace.archive.storage import StorageFile
 from headrace.tools.views.recordings import recordings_table
+from tests.helpers import TIMEOUT_S
 
 pytestmark = pytest.mark.system
 
@@ -29,7 +30,7 @@ LINES = [f"line {number}" for number in range(500)]
 def run(*args: object, status: int = 0) -> subprocess.CompletedProcess[str]:
     """A command that ends by itself."""
     command = [sys.executable, "-m", "headrace", "archive", *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=ROOT)
     assert done.returncode == status, done.stdout + done.stderr
     return done
 
@@ -160,14 +161,14 @@ def test_a_recording_that_fails_is_not_a_success(tmp_path: Path) -> None:
         killer.start()
         try:
             with driver.connect() as client, client.add_publication(CHANNEL, 1001) as publication:
-                publication.offer_blocking(b"recorded", timeout_s=20)
+                publication.offer_blocking(b"recorded", timeout_s=TIMEOUT_S)
                 assert recorder.stdout is not None
                 assert "start recording 0" in recorder.stdout.readline()
                 while publication.position is not None and publication.position < 65536:
                     publication.offer_blocking(bytes(1000))
                 assert "stop recording 0" in recorder.stdout.readline()
                 server.close()
-                _, errors = recorder.communicate(timeout=30)
+                _, errors = recorder.communicate(timeout=TIMEOUT_S)
             assert recorder.returncode == 1
             assert "No space left on device" in errors
             assert "the archive is gone" in errors
@@ -233,7 +234,7 @@ def test_an_archive_runs_until_it_is_stopped_and_records(tmp_path: Path) -> None
         )
         assert recorder.stdout is not None
         with headrace.connect(directory) as client, client.add_publication("aeron:ipc", 1001) as publication:
-            publication.offer_blocking(b"recorded", timeout_s=20)
+            publication.offer_blocking(b"recorded", timeout_s=TIMEOUT_S)
             assert json.loads(recorder.stdout.readline()) == {
                 "signal": "START",
                 "recording_id": 0,
@@ -241,9 +242,9 @@ def test_an_archive_runs_until_it_is_stopped_and_records(tmp_path: Path) -> None
             }
             recorder.send_signal(2)
             assert json.loads(recorder.stdout.readline())["signal"] == "STOP"
-        assert recorder.wait(20) == 0
+        assert recorder.wait(TIMEOUT_S) == 0
         server.terminate()
-        assert server.wait(20) == 0
+        assert server.wait(TIMEOUT_S) == 0
         assert "archive stopped" in server.stdout.read()
     finally:
         killer.cancel()

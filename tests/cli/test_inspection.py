@@ -28,6 +28,7 @@ from headrace.tools.error_log import ErrorEntry
 from headrace.tools.views.errors import errors_table
 from headrace.tools.views.loss import loss_table
 from tests.cli.fake_cnc import FakeCnc, a_busy_driver
+from tests.helpers import TIMEOUT_S
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -182,7 +183,7 @@ def test_a_live_table_takes_the_screen_and_ends_cleanly(driver_directory: Path, 
         assert b"\x1b[?1049h" in read_terminal(ours, until=b"client-heartbeat")
         process.send_signal(end)
         rest = read_terminal(ours)
-        process.wait(timeout=20)
+        process.wait(timeout=TIMEOUT_S)
     finally:
         process.kill()
         process.wait()
@@ -287,7 +288,7 @@ def test_a_shell_completes_commands_and_options(run: Run, shell: str) -> None:
 def test_completion_names_what_fits() -> None:
     asked = {"_HEADRACE_COMPLETE": "bash_complete", "COMP_WORDS": "headrace stat --str", "COMP_CWORD": "2"}
     done = subprocess.run(
-        command(), env={**os.environ, **asked}, capture_output=True, text=True, timeout=20, check=True
+        command(), env={**os.environ, **asked}, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
     )
     assert done.stdout.split() == ["plain,--stream"]
 
@@ -298,7 +299,7 @@ def test_json_goes_on_line_by_line_until_stopped(driver_directory: Path) -> None
         assert process.stdout is not None
         lines = [json.loads(process.stdout.readline()) for _ in range(3)]
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=TIMEOUT_S)
     assert lines[0]["time_ms"] < lines[2]["time_ms"]
     assert (process.returncode, err) == (0, "")
 
@@ -309,7 +310,7 @@ def test_a_reader_that_leaves_ends_the_command_quietly(driver_directory: Path) -
         assert process.stdout is not None
         process.stdout.readline()
         process.stdout.close()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=TIMEOUT_S) == 0
         assert process.stderr is not None
         assert process.stderr.read() == ""
 
@@ -324,7 +325,7 @@ def test_a_restarted_driver_is_followed(driver_directory: Path) -> None:
         while json.loads(process.stdout.readline())["pid"] != 5151:
             pass
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=TIMEOUT_S)
 
 
 @pytest.mark.parametrize(

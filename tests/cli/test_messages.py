@@ -17,12 +17,12 @@ import pytest
 from benches.processes import fresh_directory
 
 from tests.cli.fake_cnc import FakeCnc
+from tests.helpers import TIMEOUT_S
 
 pytestmark = pytest.mark.system
 
 IPC = ("--channel", "aeron:ipc")
 UDP = ("--channel", "aeron:udp?endpoint=127.0.0.1:20731")
-TIMEOUT_S = 30.0
 
 
 def command(*arguments: object) -> list[str]:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import TIMEOUT_S
+
 pytestmark = pytest.mark.system
 
-TIMEOUT_S = 30.0
 # By place, the weakest first; the directory that a command says it runs in tells which place won.
 PLACES = ("environment", "definition", "option")
 

@@ -13,7 +13,7 @@ from benches.processes import fresh_directory
 
 import headrace
 from headrace.tools import CncFile, read_error_log
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.system
 
@@ -21,7 +21,6 @@ CHANNEL = "aeron:ipc?term-length=64k"
 # Far above what noticing takes, and below any time-out of the protocol, which would notice too: with these settings
 # a test that ends in time saw the kernel's word.
 NEVER_NS = 3_600_000_000_000
-TIMEOUT_S = 30.0
 
 SUBSCRIBE = """
 import sys, time, headrace
@@ -105,7 +104,7 @@ def test_a_killed_subscriber_no_longer_holds_the_publisher(driver: headrace.Medi
             while publication.offer(bytes(1000)) is not headrace.OfferResult.BACK_PRESSURED:
                 pass
             subscriber.kill()
-            await_true(lambda: publication.offer(b"x") is headrace.OfferResult.NOT_CONNECTED, TIMEOUT_S)
+            await_true(lambda: publication.offer(b"x") is headrace.OfferResult.NOT_CONNECTED)
         assert system_value(client, "Client liveness timeouts") == 1
         assert any("process ended without closing" in text for text in errors_of(driver.directory))
 
@@ -115,9 +114,9 @@ def test_a_killed_publisher_ends_its_streams_and_its_log_goes(driver: headrace.M
         with program(PUBLISH, driver.directory, CHANNEL) as publisher:
             assert first_line(publisher) == "connected\n"
             publisher.kill()
-            await_true(lambda: not subscription.is_connected, TIMEOUT_S)
+            await_true(lambda: not subscription.is_connected)
         logs = Path(driver.directory, "publications")
-        await_true(lambda: not list(logs.iterdir()), TIMEOUT_S)
+        await_true(lambda: not list(logs.iterdir()))
 
 
 def test_a_forked_child_does_not_keep_its_dead_parent_alive(driver: headrace.MediaDriver) -> None:
@@ -129,7 +128,7 @@ def test_a_forked_child_does_not_keep_its_dead_parent_alive(driver: headrace.Med
         child = int(first_line(parent).split()[1])
         try:
             parent.kill()
-            await_true(lambda: not publication.is_connected, TIMEOUT_S)
+            await_true(lambda: not publication.is_connected)
             os.kill(child, 0)
         finally:
             os.kill(child, signal.SIGKILL)
@@ -142,7 +141,7 @@ def test_sigterm_closes_with_blocks(driver: headrace.MediaDriver) -> None:
             subscriber.send_signal(signal.SIGTERM)
             out, err = subscriber.communicate(timeout=TIMEOUT_S)
         assert (subscriber.returncode, out, err) == (143, "closing\n", "")
-        await_true(lambda: not publication.is_connected, TIMEOUT_S)
+        await_true(lambda: not publication.is_connected)
         assert system_value(client, "Client liveness timeouts") == 0
 
 
@@ -157,7 +156,7 @@ def test_a_client_notices_a_killed_driver_and_the_next_driver_starts_at_once() -
             publication = client.add_publication(CHANNEL, 1)
             process.kill()
             process.wait(TIMEOUT_S)
-            await_true(lambda: client.is_closed, TIMEOUT_S)
+            await_true(lambda: client.is_closed)
             assert publication.offer(b"x") is headrace.OfferResult.CLOSED
             assert "the driver's process has ended without stopping" in str(faults[0])
         with pytest.raises(headrace.DriverTimeoutError, match="the driver's process has ended"):

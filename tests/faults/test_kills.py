@@ -16,8 +16,9 @@ import pytest
 from benches.processes import ROOT, background, fresh_directory
 
 import headrace
+from tests.helpers import TIMEOUT_S
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.faults
 
 IPC = "aeron:ipc?term-length=64k"
 STREAM_ID = 77
@@ -85,7 +86,7 @@ def test_a_publisher_killed_between_claim_and_commit_is_unblocked(driver: headra
         publication = client.add_publication(IPC, STREAM_ID)
         with script(CLAIM_AND_STAND, driver.directory, IPC) as process:
             kill(process)
-        publication.offer_blocking(b"after", timeout_s=10)
+        publication.offer_blocking(b"after", timeout_s=TIMEOUT_S)
         received: list[bytes] = []
 
         def read_all() -> bool:

@@ -12,10 +12,11 @@ from benches.processes import background, fresh_directory
 import headrace
 from headrace.testing import Conditions, Namespaces, Relay
 from tests.faults.test_kills import await_condition
+from tests.helpers import TIMEOUT_S
 from tests.interop.conftest import our_driver_process
 from tests.interop.messages import Checker, message
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.faults
 
 STREAM_ID = 55
 TARGET = ("127.0.0.1", 24671)
@@ -51,7 +52,7 @@ def publish(publication: headrace.Publication, count: int = COUNT) -> threading.
 
     def run() -> None:
         for index in range(count):
-            publication.offer_blocking(message(SEED, index, *LENGTHS), timeout_s=120)
+            publication.offer_blocking(message(SEED, index, *LENGTHS), timeout_s=TIMEOUT_S)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -124,7 +125,7 @@ def test_a_longer_cut_makes_the_image_unavailable(driver: headrace.MediaDriver) 
         client.add_subscription(SUBSCRIPTION, STREAM_ID, on_unavailable_image=gone.append) as subscription,
         client.add_publication(f"aeron:udp?endpoint={relay.endpoint}", STREAM_ID) as publication,
     ):
-        publication.offer_blocking(b"x" * 64, timeout_s=10)
+        publication.offer_blocking(b"x" * 64, timeout_s=TIMEOUT_S)
         with relay.cut():
             await_condition("the image to go", lambda: bool(gone))
             await_condition("the publisher to notice", lambda: not publication.is_connected)
@@ -150,7 +151,7 @@ def test_the_kernel_dropping_packets_between_two_namespaces(chance: float) -> No
                 publish_ = peer("publish", here, channel, 600, *LENGTHS, SEED)
                 with background(publish_, ready="READY") as publisher:
                     for process in (subscriber, publisher):
-                        assert process.wait(timeout=150) == 0
+                        assert process.wait(timeout=TIMEOUT_S) == 0
 
 
 def peer(role: str, directory: Path, channel: str, *rest: object) -> list[str]:

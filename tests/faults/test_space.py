@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import TIMEOUT_S
+
 pytestmark = pytest.mark.system
 
 
@@ -17,7 +19,7 @@ def run_on(size: str, program: str, directory: Path) -> str:
         pytest.skip("mounting a small file system needs root and `unshare` (package util-linux)")
     mount_and_run = f'mount -t tmpfs -o size={size} none "{directory}" && exec "$0" -c "$1" "{directory}"'
     command = ["unshare", "--mount", "sh", "-c", mount_and_run, sys.executable, program]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert finished.returncode == 0, f"{finished.returncode}\n{finished.stdout}{finished.stderr}"
     return finished.stdout
 

@@ -7,10 +7,11 @@ import pytest
 from benches.processes import fresh_directory
 
 import headrace
+from tests.helpers import TIMEOUT_S
 from tests.interop.conftest import Peers
 from tests.interop.messages import Checker, message
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
 IPC = "aeron:ipc?term-length=64k"
 STREAM_ID = 31
@@ -52,7 +53,7 @@ def test_publisher_threads_share_one_publication_object(driver: headrace.MediaDr
         def publish(seed: int) -> None:
             try:
                 for index in range(MESSAGES_EACH):
-                    publication.offer_blocking(message(seed, index, *LENGTHS), timeout_s=60)
+                    publication.offer_blocking(message(seed, index, *LENGTHS), timeout_s=TIMEOUT_S)
             except BaseException as fault:
                 faults.append(fault)
 

@@ -11,8 +11,9 @@ import pytest
 from benches.processes import fresh_directory
 
 import headrace
+from tests.helpers import TIMEOUT_S
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.faults
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +155,7 @@ def test_a_directory_not_writable_is_refused_by_name() -> None:
         Path(parent).chmod(0o555)
         directory = Path(parent) / "driver"
         command = [sys.executable, "-c", LAUNCH_AS_ANOTHER_USER, directory]
-        finished = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         assert finished.returncode == 0, finished.stdout + finished.stderr
         assert str(directory) in finished.stdout
         assert "Permission denied" in finished.stdout

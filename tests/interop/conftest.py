@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory
 
+from tests.helpers import TIMEOUT_S
+
 PROCESS_TIMEOUT_S = 150.0
 
 
@@ -89,7 +91,7 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
         assert process.stdout is not None
         line = process.stdout.readline()
         if line.strip() != "READY":
-            rest = process.communicate(timeout=10)[0]
+            rest = process.communicate(timeout=TIMEOUT_S)[0]
             raise AssertionError(f"{command} did not get ready:\n{line}{rest}")
         yield process
     finally:

@@ -9,9 +9,9 @@ from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh
 
 import headrace
 from headrace.archive import Archive, Catalog, DirectoryStorage, ErrorCode, RecordingSignal
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.interop
 
 LIVE = "aeron:ipc?term-length=64k"
 SPIED = "aeron:udp?endpoint=127.0.0.1:24813|term-length=64k|ssc=true"
@@ -34,7 +34,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
 def run_java(java: JavaPeer, main: str, *args: object) -> str:
     """Runs a Java program to its end and gives what it printed."""
     finished = subprocess.run(
-        java.command(main, *args), capture_output=True, text=True, timeout=120, check=False
+        java.command(main, *args), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished.stdout
@@ -189,6 +189,7 @@ def test_our_client_on_the_java_archive(java_archive: tuple[Path, Path], transpo
     catalog.close()
 
 
+@pytest.mark.usefixtures("no_kept_session")
 @pytest.mark.parametrize("source", ["files", "replays"])
 def test_our_spark_source_reads_a_recording_while_the_java_archive_writes_it(
     java_archive: tuple[Path, Path], source: str

@@ -16,7 +16,7 @@ from benches.processes import ROOT
 from headrace import sbe
 from tests.golden.sbe import FOLDER, MESSAGES, ORDERS, examples, golden, market
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 JAVA = ROOT / "tests" / "interop" / "java" / "sbe"
 ARCHIVE = ROOT / "python" / "headrace" / "archive" / "schemas" / "archive.xml"

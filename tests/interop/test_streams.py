@@ -9,7 +9,7 @@ from benches.processes import JavaPeer
 from headrace.testing import Conditions, Relay
 from tests.interop.conftest import Peers, our_driver_process
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.interop
 
 IPC = "aeron:ipc?term-length=64k"
 UDP = "aeron:udp?endpoint=127.0.0.1:24771|term-length=64k"

@@ -14,8 +14,9 @@ from benches.processes import JavaPeer, background
 
 import headrace
 from headrace.testing import Conditions, Relay
+from tests.helpers import TIMEOUT_S
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.interop
 
 UDP = "aeron:udp?endpoint=127.0.0.1:24781"
 
@@ -27,7 +28,7 @@ def run_tool(java: JavaPeer, name: str, directory: Path, *args: str, **propertie
     }
     command = java.command(f"io.aeron.samples.{name}", *args, properties=settings)
     finished = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL
+        command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished.stdout
@@ -41,7 +42,7 @@ def a_stream(directory: Path) -> Iterator[None]:
         client.add_subscription(UDP, 42) as subscription,
         client.add_publication(UDP, 42) as publication,
     ):
-        publication.offer_blocking(b"seen by the tools", timeout_s=10)
+        publication.offer_blocking(b"seen by the tools", timeout_s=TIMEOUT_S)
         idle = headrace.BackoffIdleStrategy()
         while not subscription.poll(lambda payload, header: None, 1):
             idle.idle()
@@ -89,8 +90,8 @@ def test_loss_stat_reads_our_report(java: JavaPeer, our_driver: Path) -> None:
         client.add_publication(f"aeron:udp?endpoint={relay.endpoint}", 43) as publication,
     ):
         for _ in range(200):
-            publication.offer_blocking(bytes(1000), timeout_s=30)
-            assert subscription.receive(timeout_s=30) is not None
+            publication.offer_blocking(bytes(1000), timeout_s=TIMEOUT_S)
+            assert subscription.receive(timeout_s=TIMEOUT_S) is not None
         assert relay.forward.dropped > 0
         text = run_tool(java, "LossStat", our_driver)
     # Observations, bytes lost, first and last time, session, stream, channel, source.
@@ -109,7 +110,7 @@ def test_our_readers_read_the_java_driver(java_driver: Path) -> None:
             [sys.executable, "-m", "headrace", command, "--dir", java_driver, "--json", "--once"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=TIMEOUT_S,
             check=True,
         ).stdout
         values: dict[str, Any] = json.loads(line)
@@ -144,7 +145,7 @@ def test_ping_and_pong(java: JavaPeer, our_driver: Path) -> None:
     with background(java.command("io.aeron.samples.Pong", properties=settings)):
         command = java.command("io.aeron.samples.Ping", properties=settings)
         text = subprocess.run(
-            command, input="n\n", capture_output=True, text=True, timeout=120, check=True
+            command, input="n\n", capture_output=True, text=True, timeout=TIMEOUT_S, check=True
         ).stdout
     assert "Histogram of RTT latencies" in text
 
@@ -154,7 +155,7 @@ def test_basic_publisher_and_rate_subscriber(java: JavaPeer, our_driver: Path) -
     settings = {"aeron.dir": str(our_driver), "aeron.sample.messages": "3", "aeron.sample.lingerTimeout": "0"}
     with background(java.command("io.aeron.samples.RateSubscriber", properties=settings)):
         command = java.command("io.aeron.samples.BasicPublisher", properties=settings)
-        text = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+        text = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
     assert text.count("Offering") == 3
     assert "Done sending." in text
 
@@ -174,6 +175,6 @@ def test_streaming_publisher_and_rate_subscriber(java: JavaPeer, our_driver: Pat
     with background(java.command("io.aeron.samples.RateSubscriber", properties=settings)):
         command = java.command("io.aeron.samples.StreamingPublisher", properties=settings)
         text = subprocess.run(
-            command, input="n\n", capture_output=True, text=True, timeout=150, check=True
+            command, input="n\n", capture_output=True, text=True, timeout=TIMEOUT_S, check=True
         ).stdout
     assert "Done streaming" in text

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from tests.helpers import await_true
 
-_START_TIMEOUT_S = 120.0
 _PR_SET_PDEATHSIG = 1
 _HOST = "127.0.0.1"
 
@@ -45,7 +44,7 @@ def _awaited(pattern: str, log: Path, count: int = 1) -> list[str]:
         assert "Exception in thread" not in log.read_text(), log.read_text()
         return len(found) >= count
 
-    await_true(is_there, _START_TIMEOUT_S)
+    await_true(is_there)
     return found
 
 

@@ -22,8 +22,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             # Sockets that PySpark leaves to the garbage collector, and its opinion of pandas, are not ours to mend.
             item.add_marker(pytest.mark.filterwarnings("ignore"))
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(300))
 
 
 def home_without_zip(home: Path) -> Path:

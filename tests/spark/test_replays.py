@@ -15,7 +15,7 @@ import pytest
 import headrace
 from headrace.archive import ArchiveServer
 from headrace.archive.errors import ArchiveFileError
-from headrace.spark import PayloadError, _archive_service
+from headrace.spark import PayloadError
 from tests.helpers import await_true
 from tests.spark.recordings import RecordingFiles
 from tests.spark.streams import free_udp_channel
@@ -33,7 +33,7 @@ from headrace.spark._options import ReadOptions
 from headrace.spark._own_driver import OwnDriver
 from headrace.spark._recordings import select
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("no_kept_session")]
 
 Options = dict[str, str]
 TYPES = {"bigint": LongType, "int": IntegerType, "binary": BinaryType, "timestamp": TimestampType}
@@ -48,12 +48,6 @@ def payload_of(index: int) -> bytes:
 def driver() -> Iterator[headrace.MediaDriver]:
     with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver:
         yield driver
-
-
-@pytest.fixture(autouse=True)
-def no_session_is_kept() -> Iterator[None]:
-    yield
-    _archive_service.close_sessions()
 
 
 @pytest.fixture(scope="module")

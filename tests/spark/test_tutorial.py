@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from benches.processes import ROOT
 
+from tests.helpers import TIMEOUT_S
+
 TUTORIAL = ROOT / "docs/user/tutorial-spark.md"
 README = ROOT / "README.md"
-# A Java of its own starts, on whatever else the machine does.
-TIMEOUT_S = 240
 # Installing is tried by hand: it downloads some 490 MB.
 INSTALLATION = "pip install"
 

@@ -15,14 +15,13 @@ import pytest
 from benches.processes import ROOT
 
 from headrace import sbe
+from tests.helpers import TIMEOUT_S
 from tests.spark.recordings import RecordingFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EXAMPLE = ROOT / "examples" / "weather"
-# A Java of its own starts, on whatever else the machine does.
-TIMEOUT_S = 240
 FIRST_SENT_NS = 1_700_000_000_000_000_000
 NS_PER_MESSAGE = 1_000_000
 NEW_YEAR_S = 1_262_304_000

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benches.processes import ROOT, background, fresh_directory
 
-TIMEOUT_S = 50.0
+from tests.helpers import TIMEOUT_S
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import headrace
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.system
 
@@ -70,8 +70,8 @@ def test_a_stream_moves_the_counters_that_speak_of_streams(client: headrace.Clie
     subscription = client.add_subscription(UDP, STREAM_ID)
     with subscription, client.add_publication(UDP, STREAM_ID) as publication:
         for message in MESSAGES:
-            publication.offer_blocking(message, timeout_s=20.0)
-        received = [subscription.receive(timeout_s=20.0) for _ in MESSAGES]
+            publication.offer_blocking(message, timeout_s=TIMEOUT_S)
+        received = [subscription.receive(timeout_s=TIMEOUT_S) for _ in MESSAGES]
         assert [message.payload for message in received if message] == MESSAGES
         await_true(lambda: all(system_value(client, label) > 0 for label in MOVED_BY_A_STREAM))
         assert system_value(client, "Bytes sent") >= sum(map(len, MESSAGES))
@@ -96,7 +96,7 @@ def test_the_offload_mode_and_state_of_each_endpoint_show_and_go_with_it(client:
         return [record for record in client.counters if record.type_id in types]
 
     with client.add_subscription(UDP, STREAM_ID), client.add_publication(UDP, STREAM_ID) as publication:
-        assert publication.wait_until_connected(20.0)
+        assert publication.wait_until_connected(TIMEOUT_S)
         shown = {record.label.partition(":")[0].partition(" ")[0]: record for record in of_endpoints()}
         assert shown.keys() == {
             "snd-channel",

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from headrace.testing import Namespaces
+from tests.helpers import TIMEOUT_S
 
 UNAVAILABLE = Namespaces.unavailable(loss=True, rate=True)
 pytestmark = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
@@ -40,7 +41,7 @@ def count_arrivals(pair: Namespaces) -> int:
     assert receiver.stdout is not None
     assert receiver.stdout.readline() == "ready\n"
     subprocess.run(
-        pair.left.command([sys.executable, "-c", SENDER, pair.right.address]), check=True, timeout=30
+        pair.left.command([sys.executable, "-c", SENDER, pair.right.address]), check=True, timeout=TIMEOUT_S
     )
     return int(receiver.stdout.readline())
 

@@ -10,6 +10,7 @@ import pytest
 import headrace
 from headrace.tools import CncFile, channel_of, counter_type, group_streams, stream_key
 from headrace.tools.counter_types import COUNTER_TYPES, SYSTEM_READINGS, Reading, reading_of
+from tests.helpers import TIMEOUT_S
 
 pytestmark = pytest.mark.system
 
@@ -28,9 +29,9 @@ def streaming() -> Iterator[tuple[headrace.Client, headrace.Publication]]:
         client.add_publication(UDP, STREAM_ID) as publication,
     ):
         for _ in range(MESSAGES):
-            publication.offer_blocking(b"x", timeout_s=20.0)
+            publication.offer_blocking(b"x", timeout_s=TIMEOUT_S)
         for _ in range(MESSAGES):
-            subscription.receive(timeout_s=20.0)
+            subscription.receive(timeout_s=TIMEOUT_S)
         yield client, publication
 
 

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.helpers import TIMEOUT_S
+
 # What a stock Python does not have. A module that is None in sys.modules cannot be imported.
 WITHOUT = """
 import sys
@@ -18,7 +20,7 @@ for name in {missing!r}:
 def run(code: str, *missing: str) -> subprocess.CompletedProcess[str]:
     program = WITHOUT.format(missing=missing) + code
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
 
 

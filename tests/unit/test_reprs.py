@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import headrace
+from tests.helpers import TIMEOUT_S
 
 PACKAGES = (
     "headrace",
@@ -38,7 +39,7 @@ def test_values_print_in_python():
     with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
         _subscription = client.add_subscription("aeron:ipc", 10)
         publication = client.add_publication("aeron:ipc", 10)
-        publication.wait_until_connected(timeout_s=10)
+        publication.wait_until_connected(timeout_s=TIMEOUT_S)
         taken = repr(publication.offer_batch([b"a"]))
     assert re.fullmatch(r"BatchResult\(accepted=1, requested=1, position=\d+, stopped_by=None\)", taken)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import headrace
+from tests.helpers import TIMEOUT_S
 
 PROGRAM = Path(__file__).parents[1] / "typed" / "program.py"
 
@@ -28,14 +29,13 @@ def check(program: Path, cache: Path) -> subprocess.CompletedProcess[str]:
         ],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=TIMEOUT_S,
         cwd=cache,
         check=False,
     )
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_users_program_passes_strictly_and_its_mistakes_do_not(tmp_path: Path):
     assert (Path(headrace.__file__).parent / "py.typed").exists()
     checked = check(PROGRAM, tmp_path)
