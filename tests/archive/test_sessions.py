@@ -14,7 +14,7 @@ from headrace.archive.errors import ErrorCode
 from headrace.archive.messages import PROTOCOL_VERSION, encode
 from headrace.archive.positions import HEADER_LENGTH
 from headrace.archive.recording_session import RecordingSession
-from headrace.archive.replay_session import Limit, Reach, ReplaySession
+from headrace.archive.replay_session import Limit, LimitState, ReplaySession
 from headrace.archive.segment_writer import SegmentWriter
 from tests.archive.fakes import FakeCounter, FakeImage, FakeLog, FakePending, FakePublication, Heard
 from tests.archive.memory import ManualClock, MemoryStorage
@@ -420,8 +420,8 @@ class CounterAt:
         self.value = value
         self.is_open = True
 
-    def reach(self) -> Reach:
-        return Reach(min(self.value, 1280), self.is_open and self.value < 1280, self.value >= 1280)
+    def state(self) -> LimitState:
+        return LimitState(min(self.value, 1280), self.is_open and self.value < 1280, self.value >= 1280)
 
 
 def test_a_replay_goes_as_far_as_whole_frames_below_a_counter_and_on_when_it_moves() -> None:

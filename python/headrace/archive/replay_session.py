@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from headrace.archive.storage import Storage, StorageFile
     from headrace.client import ExclusivePublication, Pending
 
-__all__ = ["Limit", "Reach", "ReplaySession"]
+__all__ = ["Limit", "LimitState", "ReplaySession"]
 
 
-class Reach(NamedTuple):
+class LimitState(NamedTuple):
     """How far a replay may go."""
 
     position: int
@@ -41,7 +41,7 @@ class Reach(NamedTuple):
 class Limit(Protocol):
     """How far a replay may go now."""
 
-    def reach(self) -> Reach:
+    def state(self) -> LimitState:
         """Asked again whenever the replay has come as far as it could."""
 
 
@@ -251,14 +251,14 @@ class ReplaySession:
         if self._limit is None:
             self._finish()
             return False
-        reach = self._limit.reach()
-        has_moved = reach.position > self._stop
+        limit = self._limit.state()
+        has_moved = limit.position > self._stop
         if has_moved:
-            self._stop, self._is_cut = reach.position, False
-        if not reach.may_move:
+            self._stop, self._is_cut = limit.position, False
+        if not limit.may_move:
             self._replay_limit = min(self._replay_limit, self._stop)
-        # Of a frame that a limit cuts nothing is sent, and where the limit stays there the replay ends before it.
-        if self._position >= self._replay_limit or (self._is_cut and not reach.may_move):
+        # If the limit lies within a frame, nothing of that frame is sent; if it stays there, the replay ends before it.
+        if self._position >= self._replay_limit or (self._is_cut and not limit.may_move):
             self._finish()
             return False
         return self._position < self._stop and not self._is_cut
@@ -304,7 +304,7 @@ class ReplaySession:
 
     def _stay(self, position: int, *, is_malformed: bool) -> int:
         """No whole frame could be read: wait for a limit that cuts it, or end where it is damaged."""
-        if not is_malformed and self._limit is not None and not self._limit.reach().is_at_frame:
+        if not is_malformed and self._limit is not None and not self._limit.state().is_at_frame:
             self._is_cut = True
             return 0
         what = "" if is_malformed else ": the frame there is longer than what is stored of it"

@@ -9,7 +9,7 @@ from headrace.archive.channels import ChannelUri, parse_duration_ns
 from headrace.archive.context import Context
 from headrace.archive.errors import ErrorCode, RequestError
 from headrace.archive.positions import FRAME_ALIGNMENT, NULL_VALUE
-from headrace.archive.replay_session import Limit, Reach, ReplaySession
+from headrace.archive.replay_session import Limit, LimitState, ReplaySession
 
 if TYPE_CHECKING:
     from headrace.archive.control_session import ControlSession
@@ -31,18 +31,18 @@ class _RecordingLimit:
     def __init__(self, session: RecordingSession) -> None:
         self._session = session
 
-    def reach(self) -> Reach:
-        return Reach(self._session.position, not self._session.is_stopped, True)
+    def state(self) -> LimitState:
+        return LimitState(self._session.position, not self._session.is_stopped, True)
 
 
 class _StoppedLimit:
     """As far as a recording went."""
 
     def __init__(self, stop_position: int) -> None:
-        self._reach = Reach(stop_position, False, True)
+        self._state = LimitState(stop_position, False, True)
 
-    def reach(self) -> Reach:
-        return self._reach
+    def state(self) -> LimitState:
+        return self._state
 
 
 class _CounterLimit:
@@ -55,19 +55,19 @@ class _CounterLimit:
         self._registration_id = self._counters[counter_id].registration_id
         self._last = self._counters.value(counter_id)
 
-    def reach(self) -> Reach:
+    def state(self) -> LimitState:
         try:
             is_open = self._counters[self._counter_id].registration_id == self._registration_id
             if is_open:
                 self._last = self._counters.value(self._counter_id)
         except KeyError:
             is_open = False
-        recorded = self._recorded.reach()
+        recorded = self._recorded.state()
         if self._last > recorded.position:
             return recorded
         may_move = is_open and (recorded.may_move or self._last < recorded.position)
         position = self._last - self._last % FRAME_ALIGNMENT
-        return Reach(position, may_move, position == recorded.position)
+        return LimitState(position, may_move, position == recorded.position)
 
 
 class Replays:
@@ -95,7 +95,7 @@ class Replays:
         limit = self._limit(descriptor, limit_counter_id)
         position = self._position(descriptor, request.position)
         self._check_io_length(descriptor, request.fileIoMaxLength)
-        stop = descriptor.stop_position if limit is None else limit.reach().position
+        stop = descriptor.stop_position if limit is None else limit.state().position
         replay_length = self._length(descriptor, request.length, position, stop, limit)
         publication = self._publication(descriptor, position, request)
         number = self._next_number
