@@ -152,10 +152,18 @@ impl Invoker {
     }
 
     pub(crate) fn close(&self) {
-        let agent = self.agent.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(mut agent) = agent {
+        if let Some(mut agent) = self.take() {
             agent.on_close();
         }
+    }
+
+    /// Drops the agents without a last word.
+    pub(crate) fn abandon(&self) {
+        drop(self.take());
+    }
+
+    fn take(&self) -> Option<Box<dyn Agent>> {
+        self.agent.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

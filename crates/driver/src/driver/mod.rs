@@ -186,6 +186,18 @@ impl MediaDriver {
             .clone()
     }
 
+    /// Ends an invoked driver as a kill would: its agents are dropped where they are, no client is told, and the
+    /// directory stays as it is. False, with nothing done, for a driver that has threads or has ended.
+    pub fn crash(&self) -> bool {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(invoker) = running.as_ref().and_then(|running| running.invoker.clone()) else {
+            return false;
+        };
+        *running = None;
+        invoker.abandon();
+        true
+    }
+
     /// Stops the agents, tells clients and, if so set, deletes the directory. Does nothing the second time.
     pub fn close(&self) -> Result<(), DriverError> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -1,0 +1,173 @@
+use headrace_driver::environment::Network as _;
+use headrace_driver::transport::Transport;
+use headrace_sys::net::ReceiveBatch;
+
+use super::*;
+
+struct Pair {
+    time: WorldTime,
+    network: Network,
+    hosts: [HostNetwork; 2],
+}
+
+impl Pair {
+    fn new() -> Self {
+        let time = WorldTime::default();
+        let network = Network::new(time.clone(), fastrand::Rng::with_seed(1));
+        let hosts = ["left", "right"].map(|name| network.add_host(name));
+        Self { time, network, hosts }
+    }
+
+    fn open(&self, host: HostId, local: &str, remote: Option<&str>) -> Box<dyn Transport> {
+        let remote = remote.map(|remote| remote.parse().unwrap());
+        let options = SocketOptions::default();
+        let opened = self.hosts[host].open(local.parse().unwrap(), remote, &options);
+        opened.unwrap().transport
+    }
+
+    fn refusal(&self, local: &str) -> io::ErrorKind {
+        let opened = self.hosts[0].open(local.parse().unwrap(), None, &SocketOptions::default());
+        opened.err().unwrap().kind()
+    }
+}
+
+fn received(socket: &dyn Transport) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut batch = ReceiveBatch::new(1);
+    let mut handler = |coalesced: headrace_sys::net::Coalesced<'_>| {
+        for datagram in coalesced.bytes.chunks(coalesced.datagram_length) {
+            found.push((coalesced.source.to_string(), datagram.to_vec()));
+        }
+    };
+    socket.receive(&mut batch, &mut handler).unwrap();
+    found
+}
+
+#[test]
+fn a_datagram_takes_its_time_and_names_its_source() {
+    let pair = Pair::new();
+    let left = pair.open(0, "0.0.0.0:0", Some("10.0.0.2:40123"));
+    let right = pair.open(1, "10.0.0.2:40123", None);
+    left.send(b"hello", None).unwrap();
+    assert_eq!(received(right.as_ref()), []);
+    let arrival_ns = pair.network.next_arrival_ns().unwrap();
+    pair.time.advance_ns(arrival_ns - 1);
+    assert_eq!(received(right.as_ref()), []);
+    pair.time.advance_ns(1);
+    assert_eq!(
+        received(right.as_ref()),
+        [("10.0.0.1:32768".to_owned(), b"hello".to_vec())]
+    );
+    assert!(
+        pair.network
+            .trace(1)
+            .contains("10.0.0.1:32768 > 10.0.0.2:40123 5 bytes: arrives after")
+    );
+}
+
+#[test]
+fn neighbours_of_equal_length_arrive_joined_and_come_apart_again() {
+    let pair = Pair::new();
+    let left = pair.open(0, "0.0.0.0:0", Some("10.0.0.2:40123"));
+    let right = pair.open(1, "0.0.0.0:40123", None);
+    for text in ["aa", "bb", "c", "dd", "", "ee"] {
+        left.send(text.as_bytes(), None).unwrap();
+    }
+    pair.time.advance_ns(1_000_000);
+    let mut lengths = Vec::new();
+    let mut batch = ReceiveBatch::new(1);
+    right
+        .receive(&mut batch, &mut |coalesced| lengths.push(coalesced.bytes.len()))
+        .unwrap();
+    assert_eq!(lengths, [5, 2, 0, 2]);
+}
+
+#[test]
+fn what_a_machine_refuses_is_refused() {
+    let pair = Pair::new();
+    let _bound = pair.open(0, "10.0.0.1:40123", None);
+    assert_eq!(pair.refusal("10.0.0.1:40123"), io::ErrorKind::AddrInUse);
+    assert_eq!(pair.refusal("0.0.0.0:40123"), io::ErrorKind::AddrInUse);
+    assert_eq!(pair.refusal("10.0.0.2:40124"), io::ErrorKind::AddrNotAvailable);
+    assert_eq!(pair.refusal("[::1]:40124"), io::ErrorKind::AddrNotAvailable);
+    let unconnected = pair.open(0, "127.0.0.1:40123", None);
+    let sent = unconnected.send(b"x", None);
+    assert_eq!(sent.unwrap_err().kind(), io::ErrorKind::NotConnected);
+}
+
+#[test]
+fn a_closed_socket_frees_its_port_and_takes_nothing() {
+    let pair = Pair::new();
+    let left = pair.open(0, "0.0.0.0:0", Some("10.0.0.2:40123"));
+    drop(pair.open(1, "0.0.0.0:40123", None));
+    left.send(b"hello", None).unwrap();
+    left.send(b"hello", Some("10.9.9.9:1".parse().unwrap())).unwrap();
+    let trace = pair.network.trace(2);
+    assert!(
+        trace.contains("no socket takes it") && trace.contains("no node has the address"),
+        "{trace}"
+    );
+    assert_eq!(pair.network.socket_count(), 1);
+    pair.open(1, "0.0.0.0:40123", None);
+}
+
+#[test]
+fn a_connected_socket_takes_datagrams_of_its_peer_alone() {
+    let pair = Pair::new();
+    let stranger = pair.open(0, "10.0.0.1:5", Some("10.0.0.2:40123"));
+    let peer = pair.open(0, "10.0.0.1:6", Some("10.0.0.2:40123"));
+    let right = pair.open(1, "10.0.0.2:40123", Some("10.0.0.1:6"));
+    stranger.send(b"no", None).unwrap();
+    peer.send(b"yes", None).unwrap();
+    pair.time.advance_ns(1_000_000);
+    assert_eq!(
+        received(right.as_ref()),
+        [("10.0.0.1:6".to_owned(), b"yes".to_vec())]
+    );
+}
+
+#[test]
+fn a_receive_buffer_that_is_not_emptied_overflows() {
+    let pair = Pair::new();
+    let left = pair.open(0, "0.0.0.0:0", Some("10.0.0.2:40123"));
+    let right = pair.open(1, "0.0.0.0:40123", None);
+    for _ in 0..300 {
+        left.send(&[0; 1_000], None).unwrap();
+    }
+    pair.time.advance_ns(1_000_000);
+    assert_eq!(received(right.as_ref()).len(), 212);
+    assert!(pair.network.trace(1).contains("receive buffer is full"));
+}
+
+#[test]
+fn one_direction_can_be_cut_and_mended() {
+    let pair = Pair::new();
+    let left = pair.open(0, "10.0.0.1:1", Some("10.0.0.2:2"));
+    let right = pair.open(1, "10.0.0.2:2", Some("10.0.0.1:1"));
+    let cut = LinkSettings {
+        is_cut: true,
+        ..LinkSettings::default()
+    };
+    pair.network.set_link(0, 1, Some(cut));
+    for round in 0..2 {
+        left.send(b"there", None).unwrap();
+        right.send(b"back", None).unwrap();
+        pair.time.advance_ns(1_000_000);
+        assert_eq!(received(right.as_ref()).len(), round);
+        assert_eq!(received(left.as_ref()).len(), 1);
+        pair.network.set_link(0, 1, None);
+    }
+}
+
+#[test]
+fn names_of_nodes_are_found() {
+    let pair = Pair::new();
+    let mut names = pair.hosts[0].names();
+    names.begin("right");
+    names.begin("nowhere");
+    let answers: Vec<_> = std::iter::from_fn(|| names.take_finished())
+        .map(|found| found.answer)
+        .collect();
+    assert_eq!(answers[0], Ok("10.0.0.2".parse().unwrap()));
+    assert!(answers[1].is_err());
+}

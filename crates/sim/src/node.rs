@@ -1,0 +1,283 @@
+//! A machine of the world: a driver, clients, a clock, an address.
+//!
+//! | state | leaves by |
+//! |---|---|
+//! | running | `pause`: no turns; `close`: clients and driver end in good order; `crash`: they end as by a kill |
+//! | paused | `resume`; time went on meanwhile |
+//! | down | `start`, on the same directory |
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use headrace_client::{Client, ClientConfig};
+use headrace_driver::environment::Environment;
+use headrace_driver::{DriverConfig, Invoker, MediaDriver, ThreadingMode};
+use headrace_sys::Clock;
+use headrace_sys::idle::IdleStrategy;
+
+use crate::error::WorldError;
+use crate::network::{HostNetwork, LinkSettings};
+use crate::random::fork;
+use crate::time::NodeClock;
+use crate::world::{Core, lock};
+
+/// Length of terms where nothing is said: streams wrap early, and hundreds of them fit.
+const TERM_LENGTH: usize = 256 * 1024;
+
+/// What the world knows of a node.
+pub(crate) struct NodeCore {
+    name: String,
+    network: HostNetwork,
+    clock: Arc<NodeClock>,
+    config: DriverConfig,
+    driver: Mutex<Option<MediaDriver>>,
+    invoker: Mutex<Option<Invoker>>,
+    clients: Mutex<Vec<Weak<Client>>>,
+    is_paused: AtomicBool,
+    /// Drivers and clients so far: each gets chances of its own.
+    born_count: AtomicU64,
+}
+
+impl NodeCore {
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        name: &str,
+        directory: &Path,
+        change: impl FnOnce(&mut DriverConfig),
+    ) -> Arc<Self> {
+        let mut config = DriverConfig {
+            // What the disk of this machine has room for is not for the seed to know.
+            perform_storage_checks: false,
+            term_buffer_length: TERM_LENGTH,
+            ipc_term_buffer_length: TERM_LENGTH,
+            ..DriverConfig::default()
+        };
+        change(&mut config);
+        config.directory = directory.join(name);
+        config.threading_mode = ThreadingMode::Invoker;
+        Arc::new(Self {
+            name: name.to_owned(),
+            network: core.network.add_host(name),
+            clock: Arc::new(NodeClock::new(core.time.clone(), Arc::downgrade(core))),
+            config,
+            driver: Mutex::new(None),
+            invoker: Mutex::new(None),
+            clients: Mutex::new(Vec::new()),
+            is_paused: AtomicBool::new(false),
+            born_count: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock) as Arc<dyn Clock>
+    }
+
+    /// One turn of the driver and, unless one of them is in the middle of one, of each client.
+    pub(crate) fn turn(&self, with_clients: bool) -> usize {
+        if self.is_paused.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let invoker = lock(&self.invoker).clone();
+        let mut work_count = invoker.map_or(0, |invoker| invoker.invoke());
+        if with_clients {
+            for client in self.clients() {
+                // A client that has ended tells its handlers; its handles say why.
+                work_count += client.invoke().unwrap_or(0);
+            }
+        }
+        work_count
+    }
+
+    /// The clients that are still held by the program.
+    fn clients(&self) -> Vec<Arc<Client>> {
+        let mut clients = lock(&self.clients);
+        clients.retain(|client| client.strong_count() > 0);
+        clients.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Numbers for the next driver or client.
+    fn random(&self, seed: u64) -> fastrand::Rng {
+        let count = self.born_count.fetch_add(1, Ordering::Relaxed);
+        fork(seed, &format!("{} {count}", self.name))
+    }
+}
+
+/// A machine of a [`crate::World`].
+pub struct Node {
+    world: Arc<Core>,
+    core: Arc<NodeCore>,
+}
+
+impl Node {
+    pub(crate) fn new(world: &Arc<Core>, core: Arc<NodeCore>) -> Self {
+        Self {
+            world: Arc::clone(world),
+            core,
+        }
+    }
+
+    /// Its name, which is also its host name.
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// Its address.
+    pub fn address(&self) -> IpAddr {
+        self.core.network.address()
+    }
+
+    /// Where its driver keeps its files.
+    pub fn directory(&self) -> &Path {
+        &self.core.config.directory
+    }
+
+    /// The clock of its driver and its clients.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.core.clock()
+    }
+
+    /// True while it has a driver.
+    pub fn is_up(&self) -> bool {
+        lock(&self.core.driver).is_some()
+    }
+
+    fn refuse(&self, rule: &'static str) -> WorldError {
+        WorldError::Node {
+            node: self.core.name.clone(),
+            rule,
+        }
+    }
+
+    fn note(&self, what: &str) {
+        self.world.network.note(format!("{} {what}", self.core.name));
+    }
+
+    /// Launches a driver on the directory of the node, also after a crash.
+    pub fn start(&self) -> Result<(), WorldError> {
+        let mut driver = lock(&self.core.driver);
+        if driver.is_some() {
+            return Err(self.refuse("must be down to be started"));
+        }
+        let environment = Environment {
+            clock: self.clock(),
+            network: Arc::new(self.core.network.clone()),
+            lookups: Box::new(self.core.network.names()),
+            random: self.core.random(self.world.seed),
+        };
+        self.note("starts");
+        let launched = MediaDriver::launch_in(self.core.config.clone(), environment)
+            .map_err(|source| self.driver_error(source))?;
+        *lock(&self.core.invoker) = launched.invoker();
+        *driver = Some(launched);
+        Ok(())
+    }
+
+    fn driver_error(&self, source: headrace_driver::DriverError) -> WorldError {
+        WorldError::Driver {
+            node: self.core.name.clone(),
+            source,
+        }
+    }
+
+    /// Connects a client, which the world gives its turns for as long as the caller keeps it.
+    pub fn connect(&self) -> Result<Arc<Client>, WorldError> {
+        self.connect_with(|_| {})
+    }
+
+    /// As [`Self::connect`], with other settings of the client.
+    pub fn connect_with(&self, change: impl FnOnce(&mut ClientConfig)) -> Result<Arc<Client>, WorldError> {
+        let world = Arc::downgrade(&self.world);
+        let mut config = ClientConfig {
+            directory: self.core.config.directory.clone(),
+            use_invoker: true,
+            clock: self.clock(),
+            random: self.core.random(self.world.seed),
+            awaiting_idle: IdleStrategy::NoOp,
+            driver_invoker: Some(Arc::new(move || {
+                if let Some(world) = world.upgrade() {
+                    world.step(i64::MAX);
+                }
+            })),
+            ..ClientConfig::default()
+        };
+        change(&mut config);
+        let client = Arc::new(Client::connect(config)?);
+        lock(&self.core.clients).push(Arc::downgrade(&client));
+        Ok(client)
+    }
+
+    /// The node does nothing until [`Self::resume`]; what is sent to it fills its buffers.
+    pub fn pause(&self) {
+        self.note("pauses");
+        self.core.is_paused.store(true, Ordering::Relaxed);
+    }
+
+    /// The node goes on; for it, a moment has passed.
+    pub fn resume(&self) {
+        self.note("resumes");
+        self.core.is_paused.store(false, Ordering::Relaxed);
+    }
+
+    /// Ends the driver and the clients as by a kill: no peer and no file is told. They are closed for the program.
+    pub fn crash(&self) -> Result<(), WorldError> {
+        let driver = lock(&self.core.driver).take();
+        let Some(driver) = driver else {
+            return Err(self.refuse("must be up to crash"));
+        };
+        self.note("crashes");
+        *lock(&self.core.invoker) = None;
+        driver.crash();
+        // What clients say at their end goes to the rings of a driver that reads no more.
+        for client in self.core.clients() {
+            client.close()?;
+        }
+        self.core.is_paused.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Closes the clients, lets the driver hear of it, and closes the driver. Does nothing when the node is down.
+    pub fn close(&self) -> Result<(), WorldError> {
+        for client in self.core.clients() {
+            client.close()?;
+        }
+        let driver = lock(&self.core.driver).take();
+        let Some(driver) = driver else {
+            return Ok(());
+        };
+        self.note("closes");
+        *lock(&self.core.invoker) = None;
+        driver.close().map_err(|source| self.driver_error(source))
+    }
+
+    /// Sets how far its wall clock is ahead of that of the world, or jumps there. Its monotonic time is not touched.
+    pub fn set_clock_skew_ns(&self, skew_ns: i64) {
+        self.note(&format!("has its wall clock ahead by {skew_ns} ns"));
+        self.core.clock.set_skew_ns(skew_ns);
+    }
+
+    /// Sets the link to another node apart from all others, in this direction. `None` undoes that.
+    pub fn set_link_to(&self, other: &Self, settings: Option<LinkSettings>) {
+        let (from, to) = (self.core.network.host(), other.core.network.host());
+        self.world.network.set_link(from, to, settings);
+    }
+
+    /// What the link to another node does now.
+    pub fn link_to(&self, other: &Self) -> LinkSettings {
+        let (from, to) = (self.core.network.host(), other.core.network.host());
+        self.world.network.link(from, to)
+    }
+
+    /// Cuts the link to another node in both directions, or mends the cut; what else the links do stays.
+    pub fn set_cut(&self, other: &Self, is_cut: bool) {
+        for (from, to) in [(self, other), (other, self)] {
+            let settings = from.link_to(to);
+            from.set_link_to(to, Some(LinkSettings { is_cut, ..settings }));
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The world: its time, its nodes, and the step that moves both.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use headrace_driver::DriverConfig;
+
+use crate::error::WorldError;
+use crate::network::Network;
+use crate::node::{Node, NodeCore};
+use crate::random::fork;
+use crate::time::WorldTime;
+
+/// Time between two steps while there is work, at least and at most.
+const BUSY_STEP_NS: std::ops::RangeInclusive<i64> = 1_000..=20_000;
+/// Longest step while there is none: the longest sleep of an agent that backs off.
+const IDLE_STEP_MAX_NS: i64 = 1_000_000;
+/// Events shown when a condition does not come true.
+const SHOWN_EVENTS: usize = 40;
+
+/// Locks, whatever happened to the thread that held the lock before.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How time passes.
+struct Pace {
+    random: fastrand::Rng,
+    step_ns: i64,
+}
+
+/// What the world shares with its nodes and their clients.
+pub(crate) struct Core {
+    pub(crate) seed: u64,
+    pub(crate) time: WorldTime,
+    pub(crate) network: Network,
+    pace: Mutex<Pace>,
+    nodes: Mutex<Vec<Arc<NodeCore>>>,
+    is_stepping: AtomicBool,
+}
+
+impl Core {
+    /// Moves time, at most to `end_ns`, and gives each node a turn. Returns the work done.
+    ///
+    /// Inside a turn, as when a handler calls something that waits, clients get none: they are in the middle of one.
+    pub(crate) fn step(&self, end_ns: i64) -> usize {
+        let is_inside = self.is_stepping.swap(true, Ordering::Relaxed);
+        let mut nodes = lock(&self.nodes).clone();
+        self.pass_time(end_ns, &mut nodes);
+        let work_count = nodes.iter().map(|node| node.turn(!is_inside)).sum();
+        if work_count > 0 {
+            lock(&self.pace).step_ns = 0;
+        }
+        self.is_stepping.store(is_inside, Ordering::Relaxed);
+        work_count
+    }
+
+    fn pass_time(&self, end_ns: i64, nodes: &mut [Arc<NodeCore>]) {
+        let mut pace = lock(&self.pace);
+        pace.random.shuffle(nodes);
+        let busy_ns = pace.random.i64(BUSY_STEP_NS);
+        pace.step_ns = if pace.step_ns == 0 {
+            busy_ns
+        } else {
+            (2 * pace.step_ns).min(IDLE_STEP_MAX_NS)
+        };
+        let now_ns = self.time.now_ns();
+        let next_ns = self.network.next_arrival_ns().filter(|next_ns| *next_ns > now_ns);
+        let target_ns = (now_ns + pace.step_ns)
+            .min(next_ns.unwrap_or(i64::MAX))
+            .min(end_ns);
+        self.time.advance_ns((target_ns - now_ns).max(1));
+    }
+}
+
+/// Nodes on one network, on one thread, in virtual time.
+///
+/// Calls from several threads are safe, and then the order of things is no longer the seed's alone.
+pub struct World {
+    core: Arc<Core>,
+    directory: PathBuf,
+}
+
+impl World {
+    /// An empty world. Its nodes keep their files in `directory`, which stays when the world ends.
+    pub fn new(seed: u64, directory: &Path) -> Self {
+        let time = WorldTime::default();
+        Self {
+            core: Arc::new(Core {
+                seed,
+                network: Network::new(time.clone(), fork(seed, "network")),
+                time,
+                pace: Mutex::new(Pace {
+                    random: fork(seed, "pace"),
+                    step_ns: 0,
+                }),
+                nodes: Mutex::new(Vec::new()),
+                is_stepping: AtomicBool::new(false),
+            }),
+            directory: directory.to_owned(),
+        }
+    }
+
+    /// Adds a machine with a driver, which runs when this returns. Channels may use its name as a host.
+    pub fn add_node(&self, name: &str) -> Result<Node, WorldError> {
+        self.add_node_with(name, |_| {})
+    }
+
+    /// As [`Self::add_node`], with other settings of the driver.
+    pub fn add_node_with(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut DriverConfig),
+    ) -> Result<Node, WorldError> {
+        let is_word = |character: char| character.is_ascii_alphanumeric() || character == '-';
+        let fault = |rule| {
+            let node = name.to_owned();
+            Err(WorldError::Node { node, rule })
+        };
+        if !name.starts_with(|first: char| first.is_ascii_alphabetic()) || !name.chars().all(is_word) {
+            return fault("must be a host name: a letter, then letters, digits and hyphens");
+        }
+        if lock(&self.core.nodes).iter().any(|node| node.name() == name) {
+            return fault("must be the only one with its name");
+        }
+        let node = NodeCore::new(&self.core, name, &self.directory, change);
+        lock(&self.core.nodes).push(Arc::clone(&node));
+        let node = Node::new(&self.core, node);
+        node.start()?;
+        Ok(node)
+    }
+
+    /// The seed that decides everything.
+    pub fn seed(&self) -> u64 {
+        self.core.seed
+    }
+
+    /// Virtual time since the world began.
+    pub fn now_ns(&self) -> i64 {
+        self.core.time.now_ns()
+    }
+
+    /// The network, to make it worse.
+    pub fn network(&self) -> &Network {
+        &self.core.network
+    }
+
+    /// Moves time a little and gives each node that runs one turn. Returns the work done.
+    pub fn step(&self) -> usize {
+        self.core.step(i64::MAX)
+    }
+
+    /// Steps until `duration_ns` has passed.
+    pub fn run_for(&self, duration_ns: i64) {
+        let end_ns = self.now_ns().saturating_add(duration_ns);
+        while self.now_ns() < end_ns {
+            self.core.step(end_ns);
+        }
+    }
+
+    /// Steps until the condition holds. An error tells what did not happen within that time, the seed, and what
+    /// happened last.
+    pub fn run_until(
+        &self,
+        within_ns: i64,
+        what: &str,
+        mut condition: impl FnMut() -> bool,
+    ) -> Result<(), WorldError> {
+        let end_ns = self.now_ns().saturating_add(within_ns);
+        while !condition() {
+            if self.now_ns() >= end_ns {
+                return Err(WorldError::NotInTime {
+                    what: what.to_owned(),
+                    within_ns,
+                    seed: self.seed(),
+                    trace: self.trace(SHOWN_EVENTS),
+                });
+            }
+            self.core.step(end_ns);
+        }
+        Ok(())
+    }
+
+    /// The last events of the world, at most `count` and at most 10,000, one a line.
+    pub fn trace(&self, count: usize) -> String {
+        self.core.network.trace(count)
+    }
+
+    /// Number of events so far, and a hash over all of them with their times and bytes. The same for the same seed.
+    pub fn digest(&self) -> (u64, u64) {
+        self.core.network.digest()
+    }
+
+    /// Sockets that are open in the world.
+    pub fn socket_count(&self) -> usize {
+        self.core.network.socket_count()
+    }
+}
