@@ -19,6 +19,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 # The extension crate cannot link its tests without a shared libpython, which a stock Python may lack; its tests are Python's.
 RUST_TESTED := --workspace --exclude headrace-python
 SECONDS_EACH ?= 30
+ROUNDS ?= 20
 ONLY ?=
 PYTEST_ARGS ?=
 
@@ -117,6 +118,12 @@ sanitize: ## Run the Rust tests under AddressSanitizer, shared memory also under
 	RUSTFLAGS="-Zsanitizer=address" $(SANITIZED) $(RUST_TESTED) --target-dir target/address
 	RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" TSAN_OPTIONS="suppressions=$(CURDIR)/scripts/tsan.supp" \
 	  $(SANITIZED) -p headrace-buffers --target-dir target/thread
+
+# With choices of its own; a failure prints the seed that repeats it.
+.PHONY: soak
+soak: build ## Run the tests of chance ROUNDS=20 times as long: kills and power cuts of the archive
+	HEADRACE_ROUNDS=$(ROUNDS) HEADRACE_SEED=$${HEADRACE_SEED:-$$RANDOM} \
+	  $(BIN)/python -m pytest --timeout 0 $(PYTEST_ARGS) tests/archive -k "killed or power_cut"
 
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder, SECONDS_EACH=30 on each

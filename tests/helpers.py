@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 
@@ -19,6 +20,11 @@ def await_true(condition: Callable[[], object], timeout_s: float = TIMEOUT_S) ->
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true in time"
         idle.idle()
+
+
+def rounds(usual: int) -> int:
+    """How often a test of chance does what it does: HEADRACE_ROUNDS times as often as usual. See `make soak`."""
+    return usual * int(os.environ.get("HEADRACE_ROUNDS", "1"))
 
 
 def take(subscription: headrace.Subscription, count: int, **options: bool) -> list[bytes]:

@@ -26,10 +26,11 @@ from headrace.archive import Archive, ArchiveError, Catalog, DirectoryStorage, R
 from headrace.archive.channels import ChannelUri
 from headrace.archive.client import extension_channel
 from headrace.archive.verify import verify
+from tests.helpers import TIMEOUT_S, rounds
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
-KILLS = 30
+KILLS = 5
 KIB = 1024
 POSITION_COUNTER = 100
 
@@ -94,7 +95,7 @@ class Lives:
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == "READY\n", "it must start without a person"
-            archive = Archive.connect(self._client, message_timeout_s=20)
+            archive = Archive.connect(self._client, message_timeout_s=TIMEOUT_S)
             self._compare(archive)
             self._process = process
             yield archive
@@ -244,7 +245,7 @@ def test_an_archive_that_is_killed_starts_again_without_a_person(file_system: st
         ) as driver,
     ):
         lives = Lives(driver, directory, choose, file_system)
-        for _ in range(KILLS // 3):
+        for _ in range(rounds(KILLS)):
             with lives.life() as archive:
                 lives.step(archive)
         with lives.life():

@@ -14,10 +14,11 @@ from headrace.archive.verify import frames_of, verify
 from tests.archive.memory import MemoryStorage
 from tests.archive.power import PowerCut, UnsafeStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frame
+from tests.helpers import rounds
 
 pytestmark = pytest.mark.faults
 
-CUTS = 300
+CUTS = 100
 CAPACITY = 4096
 # Entries that reach over pages of the catalog, now and then.
 LONG = "aeron:ipc?alias=" + "x" * 1500
@@ -115,7 +116,8 @@ def test_what_was_acknowledged_is_there_after_a_power_cut(sync_level: int, check
     choose, kind = seeded(), checksum_named(checksum)
     refusals: list[str] = []
     acknowledged = 0
-    for cut in range(CUTS):
+    cuts = rounds(CUTS)
+    for cut in range(cuts):
         storage = UnsafeStorage(choose, choose.randint(0, 150))
         life = Life(storage, choose, sync_level, kind)
         with pytest.raises(PowerCut):
@@ -146,9 +148,9 @@ def test_what_was_acknowledged_is_there_after_a_power_cut(sync_level: int, check
         assert wrong == [], (cut, wrong)
         assert catalog.next_recording_id > max(life.acknowledged, default=-1) - 1
         catalog.close()
-    assert acknowledged > CUTS, "most lives had something to lose"
+    assert acknowledged > cuts, "most lives had something to lose"
     assert all(".rec: " in text and "--repair" in text for text in refusals)
-    assert 0 < len(refusals) < CUTS // 4
+    assert 0 < len(refusals) < cuts // 4
 
 
 class KilledStorage(MemoryStorage):
