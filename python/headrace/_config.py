@@ -118,7 +118,8 @@ class DriverConfig:
 
     Lengths are bytes, durations carry their unit in the name. Values are checked by the driver when it starts;
     a wrong one raises :class:`headrace.ConfigError` naming the setting, the value and the rule.
-    ``sender_io_vector_capacity`` and ``network_publication_messages_per_send_max`` have no effect on this driver.
+    ``sender_io_vector_capacity`` and ``network_publication_messages_per_send_max`` have no effect on this driver. The
+    page ``docs/reference/settings.md`` says what each setting means.
     """
 
     directory: str | os.PathLike[str] | None = _setting("aeron.dir")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -209,6 +211,25 @@ def test_a_handler_that_raises_ends_nothing(tmp_path: Path, caplog: pytest.LogCa
     ):
         await_true(lambda: client.reconnect_count == 1)
     assert "a handler raised" in caplog.text
+
+
+def test_what_the_next_driver_refuses_is_a_warning(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    """The client asks again until the driver does it, and the log says why it is not back."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first:
+        first.bind(("127.0.0.1", 0))
+        address = first.getsockname()
+    site.client.add_subscription(f"aeron:udp?endpoint=127.0.0.1:{address[1]}", 1)
+    site.lose_driver()
+
+    def refusals() -> list[str]:
+        texts = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+        return [text for text in texts if "not connected again yet" in text]
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(address)
+        site.start()
+        await_true(lambda: any("Address already in use" in text for text in refusals()))
+    await_true(lambda: site.client.reconnect_count == 1)
 
 
 def test_handlers_without_reconnect_are_refused(media_driver: headrace.MediaDriver) -> None:

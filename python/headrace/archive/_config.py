@@ -95,7 +95,8 @@ class ArchiveConfig:
     """Settings of an archive.
 
     Lengths are bytes, durations carry their unit in the name. A wrong value raises :class:`headrace.ConfigError`
-    naming the setting, the value and the rule, before anything is started.
+    naming the setting, the value and the rule, before anything is started. The page ``docs/reference/settings.md`` says
+    what each setting means.
     """
 
     archive_directory: str | os.PathLike[str] = _text("archive.dir", "aeron-archive", DIRECTORY)

@@ -50,9 +50,13 @@ class PropertyType(click.ParamType[tuple[str, str]]):
 @click.option(
     "--delete-on-start",
     is_flag=True,
-    help="Delete an existing directory first, even if another driver uses it.",
+    help="Before starting, delete the directory and every file in it, even if another driver uses it.",
 )
-@click.option("--delete-on-shutdown", is_flag=True, help="Delete the directory when the driver stops.")
+@click.option(
+    "--delete-on-shutdown",
+    is_flag=True,
+    help="Delete the directory, and every file in it, when the driver stops.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
 def command(
     directory: Path | None,

@@ -11,6 +11,7 @@ Design note 17 says why it is so.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -529,7 +530,9 @@ class ReconnectingClient(Closing):
                 added = list(self._added)
             natives = [each._add(client) for each in added]
         except HeadraceError as error:
-            CLIENT.info("not connected again yet: directory=%s: %s", self.directory, error)
+            # Without a driver all is as it should be; what a driver refuses may need a person.
+            level = logging.INFO if isinstance(error, DriverTimeoutError) else logging.WARNING
+            CLIENT.log(level, "not connected again yet: directory=%s: %s", self.directory, error)
             if client is not None:
                 client.close()
             return False
