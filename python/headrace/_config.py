@@ -12,9 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from headrace._exceptions import ConfigError
+from headrace._checks import wrong
 
-__all__ = ["ClientConfig", "ClientSettings", "DriverConfig", "DriverSettings", "default_directory"]
+__all__ = [
+    "ClientConfig",
+    "ClientSettings",
+    "DriverConfig",
+    "DriverSettings",
+    "default_directory",
+    "directory_text",
+]
 
 
 def default_directory() -> str:
@@ -208,14 +215,25 @@ class DriverConfig:
         return result
 
 
+def directory_text(directory: object) -> str:
+    """A driver's directory as text.
+
+    Raises:
+        ConfigError: It is no path.
+    """
+    text = os.fspath(directory) if isinstance(directory, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise wrong("directory", directory, "must be a path, as text or a pathlib.Path")
+    return text
+
+
 # The core holds times as 64-bit numbers.
 _TIME_MAX = 2**63 - 1
 
 
 def _text(name: str, value: object) -> str:
-    if name == "directory" and not isinstance(value, (str, os.PathLike)):
-        rule = "must be a path, as text or a pathlib.Path"
-        raise ConfigError(f"{name}={value!r}: {rule}", name, repr(value), rule)
+    if name == "directory":
+        return directory_text(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -224,8 +242,7 @@ def _text(name: str, value: object) -> str:
         text = os.fspath(value)
         if isinstance(text, str):
             return text.upper() if name == "threading_mode" else text
-    rule = "must be text, a whole number or a boolean"
-    raise ConfigError(f"{name}={value!r}: {rule}", name, repr(value), rule)
+    raise wrong(name, value, "must be text, a whole number or a boolean")
 
 
 class ClientSettings(TypedDict, total=False):
@@ -268,5 +285,4 @@ class ClientConfig:
         for name in ("driver_timeout_ms", "keepalive_interval_ns", "idle_sleep_ns", "resource_linger_ns"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _TIME_MAX:
-                rule = f"must be a whole number from 0 to {_TIME_MAX}"
-                raise ConfigError(f"{name}={value!r}: {rule}", name, repr(value), rule)
+                raise wrong(name, value, f"must be a whole number from 0 to {_TIME_MAX}")

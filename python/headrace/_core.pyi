@@ -899,6 +899,7 @@ class Subscription:
             How many fragments were taken; 0 when there was nothing to read.
 
         Raises:
+            TypeError: The handler cannot be called.
             ClosedError: The subscription is closed.
             ConfigError: The limit is below 0.
             ReentrantError: Polled by another thread, or from inside its own handler.
@@ -923,7 +924,7 @@ class Subscription:
             view: As for :meth:`poll`.
 
         Raises:
-            TypeError: The handler returned something else.
+            TypeError: The handler cannot be called, or returned something else.
             ConfigError: The limit is below 0. Otherwise as :meth:`poll`.
         """
 
@@ -1143,6 +1144,7 @@ class Poller:
             How many fragments were taken.
 
         Raises:
+            TypeError: The handler cannot be called.
             ClosedError: The program has closed all subscriptions.
             DriverTimeoutError: A client ended because the driver is gone.
             ReentrantError: Polled by another thread.
@@ -1450,6 +1452,8 @@ class MediaDriver:
     def directory(self) -> os.PathLike[str]: ...
     @property
     def settings(self) -> list[tuple[str, str]]: ...
+    @property
+    def doubts(self) -> list[str]: ...
     @property
     def is_terminated(self) -> bool: ...
     @property

@@ -7,8 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from headrace import ClientConfig, ConfigError, DriverConfig, default_directory
+from headrace import (
+    ClientConfig,
+    ConfigError,
+    DriverConfig,
+    DriverTimeoutError,
+    MediaDriver,
+    connect,
+    default_directory,
+)
 from headrace._config import ClientSettings, DriverSettings
+from headrace.tools import CncFile, read_error_log
 
 
 def test_keywords_and_fields_are_the_same():
@@ -81,3 +90,83 @@ def test_the_default_directory_follows_the_environment(monkeypatch):
     monkeypatch.delenv("AERON_DIR")
     monkeypatch.setenv("USER", "ada")
     assert default_directory().endswith("/aeron-ada")
+
+
+@pytest.mark.parametrize(
+    ("make", "meant"),
+    [
+        (lambda: MediaDriver.embedded(threding_mode="SHARED"), "threading_mode"),
+        (lambda: MediaDriver.embedded(properties={"aeron.thredaing.mode": "SHARED"}), "aeron.threading.mode"),
+        (lambda: connect("/nowhere", driver_timout_ms=1), "driver_timeout_ms"),
+        (lambda: connect("/nowhere", on_eror=print), "on_error"),
+        (lambda: connect("/nowhere", on_disconect=print), "on_disconnect"),
+    ],
+)
+def test_a_misspelt_setting_is_refused_with_the_nearest_name(make, meant):
+    with pytest.raises(ConfigError, match=rf", did you mean {meant}\?$"):
+        make()
+
+
+def test_a_misspelt_variable_is_told(monkeypatch, caplog):
+    monkeypatch.setenv("AERON_THREDAING_MODE", "SHARED")
+    monkeypatch.setenv("AERON_CLUSTER_MEMBER_ID", "1")
+    doubt = "AERON_THREDAING_MODE=SHARED has no effect: no setting has this name, did you mean AERON_THREADING_MODE?"
+    with (
+        caplog.at_level("WARNING", "headrace.driver"),
+        MediaDriver.embedded(threading_mode="SHARED") as driver,
+        CncFile.open(Path(driver.directory)) as cnc,
+    ):
+        assert [entry.text for entry in read_error_log(cnc.error_log)] == [f"WARN - {doubt}"]
+    assert [record for record in caplog.messages if doubt in record]
+
+
+@pytest.mark.parametrize("value", [5, b"/tmp", "", "a\0b"])
+def test_a_client_needs_a_path(value):
+    with pytest.raises(ConfigError, match=r"directory=.*: must be a path"):
+        connect(value)
+
+
+def test_an_error_shows_the_beginning_of_a_long_value():
+    for make in (
+        lambda: connect("x" * 100_000 + "\0"),
+        lambda: connect("/nowhere", **{"x" * 100_000: "y" * 100_000}),
+        lambda: DriverConfig(mtu_length=[0] * 100_000).to_properties(),
+        lambda: MediaDriver.embedded(properties={"aeron.mtu.length": "x" * 100_000}),
+        lambda: MediaDriver.embedded(properties={"x" * 100_000: "y"}),
+    ):
+        with pytest.raises(ConfigError, match=r"\.\.\. \(\d+ characters\)") as refusal:
+            make()
+        assert len(str(refusal.value)) < 600
+        assert len(refusal.value.value) < 200
+
+
+@pytest.mark.parametrize("name", ["\x00", "a\nb", "é", "x" * 101])
+def test_a_client_name_is_printable(media_driver, name):
+    with pytest.raises(ConfigError, match="must be printable ASCII of at most 100 characters") as refusal:
+        media_driver.connect(client_name=name)
+    assert str(refusal.value).isprintable()
+    with media_driver.connect() as client, pytest.raises(ConfigError, match="printable ASCII"):
+        client.add_counter(1000, label=f"{name}{name * 400}")
+
+
+def test_no_memory_for_images_is_refused():
+    with pytest.raises(ConfigError, match=r"image\.memory\.limit=0: must be a size from 196k"):
+        MediaDriver.embedded(image_memory_limit=0)
+
+
+@pytest.mark.parametrize("nanoseconds", [0, 1, 3])
+def test_times_below_a_microsecond_are_one_as_the_specification_says(nanoseconds):
+    with MediaDriver.embedded(
+        threading_mode="SHARED",
+        image_liveness_timeout_ns=nanoseconds,
+        publication_connection_timeout_ns=nanoseconds,
+    ) as driver:
+        assert driver.settings["aeron.image.liveness.timeout"] == "1us"
+        assert driver.settings["aeron.publication.connection.timeout"] == "1us"
+
+
+def test_the_time_out_of_a_connection_reads_as_one_sentence(tmp_path):
+    with pytest.raises(DriverTimeoutError) as absent:
+        connect(tmp_path, driver_timeout_ms=1)
+    assert "?" not in str(absent.value)
+    assert "driver_timeout_ms=1; start one with `headrace driver" in str(absent.value)

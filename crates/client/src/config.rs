@@ -168,9 +168,12 @@ impl ClientConfig {
                 return Err(ClientError::argument(name, value, "must not be negative"));
             }
         }
-        if self.client_name.chars().count() > CLIENT_NAME_LENGTH_MAX || !self.client_name.is_ascii() {
-            let rule = format!("must be ASCII of at most {CLIENT_NAME_LENGTH_MAX} characters");
-            return Err(ClientError::argument("client_name", &self.client_name, rule));
+        if !is_label(&self.client_name, CLIENT_NAME_LENGTH_MAX) {
+            let (rule, value) = (
+                label_rule(CLIENT_NAME_LENGTH_MAX),
+                format!("{:?}", self.client_name),
+            );
+            return Err(ClientError::argument("client_name", value, rule));
         }
         Ok(())
     }
@@ -178,6 +181,15 @@ impl ClientConfig {
     pub(crate) fn driver_timeout_ns(&self) -> i64 {
         self.driver_timeout_ms.saturating_mul(NS_PER_MS)
     }
+}
+
+/// Whether a text can stand in a counter's label, where tools print it on one line.
+pub(crate) fn is_label(text: &str, length_max: usize) -> bool {
+    text.len() <= length_max && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+pub(crate) fn label_rule(length_max: usize) -> String {
+    format!("must be printable ASCII of at most {length_max} characters")
 }
 
 /// `AERON_DIR`, or the place where a driver of the same user puts its files.

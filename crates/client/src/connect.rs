@@ -167,9 +167,6 @@ fn timed_out(config: &ClientConfig, not_yet: &NotYet) -> ClientError {
         NotYet::Ended => format!("the driver's process has ended: {path}"),
     };
     ClientError::DriverTimeout {
-        reason: format!(
-            "{what} driver_timeout_ms={}; is a driver running?",
-            config.driver_timeout_ms
-        ),
+        reason: format!("{what} driver_timeout_ms={}", config.driver_timeout_ms),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use headrace_buffers::counters::Counter as CounterValue;
 use headrace_protocol::command::Command;
 
+use crate::config::{is_label, label_rule};
 use crate::core::Core;
 use crate::error::ClientError;
 
@@ -168,9 +169,9 @@ pub(crate) fn check_counter(key: &[u8], label: &str) -> Result<(), ClientError> 
         let rule = format!("must be at most {COUNTER_KEY_LENGTH_MAX} bytes");
         return Err(ClientError::argument("key_length", key.len(), rule));
     }
-    if label.len() > COUNTER_LABEL_LENGTH_MAX || !label.is_ascii() {
-        let rule = format!("must be ASCII of at most {COUNTER_LABEL_LENGTH_MAX} bytes");
-        return Err(ClientError::argument("label", label, rule));
+    if !is_label(label, COUNTER_LABEL_LENGTH_MAX) {
+        let (rule, value) = (label_rule(COUNTER_LABEL_LENGTH_MAX), format!("{label:?}"));
+        return Err(ClientError::argument("label", value, rule));
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use headrace_buffers::log::AppendError;
 use headrace_protocol::ErrorCode;
+use headrace_protocol::text::excerpt;
 
 /// A fault reported by the client. Cheap to clone, because the reason a client ended is given to every later
 /// call on it.
@@ -106,7 +107,7 @@ impl ClientError {
     pub(crate) fn argument(name: &'static str, value: impl ToString, rule: impl Into<String>) -> Self {
         Self::InvalidArgument {
             name,
-            value: value.to_string(),
+            value: excerpt(&value.to_string()).into_owned(),
             rule: rule.into(),
         }
     }

@@ -78,11 +78,7 @@ impl ErrorRecorder {
 
     /// Keeps something worth knowing that is not a failure.
     pub fn warn(&self, text: &str, now_ms: i64) {
-        self.record(
-            ErrorCode::GenericError.value(),
-            &format!("WARNING: {text}"),
-            now_ms,
-        );
+        self.record(ErrorCode::GenericError.value(), &format!("WARN - {text}"), now_ms);
     }
 }
 

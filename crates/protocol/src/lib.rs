@@ -15,5 +15,6 @@ pub mod flow;
 pub mod frame;
 pub mod loss;
 pub mod retransmit;
+pub mod text;
 
 pub use error_code::ErrorCode;

@@ -1,12 +1,12 @@
-//! Numbers from Python: one that does not fit is refused by name, with its value and what is allowed.
+//! Numbers and callables from Python: one that does not fit is refused by name, with its value and what is allowed.
 //!
 //! For `#[pyo3(from_py_with = ...)]`. A number that fits costs what PyO3's own conversion does.
 
 use pyo3::conversion::FromPyObjectOwned;
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 
-use crate::errors;
+use crate::{errors, shown};
 
 const COUNT: &str = "must be from 0 to 18446744073709551615";
 const PAYLOAD_LENGTH: &str = "must be from 0 to max_payload_length";
@@ -58,6 +58,39 @@ arguments! {
     stop: i64, LONG;
     reserved_value_min: i64, LONG;
     reserved_value_max: i64, LONG;
+}
+
+/// What a poll calls for each message. Refused before the poll begins, not when the first message has arrived.
+pub(crate) fn handler<'py>(handler: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    callable(handler, "handler")
+}
+
+/// What fills a block that is sent.
+pub(crate) fn read<'py>(read: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    callable(read, "read")
+}
+
+/// A handler that a client keeps, or `None`.
+pub(crate) fn on_available_image(handler: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    if_any(handler, |handler| kept(handler, "on_available_image"))
+}
+
+/// As [`on_available_image`].
+pub(crate) fn on_unavailable_image(handler: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    if_any(handler, |handler| kept(handler, "on_unavailable_image"))
+}
+
+/// A handler that outlives the call it is given to.
+pub(crate) fn kept(handler: &Bound<'_, PyAny>, name: &str) -> PyResult<Py<PyAny>> {
+    callable(handler, name).map(Bound::unbind)
+}
+
+fn callable<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    if object.is_callable() {
+        return Ok(object.clone());
+    }
+    let value = shown::repr(object);
+    Err(PyTypeError::new_err(format!("{name}={value}: must be callable")))
 }
 
 /// The length of padding or of a block, which may be longer than one frame's payload.

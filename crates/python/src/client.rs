@@ -114,8 +114,9 @@ impl Client {
             if handler.is_none() {
                 continue;
             }
-            let handler = Arc::new(handler.unbind());
-            match name.extract::<String>()?.as_str() {
+            let name = name.extract::<String>()?;
+            let handler = Arc::new(arguments::kept(&handler, &name)?);
+            match name.as_str() {
                 "on_error" => config.error_handler = handlers::error(handler),
                 "on_close" => config.close_handler = Some(handlers::close(handler)),
                 "on_available_image" => config.available_image_handler = Some(handlers::image(handler)),
@@ -180,8 +181,8 @@ impl Client {
         py: Python<'_>,
         channel: &str,
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
-        on_available_image: Option<Py<PyAny>>,
-        on_unavailable_image: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = arguments::on_available_image)] on_available_image: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = arguments::on_unavailable_image)] on_unavailable_image: Option<Py<PyAny>>,
     ) -> PyResult<Subscription> {
         let handlers = image_handlers(on_available_image, on_unavailable_image);
         let subscription = self.wait(
@@ -255,8 +256,8 @@ impl Client {
         py: Python<'_>,
         channel: &str,
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
-        on_available_image: Option<Py<PyAny>>,
-        on_unavailable_image: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = arguments::on_available_image)] on_available_image: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = arguments::on_unavailable_image)] on_unavailable_image: Option<Py<PyAny>>,
     ) -> PyResult<Pending> {
         let handlers = image_handlers(on_available_image, on_unavailable_image);
         self.request(py, Kind::Subscription, |client| {

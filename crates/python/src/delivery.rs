@@ -1,7 +1,9 @@
 //! Handing messages to Python handlers.
 
+use std::sync::MutexGuard;
+
 use headrace_buffers::log::{Action, Header as LogHeader};
-use headrace_client::{ClientError, OfferError, PollError};
+use headrace_client::{Block, ClientError, FragmentAssembler, OfferError, PollError};
 use pyo3::exceptions::{PyBufferError, PySystemExit, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
@@ -96,7 +98,7 @@ impl<'a, 'py> Delivery<'a, 'py> {
 
     /// Calls the handler with a copy of the payload, or with a view that ends with the call.
     #[inline]
-    pub(crate) fn message(&mut self, payload: &[u8], header: &LogHeader<'_>) -> PyResult<Bound<'py, PyAny>> {
+    fn message(&mut self, payload: &[u8], header: &LogHeader<'_>) -> PyResult<Bound<'py, PyAny>> {
         if is_exiting_elsewhere() {
             return Err(PySystemExit::new_err(()));
         }
@@ -128,13 +130,85 @@ impl<'a, 'py> Delivery<'a, 'py> {
     }
 
     /// As [`Self::message`] for handlers that say how to go on.
-    pub(crate) fn controlled(&mut self, payload: &[u8], header: &LogHeader<'_>) -> PyResult<Action> {
+    fn controlled(&mut self, payload: &[u8], header: &LogHeader<'_>) -> PyResult<Action> {
         action(&self.message(payload, header)?)
     }
 }
 
+/// What a poll does with each fragment: passes it, or the message that it completes, to a Python handler.
+pub(crate) struct Reception<'a, 'py> {
+    delivery: Delivery<'a, 'py>,
+    // Held even by a poll that does not assemble: one poll at a time.
+    assembler: MutexGuard<'a, FragmentAssembler>,
+    assemble: bool,
+}
+
+impl<'a, 'py> Reception<'a, 'py> {
+    pub(crate) fn new(
+        delivery: Delivery<'a, 'py>,
+        assembler: MutexGuard<'a, FragmentAssembler>,
+        assemble: bool,
+    ) -> Self {
+        Self {
+            delivery,
+            assembler,
+            assemble,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn fragment(&mut self, payload: &[u8], header: &LogHeader<'_>) -> Result<(), HandlerError> {
+        let delivery = &mut self.delivery;
+        if !self.assemble {
+            delivery.message(payload, header)?;
+            return Ok(());
+        }
+        let delivered = self.assembler.on_fragment(payload, header, |payload, header| {
+            delivery.message(payload, header).map(drop)
+        });
+        delivered.unwrap_or(Ok(())).map_err(HandlerError::Raised)
+    }
+
+    /// As [`Self::fragment`] for handlers that say how to go on.
+    pub(crate) fn controlled_fragment(
+        &mut self,
+        payload: &[u8],
+        header: &LogHeader<'_>,
+    ) -> Result<Action, HandlerError> {
+        let delivery = &mut self.delivery;
+        let mut handle = |payload: &[u8], header: &LogHeader<'_>| {
+            delivery.controlled(payload, header).map_err(HandlerError::Raised)
+        };
+        if self.assemble {
+            self.assembler.on_controlled_fragment(payload, header, handle)
+        } else {
+            handle(payload, header)
+        }
+    }
+}
+
+/// Passes a run of frames to a Python handler.
+pub(crate) fn deliver_block(
+    handler: &Bound<'_, PyAny>,
+    block: &Block<'_>,
+    view: bool,
+) -> Result<(), HandlerError> {
+    let place = (block.session_id, block.term_id, block.term_offset);
+    if view {
+        lend(
+            handler.py(),
+            ExportedMemory::Shared(block.in_place(), block.bytes.len()),
+            |view| handler.call1((view, place.0, place.1, place.2)),
+        )?;
+    } else {
+        let bytes = PyBytes::new(handler.py(), block.bytes);
+        handler.call1((bytes, place.0, place.1, place.2))?;
+    }
+    Ok(())
+}
+
 /// Calls a handler with a view that ends with the call.
-pub(crate) fn lend<'py>(
+fn lend<'py>(
     py: Python<'py>,
     memory: ExportedMemory,
     call: impl FnOnce(&Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>>,

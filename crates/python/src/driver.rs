@@ -49,6 +49,11 @@ impl MediaDriver {
     }
 
     #[getter]
+    fn doubts(&self) -> PyResult<Vec<String>> {
+        Ok(self.inner.get()?.config().doubts.clone())
+    }
+
+    #[getter]
     fn is_terminated(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_terminated())
     }

@@ -5,6 +5,7 @@ use headrace_client::recording::RecordingError;
 use headrace_client::{AppendError, ClientError, ErrorCode, OfferError, PollError};
 use headrace_driver::DriverError;
 use headrace_driver::directory::DirectoryError;
+use headrace_protocol::text::excerpt;
 use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -66,6 +67,7 @@ pub(crate) fn reentrant(message: &str) -> PyErr {
 }
 
 pub(crate) fn config(setting: &str, value: &str, rule: &str) -> PyErr {
+    let (setting, value) = (&*excerpt(setting), &*excerpt(value));
     build("ConfigError", &format!("{setting}={value}: {rule}"), |keywords| {
         keywords.set_item("setting", setting)?;
         keywords.set_item("value", value)?;

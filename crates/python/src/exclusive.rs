@@ -42,11 +42,11 @@ impl ExclusivePublication {
     #[pyo3(signature = (read, length, within))]
     fn offer_recorded(
         slf: &Bound<'_, Self>,
-        read: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::read)] read: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::span_length)] length: usize,
         #[pyo3(from_py_with = arguments::within)] within: usize,
     ) -> PyResult<Py<PyAny>> {
-        recorded::offer(inner(slf)?, read, length, within)
+        recorded::offer(inner(slf)?, &read, length, within)
     }
 
     #[doc = docstring!("ExclusivePublication.append_padding")]

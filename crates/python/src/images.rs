@@ -5,12 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use headrace_buffers::log::{Action, Header as LogHeader};
 use headrace_client::FragmentAssembler;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::batch::FragmentBatch;
-use crate::c_api::ExportedMemory;
 use crate::columns::{Columns, Spare};
-use crate::delivery::{Delivery, HandlerError, lend};
+use crate::delivery::{Delivery, HandlerError, Reception, deliver_block};
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 use crate::{arguments, errors};
@@ -44,68 +42,57 @@ impl Image {
     #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
     fn poll(
         &self,
-        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
         assemble: bool,
         view: bool,
     ) -> PyResult<usize> {
         let image = self.inner.get()?;
-        let mut delivery = Delivery::new(handler, view);
-        let mut assembler = image.assembler().map_err(errors::poll)?;
-        let count = image.try_poll(
-            |payload, header| -> Result<(), HandlerError> {
-                deliver(&mut delivery, &mut assembler, assemble, payload, header)
-            },
-            limit,
-        )?;
-        Ok(count)
+        let mut reception = Reception::new(
+            Delivery::new(&handler, view),
+            image.assembler().map_err(errors::poll)?,
+            assemble,
+        );
+        Ok(image.try_poll(|payload, header| reception.fragment(payload, header), limit)?)
     }
 
     #[doc = docstring!("Image.bounded_poll")]
     #[pyo3(signature = (handler, limit_position, limit = 10, *, assemble = true, view = false))]
     fn bounded_poll(
         &self,
-        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit_position)] limit_position: i64,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
         assemble: bool,
         view: bool,
     ) -> PyResult<usize> {
         let image = self.inner.get()?;
-        let mut delivery = Delivery::new(handler, view);
-        let mut assembler = image.assembler().map_err(errors::poll)?;
-        let count = image.try_bounded_poll(
-            limit_position,
-            |payload, header| -> Result<(), HandlerError> {
-                deliver(&mut delivery, &mut assembler, assemble, payload, header)
-            },
-            limit,
-        )?;
-        Ok(count)
+        let mut reception = Reception::new(
+            Delivery::new(&handler, view),
+            image.assembler().map_err(errors::poll)?,
+            assemble,
+        );
+        let handle = |payload: &[u8], header: &LogHeader<'_>| reception.fragment(payload, header);
+        Ok(image.try_bounded_poll(limit_position, handle, limit)?)
     }
 
     #[doc = docstring!("Image.controlled_poll")]
     #[pyo3(signature = (handler, limit = 10, *, limit_position = None, assemble = true, view = false))]
     fn controlled_poll(
         &self,
-        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
         #[pyo3(from_py_with = arguments::limit_position_if_any)] limit_position: Option<i64>,
         assemble: bool,
         view: bool,
     ) -> PyResult<usize> {
         let image = self.inner.get()?;
-        let mut delivery = Delivery::new(handler, view);
-        let mut assembler = image.assembler().map_err(errors::poll)?;
-        let handle = |payload: &[u8], header: &LogHeader<'_>| {
-            if assemble {
-                assembler.on_controlled_fragment(payload, header, |payload, header| {
-                    delivery.controlled(payload, header).map_err(HandlerError::Raised)
-                })
-            } else {
-                delivery.controlled(payload, header).map_err(HandlerError::Raised)
-            }
-        };
+        let mut reception = Reception::new(
+            Delivery::new(&handler, view),
+            image.assembler().map_err(errors::poll)?,
+            assemble,
+        );
+        let handle = |payload: &[u8], header: &LogHeader<'_>| reception.controlled_fragment(payload, header);
         let count = match limit_position {
             None => image.try_controlled_poll(handle, limit)?,
             Some(position) => image.try_bounded_controlled_poll(position, handle, limit)?,
@@ -117,12 +104,12 @@ impl Image {
     #[pyo3(signature = (handler, limit_bytes, *, view = false))]
     fn block_poll(
         &self,
-        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit_bytes)] limit_bytes: usize,
         view: bool,
     ) -> PyResult<usize> {
         let image = self.inner.get()?;
-        Ok(image.try_block_poll(|block| deliver_block(handler, &block, view), limit_bytes)?)
+        Ok(image.try_block_poll(|block| deliver_block(&handler, &block, view), limit_bytes)?)
     }
 
     #[doc = docstring!("Image.poll_batch")]
@@ -275,46 +262,6 @@ impl Image {
             if image.is_closed() { ", closed" } else { "" }
         )
     }
-}
-
-/// Passes a fragment, or the message it completes, to a Python handler.
-#[inline]
-pub(crate) fn deliver(
-    delivery: &mut Delivery<'_, '_>,
-    assembler: &mut FragmentAssembler,
-    assemble: bool,
-    payload: &[u8],
-    header: &LogHeader<'_>,
-) -> Result<(), HandlerError> {
-    if !assemble {
-        delivery.message(payload, header)?;
-        return Ok(());
-    }
-    match assembler.on_fragment(payload, header, |payload, header| {
-        delivery.message(payload, header).map(drop)
-    }) {
-        None => Ok(()),
-        Some(result) => result.map_err(HandlerError::Raised),
-    }
-}
-
-pub(crate) fn deliver_block(
-    handler: &Bound<'_, PyAny>,
-    block: &headrace_client::Block<'_>,
-    view: bool,
-) -> Result<(), HandlerError> {
-    let place = (block.session_id, block.term_id, block.term_offset);
-    if view {
-        lend(
-            handler.py(),
-            ExportedMemory::Shared(block.in_place(), block.bytes.len()),
-            |view| handler.call1((view, place.0, place.1, place.2)),
-        )?;
-    } else {
-        let bytes = PyBytes::new(handler.py(), block.bytes);
-        handler.call1((bytes, place.0, place.1, place.2))?;
-    }
-    Ok(())
 }
 
 impl Columns {

@@ -42,6 +42,7 @@ mod publication;
 mod recorded;
 mod recording;
 mod results;
+mod shown;
 mod subscription;
 mod wait;
 mod watcher;

@@ -105,7 +105,7 @@ impl Poller {
     #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
     fn poll(
         &self,
-        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
         assemble: bool,
         view: bool,
@@ -120,11 +120,8 @@ impl Poller {
                 return Ok(count);
             }
             let subscription = self.subscriptions[index].bind(py);
-            let mut delivery = Delivery::new(handler, view).of(subscription.as_any());
-            match subscription
-                .get()
-                .poll_into(&mut delivery, limit - count, assemble)
-            {
+            let delivery = Delivery::new(&handler, view).of(subscription.as_any());
+            match subscription.get().poll_into(delivery, limit - count, assemble) {
                 Ok(fragments) => {
                     count += fragments;
                     are_all_closed = false;

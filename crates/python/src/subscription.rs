@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 
 use crate::batch::FragmentBatch;
 use crate::columns::Spare;
-use crate::delivery::{Delivery, HandlerError, header_values};
+use crate::delivery::{Delivery, HandlerError, Reception, deliver_block, header_values};
 use crate::fork_guard::ForkGuard;
-use crate::images::{Image, deliver, deliver_block};
+use crate::images::Image;
 use crate::kept_client::KeptClient;
 use crate::message::Message;
 use crate::wait::Waiter;
-use crate::{arguments, c_api, errors, results};
+use crate::{arguments, c_api, results};
 
 /// Batches up to this many fragments are copied with the GIL held: less time than handing it over may cost.
 const BATCH_WITH_GIL_MAX: usize = 64;
@@ -104,20 +104,26 @@ impl Subscription {
         Ok(taken)
     }
 
+    fn reception<'a, 'py>(
+        &'a self,
+        subscription: &headrace_client::Subscription,
+        delivery: Delivery<'a, 'py>,
+        assemble: bool,
+    ) -> Result<Reception<'a, 'py>, HandlerError> {
+        Ok(Reception::new(delivery, self.assembler(subscription)?, assemble))
+    }
+
     /// Passes up to `limit` fragments, or the messages they complete, to a handler.
     pub(crate) fn poll_into(
         &self,
-        delivery: &mut Delivery<'_, '_>,
+        delivery: Delivery<'_, '_>,
         limit: usize,
         assemble: bool,
     ) -> Result<usize, HandlerError> {
         let subscription = self.inner.get()?;
-        let mut assembler = self.assembler(subscription)?;
+        let mut reception = self.reception(subscription, delivery, assemble)?;
         subscription
-            .try_poll(
-                |payload, header| deliver(delivery, &mut assembler, assemble, payload, header),
-                limit,
-            )
+            .try_poll(|payload, header| reception.fragment(payload, header), limit)
             .map_err(|error| self.explain(error))
     }
 }
@@ -128,37 +134,28 @@ impl Subscription {
     #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
     fn poll(
         &self,
-        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
         assemble: bool,
         view: bool,
     ) -> PyResult<usize> {
-        Ok(self.poll_into(&mut Delivery::new(handler, view), limit, assemble)?)
+        Ok(self.poll_into(Delivery::new(&handler, view), limit, assemble)?)
     }
 
     #[doc = docstring!("Subscription.controlled_poll")]
     #[pyo3(signature = (handler, limit = 10, *, assemble = true, view = false))]
     fn controlled_poll(
         &self,
-        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
         assemble: bool,
         view: bool,
     ) -> PyResult<usize> {
         let subscription = self.inner.get()?;
-        let mut delivery = Delivery::new(handler, view);
-        let mut assembler = self.assembler(subscription).map_err(errors::poll)?;
+        let mut reception = self.reception(subscription, Delivery::new(&handler, view), assemble)?;
         subscription
             .try_controlled_poll(
-                |payload, header| {
-                    if assemble {
-                        assembler.on_controlled_fragment(payload, header, |payload, header| {
-                            delivery.controlled(payload, header).map_err(HandlerError::Raised)
-                        })
-                    } else {
-                        delivery.controlled(payload, header).map_err(HandlerError::Raised)
-                    }
-                },
+                |payload, header| reception.controlled_fragment(payload, header),
                 limit,
             )
             .map_err(|error| self.explain(error).into())
@@ -168,13 +165,13 @@ impl Subscription {
     #[pyo3(signature = (handler, limit_bytes, *, view = false))]
     fn block_poll(
         &self,
-        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit_bytes)] limit_bytes: usize,
         view: bool,
     ) -> PyResult<usize> {
         let subscription = self.inner.get()?;
         subscription
-            .try_block_poll(|block| deliver_block(handler, &block, view), limit_bytes)
+            .try_block_poll(|block| deliver_block(&handler, &block, view), limit_bytes)
             .map_err(|error| self.explain(error).into())
     }
 

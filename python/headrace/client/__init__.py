@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 from headrace import _core
+from headrace._checks import check_names, wrong
 from headrace._closing import Closing
-from headrace._config import ClientConfig, ClientSettings, default_directory
+from headrace._config import ClientConfig, ClientSettings, default_directory, directory_text
 from headrace._core import (
     BatchResult,
     Checksum,
@@ -31,7 +32,7 @@ from headrace._core import (
     Subscription,
     Watcher,
 )
-from headrace._exceptions import ConfigError, ForkError, RegistrationError
+from headrace._exceptions import ForkError, RegistrationError
 from headrace._logging import CLIENT
 from headrace._names import publish as _publish
 from headrace.client import _events
@@ -163,15 +164,12 @@ class Client(Closing):
             ConfigError: A setting is wrong.
             ClientError: The driver's files cannot be used.
         """
-        unknown = settings.keys() - {field.name for field in dataclasses.fields(ClientConfig)}
-        if unknown:
-            name = min(unknown)
-            rule = "is not a setting of a client; see headrace.ClientConfig"
-            raise ConfigError(f"{name}: {rule}", name, repr(settings.get(name)), rule)
+        rule = "is not a setting of a client, see headrace.ClientConfig"
+        check_names(settings, ClientConfig.__dataclass_fields__, rule, others=_KEYWORDS)
         config = dataclasses.replace(config or ClientConfig(), **settings)
         if directory is None:
             directory = driver.directory if driver is not None else config.directory
-        where = os.fspath(default_directory() if directory is None else directory)
+        where = directory_text(default_directory() if directory is None else directory)
         values = {name: value for name, value in vars(config).items() if name != "directory"}
         handlers = {
             "on_error": on_error or _events.fault,
@@ -444,9 +442,8 @@ def connect(
     """
     if not reconnect:
         if on_disconnect is not None or on_reconnect is not None:
-            rule = "is only called with reconnect=True"
             name = "on_reconnect" if on_disconnect is None else "on_disconnect"
-            raise ConfigError(f"{name}: {rule}", name, "a handler", rule)
+            raise wrong(name, on_disconnect or on_reconnect, "is only called with reconnect=True")
         return Client.connect(directory, driver=driver, **settings)
     if driver is not None:
         # The next driver is another object, in the same directory.
@@ -456,6 +453,10 @@ def connect(
         on_disconnect=on_disconnect,
         on_reconnect=on_reconnect,
     )
+
+
+# What else a misspelt keyword may have been meant for.
+_KEYWORDS = [name for each in (Client.connect, connect) for name in each.__kwdefaults__ or ()]
 
 
 def _once_endpoint_closed(add: Callable[[], _Added]) -> _Added:

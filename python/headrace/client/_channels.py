@@ -5,9 +5,9 @@ The driver tells the same in its error log. Here the program's own log tells it,
 
 from __future__ import annotations
 
-import difflib
 import logging
 
+from headrace._checks import did_you_mean, excerpt
 from headrace._logging import CLIENT
 
 __all__ = ["tell_doubts"]
@@ -58,7 +58,6 @@ KEYS = frozenset(
     ]
 )
 _BOOLEANS = frozenset(["reliable", "sparse", "eos", "tether", "rejoin", "ssc", "ats"])
-_COMPARED_LENGTH_MAX = 64
 
 
 def tell_doubts(channel: str) -> None:
@@ -70,14 +69,17 @@ def tell_doubts(channel: str) -> None:
         key, equals, value = param.partition("=")
         if key and equals and (doubt := _doubt(key, value)):
             CLIENT.warning(
-                "headrace client: channel parameter %s=%s %s, channel=%s", key, value, doubt, channel
+                "headrace client: channel parameter %s=%s %s, channel=%s",
+                excerpt(key),
+                excerpt(value),
+                doubt,
+                excerpt(channel),
             )
 
 
 def _doubt(key: str, value: str) -> str | None:
     if key not in KEYS:
-        near = difflib.get_close_matches(key.lower()[:_COMPARED_LENGTH_MAX], sorted(KEYS), n=1, cutoff=0.6)
-        return "is unknown and has no effect" + (f", did you mean {near[0]}?" if near else "")
+        return "is unknown and has no effect" + did_you_mean(key, KEYS)
     if key in _BOOLEANS and value not in ("true", "false"):
         return "is neither true nor false"
     if key == "group" and value not in ("true", "false", "infer"):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from headrace._checks import check_callable
 from headrace._exceptions import DriverTimeoutError
 from headrace._logging import CLIENT
 
@@ -60,7 +61,11 @@ def on_image(
     """The handler, preceded by a line at DEBUG. Without DEBUG it stays as it is, and costs what it did.
 
     With `always` there is a handler even if the program gave none.
+
+    Raises:
+        TypeError: The handler cannot be called.
     """
+    check_callable(f"on_{event}_image", handler)
     if not CLIENT.isEnabledFor(logging.DEBUG) or (handler is None and not always):
         return handler
 

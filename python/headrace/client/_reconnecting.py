@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from headrace._checks import check_callable
 from headrace._closing import Closing
 from headrace._core import BatchResult, Claim, FragmentBatch, Message, Publication, Subscription
 from headrace._exceptions import (
@@ -334,6 +335,8 @@ class ReconnectingClient(Closing):
         on_disconnect: Callable[[HeadraceError], object] | None = None,
         on_reconnect: Callable[[ReconnectingClient], object] | None = None,
     ) -> None:
+        check_callable("on_disconnect", on_disconnect)
+        check_callable("on_reconnect", on_reconnect)
         self._connect = connect
         self._on_disconnect = on_disconnect
         self._on_reconnect = on_reconnect

@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headrace import _core
+from headrace._checks import check_names, wrong
 from headrace._closing import Closing
 from headrace._config import DriverConfig, DriverSettings, default_directory
-from headrace._exceptions import ClosedError, ConfigError
+from headrace._exceptions import ClosedError
 from headrace._names import publish as _publish
 from headrace.driver import _events
 
@@ -59,11 +60,8 @@ class MediaDriver(Closing):
         properties: Mapping[str, str] | None = None,
         **settings: Unpack[DriverSettings],
     ) -> None:
-        unknown = settings.keys() - {field.name for field in dataclasses.fields(DriverConfig)}
-        if unknown:
-            name = min(unknown)
-            rule = "is not a setting of the media driver; see headrace.DriverConfig, or use properties="
-            raise ConfigError(f"{name}: {rule}", name, repr(settings.get(name)), rule)
+        names = DriverConfig.__dataclass_fields__
+        check_names(settings, names, "is not a setting of the media driver, see headrace.DriverConfig")
         config = dataclasses.replace(config or DriverConfig(), **settings)
         if properties is not None:
             config = dataclasses.replace(config, properties={**config.properties, **properties})
@@ -73,6 +71,8 @@ class MediaDriver(Closing):
         self._directory = os.fspath(self._driver.directory)
         _events.started(self._directory, self.settings)
         errors = _events.ErrorLogReader.start(self._directory)
+        if errors is None:
+            _events.doubts(self._driver.doubts)
         # Ends the driver before the interpreter, in whatever order modules go.
         self._finalizer = weakref.finalize(self, _end, self._driver, self._directory, errors, os.getpid())
 
@@ -138,8 +138,9 @@ class MediaDriver(Closing):
         work_count = self._driver.invoke()
         if work_count is None:
             mode = self.settings.get("aeron.threading.mode", "")
-            rule = 'must be "INVOKER" to invoke the driver: it has threads of its own'
-            raise ConfigError(f"threading_mode={mode}: {rule}", "threading_mode", mode, rule)
+            raise wrong(
+                "threading_mode", mode, 'must be "INVOKER" to invoke the driver: it has threads of its own'
+            )
         return work_count
 
     def close(self) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from headrace._logging import DRIVER
 
-__all__ = ["ErrorLogReader", "closed", "started"]
+__all__ = ["ErrorLogReader", "closed", "doubts", "started"]
 
 _INTERVAL_S = 1.0
 # How a driver marks what is worth knowing and no failure.
@@ -31,6 +31,12 @@ def started(directory: str, settings: Mapping[str, str]) -> None:
         DRIVER.debug(
             "headrace driver: settings: %s", " ".join(f"{name}={value}" for name, value in settings.items())
         )
+
+
+def doubts(texts: Iterable[str]) -> None:
+    """Tell of settings that look misspelt, when no reader tells what the error log says."""
+    for text in texts:
+        DRIVER.warning("headrace driver: %s", text)
 
 
 def closed(directory: str) -> None:

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from headrace._checks import excerpt
 from headrace.sbe import _values
 from headrace.sbe._errors import EncodeError
 from headrace.sbe._model import Body, Composite, Data, EnumType, Group, Member, Scalar, SetType
@@ -386,17 +387,12 @@ def _encode_explainer(
             try:
                 probe(value)
             except KeyError:
-                return EncodeError(path, name, f"{value!r} is none of the enum's values")
+                return EncodeError(path, name, f"{excerpt(repr(value))} is none of the enum's values")
             except ENCODE_FAULTS as reason:
-                return EncodeError(path, name, f"{_short(value)}: {reason}")
+                return EncodeError(path, name, f"{excerpt(repr(value))}: {reason}")
         return EncodeError(path, "", str(error))
 
     return explain
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _function(source: str, name: str, names: dict[str, Any]) -> Any:

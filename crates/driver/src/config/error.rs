@@ -1,6 +1,9 @@
 //! What is wrong with a setting.
 
+use headrace_protocol::text::excerpt;
 use thiserror::Error;
+
+use super::table;
 
 /// A setting whose value breaks its rule. Names all three so that the reader can act on it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -17,13 +20,19 @@ pub struct ConfigError {
 impl ConfigError {
     pub(crate) fn new(setting: &str, value: impl ToString, rule: impl Into<String>) -> Self {
         Self {
-            setting: setting.to_owned(),
-            value: value.to_string(),
+            setting: excerpt(setting).into_owned(),
+            value: excerpt(&value.to_string()).into_owned(),
             rule: rule.into(),
         }
     }
 
     pub(crate) fn unknown(setting: &str, value: &str) -> Self {
-        Self::new(setting, value, "is not a setting of the media driver")
+        let advice =
+            table::nearest(setting).map_or_else(String::new, |known| format!(", did you mean {known}?"));
+        Self::new(
+            setting,
+            value,
+            format!("is not a setting of the media driver{advice}"),
+        )
     }
 }

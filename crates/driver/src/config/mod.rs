@@ -80,6 +80,10 @@ impl IdleSetting {
         }
     }
 
+    fn blocking() -> Self {
+        Self::new("blocking", None)
+    }
+
     /// The strategy. Fails with the rule that was broken.
     pub fn strategy(&self) -> Result<IdleStrategy, String> {
         IdleStrategy::parse(&self.name, self.init_args.as_deref()).map_err(|error| error.to_string())
@@ -176,6 +180,10 @@ pub struct DriverConfig {
     pub conductor_cycle_threshold_ns: i64,
     pub sender_cycle_threshold_ns: i64,
     pub receiver_cycle_threshold_ns: i64,
+
+    /// One sentence for each name of the environment or of a file that looks like a misspelt setting. The driver puts
+    /// them into its error log.
+    pub doubts: Vec<String>,
 }
 
 const MICROSECOND: i64 = 1_000;
@@ -209,7 +217,6 @@ impl Default for ImageLimits {
 
 impl Default for DriverConfig {
     fn default() -> Self {
-        let blocking = || IdleSetting::new("blocking", None);
         Self {
             directory: sources::default_directory(),
             dir_delete_on_start: false,
@@ -281,12 +288,12 @@ impl Default for DriverConfig {
 
             threading_mode: ThreadingMode::Dedicated,
             thread_naming: ThreadNaming::Classic,
-            conductor_idle: blocking(),
-            sender_idle: blocking(),
-            receiver_idle: blocking(),
-            shared_network_idle: blocking(),
-            shared_idle: blocking(),
-            resource_agent_idle: blocking(),
+            conductor_idle: IdleSetting::blocking(),
+            sender_idle: IdleSetting::blocking(),
+            receiver_idle: IdleSetting::blocking(),
+            shared_network_idle: IdleSetting::blocking(),
+            shared_idle: IdleSetting::blocking(),
+            resource_agent_idle: IdleSetting::blocking(),
             conductor_cpu_affinity: -1,
             sender_cpu_affinity: -1,
             receiver_cpu_affinity: -1,
@@ -294,6 +301,7 @@ impl Default for DriverConfig {
             conductor_cycle_threshold_ns: 100 * MILLISECOND,
             sender_cycle_threshold_ns: 100 * MILLISECOND,
             receiver_cycle_threshold_ns: 100 * MILLISECOND,
+            doubts: Vec::new(),
         }
     }
 }

@@ -13,6 +13,8 @@ use headrace_protocol::channel::GroupConsideration;
 
 const I32_MAX: usize = i32::MAX as usize;
 const GIB: usize = 1024 * MIB;
+/// Three terms of 64 KiB and their metadata: with less memory for images there would be none.
+const SMALLEST_LOG_LENGTH: usize = 3 * 64 * KIB + 4 * KIB;
 const MICROSECOND: i64 = super::MICROSECOND;
 
 const TIMEOUT: FlooredDuration = FlooredDuration {
@@ -386,7 +388,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "aeron.headrace.image.memory.limit",
         image_limits.bytes,
         Size {
-            min: 0,
+            min: SMALLEST_LOG_LENGTH,
             max: usize::MAX >> 1
         }
     ),

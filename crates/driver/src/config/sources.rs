@@ -3,10 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use headrace_protocol::text::excerpt;
+
 use super::{ConfigError, DriverConfig, fetch, table};
 
 /// How the environment names of settings start.
 const ENVIRONMENT_PREFIX: &str = "AERON_";
+/// How those of other programs start that read the same environment and files.
+const FOREIGN_PREFIXES: [&str; 3] = ["AERON_ARCHIVE_", "AERON_CLUSTER_", "AERON_SAMPLE_"];
+/// Most doubtful names that are told of.
+const DOUBTS_MAX: usize = 8;
 
 /// Values gathered from several places, the last one given winning.
 #[derive(Clone, Debug, Default)]
@@ -97,8 +103,28 @@ impl Sources {
     pub fn into_config(self) -> Result<DriverConfig, ConfigError> {
         let mut config = DriverConfig::default();
         table::apply_all(&mut config, |name| self.values.get(name).cloned())?;
+        config.doubts = self
+            .values
+            .iter()
+            .filter_map(|(name, value)| doubt(name, value))
+            .take(DOUBTS_MAX)
+            .collect();
         Ok(config)
     }
+}
+
+/// What to tell of a name that no setting has, if it is near enough to one. Other names are those of other programs.
+fn doubt(name: &str, value: &str) -> Option<String> {
+    let is_foreign = FOREIGN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    if is_foreign || table::find(name).is_some() {
+        return None;
+    }
+    let near = table::nearest(name)?;
+    Some(format!(
+        "{}={} has no effect: no setting has this name, did you mean {near}?",
+        excerpt(name),
+        excerpt(value)
+    ))
 }
 
 /// Name and value of a definition, if it is one.

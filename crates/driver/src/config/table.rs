@@ -1,5 +1,7 @@
 //! The table of settings: which text sets which field, what is refused and what has no effect.
 
+use headrace_protocol::text;
+
 use super::settings::SETTINGS;
 use super::{ConfigError, DriverConfig};
 
@@ -91,6 +93,16 @@ pub(crate) fn find(name: &str) -> Option<&'static Setting> {
     SETTINGS
         .iter()
         .find(|setting| environment_name(setting.property) == wanted)
+}
+
+/// The setting that was probably meant by a name that is none, spelt as the name is.
+pub(crate) fn nearest(name: &str) -> Option<String> {
+    let properties = SETTINGS.iter().map(|setting| setting.property);
+    if name.contains('.') {
+        return text::nearest(name, properties).map(str::to_owned);
+    }
+    let names: Vec<String> = properties.map(environment_name).collect();
+    text::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// Applies a set of values, keyed by environment name, in the table's order. Names not in the table are left to

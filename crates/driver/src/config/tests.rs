@@ -195,3 +195,41 @@ fn a_properties_file_has_comments_continuations_and_two_separators() {
             .contains("line=1")
     );
 }
+
+#[test]
+fn a_misspelt_setting_is_told_with_the_nearest_one() {
+    let mut config = DriverConfig::default();
+    let error = config.set("aeron.thredaing.mode", "SHARED").unwrap_err();
+    assert!(
+        error.rule.ends_with("did you mean aeron.threading.mode?"),
+        "{error}"
+    );
+    let error = config.set("AERON_MTU_LENGHT", "8k").unwrap_err();
+    assert!(error.rule.ends_with("did you mean AERON_MTU_LENGTH?"), "{error}");
+    let error = config.set("aeron.nothing.like.it", "1").unwrap_err();
+    assert!(!error.rule.contains("did you mean"), "{error}");
+    let error = config.set(&"x".repeat(10_000), &"y".repeat(10_000)).unwrap_err();
+    assert!(error.to_string().len() < 500);
+}
+
+#[test]
+fn a_misspelt_variable_is_doubted_and_those_of_other_programs_are_not() {
+    let variables = [
+        ("AERON_THREDAING_MODE", "SHARED"),
+        ("AERON_MTU_LENGTH", "8k"),
+        ("AERON_ARCHIVE_IDLE_STRATEGY", "spin"),
+        ("AERON_CLIENT_NAME", "mine"),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let config = Sources::from_environment(variables).into_config().unwrap();
+    let expected = "AERON_THREDAING_MODE=SHARED has no effect: no setting has this name, did you mean AERON_THREADING_MODE?";
+    assert_eq!(config.doubts, [expected]);
+}
+
+#[test]
+fn there_is_memory_for_one_image_at_least() {
+    let error = config_of(&[("aeron.headrace.image.memory.limit", "0")]).unwrap_err();
+    assert!(error.rule.contains("from 196k"), "{error}");
+    let config = config_of(&[("aeron.headrace.image.memory.limit", "196k")]).unwrap();
+    assert_eq!(config.image_limits.bytes, 200_704);
+}

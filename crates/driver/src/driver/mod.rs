@@ -261,7 +261,7 @@ fn start(
         failure: Mutex::new(None),
         termination: Arc::new(AtomicBool::new(false)),
     });
-    for warning in &system_buffers.warnings {
+    for warning in system_buffers.warnings.iter().chain(&config.doubts) {
         errors.warn(warning, clock.epoch_ms());
     }
     // Before clients can connect: what they see of it then tells them whether to watch it.

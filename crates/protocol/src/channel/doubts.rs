@@ -4,11 +4,10 @@
 //! the nearest known key.
 
 use super::{ChannelUri, keys};
+use crate::text::{excerpt, nearest};
 
 /// Most parameters noted for one channel.
 const DOUBTS_MAX: usize = 8;
-/// Longer keys are not compared with the known ones.
-const COMPARED_LENGTH_MAX: usize = 64;
 
 const BOOLEANS: [&str; 7] = [
     keys::RELIABLE,
@@ -29,20 +28,22 @@ pub fn doubts(uri: &ChannelUri) -> Vec<String> {
 }
 
 fn doubt(key: &str, value: &str) -> Option<String> {
+    let (name, shown) = (excerpt(key), excerpt(value));
     if !known_keys().any(|known| known == key) {
-        let advice = nearest(key).map_or_else(String::new, |known| format!(", did you mean {known}?"));
+        let advice =
+            nearest(key, known_keys()).map_or_else(String::new, |known| format!(", did you mean {known}?"));
         return Some(format!(
-            "channel parameter {key}={value} is unknown and has no effect{advice}"
+            "channel parameter {name}={shown} is unknown and has no effect{advice}"
         ));
     }
     if BOOLEANS.contains(&key) && !matches!(value, "true" | "false") {
         return Some(format!(
-            "channel parameter {key}={value} is neither true nor false"
+            "channel parameter {name}={shown} is neither true nor false"
         ));
     }
     if key == keys::GROUP && !matches!(value, "true" | "false" | "infer") {
         return Some(format!(
-            "channel parameter {key}={value} is none of true, false and infer, and counts as false"
+            "channel parameter {name}={shown} is none of true, false and infer, and counts as false"
         ));
     }
     None
@@ -50,35 +51,6 @@ fn doubt(key: &str, value: &str) -> Option<String> {
 
 fn known_keys() -> impl Iterator<Item = &'static str> {
     keys::BUILDER_ORDER.into_iter().chain([keys::TRANSPORT_SECURITY])
-}
-
-/// The known key that is fewest edits away, if a slip of the pen can be the reason.
-fn nearest(key: &str) -> Option<&'static str> {
-    if key.len() > COMPARED_LENGTH_MAX {
-        return None;
-    }
-    let folded = key.to_ascii_lowercase();
-    known_keys()
-        .map(|known| (edit_distance(&folded, known), known))
-        .min()
-        .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
-        .map(|(_, known)| known)
-}
-
-/// Characters to insert, remove or replace to make one text the other.
-fn edit_distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (from_index, from_char) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = from_index + 1;
-        for (to_index, to_char) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(from_char != *to_char);
-            diagonal = row[to_index + 1];
-            row[to_index + 1] = replaced.min(diagonal + 1).min(row[to_index] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

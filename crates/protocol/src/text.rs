@@ -1,0 +1,76 @@
+//! Texts for people: values in errors, and names that were probably meant.
+
+use std::borrow::Cow;
+
+/// Most characters of a value that an error repeats.
+const EXCERPT_LENGTH_MAX: usize = 120;
+/// Longer names are not compared with the known ones.
+const COMPARED_LENGTH_MAX: usize = 64;
+
+/// The value, or its beginning and how long it is: an error stays readable whatever it was caused by.
+pub fn excerpt(value: &str) -> Cow<'_, str> {
+    match value.char_indices().nth(EXCERPT_LENGTH_MAX) {
+        None => Cow::Borrowed(value),
+        Some((end, _)) => Cow::Owned(format!(
+            "{}... ({} characters)",
+            &value[..end],
+            value.chars().count()
+        )),
+    }
+}
+
+/// The known name that is fewest edits away, if a slip of the pen can be the reason. Case makes no difference.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > COMPARED_LENGTH_MAX {
+        return None;
+    }
+    let folded = name.to_ascii_lowercase();
+    known
+        .into_iter()
+        .map(|known| (edit_distance(&folded, &known.to_ascii_lowercase()), known))
+        .min()
+        .filter(|(distance, known)| *distance <= known.len().div_ceil(3).min(SLIPS_MAX))
+        .map(|(_, known)| known)
+}
+
+/// More edits than these are another name, however long it is.
+const SLIPS_MAX: usize = 4;
+
+/// Characters to insert, remove or replace to make one text the other.
+fn edit_distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (from_index, from_char) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = from_index + 1;
+        for (to_index, to_char) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(from_char != *to_char);
+            diagonal = row[to_index + 1];
+            row[to_index + 1] = replaced.min(diagonal + 1).min(row[to_index] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_value_is_shown_by_its_beginning_and_length() {
+        assert_eq!(excerpt("short"), "short");
+        let at_the_limit = "é".repeat(EXCERPT_LENGTH_MAX);
+        assert_eq!(excerpt(&at_the_limit), at_the_limit);
+        let long = "é".repeat(100_000);
+        assert_eq!(excerpt(&long), format!("{at_the_limit}... (100000 characters)"));
+    }
+
+    #[test]
+    fn the_nearest_name_is_one_that_a_slip_explains() {
+        let known = ["aeron.threading.mode", "aeron.mtu.length"];
+        assert_eq!(nearest("aeron.thredaing.mode", known), Some(known[0]));
+        assert_eq!(nearest("AERON.MTU.LENGHT", known), Some(known[1]));
+        assert_eq!(nearest("aeron.archive.dir", known), None);
+        assert_eq!(nearest(&"aeron.mtu.length".repeat(1000), known), None);
+    }
+}

@@ -1,0 +1,55 @@
+"""Arguments that are wrong, refused by name, with their value and the rule."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+
+from headrace._exceptions import ConfigError
+
+__all__ = ["check_callable", "check_names", "did_you_mean", "excerpt", "wrong"]
+
+# As in `crates/protocol/src/text.rs`.
+_EXCERPT_LENGTH_MAX = 120
+
+
+def excerpt(text: str) -> str:
+    """The text, or its beginning and how long it is: an error stays readable whatever it was caused by."""
+    if len(text) <= _EXCERPT_LENGTH_MAX:
+        return text
+    return f"{text[:_EXCERPT_LENGTH_MAX]}... ({len(text)} characters)"
+
+
+def wrong(name: str, value: object, rule: str) -> ConfigError:
+    """The error for a value that breaks a rule."""
+    shown, name = excerpt(repr(value)), excerpt(name)
+    return ConfigError(f"{name}={shown}: {rule}", name, shown, rule)
+
+
+def check_callable(name: str, value: object) -> None:
+    """Refuse what is neither callable nor ``None``, now and not when it is called for the first time.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if value is not None and not callable(value):
+        raise TypeError(f"{name}={excerpt(repr(value))}: must be callable")
+
+
+def check_names(
+    settings: Mapping[str, object], known: Collection[str], rule: str, *, others: Iterable[str] = ()
+) -> None:
+    """Refuse a setting that is not known, and say which name is nearest, of those known and of others.
+
+    Raises:
+        ConfigError: A name is not known.
+    """
+    for name, value in settings.items():
+        if name not in known:
+            raise wrong(name, value, f"{rule}{did_you_mean(name, [*known, *others])}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question to put after "unknown", or nothing when no known name is near."""
+    near = difflib.get_close_matches(name.lower()[:64], sorted(known), n=1, cutoff=0.7)
+    return f", did you mean {near[0]}?" if near else ""
