@@ -47,7 +47,10 @@ build: $(STAMPS)/build ## Build the extension, optimised, into .venv
 $(STAMPS)/build: $(STAMPS)/setup $(RUST_SOURCES) pyproject.toml
 	@command -v cargo > /dev/null || { echo "error: no cargo on the PATH; install a Rust toolchain first" >&2; exit 1; }
 	@echo "compiling the Rust core: two minutes the first time, on two cores"
-	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@mkdir -p $(@D)
+# maturin prints what it found even when it is to be quiet; what it says is worth reading when it fails.
+	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet >$@.log 2>&1 \
+	  || { cat $@.log >&2; exit 1; }
 	@touch $@
 
 # zig links against this glibc, the oldest on which Rust's standard library runs, whatever the machine has.

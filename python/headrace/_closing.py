@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-__all__ = ["AsyncClosing", "Closing"]
+__all__ = ["AsyncClosing", "Closing", "EitherClosing"]
 
 
 class Closing(ABC):
@@ -29,6 +29,23 @@ class Closing(ABC):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class EitherClosing(Closing):
+    """A context manager whose ``close()`` blocks: ``async with`` closes it without blocking the event loop."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        from headrace import aio
+
+        await aio.close(self)
 
 
 class AsyncClosing(ABC):

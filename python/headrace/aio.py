@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import os
     from typing import Unpack
 
+    from headrace._closing import Closing
     from headrace._config import ClientSettings
     from headrace._exceptions import HeadraceError
     from headrace.client import Client, Message, Pending, Publication, ReconnectingClient, Subscription
@@ -131,7 +132,7 @@ async def connect(directory: str | os.PathLike[str] | None = None, **settings: A
     return await _in_thread(lambda: connect(directory, **settings), lambda client: client.close())
 
 
-async def close(client: Client | ReconnectingClient) -> None:
+async def close(client: Closing) -> None:
     """Close a client without blocking the event loop. It is closed even if this is cancelled.
 
     Raises:

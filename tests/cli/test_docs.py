@@ -62,7 +62,14 @@ def test_a_package_has_its_text_and_its_names():
 
 
 @pytest.mark.parametrize(
-    ("name", "advice"), [("Publicaton", "did you mean Publication"), ("_core", "lists all names")]
+    ("name", "advice"),
+    [
+        ("Publicaton", "did you mean Publication"),
+        ("offer", "did you mean ExclusivePublication.offer, Publication.offer?"),
+        ("close_blocking", "lists all names"),
+        ("_core", "lists all names"),
+        ("__init__", "lists all names"),
+    ],
 )
 def test_a_name_that_is_not_public_is_refused_with_advice(name: str, advice: str):
     result = CliRunner().invoke(app, ["docs", name])

@@ -156,6 +156,20 @@ def test_a_wrong_option_is_status_two_and_says_what_is_right(run: Run, driver_di
     assert "regular expression" in err
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("replay", "did you mean `headrace archive replay`?"),
+        ("reecord", "did you mean `headrace archive record`?"),
+        ("sta", "did you mean `stat` or `streams`?"),
+    ],
+)
+def test_a_misspelt_command_is_answered_with_the_nearest(run: Run, given: str, meant: str) -> None:
+    status, _, err = run(given)
+    assert status == 2
+    assert meant in err
+
+
 def command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "headrace", *map(str, arguments)]
 

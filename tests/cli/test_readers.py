@@ -189,6 +189,11 @@ def test_streams_gather_their_counters(driver_directory: Path) -> None:
         ("aeron:ipc?term-length=64k", "aeron:ipc"),
         ("aeron:udp?endpoint=localhost:20121|mtu=8k", "aeron:udp?reliable=true|endpoint=localhost:20121"),
         ("aeron:udp?endpoint=localhost:20121", "aeron-spy:aeron:udp?endpoint=localhost:20121"),
+        ("aeron:udp?endpoint=localhost:20121", "aeron:udp?endpoint=127.0.0.1:20121"),
+        (
+            "aeron:udp?control=127.0.0.1:1|endpoint=127.0.0.1:2",
+            "aeron:udp?control=localhost:1|endpoint=127.0.0.1:2",
+        ),
     ],
 )
 def test_a_reader_with_other_parameters_is_on_its_publishers_stream(publisher: str, reader: str) -> None:

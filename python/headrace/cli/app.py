@@ -28,7 +28,7 @@ SUBCOMMANDS = {
         "headrace.cli.streams", "Show each stream's publisher, sender, receiver and readers, live."
     ),
     "archive": LazyCommand(
-        "headrace.cli.archive", "Run an archive; list, check, replay and truncate recordings."
+        "headrace.cli.archive", "Run an archive; list, check, replay and truncate recordings.", is_group=True
     ),
     "bench": LazyCommand("headrace.cli.bench", "Measure this machine: throughput, round trips, start-up."),
     "docs": LazyCommand("headrace.cli.docs", "Show the API reference, in the terminal."),

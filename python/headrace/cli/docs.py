@@ -162,6 +162,20 @@ def _find(name: str) -> tuple[str, object]:
 
 
 def _unknown(name: str, part: str, parent: object) -> str:
-    nearest = difflib.get_close_matches(part, [each for each in dir(parent) if not each.startswith("_")], n=3)
-    advice = f"; did you mean {', '.join(nearest)}?" if nearest else "; `headrace docs` lists all names"
+    nearest = _members_named(part) if isinstance(parent, types.ModuleType) else []
+    nearest = nearest or difflib.get_close_matches(
+        part, [each for each in dir(parent) if not each.startswith("_")]
+    )
+    advice = f"; did you mean {', '.join(nearest[:3])}?" if nearest else "; `headrace docs` lists all names"
     return f"{name} is not part of the public API{advice}"
+
+
+def _members_named(name: str) -> list[str]:
+    """The public classes with a member of that name, and the member: `headrace docs offer`."""
+    package = importlib.import_module("headrace")
+    classes = ((each, getattr(package, each)) for each in package.__all__)
+    return [
+        f"{class_name}.{name}"
+        for class_name, found in classes
+        if isinstance(found, type) and not name.startswith("_") and hasattr(found, name)
+    ]

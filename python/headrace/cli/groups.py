@@ -16,6 +16,7 @@ class LazyCommand(NamedTuple):
     module: str
     summary: str
     attribute: str = "command"
+    is_group: bool = False
 
 
 class LazyGroup(click.Group):
@@ -42,6 +43,17 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.summary) for name, command in self._subcommands.items()])
 
+    def _near(self, ctx: click.Context, name: str) -> list[str]:
+        """What may have been meant: commands that are spelt nearly so, here or in a group that is here."""
+        near = difflib.get_close_matches(name, self._subcommands)
+        for group, found in self._subcommands.items():
+            if found.is_group:
+                command = self.get_command(ctx, group)
+                assert isinstance(command, LazyGroup), f"{group} is said to be a group"
+                within = difflib.get_close_matches(name, command._subcommands, n=1)
+                near += [f"headrace {group} {each}" for each in within]
+        return near
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -51,7 +63,7 @@ class LazyGroup(click.Group):
         except click.NoSuchOption:
             raise
         except click.UsageError:
-            near = difflib.get_close_matches(args[0], self._subcommands)
+            near = self._near(ctx, args[0])
             if not near:
                 raise
             names = " or ".join(f"`{name}`" for name in near)

@@ -65,8 +65,8 @@ def command(
 ) -> None:
     """Send each line of the named files (- is stdin) as a message; with --length, pieces of that many bytes.
 
-    Waits for a subscriber first. Exit status 1 if none connects within --timeout, or if back pressure lasts longer
-    than that.
+    Waits for a subscriber when it has a message to send. Exit status 1 if none connects within --timeout, or if back
+    pressure lasts longer than that.
 
     \b
     Examples:
@@ -83,13 +83,16 @@ def command(
     with connect(directory, "publish") as client:
         add = client.add_exclusive_publication if exclusive else client.add_publication
         with add(channel, stream_id) as publication, RateLine("sent", is_shown=not as_json) as line:
-            if not publication.wait_until_connected(timeout_s):
+            messages = _input(source, texts, length, repeat)
+            # A subscriber is waited for when there is a message for it.
+            first = list(itertools.islice(messages, 1))
+            if first and not publication.wait_until_connected(timeout_s):
                 raise TimeoutError(
                     f"no subscriber connected within {timeout_s:g} s: is one running on the same channel and stream? "
                     f"channel={channel} stream_id={stream_id}"
                 )
             line.restart_clock()
-            for message in _paced(_input(source, texts, length, repeat), rate):
+            for message in _paced(itertools.chain(first, messages), rate):
                 try:
                     publication.offer_blocking(message, timeout_s=timeout_s)
                 except HeadraceError as refusal:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 from headrace import _core
 from headrace._checks import check_names, wrong
-from headrace._closing import Closing
+from headrace._closing import EitherClosing
 from headrace._config import ClientConfig, ClientSettings, default_directory, directory_text
 from headrace._core import (
     BatchResult,
@@ -56,7 +56,6 @@ from headrace.client._reconnecting import (
 )
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self, Unpack
 
     from headrace._exceptions import HeadraceError
@@ -105,7 +104,7 @@ _Added = TypeVar("_Added")
 _CLOSING_RETRY_S = 0.001
 
 
-class Client(Closing):
+class Client(EitherClosing):
     """A connection to a media driver, made with :meth:`connect`.
 
     Thread-safe. A context manager that closes the client; ``async with`` does so without blocking the event loop.
@@ -374,19 +373,6 @@ class Client(Closing):
         self._client.close()
         if is_first:
             CLIENT.info("headrace client: closed: directory=%s", self._directory)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        from headrace import aio
-
-        await aio.close(self)
 
     def __repr__(self) -> str:
         try:

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from headrace._checks import check_callable
-from headrace._closing import Closing
+from headrace._closing import Closing, EitherClosing
 from headrace._core import BatchResult, Claim, FragmentBatch, Message, Publication, Subscription
 from headrace._exceptions import (
     ClosedError,
@@ -32,7 +32,6 @@ from headrace._logging import CLIENT
 from headrace._results import OfferResult
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from headrace._core import Image
@@ -318,7 +317,7 @@ class _ReconnectingMessages(AsyncIterator[Message]):
                 raise StopAsyncIteration from None
 
 
-class ReconnectingClient(Closing):
+class ReconnectingClient(EitherClosing):
     """A client that connects again when its driver ended and another one has started in the directory.
 
     Made by ``headrace.connect(..., reconnect=True)``. Its publications and subscriptions come back by themselves.
@@ -411,19 +410,6 @@ class ReconnectingClient(Closing):
             client = self._client
         self._notify()
         client.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        from headrace import aio
-
-        await aio.close(self)
 
     def __repr__(self) -> str:
         return f"ReconnectingClient(directory={self.directory!r}, {self._state.value})"

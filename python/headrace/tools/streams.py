@@ -103,9 +103,16 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
 
 
 def _place(channel: str) -> str:
-    """What a channel and another one of the same stream have in common: the medium and the addresses."""
+    """What a channel and another one of the same stream have in common: the medium and the addresses.
+
+    A driver takes ``localhost`` for 127.0.0.1 without asking a name server, and so does this.
+    """
     medium, _, parameters = channel.removeprefix("aeron-spy:").partition("?")
-    addresses = sorted(each for each in parameters.split("|") if each.startswith(_ADDRESSES))
+    addresses = sorted(
+        each.replace("=localhost:", "=127.0.0.1:")
+        for each in parameters.split("|")
+        if each.startswith(_ADDRESSES)
+    )
     return "?".join((medium, *addresses))
 
 
