@@ -43,10 +43,11 @@ if one is given. `headraced` has no options: its properties files are read last 
 ## Driver
 
 Sizes take `k`, `m`, `g`; durations `ns`, `us`, `ms`, `s`; keywords take bytes, and durations in the unit of
-their name. A wrong value is refused with an error that names the setting, the value and the rule. A time-out of 0
-counts as `1us`. The driver also accepts Aeron's `aeron.sender.io.vector.capacity` and
-`aeron.network.publication.max.messages.per.send`, which have no effect here, and refuses by name the settings of
-features that are not built.
+their name. A wrong value is refused with an error that names the setting, the value and the rule; an unknown keyword
+or property is refused as well. A variable of the environment that is nearly the name of a setting has no effect, and
+the error log names it. A time-out of 0 counts as `1us`. The driver also accepts Aeron's
+`aeron.sender.io.vector.capacity` and `aeron.network.publication.max.messages.per.send`, which have no effect here, and
+refuses by name the settings of features that are not built.
 
 | property | environment | Python keyword | default | meaning |
 |---|---|---|---|---|

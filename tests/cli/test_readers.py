@@ -25,6 +25,7 @@ from headrace.tools import (
 )
 from headrace.tools.counter_types import Reading, reading_of, type_id_of
 from headrace.tools.counters import CountersReader
+from headrace.tools.snapshot import DriverWatcher
 from tests.cli.fake_cnc import ERRORS, RING, VALUES, FakeCnc, a_busy_driver, loss_entry
 
 
@@ -34,6 +35,13 @@ def test_counters_are_read_in_order_and_freed_ones_are_left_out(driver_directory
     assert [record.counter_id for record in records] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12]
     assert (records[0].label, records[0].value) == ("Bytes sent", 5_000_000)
     assert records[3].registration_id == 31
+
+
+def test_a_directory_may_be_text(driver_directory: Path) -> None:
+    """As `default_directory()` and `MediaDriver.directory` give it."""
+    with CncFile.open(str(driver_directory)) as cnc, DriverWatcher(str(driver_directory)) as watcher:
+        assert watcher.snapshot().path == cnc.path
+    assert read_loss_report(str(driver_directory)) == read_loss_report(driver_directory)
 
 
 def test_the_header_says_whose_file_it_is(driver_directory: Path) -> None:

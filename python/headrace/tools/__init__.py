@@ -4,7 +4,9 @@ Everything here maps a driver's files read-only and needs no running driver, so 
 this file version: a live one, one left by a crash, one copied from another machine, ours or an Aeron
 driver's.
 
-
+>>> from headrace import default_directory
+>>> from headrace.tools import CncFile
+>>> with CncFile.open(default_directory()) as cnc:  # doctest: +SKIP
 ...     print({record.label: record.value for record in cnc.counters})
 """
 

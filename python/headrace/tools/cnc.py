@@ -87,7 +87,7 @@ class CncFile(Closing):
             raise
 
     @classmethod
-    def open(cls, directory: Path, *, timeout_s: float = 0.0) -> CncFile:
+    def open(cls, directory: str | os.PathLike[str], *, timeout_s: float = 0.0) -> CncFile:
         """Map the file of the driver in `directory`; a path of a file is taken as it is.
 
         Waits up to `timeout_s` for a driver that is starting.
@@ -97,7 +97,8 @@ class CncFile(Closing):
             DriverNotReadyError: its driver has not finished starting.
             FileFormatError: the file is of another version, or damaged.
         """
-        path = directory if directory.is_file() else directory / CNC_FILE
+        given = Path(directory)
+        path = given if given.is_file() else given / CNC_FILE
         deadline = time.monotonic() + timeout_s
         while True:
             try:

@@ -11,6 +11,7 @@ The driver stores the observation count last; one that is not positive ends the 
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,20 +39,20 @@ class LossEntry:
     source: str
 
 
-def read_loss_report(path: Path) -> list[LossEntry]:
+def read_loss_report(path: str | os.PathLike[str]) -> list[LossEntry]:
     """The entries of a report; `path` is the file or the driver's directory.
 
     Raises:
         DriverFileMissingError: The directory has no loss report.
         FileFormatError: an entry's texts do not fit in the file.
     """
-    if path.is_dir():
-        path = path / LOSS_REPORT_FILE
+    given = Path(path)
+    file = given / LOSS_REPORT_FILE if given.is_dir() else given
     try:
-        report = path.read_bytes()
+        report = file.read_bytes()
     except FileNotFoundError:
-        raise DriverFileMissingError(path, "no driver has used this directory, or it was removed") from None
-    return list(_entries(path, report))
+        raise DriverFileMissingError(file, "no driver has used this directory, or it was removed") from None
+    return list(_entries(file, report))
 
 
 def _entries(path: Path, report: bytes) -> Iterator[LossEntry]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,7 @@ class DriverWatcher(Closing):
     is the past.
     """
 
-    def __init__(self, directory: Path, *, timeout_s: float = 0.0) -> None:
+    def __init__(self, directory: str | os.PathLike[str], *, timeout_s: float = 0.0) -> None:
         self._directory = directory
         self._cnc = CncFile.open(directory, timeout_s=timeout_s)
 
