@@ -64,7 +64,8 @@ def _native_throughput(name: str, channel: str, lengths: tuple[int, int], target
         target=target,
         configuration=(
             f"{channel}, {lengths[0]}..{lengths[1]} byte messages, one process with a publisher and a subscriber "
-            f"thread, driver process beside, threading mode {mode}, backoff idling everywhere, concurrent publication"
+            f"thread that back off, driver process beside with its default idle strategy, threading mode {mode}, "
+            "concurrent publication"
         ),
     )
 
@@ -111,8 +112,8 @@ def _headrace_throughput(name: str, channel: str, style: str) -> Measurement:
 
 
 PYTHON_CONFIGURATION = (
-    f"{MESSAGE_LENGTH} byte messages, publisher process to subscriber process, driver process beside in SHARED mode, "
-    "backoff idling"
+    f"{MESSAGE_LENGTH} byte messages, publisher process to subscriber process, which back off, driver process beside in "
+    "SHARED mode with its default idle strategy"
 )
 
 

@@ -19,13 +19,13 @@ def main(channel: str = CHANNEL, count: str = "10") -> None:
         received += 1
         print(f"stream {header.stream_id} session {header.session_id}: {payload.decode()}")
 
-    idle = headrace.BackoffIdleStrategy()
     with (
         headrace.Client.connect() as client,
         client.add_subscription(channel, STREAM_ID) as subscription,
     ):
+        idle = headrace.BlockingIdleStrategy(subscription)
         while received < int(count):
-            # Idle does nothing after a poll that brought something, and waits longer after each that did not.
+            # Does nothing after a poll that brought something; after others it soon sleeps until a message comes.
             idle.idle(subscription.poll(on_message))
 
 

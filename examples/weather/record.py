@@ -60,7 +60,6 @@ def receive(driver_directory: str) -> None:
     """Answer each reading with a receipt, until the publisher has gone."""
     schema = sbe.Schema.from_file(SCHEMA)
     reading, receipt = schema["Reading"], schema["Receipt"]
-    idle = headrace.BackoffIdleStrategy()
     with (
         headrace.connect(driver_directory) as client,
         client.add_subscription(CHANNEL, READINGS) as subscription,
@@ -74,6 +73,7 @@ def receive(driver_directory: str) -> None:
 
         receipts.wait_until_connected(TIMEOUT_S)
         subscription.wait_until_connected(TIMEOUT_S)
+        idle = headrace.BlockingIdleStrategy(subscription)
         while subscription.images:
             idle.idle(subscription.poll(on_reading))
 

@@ -78,13 +78,13 @@ def command(
         write(payload, header)
         line.add(1, len(payload))
 
-    idle = headrace.BackoffIdleStrategy()
     with (
         until_stopped() as stop,
         connect(directory, "subscribe") as client,
         client.add_subscription(channel, stream_id) as subscription,
         line,
     ):
+        idle = headrace.BlockingIdleStrategy(subscription)
         last_arrival = time.monotonic()
         while not stop.is_set and (count is None or line.count < count):
             limit = _FRAGMENTS_A_POLL if count is None else min(_FRAGMENTS_A_POLL, count - line.count)
