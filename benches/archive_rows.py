@@ -35,8 +35,8 @@ SAMPLE_INTERVAL_S = 0.05
 STOP_TIMEOUT_S = 10.0
 JAVA = "Aeron's Java archive"
 BESIDE = (
-    "driver and archive in one process, both in SHARED mode with their default idle strategies, segment files of 128 MiB "
-    "on the file system of temporary files, sync level 0"
+    "driver and archive in one process, both in SHARED mode with their default idle strategies, segment files of 128 "
+    "MiB on the file system of temporary files, sync level 0"
 )
 
 

@@ -112,8 +112,8 @@ def _headrace_throughput(name: str, channel: str, style: str) -> Measurement:
 
 
 PYTHON_CONFIGURATION = (
-    f"{MESSAGE_LENGTH} byte messages, publisher process to subscriber process, which back off, driver process beside in "
-    "SHARED mode with its default idle strategy"
+    f"{MESSAGE_LENGTH} byte messages, publisher process to subscriber process, which back off, driver process beside "
+    "in SHARED mode with its default idle strategy"
 )
 
 

@@ -1283,26 +1283,41 @@ class IdleStrategy:
 
 @final
 class Watcher:
-    """A native thread that watches subscriptions and publications for one event loop. Used by ``headrace.aio``."""
+    """Tells one event loop when something that its coroutines wait for may have happened. Used by ``headrace.aio``.
+
+    Takes one of a driver's 64 slots for waiters, however many coroutines wait, and gives it back when it is dropped.
+    All calls come from the loop's thread; none blocks.
+
+    Raises:
+        OSError: The process may open no more descriptors.
+    """
 
     def __new__(cls) -> Self: ...
     def fileno(self) -> int:
-        """A descriptor that becomes readable when a ticket is ready."""
+        """A descriptor that becomes readable when :meth:`take_rung` has something to look at."""
 
-    def watch_subscription(self, subscription: Subscription, /) -> int:
-        """Watch for messages, once. Gives a ticket."""
+    def watch(self, *awaited: Subscription | Publication) -> int | None:
+        """Begin a wait for a message, or for room, in the first of several.
 
-    def watch_publication(self, publication: Publication, /) -> int:
-        """Watch, once, for a position limit that allows writing. Gives a ticket."""
+        Returns:
+            A ticket; ``None`` when there is a message, or room, already.
+        """
 
     def cancel(self, ticket: int, /) -> None:
-        """Stop watching for a ticket."""
+        """End a wait. Nothing happens when it is over."""
+
+    def take_rung(self) -> list[int]:
+        """The tickets of waits that are over, of those whose writers woke the loop."""
 
     def take_ready(self) -> list[int]:
-        """Tickets that became ready since the last call."""
+        """The tickets of waits that are over, of all. To be called when ``look_after_s`` has passed."""
 
-    def close(self) -> None:
-        """Stop the thread. Closing again does nothing."""
+    @property
+    def look_after_s(self) -> float | None:
+        """How long the loop may sleep at most, in seconds, before it looks by itself; ``None`` without a wait.
+
+        20 ms; 1 ms where writers do not wake it.
+        """
 
 @final
 class Checksum:

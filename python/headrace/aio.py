@@ -9,16 +9,18 @@
         async for message in subscription:
             ...
 
-``await`` of a request, ``offer_async`` and ``async for`` come from here. Nothing busy-waits
-in the event loop: a native thread, one for each loop, watches what coroutines wait for and wakes the loop through a
-socket. That thread never takes a message, so cancelling a coroutine loses none.
+``await`` of a request, ``offer_async`` and ``async for`` come from here. Nothing busy-waits in the event loop: it
+watches a descriptor that the writers of messages, and the readers that make room, make readable. Waiting takes no
+message, so cancelling a coroutine loses none.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import functools
+import math
 import threading
 import time
 import weakref
@@ -163,50 +165,118 @@ async def added(pending: Pending[_Added]) -> _Added:
     return found
 
 
+class _Wait(asyncio.Future[None]):
+    """A future that can take the one coroutine that awaits it further at once, without another turn of the loop."""
+
+    _resume: tuple[Callable[[Any], object], contextvars.Context] | None = None
+
+    def add_done_callback(
+        self, resume: Callable[[Any], object], /, *, context: contextvars.Context | None = None
+    ) -> None:
+        if context is None or self._resume is not None or self.done():
+            super().add_done_callback(resume, context=context)
+        else:
+            self._resume = (resume, context)
+
+    def remove_done_callback(self, resume: Callable[[Any], object], /) -> int:
+        if self._resume is not None and self._resume[0] == resume:
+            self._resume = None
+            return 1
+        return super().remove_done_callback(resume)
+
+    def cancel(self, msg: Any = None) -> bool:
+        self._resume_later()
+        return super().cancel(msg)
+
+    def end(self) -> None:
+        """The wait is over; its coroutine goes on in the loop's next turn."""
+        self._resume_later()
+        self.set_result(None)
+
+    def end_now(self) -> None:
+        """The wait is over; its coroutine goes on before this returns. Called from the loop, outside any task."""
+        resume, self._resume = self._resume, None
+        self.set_result(None)
+        if resume is not None:
+            resume[1].run(resume[0], self)
+
+    def _resume_later(self) -> None:
+        if self._resume is not None and not self.done():
+            resume, self._resume = self._resume, None
+            super().add_done_callback(resume[0], context=resume[1])
+
+
 class _Waker:
-    """Futures of one event loop that a watcher's tickets stand for."""
+    """What the coroutines of one event loop wait for.
+
+    The loop wakes when a doorbell rang, and 20 ms after it began to wait at the latest.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         from headrace.client import Watcher
 
         self._watcher = Watcher()
-        self._futures: dict[int, asyncio.Future[None]] = {}
-        loop.add_reader(self._watcher.fileno(), self._on_ready)
-        # The watcher's socket must outlive the loop's interest in it, and its thread must not outlive the loop.
-        weakref.finalize(loop, self._watcher.close)
+        self._waits: dict[int, _Wait] = {}
+        self._look_at_s = math.inf
+        # The loop keeps this, and nothing else does: what is watched goes with the loop.
+        loop.add_reader(self._watcher.fileno(), self._on_ring)
 
-    def _on_ready(self) -> None:
-        for ticket in self._watcher.take_ready():
-            future = self._futures.pop(ticket, None)
-            if future is not None and not future.done():
-                future.set_result(None)
+    def _on_ring(self) -> None:
+        self._end(self._watcher.take_rung())
 
-    async def _wait(self, *tickets: int) -> None:
-        """Wait for the first of several tickets."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._futures.update(dict.fromkeys(tickets, future))
+    def _on_time(self, look_at_s: float) -> None:
+        if look_at_s != self._look_at_s:
+            # An earlier look was planned after this one, and has planned the next.
+            return
+        self._look_at_s = math.inf
+        self._end(self._watcher.take_ready())
+        self._plan_look(asyncio.get_running_loop())
+
+    def _plan_look(self, loop: asyncio.AbstractEventLoop) -> None:
+        look_after_s = self._watcher.look_after_s
+        if look_after_s is None:
+            return
+        look_at_s = loop.time() + look_after_s
+        if look_at_s < self._look_at_s:
+            self._look_at_s = look_at_s
+            loop.call_at(look_at_s, self._on_time, look_at_s)
+
+    def _end(self, tickets: list[int]) -> None:
+        waits = [wait for ticket in tickets if not (wait := self._waits.pop(ticket)).done()]
+        for wait in waits[1:]:
+            wait.end()
+        # Last, since it may raise what ends the loop.
+        for wait in waits[:1]:
+            wait.end_now()
+
+    async def wait_for(self, *awaited: Subscription | Publication) -> None:
+        """Wait for a message, or for room, in the first of several."""
+        loop = asyncio.get_running_loop()
+        ticket = self._watcher.watch(*awaited)
+        if ticket is None:
+            await asyncio.sleep(0)
+            return
+        wait = self._waits[ticket] = _Wait(loop=loop)
+        self._plan_look(loop)
         try:
-            await future
+            await wait
         finally:
-            for ticket in tickets:
-                if self._futures.pop(ticket, None) is not None:
-                    self._watcher.cancel(ticket)
-
-    async def for_messages(self, *subscriptions: Subscription) -> None:
-        await self._wait(*map(self._watcher.watch_subscription, subscriptions))
-
-    async def for_room(self, publication: Publication) -> None:
-        await self._wait(self._watcher.watch_publication(publication))
+            if self._waits.pop(ticket, None) is not None:
+                self._watcher.cancel(ticket)
 
 
-_wakers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Waker] = weakref.WeakKeyDictionary()
+_wakers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_Waker]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def _waker() -> _Waker:
     loop = asyncio.get_running_loop()
-    waker = _wakers.get(loop)
+    known = _wakers.get(loop)
+    waker = None if known is None else known()
     if waker is None:
-        waker = _wakers[loop] = _Waker(loop)
+        waker = _Waker(loop)
+        _wakers[loop] = weakref.ref(waker)
     return waker
 
 
@@ -214,7 +284,7 @@ async def wait_for_messages(subscription: Subscription, timeout_s: float) -> Non
     """Wait until a poll of a subscription may find something, until it is closed, or until the time is over."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
-            await _waker().for_messages(subscription)
+            await _waker().wait_for(subscription)
 
 
 async def receive(subscription: Subscription) -> Message:
@@ -226,7 +296,7 @@ async def receive(subscription: Subscription) -> Message:
         ClosedError: The subscription, or its client, is closed.
     """
     while (message := subscription.poll_message()) is None:
-        await _waker().for_messages(subscription)
+        await _waker().wait_for(subscription)
     return message
 
 
@@ -276,7 +346,7 @@ class Messages(AsyncIterator[_Item]):
         subscriptions = getattr(source, "subscriptions", (source,))
         # One that is closed would end the wait at once, again and again; when all are, the next poll says so.
         open_ones = [subscription for subscription in subscriptions if not subscription.is_closed]
-        await _waker().for_messages(*(open_ones or subscriptions))
+        await _waker().wait_for(*(open_ones or subscriptions))
 
 
 async def offer(publication: Publication, data: Any, timeout_s: float | None = None) -> int:
@@ -313,4 +383,4 @@ async def offer(publication: Publication, data: Any, timeout_s: float | None = N
             )
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(left):
-                await _waker().for_room(publication)
+                await _waker().wait_for(publication)

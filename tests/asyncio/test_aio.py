@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import gc
+import os
 import threading
+import time
+import weakref
+from pathlib import Path
 
 import pytest
 
 import headrace
 from headrace import aio
+from headrace.tools.cnc import CncFile
+from headrace.tools.error_log import read_error_log
 from tests.helpers import TIMEOUT_S
 
 
@@ -170,7 +178,7 @@ def test_a_driver_that_ends_is_an_error_and_not_an_end(run):
     client.close()
 
 
-def test_many_coroutines_share_one_thread(open_stream, run):
+def test_many_coroutines_wait_without_a_thread(open_stream, run):
     streams = [open_stream() for _ in range(20)]
 
     async def talk():
@@ -192,8 +200,8 @@ def test_many_coroutines_share_one_thread(open_stream, run):
 def test_the_loop_wakes_only_when_there_is_something(stream, run, monkeypatch):
     publication, subscription = stream
     wake_ups = []
-    on_ready = aio._Waker._on_ready
-    monkeypatch.setattr(aio._Waker, "_on_ready", lambda self: (wake_ups.append(1), on_ready(self)))
+    on_ring = aio._Waker._on_ring
+    monkeypatch.setattr(aio._Waker, "_on_ring", lambda self: (wake_ups.append(1), on_ring(self)))
 
     async def wait():
         with pytest.raises(TimeoutError):
@@ -209,18 +217,192 @@ def test_the_loop_wakes_only_when_there_is_something(stream, run, monkeypatch):
     run(wait())
 
 
-def test_a_loop_takes_its_watcher_with_it(stream):
+async def begin_to_wait(*awaitables):
+    """Tasks that have found nothing and wait."""
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
+    await asyncio.sleep(0)
+    return tasks
+
+
+def test_a_loop_that_closes_gives_up_its_watcher(stream, run):
+    """At once, without a garbage collection, also when a coroutine was left waiting."""
+    _, subscription = stream
+    watchers = []
+
+    async def wait():
+        (reader,) = await begin_to_wait(aio.receive(subscription))
+        watchers.append(weakref.ref(aio._waker()._watcher))
+        return reader
+
+    async def leave():
+        reader = await wait()
+        reader.cancel()
+        await asyncio.wait([reader])
+
+    for _ in range(3):
+        run(leave())
+    loop = asyncio.new_event_loop()
+    left = loop.run_until_complete(wait())
+    loop.close()
+    # It was never finished, and says so when it goes.
+    left._log_destroy_pending = False
+    del left, loop
+    gc.collect()
+    assert [watcher() for watcher in watchers] == [None] * 4
+    assert len(aio._wakers) == 0
+
+
+def test_a_cancelled_wait_leaves_nothing_to_watch(stream, run):
     _, subscription = stream
 
     async def wait():
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.001):
-                await aio.receive(subscription)
+        readers = await begin_to_wait(*(aio.receive(subscription) for _ in range(3)))
+        waker = aio._waker()
+        assert len(waker._waits) == 3
+        assert waker._watcher.look_after_s == 0.02
+        for reader in readers:
+            reader.cancel()
+        await asyncio.wait(readers)
+        assert len(waker._waits) == 0
+        assert waker._watcher.look_after_s is None
 
-    for _ in range(3):
-        asyncio.run(wait())
-    gc.collect()
-    assert len(aio._wakers) == 0
+    run(wait())
+
+
+def test_one_message_wakes_all_that_wait_for_it(stream, run):
+    publication, subscription = stream
+
+    async def wait():
+        readers = await begin_to_wait(*(aio.receive(subscription) for _ in range(3)))
+        for number in range(3):
+            publication.offer(bytes([number]))
+            await asyncio.wait(
+                [reader for reader in readers if not reader.done()], return_when="FIRST_COMPLETED"
+            )
+        return sorted(reader.result().payload for reader in readers)
+
+    assert run(wait()) == [bytes([number]) for number in range(3)]
+
+
+def test_a_thousand_subscriptions_are_waited_for_by_one_slot(media_client, media_driver, run):
+    channel, count = "aeron:ipc?term-length=64k|sparse=true", 1000
+    publication = media_client.add_publication(channel, 4910)
+    subscriptions = [media_client.add_subscription(channel, 4910) for _ in range(count)]
+    assert publication.wait_for_subscribers(count, timeout_s=20)
+
+    async def talk():
+        readers = await begin_to_wait(*map(aio.receive, subscriptions))
+        assert aio._waker()._watcher.look_after_s == 0.02
+        publication.offer_blocking(b"to all")
+        return [message.payload for message in await asyncio.gather(*readers)]
+
+    assert run(talk()) == [b"to all"] * count
+    for subscription in subscriptions:
+        subscription.close()
+
+
+def test_streams_of_several_drivers_wake_one_loop(run):
+    with contextlib.ExitStack() as stack:
+        streams = []
+        for number in range(3):
+            driver = stack.enter_context(headrace.MediaDriver.embedded(threading_mode="SHARED"))
+            client = stack.enter_context(driver.connect())
+            subscription = client.add_subscription("aeron:ipc?term-length=64k", number)
+            publication = client.add_publication("aeron:ipc?term-length=64k", number)
+            assert publication.wait_until_connected(10)
+            streams.append((publication, subscription))
+
+        async def talk():
+            readers = await begin_to_wait(*(aio.receive(subscription) for _, subscription in streams))
+            assert aio._waker()._watcher.look_after_s == 0.02
+            for publication, subscription in reversed(streams):
+                publication.offer(bytes([subscription.stream_id]))
+            received = [(await reader).payload for reader in readers]
+            # A poller of all three is woken by one driver, and looks for the others' messages.
+            poller = headrace.Poller(*(subscription for _, subscription in streams))
+            messages = aiter(poller)
+            for publication, _ in streams:
+                (reader,) = await begin_to_wait(anext(messages))
+                publication.offer(b"polled")
+                received.append((await reader)[1].payload)
+            return received
+
+        assert run(talk()) == [bytes([0]), bytes([1]), bytes([2]), *[b"polled"] * 3]
+
+
+def test_a_driver_that_ends_wakes_what_waits_for_it(run):
+    driver = headrace.MediaDriver.embedded(threading_mode="SHARED")
+    with driver.connect(on_error=lambda error: None) as client:
+        subscriptions = [client.add_subscription("aeron:ipc?term-length=64k", number) for number in range(3)]
+        publication = client.add_publication("aeron:ipc?term-length=64k", 77)
+
+        async def wait():
+            waits = [*map(aio.receive, subscriptions), publication.offer_async(b"no subscriber")]
+            tasks = await begin_to_wait(*waits)
+            await asyncio.to_thread(driver.close)
+            return await asyncio.gather(*tasks, return_exceptions=True)
+
+        *readers, offer = run(wait())
+        assert [type(error) for error in readers] == [headrace.DriverTimeoutError] * 3
+        assert type(offer) is headrace.PublicationClosedError
+
+
+def test_without_a_slot_messages_come_and_the_log_says_so(run, caplog):
+    with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver, contextlib.ExitStack() as stack:
+        waiters = Path(driver.directory) / "waiters"
+        for number in range(64):
+            path = waiters / f"{number:02}"
+            if not path.exists():
+                os.mkfifo(path)
+            descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+            stack.callback(os.close, descriptor)
+            # Those that the driver and this process hold stay theirs.
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        client = stack.enter_context(driver.connect())
+        subscription = client.add_subscription("aeron:ipc?term-length=64k", 1)
+        publication = client.add_publication("aeron:ipc?term-length=64k", 1)
+        assert publication.wait_until_connected(10)
+
+        async def talk():
+            received = []
+            for number in range(20):
+                (reader,) = await begin_to_wait(aio.receive(subscription))
+                assert aio._waker()._watcher.look_after_s == 0.001
+                publication.offer(bytes([number]))
+                received.append((await reader).payload[0])
+            return received
+
+        with caplog.at_level("WARNING", logger="headrace.client"):
+            assert run(talk()) == list(range(20))
+        (warning,) = [record.getMessage() for record in caplog.records if "woken" in record.getMessage()]
+        assert "all 64 slots" in warning
+        with CncFile.open(Path(driver.directory)) as cnc:
+            while not (told := [e.text for e in read_error_log(cnc.error_log) if "64 slots" in e.text]):
+                time.sleep(0.01)
+        assert told[0].startswith("WARN")
+
+
+def test_a_forked_child_has_a_loop_and_a_watcher_of_its_own(stream, run):
+    publication, subscription = stream
+
+    async def wait():
+        (reader,) = await begin_to_wait(aio.receive(subscription))
+        inherited = aio._waker()
+        child = os.fork()
+        if child == 0:
+            # It must not take what wakes its parent.
+            try:
+                inherited._watcher.take_rung()
+            except headrace.ForkError:
+                os._exit(0)
+            os._exit(1)
+        _, status = await asyncio.to_thread(os.waitpid, child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        publication.offer(b"for the parent")
+        return (await reader).payload
+
+    assert run(wait()) == b"for the parent"
 
 
 def test_an_iterator_goes_on_after_a_time_out(stream, run):

@@ -55,7 +55,7 @@ pub use exclusive::{ExclusivePublication, Writer};
 pub use handlers::{
     CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationError, PublicationErrorHandler,
 };
-pub use headrace_buffers::doorbell::{Alarm, Awaited, BlockingIdle, Doorbells, Interests, Parker};
+pub use headrace_buffers::doorbell::{Armed, Awaited, BlockingIdle, Doorbells, Interests, SharedParker};
 pub use headrace_buffers::log::{
     Action, Append as Offer, AppendError, Claim, ClaimResult, Header, RecordedEnd, RecordedResult,
 };

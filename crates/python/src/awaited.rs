@@ -47,31 +47,29 @@ impl Watched {
 /// Waits for the first of several things to happen.
 pub(crate) struct AnyOf(pub(crate) Vec<Watched>);
 
+impl AnyOf {
+    pub(crate) fn is_ready(&self) -> bool {
+        self.0.iter().any(Watched::is_ready)
+    }
+}
+
 impl Awaited for AnyOf {
+    /// The doorbells of the first.
     fn doorbells(&self) -> Doorbells {
-        doorbells(self.0.iter())
+        self.0
+            .first()
+            .map_or_else(Doorbells::none, |first| first.awaited().doorbells())
     }
 
+    /// A waiter is woken through one driver's directory; what belongs to another it looks at every millisecond.
     fn describe(&self, interests: &mut Interests) {
-        describe(self.0.iter(), interests);
-    }
-}
-
-/// The doorbells of the first.
-pub(crate) fn doorbells<'a>(mut watched: impl Iterator<Item = &'a Watched>) -> Doorbells {
-    watched
-        .next()
-        .map_or_else(Doorbells::none, |first| first.awaited().doorbells())
-}
-
-/// A thread is woken through one driver's directory; what belongs to another it looks at every millisecond.
-pub(crate) fn describe<'a>(watched: impl Iterator<Item = &'a Watched> + Clone, interests: &mut Interests) {
-    let own = doorbells(watched.clone());
-    for awaited in watched.map(Watched::awaited) {
-        if awaited.doorbells().is_same_directory(&own) {
-            awaited.describe(interests);
-        } else {
-            interests.may_come_unrung();
+        let own = self.doorbells();
+        for awaited in self.0.iter().map(Watched::awaited) {
+            if awaited.doorbells().is_same_driver(&own) {
+                awaited.describe(interests);
+            } else {
+                interests.may_come_unrung();
+            }
         }
     }
 }

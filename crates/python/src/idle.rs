@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use crate::awaited::{AnyOf, Unrung, Watched};
 use crate::errors;
 use crate::fork_guard::ForkGuard;
+use crate::wait::tell_refusal;
 
 #[doc = docstring!("IdleStrategy")]
 #[pyclass(frozen, subclass, module = "headrace")]
@@ -67,6 +68,7 @@ impl IdleStrategy {
                 None => &Unrung,
             };
             py.detach(|| self.lock().idle(0, awaited));
+            tell_refusal(py, &awaited.doorbells());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use headrace_client::{Awaited, BlockingIdle};
+use headrace_client::{Awaited, BlockingIdle, Doorbells};
 use headrace_sys::idle::IdleStrategy as Idle;
 use pyo3::prelude::*;
 
@@ -58,7 +58,10 @@ impl Waiter {
             match py.detach(|| self.run(awaited, &mut step)) {
                 Turn::Done(value) => return Ok(Some(value)),
                 Turn::TimedOut => return Ok(None),
-                Turn::LookForSignals => py.check_signals()?,
+                Turn::LookForSignals => {
+                    py.check_signals()?;
+                    tell_refusal(py, &awaited.doorbells());
+                }
             }
         }
     }
@@ -90,6 +93,18 @@ impl Waiter {
             if now >= look_at {
                 return Turn::LookForSignals;
             }
+        }
+    }
+}
+
+/// Warns the program, once, that its waits are not woken for lack of a slot.
+pub(crate) fn tell_refusal(py: Python<'_>, doorbells: &Doorbells) {
+    if let Some(reason) = doorbells.take_refusal() {
+        let told = py
+            .import("headrace.client._events")
+            .and_then(|events| events.call_method1("no_slot", (reason,)));
+        if let Err(error) = told {
+            error.write_unraisable(py, None);
         }
     }
 }

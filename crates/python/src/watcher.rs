@@ -1,22 +1,27 @@
-//! One native thread that watches what coroutines wait for, and wakes their event loop through a socket.
+//! What the coroutines of one event loop wait for.
+//!
+//! The loop watches one descriptor, which is readable when a doorbell rang; no thread stands between. For each driver
+//! there is one slot, however many coroutines wait. Nothing relies on a doorbell: the loop also looks at everything
+//! when [`Watcher::look_after_s`] has passed.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Mutex;
+use std::time::Duration;
 
-use headrace_client::{Alarm, Awaited, BlockingIdle, Doorbells, Interests, PARK_MAX, Parker};
-use headrace_sys::idle::IdleStrategy;
+use headrace_client::{Armed, Awaited, Doorbells, PARK_MAX, SharedParker};
+use headrace_sys::epoll::Epoll;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
-use crate::awaited::{self, Watched};
+use crate::awaited::{AnyOf, Watched};
 use crate::fork_guard::ForkGuard;
 use crate::images::lock;
-use crate::publication::Publication;
-use crate::subscription::Subscription;
+use crate::wait::tell_refusal;
+
+/// How often to look where no doorbell wakes: another implementation's driver, or all slots taken.
+const UNRUNG_LOOK_AFTER: Duration = Duration::from_millis(1);
 
 #[doc = docstring!("Watcher")]
 #[pyclass(frozen, weakref, module = "headrace.client")]
@@ -25,140 +30,175 @@ pub(crate) struct Watcher {
 }
 
 struct Parts {
-    shared: Arc<Shared>,
-    wake_up: UnixStream,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-#[derive(Default)]
-struct Shared {
+    // Stands for the FIFO of each driver.
+    epoll: Epoll,
     state: Mutex<State>,
-    changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    next_ticket: u64,
-    watched: HashMap<u64, Watched>,
-    ready: Vec<u64>,
-    stopped: bool,
-    // Ends the sleep of the thread, so that it looks at something new.
-    alarm: Option<Alarm>,
+    last_ticket: u64,
+    drivers: Vec<Driver>,
 }
 
-impl Shared {
-    fn run(&self, mut wake_up: UnixStream) {
-        while self.wait_for_something_to_watch() {
-            // Anew for each run of watching: the next may be for another driver's streams.
-            let mut idle = BlockingIdle::new(IdleStrategy::default(), PARK_MAX);
-            let alarm = idle.parker(&self.doorbells()).map(Parker::alarm);
-            lock(&self.state).alarm = alarm;
-            while let Some(found) = self.take_found() {
-                if found > 0 {
-                    // A full socket already says what this byte would; one that is closed has no loop to wake.
-                    let _ = wake_up.write(&[1]);
-                }
-                idle.idle(found, self);
+/// One driver's streams, and the waits for them by ticket.
+struct Driver {
+    doorbells: Doorbells,
+    parker: Option<SharedParker>,
+    waits: HashMap<u64, Wait>,
+}
+
+struct Wait {
+    awaited: AnyOf,
+    // None where nothing rings.
+    armed: Option<Armed>,
+}
+
+impl Driver {
+    fn new(doorbells: Doorbells) -> Self {
+        Self {
+            doorbells,
+            parker: None,
+            waits: HashMap::new(),
+        }
+    }
+
+    /// Takes a slot if it has none and there is one to be had; `epoll` stands for it then.
+    fn take_slot(&mut self, epoll: &Epoll) {
+        if self.parker.is_some() {
+            return;
+        }
+        let parker = self.doorbells.shared_parker(PARK_MAX);
+        self.parker = parker.filter(|parker| epoll.add(parker.descriptor()).is_ok());
+        if let Some(parker) = &mut self.parker {
+            for wait in self.waits.values_mut() {
+                wait.armed = Some(parker.arm(&wait.awaited));
             }
         }
     }
 
-    /// False once the watcher is stopped.
-    fn wait_for_something_to_watch(&self) -> bool {
-        let mut state = lock(&self.state);
-        state.alarm = None;
-        while state.watched.is_empty() && !state.stopped {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-        }
-        !state.stopped
-    }
-
-    /// Moves the tickets of what happened to those that are ready, and counts them. Nothing when there is nothing left
-    /// to watch.
-    fn take_found(&self) -> Option<usize> {
-        let mut state = lock(&self.state);
-        if state.watched.is_empty() || state.stopped {
-            return None;
-        }
-        let found: Vec<u64> = state
-            .watched
-            .iter()
-            .filter(|(_, watched)| watched.is_ready())
-            .map(|(ticket, _)| *ticket)
-            .collect();
-        let done: Vec<_> = found.iter().map(|ticket| state.watched.remove(ticket)).collect();
-        state.ready.extend_from_slice(&found);
-        drop(state);
-        // Dropped here, unlocked: the last reference to a publication closes it.
-        drop(done);
-        Some(found.len())
-    }
-
-    fn stop(&self) {
-        let mut state = lock(&self.state);
-        state.stopped = true;
-        self.wake(&state);
-    }
-
-    fn watch(&self, watched: Watched) -> u64 {
-        let mut state = lock(&self.state);
-        state.next_ticket += 1;
-        let ticket = state.next_ticket;
-        state.watched.insert(ticket, watched);
-        self.wake(&state);
-        ticket
-    }
-
-    fn wake(&self, state: &State) {
-        match &state.alarm {
-            Some(alarm) => alarm.wake(),
-            None => self.changed.notify_one(),
+    /// The FIFO goes to the next waiter of the process, which must not wake this one.
+    fn give_slot_back(&mut self, epoll: &Epoll) {
+        if let Some(parker) = self.parker.take() {
+            // It was added, and is open.
+            let _ = epoll.remove(parker.descriptor());
         }
     }
-}
 
-impl Awaited for Shared {
-    fn doorbells(&self) -> Doorbells {
-        awaited::doorbells(lock(&self.state).watched.values())
+    /// Begins a wait, or gives it back if it is over already.
+    fn begin(&mut self, ticket: u64, awaited: AnyOf) -> Option<AnyOf> {
+        let armed = self.parker.as_mut().map(|parker| parker.arm(&awaited));
+        let is_over = awaited.is_ready();
+        self.waits.insert(ticket, Wait { awaited, armed });
+        is_over.then(|| self.end(ticket)).flatten()
     }
 
-    fn describe(&self, interests: &mut Interests) {
-        awaited::describe(lock(&self.state).watched.values(), interests);
+    fn end(&mut self, ticket: u64) -> Option<AnyOf> {
+        let wait = self.waits.remove(&ticket)?;
+        if let (Some(parker), Some(armed)) = (&mut self.parker, wait.armed) {
+            parker.disarm(armed);
+        }
+        Some(wait.awaited)
+    }
+
+    /// Ends the waits that are over, of those whose doorbells rang.
+    fn end_rung(&mut self, over: &mut Vec<(u64, AnyOf)>) {
+        let Some(parker) = &mut self.parker else { return };
+        let waits = self.waits.iter();
+        let rung = parker.take_rung(waits.filter_map(|(ticket, wait)| Some((*ticket, wait.armed.as_ref()?))));
+        let count_before = over.len();
+        for ticket in rung {
+            let Some(awaited) = self.end(ticket) else { continue };
+            let is_over = awaited.is_ready();
+            // Anew if it is not: an image that came has a doorbell of its own.
+            let ended = if is_over {
+                Some(awaited)
+            } else {
+                self.begin(ticket, awaited)
+            };
+            over.extend(ended.map(|awaited| (ticket, awaited)));
+        }
+        if let Some(parker) = &mut self.parker {
+            parker.on_looked(over.len() > count_before);
+        }
+    }
+
+    /// Ends the waits that are over, of all.
+    fn end_ready(&mut self, over: &mut Vec<(u64, AnyOf)>) {
+        if let Some(parker) = &mut self.parker {
+            parker.listen();
+        }
+        let is_ready = |(ticket, wait): (&u64, &Wait)| wait.awaited.is_ready().then_some(*ticket);
+        let ready: Vec<u64> = self.waits.iter().filter_map(is_ready).collect();
+        for ticket in ready {
+            over.extend(self.end(ticket).map(|awaited| (ticket, awaited)));
+        }
+    }
+
+    fn look_after(&self) -> Option<Duration> {
+        let of_parker = |parker: &SharedParker| parker.look_after();
+        (!self.waits.is_empty()).then(|| self.parker.as_ref().map_or(UNRUNG_LOOK_AFTER, of_parker))
     }
 }
 
 impl Parts {
-    fn start() -> std::io::Result<Self> {
-        let (wake_up, thread_end) = UnixStream::pair()?;
-        wake_up.set_nonblocking(true)?;
-        thread_end.set_nonblocking(true)?;
-        let shared = Arc::new(Shared::default());
-        let watcher = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("headrace-watcher".to_owned())
-            .spawn(move || watcher.run(thread_end))?;
+    fn new() -> std::io::Result<Self> {
         Ok(Self {
-            shared,
-            wake_up,
-            thread: Mutex::new(Some(thread)),
+            epoll: Epoll::new()?,
+            state: Mutex::default(),
         })
     }
 
-    fn close(&self) {
-        self.shared.stop();
-        if let Some(thread) = lock(&self.thread).take() {
-            // A panic of the thread was printed when it happened.
-            let _ = thread.join();
-        }
+    /// Begins a wait. None if it is over already.
+    fn watch(&self, awaited: AnyOf) -> Option<u64> {
+        let mut state = lock(&self.state);
+        state.last_ticket += 1;
+        let ticket = state.last_ticket;
+        let driver = self.driver(&mut state.drivers, awaited.doorbells());
+        driver.take_slot(&self.epoll);
+        let over = driver.begin(ticket, awaited);
+        drop(state);
+        // Dropped here, unlocked: the last reference to a publication closes it.
+        over.is_none().then_some(ticket)
     }
-}
 
-impl Drop for Parts {
-    fn drop(&mut self) {
-        self.close();
+    /// The driver with these doorbells. One that nothing waits for makes room for another.
+    fn driver<'a>(&self, drivers: &'a mut Vec<Driver>, doorbells: Doorbells) -> &'a mut Driver {
+        let is_known = |driver: &Driver| driver.doorbells.is_same_driver(&doorbells);
+        let index = drivers.iter().position(is_known).unwrap_or_else(|| {
+            for idle in drivers.extract_if(.., |driver| driver.waits.is_empty()) {
+                { idle }.give_slot_back(&self.epoll);
+            }
+            drivers.push(Driver::new(doorbells));
+            drivers.len() - 1
+        });
+        &mut drivers[index]
+    }
+
+    fn take(&self, end: impl Fn(&mut Driver, &mut Vec<(u64, AnyOf)>)) -> Vec<u64> {
+        let mut over = Vec::new();
+        let mut state = lock(&self.state);
+        for driver in &mut state.drivers {
+            end(driver, &mut over);
+        }
+        drop(state);
+        // What was waited for is dropped here, unlocked.
+        over.into_iter().map(|(ticket, _)| ticket).collect()
+    }
+
+    fn cancel(&self, ticket: u64) {
+        let mut state = lock(&self.state);
+        let ended = state.drivers.iter_mut().find_map(|driver| driver.end(ticket));
+        drop(state);
+        drop(ended);
+    }
+
+    fn look_after(&self) -> Option<Duration> {
+        lock(&self.state)
+            .drivers
+            .iter()
+            .filter_map(Driver::look_after)
+            .min()
     }
 }
 
@@ -166,8 +206,8 @@ impl Drop for Parts {
 impl Watcher {
     #[new]
     fn new() -> PyResult<Self> {
-        let parts = Parts::start()
-            .map_err(|error| PyOSError::new_err(format!("cannot start the watcher's thread: {error}")))?;
+        let parts = Parts::new()
+            .map_err(|error| PyOSError::new_err(format!("cannot make the watcher's descriptor: {error}")))?;
         Ok(Self {
             parts: ForkGuard::new(parts),
         })
@@ -175,47 +215,41 @@ impl Watcher {
 
     #[doc = docstring!("Watcher.fileno")]
     fn fileno(&self) -> PyResult<i32> {
-        Ok(self.parts.get()?.wake_up.as_raw_fd())
+        Ok(self.parts.get()?.epoll.as_raw_fd())
     }
 
-    #[doc = docstring!("Watcher.watch_subscription")]
-    #[pyo3(signature = (subscription, /))]
-    fn watch_subscription(&self, subscription: &Bound<'_, Subscription>) -> PyResult<u64> {
-        let watched = Watched::Messages(subscription.get().shared()?);
-        Ok(self.parts.get()?.shared.watch(watched))
-    }
-
-    #[doc = docstring!("Watcher.watch_publication")]
-    #[pyo3(signature = (publication, /))]
-    fn watch_publication(&self, publication: &Bound<'_, Publication>) -> PyResult<u64> {
-        let watched = Watched::Room(publication.get().shared()?);
-        Ok(self.parts.get()?.shared.watch(watched))
+    #[doc = docstring!("Watcher.watch")]
+    #[pyo3(signature = (*awaited))]
+    fn watch(&self, awaited: &Bound<'_, PyTuple>) -> PyResult<Option<u64>> {
+        let parts = self.parts.get()?;
+        let objects: PyResult<_> = awaited.iter().map(|object| Watched::extract(&object)).collect();
+        let objects = AnyOf(objects?);
+        let doorbells = objects.doorbells();
+        let ticket = parts.watch(objects);
+        tell_refusal(awaited.py(), &doorbells);
+        Ok(ticket)
     }
 
     #[doc = docstring!("Watcher.cancel")]
     #[pyo3(signature = (ticket, /))]
     fn cancel(&self, ticket: u64) -> PyResult<()> {
-        let watched = {
-            let mut state = lock(&self.parts.get()?.shared.state);
-            state.ready.retain(|ready| *ready != ticket);
-            state.watched.remove(&ticket)
-        };
-        drop(watched);
+        self.parts.get()?.cancel(ticket);
         Ok(())
+    }
+
+    #[doc = docstring!("Watcher.take_rung")]
+    fn take_rung(&self) -> PyResult<Vec<u64>> {
+        Ok(self.parts.get()?.take(Driver::end_rung))
     }
 
     #[doc = docstring!("Watcher.take_ready")]
     fn take_ready(&self) -> PyResult<Vec<u64>> {
-        let parts = self.parts.get()?;
-        let mut bytes = [0; 64];
-        while matches!((&parts.wake_up).read(&mut bytes), Ok(count) if count == bytes.len()) {}
-        Ok(std::mem::take(&mut lock(&parts.shared.state).ready))
+        Ok(self.parts.get()?.take(Driver::end_ready))
     }
 
-    #[doc = docstring!("Watcher.close")]
-    fn close(&self, py: Python<'_>) {
-        if let Some(parts) = self.parts.get_if_own() {
-            py.detach(|| parts.close());
-        }
+    #[doc = docstring!("Watcher.look_after_s")]
+    #[getter]
+    fn look_after_s(&self) -> PyResult<Option<f64>> {
+        Ok(self.parts.get()?.look_after().map(|time| time.as_secs_f64()))
     }
 }

@@ -8,6 +8,7 @@ pub mod barrier;
 pub mod byte_locks;
 pub mod clock;
 pub mod disk;
+pub mod epoll;
 pub mod fifo;
 pub mod fork;
 pub mod idle;

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headrace._core import Image
     from headrace._exceptions import HeadraceError
 
-__all__ = ["await_driver", "fault", "on_image"]
+__all__ = ["await_driver", "fault", "no_slot", "on_image"]
 
 # How long to wait in silence. A driver that runs answers within milliseconds.
 _SILENCE_S = 1.0
@@ -25,6 +25,11 @@ _SILENCE_S = 1.0
 def fault(error: HeadraceError) -> None:
     """A fault that no caller waits for, such as the loss of the driver."""
     CLIENT.error("headrace client: %s", error)
+
+
+def no_slot(reason: str) -> None:
+    """Waits of this program are not woken, so that messages may come a millisecond later. Said once."""
+    CLIENT.warning("headrace client: waiting calls look every millisecond instead of being woken: %s", reason)
 
 
 @contextmanager

@@ -7,6 +7,8 @@ mod blocking;
 #[cfg(all(test, loom))]
 mod loom_models;
 mod parker;
+mod shared_parker;
+mod slot;
 mod table;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -15,6 +17,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use headrace_sys::fifo::Fifo;
 use headrace_sys::{Access, MappedFile, barrier, fork};
@@ -23,6 +26,8 @@ use crate::{AtomicBuffer, Memory};
 
 pub use blocking::{Awaited, BlockingIdle};
 pub use parker::{Alarm, Interests, Parker};
+pub use shared_parker::{Armed, SharedParker};
+use slot::{HeldSlot, Slot};
 pub use table::Bell;
 use table::{BELL_LENGTH, BellWord, FILE_LENGTH, SLOT_COUNT};
 
@@ -36,6 +41,11 @@ const VERSION: i32 = 1;
 const VERSION_OFFSET: usize = 0;
 const PID_OFFSET: usize = 8;
 const START_TIMESTAMP_OFFSET: usize = 16;
+/// Counts waiters that found no slot; the driver tells of them.
+const REFUSALS_OFFSET: usize = 24;
+
+/// How long a process that found no slot goes without before it asks again.
+const REFUSAL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Which driver made the file, as its CnC file has it: what another driver left behind is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,18 +64,22 @@ pub struct Doorbells(Option<Arc<Shared>>);
 #[derive(Debug)]
 struct Shared {
     file: AtomicBuffer,
+    identity: DriverIdentity,
     waiters: PathBuf,
     // Opened when first written to. A FIFO outlives its owners, so it never has to be opened again.
     fifos: [OnceLock<Fifo>; SLOT_COUNT],
     // Slots of this process that no thread uses now.
     spare: Mutex<Vec<Slot>>,
+    refusal: Mutex<Refusal>,
 }
 
-/// A FIFO that this process holds the lock of.
-#[derive(Debug)]
-struct Slot {
-    number: usize,
-    fifo: Arc<Fifo>,
+/// When this process last found no slot.
+#[derive(Debug, Default)]
+struct Refusal {
+    at: Option<Instant>,
+    is_known: bool,
+    // Why, until the program is told.
+    untold: Option<String>,
 }
 
 impl Doorbells {
@@ -82,7 +96,7 @@ impl Doorbells {
         file.put_i64(PID_OFFSET, identity.pid);
         file.put_i64(START_TIMESTAMP_OFFSET, identity.start_timestamp_ms);
         file.put_i32_release(VERSION_OFFSET, VERSION);
-        Ok(Self::over(file, directory))
+        Ok(Self::over(file, directory, identity))
     }
 
     /// The doorbells of a running driver; none when it has no such file, as drivers of other implementations, or one
@@ -97,20 +111,22 @@ impl Doorbells {
             && file.get_i64(PID_OFFSET) == identity.pid
             && file.get_i64(START_TIMESTAMP_OFFSET) == identity.start_timestamp_ms;
         if is_usable {
-            Self::over(file, directory)
+            Self::over(file, directory, identity)
         } else {
             Self::none()
         }
     }
 
-    fn over(file: AtomicBuffer, directory: &Path) -> Self {
+    fn over(file: AtomicBuffer, directory: &Path, identity: DriverIdentity) -> Self {
         barrier::register();
         fork::watch();
         Self(Some(Arc::new(Shared {
             file,
+            identity,
             waiters: directory.join(WAITERS),
             fifos: [const { OnceLock::new() }; SLOT_COUNT],
             spare: Mutex::default(),
+            refusal: Mutex::default(),
         })))
     }
 
@@ -129,18 +145,40 @@ impl Doorbells {
         }
     }
 
-    /// A slot to wait with; none without doorbells, or when all are taken.
+    /// A slot for one thread to wait with; none without doorbells, or when all are taken.
     pub fn parker(&self) -> Option<Parker> {
-        let shared = self.0.as_ref()?;
-        let spare = shared.spare().pop();
-        let slot = spare.or_else(|| shared.claim_slot())?;
-        Some(Parker::new(Arc::clone(shared), slot))
+        self.hold_slot().map(Parker::new)
     }
 
-    /// True for doorbells of the same directory, and for none and none.
-    pub fn is_same_directory(&self, other: &Self) -> bool {
-        let directory = |doorbells: &Self| doorbells.0.as_ref().map(|shared| shared.waiters.clone());
-        directory(self) == directory(other)
+    /// A slot for many waits whose owner looks every `park_max` at least; none as for [`Self::parker`].
+    pub fn shared_parker(&self, park_max: Duration) -> Option<SharedParker> {
+        self.hold_slot().map(|slot| SharedParker::new(slot, park_max))
+    }
+
+    fn hold_slot(&self) -> Option<HeldSlot> {
+        let shared = self.0.as_ref()?;
+        let spare = shared.spare().pop();
+        let slot = spare.or_else(|| shared.claim_slot_if_due())?;
+        Some(HeldSlot::new(Arc::clone(shared), slot))
+    }
+
+    /// How often processes found no slot, each once a second at most.
+    pub fn refusal_count(&self) -> i64 {
+        let count = |shared: &Arc<Shared>| shared.file.get_i64_acquire(REFUSALS_OFFSET);
+        self.0.as_ref().map_or(0, count)
+    }
+
+    /// Why this process found no slot, the first time: once.
+    pub fn take_refusal(&self) -> Option<String> {
+        self.0.as_ref()?.refusal().untold.take()
+    }
+
+    /// True for doorbells of the same driver, and for none and none.
+    pub fn is_same_driver(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(own), Some(theirs)) => own.identity == theirs.identity && own.waiters == theirs.waiters,
+            (own, theirs) => own.is_none() && theirs.is_none(),
+        }
     }
 
     /// A client says that it rings.
@@ -176,14 +214,46 @@ impl Shared {
         self.waiters.join(format!("{number:02}"))
     }
 
-    fn claim_slot(&self) -> Option<Slot> {
-        (0..SLOT_COUNT).find_map(|number| {
-            let fifo = Fifo::create(&self.fifo_path(number)).ok()?;
-            fifo.try_lock().is_ok_and(|taken| taken).then(|| Slot {
-                number,
-                fifo: Arc::new(fifo),
-            })
-        })
+    fn refusal(&self) -> std::sync::MutexGuard<'_, Refusal> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Claims a slot, unless there was none a moment ago: asking for 64 locks costs more than it is worth each time.
+    fn claim_slot_if_due(&self) -> Option<Slot> {
+        let mut refusal = self.refusal();
+        if refusal.at.is_some_and(|at| at.elapsed() < REFUSAL_INTERVAL) {
+            return None;
+        }
+        match self.claim_slot() {
+            Ok(slot) => {
+                refusal.at = None;
+                Some(slot)
+            }
+            Err(reason) => {
+                self.file.get_and_add_i64(REFUSALS_OFFSET, 1);
+                refusal.at = Some(Instant::now());
+                if !std::mem::replace(&mut refusal.is_known, true) {
+                    refusal.untold = Some(reason);
+                }
+                None
+            }
+        }
+    }
+
+    fn claim_slot(&self) -> Result<Slot, String> {
+        let mut reason = format!("all {SLOT_COUNT} slots for waiting threads are taken");
+        for number in 0..SLOT_COUNT {
+            let path = self.fifo_path(number);
+            match Fifo::create(&path).and_then(|fifo| Ok(fifo.try_lock()?.then_some(fifo))) {
+                Ok(Some(fifo)) => {
+                    let fifo = Arc::new(fifo);
+                    return Ok(Slot { number, fifo });
+                }
+                Ok(None) => {}
+                Err(error) => reason = format!("cannot use {}: {error}", path.display()),
+            }
+        }
+        Err(reason)
     }
 
     /// Wakes the owner of a slot. The bit may be garbage: then there is no FIFO, or a look too many.

@@ -5,27 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headrace_sys::fifo::Fifo;
+use headrace_sys::park;
 use headrace_sys::poll::Poll;
-use headrace_sys::{fork, park};
 
 use super::table::Bell;
-use super::{Doorbell, Shared, Slot};
-use crate::Memory;
+use super::{Doorbell, HeldSlot};
 
 /// Longest sleep where something that does not ring may be what is waited for.
-const UNRUNG_PARK_MAX: Duration = Duration::from_millis(1);
+pub(super) const UNRUNG_PARK_MAX: Duration = Duration::from_millis(1);
 /// Times in a row that a thread is woken for nothing before it sleeps without a doorbell.
-const IDLE_WAKES_MAX: u32 = 4;
-/// Slots kept by a process for its next waiters.
-const SPARE_SLOTS_MAX: usize = 8;
+pub(super) const IDLE_WAKES_MAX: u32 = 4;
 
 /// What a thread waits for. Kept between waits, so that waiting allocates nothing.
 #[derive(Debug)]
 pub struct Interests {
-    bells: Vec<usize>,
+    pub(super) bells: Vec<usize>,
     descriptors: Vec<RawFd>,
-    asked: Option<Doorbell>,
-    is_complete: bool,
+    pub(super) asked: Option<Doorbell>,
+    pub(super) is_complete: bool,
     // Of the thread, and with what it waits for now.
     longest: Duration,
     park_max: Duration,
@@ -93,20 +90,17 @@ impl Interests {
 
 /// One thread's slot. Dropped, it disarms and leaves the slot to the next waiter of the process.
 pub struct Parker {
-    shared: Arc<Shared>,
-    slot: Option<Slot>,
+    slot: HeldSlot,
     armed: Vec<usize>,
     // False once the kernel refused the fence that lets a waiter rely on its doorbells.
     is_ordered: bool,
     idle_wakes: u32,
     poll: Poll,
-    // Number of forks when it was made: a child must not touch what belongs to its parent.
-    generation: u64,
 }
 
 /// Wakes one parker from its own process.
 #[derive(Clone, Debug)]
-pub struct Alarm(Arc<Fifo>);
+pub struct Alarm(pub(super) Arc<Fifo>);
 
 impl Alarm {
     /// Ends the sleep of now, or the next one.
@@ -116,34 +110,24 @@ impl Alarm {
 }
 
 impl Parker {
-    pub(super) fn new(shared: Arc<Shared>, slot: Slot) -> Self {
+    pub(super) fn new(slot: HeldSlot) -> Self {
         Self {
-            shared,
-            slot: Some(slot),
+            slot,
             armed: Vec::new(),
             is_ordered: true,
             idle_wakes: 0,
             poll: Poll::default(),
-            generation: fork::generation(),
         }
     }
 
-    fn is_inherited(&self) -> bool {
-        self.generation != fork::generation()
-    }
-
-    pub(super) fn slot(&self) -> &Slot {
-        self.slot.as_ref().expect("taken by drop only")
+    #[cfg(test)]
+    pub(super) fn slot(&self) -> &HeldSlot {
+        &self.slot
     }
 
     /// Wakes this parker.
     pub fn alarm(&self) -> Alarm {
-        Alarm(Arc::clone(&self.slot().fifo))
-    }
-
-    /// A descriptor that is readable after a doorbell rang.
-    pub fn descriptor(&self) -> RawFd {
-        self.slot().fifo.as_raw_fd()
+        Alarm(Arc::clone(self.slot.fifo()))
     }
 
     /// Passes the time of a thread that found nothing to do.
@@ -153,7 +137,7 @@ impl Parker {
     /// where something may come unrung, else the longest sleep of the interests. A thread that found something says so
     /// with [`Self::disarm`].
     pub fn park(&mut self, interests: &Interests, park: Duration) {
-        if self.is_inherited() {
+        if self.slot.is_inherited() {
             park::park(park.min(UNRUNG_PARK_MAX));
             return;
         }
@@ -172,10 +156,10 @@ impl Parker {
         } else {
             park.min(UNRUNG_PARK_MAX)
         };
-        let own = self.descriptor();
+        let own = self.slot.fifo().as_raw_fd();
         let descriptors = std::iter::once(own).chain(interests.descriptors.iter().copied());
         self.poll.wait(descriptors, timeout);
-        if self.poll.is_ready(0) && self.slot().fifo.drain() {
+        if self.poll.is_ready(0) && self.slot.fifo().drain() {
             self.idle_wakes += 1;
         }
     }
@@ -188,22 +172,16 @@ impl Parker {
             self.clear_bits();
             self.armed.clone_from(&interests.bells);
         }
-        let number = self.slot().number;
         for index in &self.armed {
-            is_new |= self.shared.word(*index).arm(number);
+            is_new |= self.slot.arm(*index);
         }
         if is_new {
-            self.is_ordered = self.shared.file.heavy_fence();
+            self.is_ordered = self.slot.heavy_fence();
             if let Some(asked) = &interests.asked {
                 asked.ring();
             }
         }
         is_new
-    }
-
-    /// Takes what rang. To be called when the descriptor was polled by another than [`Self::park`].
-    pub fn drain(&self) {
-        self.slot().fifo.drain();
     }
 
     /// The thread found what it waited for: no writer needs to wake it.
@@ -216,12 +194,8 @@ impl Parker {
     }
 
     fn clear_bits(&mut self) {
-        if self.is_inherited() {
-            self.armed.clear();
-        }
-        let number = self.slot().number;
         for index in self.armed.drain(..) {
-            self.shared.word(index).disarm(number);
+            self.slot.disarm(index);
         }
     }
 }
@@ -229,12 +203,5 @@ impl Parker {
 impl Drop for Parker {
     fn drop(&mut self) {
         self.clear_bits();
-        if self.is_inherited() {
-            return;
-        }
-        let mut spare = self.shared.spare();
-        if spare.len() < SPARE_SLOTS_MAX {
-            spare.extend(self.slot.take());
-        }
     }
 }

@@ -105,14 +105,18 @@ impl<M: Memory> BellWord<'_, M> {
     /// True when the bit was not set before. The caller's heavy fence follows.
     pub(super) fn arm(&self, slot: usize) -> bool {
         // The common case of a waiter that goes on waiting stores nothing.
-        self.memory.get_i64(self.armed()) & bit(slot) == 0
-            && self.memory.get_and_or_i64(self.armed(), bit(slot)) & bit(slot) == 0
+        !self.is_armed_by(slot) && self.memory.get_and_or_i64(self.armed(), bit(slot)) & bit(slot) == 0
     }
 
     pub(super) fn disarm(&self, slot: usize) {
-        if self.memory.get_i64(self.armed()) & bit(slot) != 0 {
+        if self.is_armed_by(slot) {
             self.memory.get_and_and_i64(self.armed(), !bit(slot));
         }
+    }
+
+    /// False once a writer took the bit.
+    pub(super) fn is_armed_by(&self, slot: usize) -> bool {
+        self.memory.get_i64(self.armed()) & bit(slot) != 0
     }
 
     /// From now on a writer that does not ring may be what is waited for.

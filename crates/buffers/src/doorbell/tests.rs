@@ -92,7 +92,25 @@ fn slots_are_bounded_and_those_of_the_process_are_used_again() {
     assert_eq!(ours.len(), SLOT_COUNT);
     assert!(theirs.parker().is_none());
     drop(ours);
+    // Those that this process kept are free for its own waiters only; the others for all, once they are due.
+    shared(&theirs).refusal().at = None;
     assert!(theirs.parker().is_some() && doorbells.parker().is_some());
+}
+
+#[test]
+fn a_process_without_a_slot_says_so_once_and_does_not_ask_for_each_wait() {
+    let (dir, doorbells) = directory();
+    let theirs = Doorbells::open(dir.path(), IDENTITY);
+    let ours: Vec<Parker> = std::iter::from_fn(|| doorbells.parker()).collect();
+    assert_eq!(doorbells.refusal_count(), 1);
+    assert!(theirs.parker().is_none() && theirs.parker().is_none());
+    assert_eq!((doorbells.refusal_count(), theirs.refusal_count()), (2, 2));
+    let reason = theirs.take_refusal().unwrap();
+    assert!(reason.contains("all 64 slots"), "{reason}");
+    shared(&theirs).refusal().at = None;
+    assert!(theirs.parker().is_none());
+    assert_eq!((theirs.refusal_count(), theirs.take_refusal()), (3, None));
+    drop(ours);
 }
 
 #[test]
@@ -109,12 +127,13 @@ fn a_slot_comes_back_when_its_owner_is_killed() {
         std::thread::sleep(Duration::from_millis(5));
     }
     shared(&doorbells).word(Bell::Events.index()).arm(0);
-    assert_eq!(doorbells.parker().unwrap().slot().number, 1);
+    assert_eq!(doorbells.parker().unwrap().slot().number(), 1);
     owner.kill().unwrap();
     owner.wait().unwrap();
     drop(open);
-    let mut next = Parker::new(shared(&doorbells), shared(&doorbells).claim_slot().unwrap());
-    assert_eq!(next.slot().number, 0);
+    let freed = shared(&doorbells).claim_slot().unwrap();
+    let mut next = Parker::new(HeldSlot::new(shared(&doorbells), freed));
+    assert_eq!(next.slot().number(), 0);
     // The bit of the one before wakes the next owner for nothing, once.
     doorbells.bell(Bell::Events).ring();
     assert!(!doorbells.bell(Bell::Events).is_armed());
@@ -127,7 +146,7 @@ fn a_bit_that_the_owner_before_left_spares_no_owner_the_second_look() {
     let mut parker = doorbells.parker().unwrap();
     shared(&doorbells)
         .word(Bell::Events.index())
-        .arm(parker.slot().number);
+        .arm(parker.slot().number());
     assert!(parker.arm(&interests(Bell::Events)));
     assert!(!parker.arm(&interests(Bell::Events)));
 }
@@ -148,7 +167,7 @@ fn garbage_in_the_file_and_missing_fifos_stop_no_writer() {
     assert!(Doorbells::open(dir.path(), IDENTITY).parker().is_none());
     parker.arm(&interests(Bell::Events));
     doorbells.bell(Bell::Events).ring();
-    assert!(shared(&doorbells).claim_slot().is_none());
+    assert!(shared(&doorbells).claim_slot().is_err());
 }
 
 #[test]
@@ -203,9 +222,26 @@ fn a_directory_that_cannot_be_written_to_only_costs_the_doorbells() {
     let (dir, doorbells) = directory();
     let waiters = dir.path().join(WAITERS);
     std::fs::set_permissions(&waiters, PermissionsExt::from_mode(0o555)).unwrap();
-    // Root writes anyway; everybody else gets no slot, and no error.
-    let _ = doorbells.parker();
+    // Root writes anyway; another user gets no slot, and no error but a reason.
+    let refused = doorbells.parker().is_none();
+    assert_eq!(doorbells.take_refusal().is_some(), refused);
     std::fs::set_permissions(&waiters, PermissionsExt::from_mode(0o777)).unwrap();
+    // Files and links in place of FIFOs take away the slots they stand for, and no others.
+    let _ = std::fs::remove_file(waiters.join("00"));
+    std::fs::write(waiters.join("00"), b"no FIFO").unwrap();
+    std::os::unix::fs::symlink("/dev/null", waiters.join("01")).unwrap();
+    let theirs = Doorbells::open(dir.path(), IDENTITY);
+    let slots: Vec<Parker> = std::iter::from_fn(|| theirs.parker()).collect();
+    assert_eq!(slots.len(), SLOT_COUNT - 2);
+    for bell in (0..8).map(Bell::Data) {
+        (0..SLOT_COUNT).for_each(|slot| {
+            shared(&doorbells).word(bell.index()).arm(slot);
+        });
+        doorbells.bell(bell).ring();
+    }
+    let reason = theirs.take_refusal().unwrap();
+    assert!(reason.contains("waiters/01"), "{reason}");
+    assert_eq!(std::fs::read(waiters.join("00")).unwrap(), b"no FIFO");
 }
 
 #[test]
@@ -217,4 +253,76 @@ fn clients_that_ring_are_known() {
     theirs.register_client(12 + 1024);
     assert!(!doorbells.is_registered(12) && doorbells.is_registered(12 + 1024));
     assert!(!Doorbells::none().is_registered(0));
+}
+
+/// Waits for a doorbell, as an event loop's coroutine does.
+struct Waits(Doorbells, Vec<Bell>);
+
+impl Awaited for Waits {
+    fn doorbells(&self) -> Doorbells {
+        self.0.clone()
+    }
+
+    fn describe(&self, interests: &mut Interests) {
+        self.1.iter().for_each(|bell| interests.bell(*bell));
+    }
+}
+
+#[test]
+fn waits_that_share_a_slot_are_told_apart_by_what_rang() {
+    let (_dir, doorbells) = directory();
+    let mut parker = doorbells.shared_parker(WITHOUT_END).unwrap();
+    let waits = |bells: &[Bell]| Waits(doorbells.clone(), bells.to_vec());
+    let first = parker.arm(&waits(&[Bell::Data(1), Bell::Data(2)]));
+    let second = parker.arm(&waits(&[Bell::Data(2), Bell::Data(3)]));
+    let mut rung = |armed: [&Armed; 2]| parker.take_rung((1..).zip(armed));
+    assert!(rung([&first, &second]).is_empty());
+    doorbells.bell(Bell::Data(1)).ring();
+    assert_eq!(rung([&first, &second]), [1]);
+    doorbells.bell(Bell::Data(2)).ring();
+    assert_eq!(rung([&first, &second]), [1, 2]);
+    parker.disarm(first);
+    assert!(!doorbells.bell(Bell::Data(1)).is_armed() && doorbells.bell(Bell::Data(3)).is_armed());
+    drop(parker);
+    assert!(!doorbells.bell(Bell::Data(3)).is_armed());
+}
+
+#[test]
+fn a_wait_that_begins_after_a_ring_hides_it_from_no_other() {
+    let (_dir, doorbells) = directory();
+    let mut parker = doorbells.shared_parker(WITHOUT_END).unwrap();
+    let wait = Waits(doorbells.clone(), vec![Bell::Data(1)]);
+    let first = parker.arm(&wait);
+    doorbells.bell(Bell::Data(1)).ring();
+    // Sets the bit again before the loop has looked at what rang.
+    let second = parker.arm(&wait);
+    assert_eq!(parker.take_rung([(1, &first), (2, &second)].into_iter()), [1, 2]);
+    assert!(parker.take_rung([(1, &first)].into_iter()).is_empty());
+}
+
+#[test]
+fn an_event_loop_that_is_woken_for_nothing_stops_listening_for_a_while() {
+    let (_dir, doorbells) = directory();
+    let mut parker = doorbells.shared_parker(WITHOUT_END).unwrap();
+    let (bell, wait) = (
+        doorbells.bell(Bell::Data(1)),
+        Waits(doorbells.clone(), vec![Bell::Data(1)]),
+    );
+    let mut armed = parker.arm(&wait);
+    for _ in 0..4 {
+        assert!(bell.is_armed() && parker.look_after() == WITHOUT_END);
+        bell.ring();
+        assert_eq!(parker.take_rung([(1, &armed)].into_iter()), [1]);
+        parker.disarm(armed);
+        armed = parker.arm(&wait);
+        parker.on_looked(false);
+    }
+    assert!(!bell.is_armed() && parker.look_after() < WITHOUT_END);
+    let other = parker.arm(&wait);
+    assert!(!bell.is_armed(), "nor for those that come meanwhile");
+    parker.listen();
+    assert!(bell.is_armed() && parker.look_after() == WITHOUT_END);
+    parker.disarm(other);
+    parker.disarm(armed);
+    assert!(!bell.is_armed());
 }

@@ -236,6 +236,7 @@ impl Conductor {
         self.receiver_doorbell.ring();
         self.tick_ipc_publications();
         self.check_blocked_command();
+        self.tell_refused_waiters();
     }
 
     /// Reads and runs one command, unless there is one in progress or no room to pass its consequences on.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use headrace_buffers::doorbell::{Bell, Interests};
 use headrace_buffers::log::LogBuffers;
+use headrace_protocol::ErrorCode;
 use headrace_sys::open_watch::OpenWatch;
 
 use super::Conductor;
@@ -24,6 +25,7 @@ const TIMER_RESOLUTION: Duration = Duration::from_millis(20);
 pub(crate) struct Quiet {
     openings: Option<OpenWatch>,
     looks_until_ns: i64,
+    refusals_told: i64,
 }
 
 impl Quiet {
@@ -32,6 +34,7 @@ impl Quiet {
         Self {
             openings,
             looks_until_ns: i64::MIN,
+            refusals_told: 0,
         }
     }
 
@@ -52,6 +55,18 @@ impl Quiet {
 }
 
 impl Conductor {
+    /// Threads that found no slot to be woken through: the error log counts them.
+    pub(super) fn tell_refused_waiters(&mut self) {
+        let refusals = self.doorbells.refusal_count();
+        if refusals != self.quiet.refusals_told {
+            self.quiet.refusals_told = refusals;
+            let text = "WARN - a thread that waits found none of the 64 slots of the directory's waiters/ to be woken \
+                        through: threads without one look for work every millisecond";
+            let code = ErrorCode::GenericError.value();
+            self.cx.errors.record(code, text, self.cx.now_ms);
+        }
+    }
+
     pub(crate) fn describe_work(&self, interests: &mut Interests) {
         interests.bell(Bell::Conductor);
         match &self.quiet.openings {
