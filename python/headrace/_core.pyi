@@ -251,19 +251,21 @@ class Publication:
     Thread-safe. A context manager that closes it. Attributes that depend on the log are ``None`` once closed.
     """
 
-    def offer(self, data: _Data, /) -> int | OfferResult:
+    def offer(self, data: _Data, /, *, reserved_value: int | None = None) -> int | OfferResult:
         """Send one message if the position limit allows it now. Never blocks and keeps the GIL.
 
         Args:
             data: A bytes-like object, or a tuple or list of them sent as one message. Up to
                 :attr:`max_message_length` bytes; more than :attr:`max_payload_length` are sent as several frames.
+            reserved_value: A 64-bit number for the header of each of the message's frames, where subscribers find it as
+                :attr:`Header.reserved_value` and :attr:`Message.reserved_value`; 0 if not given.
 
         Returns:
             The stream position after the message, above 0; or the :class:`headrace.OfferResult` that says why it
             was not accepted, which is below 0 and false.
 
         Raises:
-            ConfigError: The message is longer than :attr:`max_message_length`.
+            ConfigError: The message is longer than :attr:`max_message_length`, or the reserved value than 64 bits.
             ReentrantError: Another thread is writing to this exclusive publication.
             ForkError: The process was forked after the client was made.
         """
@@ -954,6 +956,10 @@ class Subscription:
     def poll_batch(self, limit: int = 4096, *, assemble: bool = True) -> FragmentBatch:
         """Take what has arrived, copied out in one call. Never waits; a large limit releases the GIL meanwhile.
 
+        To wait for a publisher, call :meth:`wait_until_connected` first. To wait for the next messages, let the loop
+        idle: ``idle.idle(len(batch))`` with ``idle = headrace.BlockingIdleStrategy(subscription)`` sleeps until a
+        message wakes it, 20 ms at most, and only when the batch is empty.
+
         Args:
             limit: Most fragments to take.
             assemble: As for :meth:`poll`.
@@ -1117,6 +1123,9 @@ class Poller:
     ``Poller(first, second)``. Fair: a subscription with many messages does not delay one with few. Holds nothing but
     the subscriptions, which can be polled by themselves as well. Skips a subscription that the program has closed. One
     thread polls a subscription at a time.
+
+    Does not follow a reconnecting client to its next driver: it takes ``ReconnectingSubscription.current``, and
+    ``on_reconnect`` is the place to make another poller of those of the next driver.
     """
 
     def __new__(cls, *subscriptions: Subscription) -> Self: ...

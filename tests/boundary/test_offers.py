@@ -282,3 +282,27 @@ def test_a_timeout_longer_than_a_clock_counts_is_never_over(stream, timeout_s) -
     publication, subscription = stream
     publication.offer_blocking(b"x", timeout_s=timeout_s)
     assert subscription.receive(timeout_s=timeout_s).payload == b"x"
+
+
+@pytest.mark.parametrize("add", ["add_publication", "add_exclusive_publication"])
+@pytest.mark.parametrize("data", [b"one frame", bytearray(b"x" * 5000), [b"in ", b"parts"]], ids=type)
+def test_an_offer_may_give_each_frame_a_reserved_value(media_client, add, data):
+    subscription = media_client.add_subscription("aeron:ipc", 31)
+    publication = getattr(media_client, add)("aeron:ipc", 31)
+    assert publication.wait_until_connected()
+    whole = b"".join(data) if isinstance(data, list) else bytes(data)
+    for value in (-(2**63), 2**63 - 1, 0, None):
+        await_true(lambda value=value: publication.offer(data, reserved_value=value) > 0)
+        message = subscription.receive(5)
+        assert (message.payload, message.reserved_value) == (whole, value or 0)
+    await_true(lambda: publication.offer(data, reserved_value=7) > 0)
+    values = []
+    frames = -(-len(whole) // publication.max_payload_length)
+    take = lambda payload, header: values.append(header.reserved_value)  # noqa: E731
+    await_true(lambda: subscription.poll(take, assemble=False) >= 0 and len(values) == frames)
+    assert set(values) == {7}
+
+
+def test_a_reserved_value_is_a_number_of_64_bits(stream):
+    with pytest.raises(headrace.ConfigError, match="reserved_value=9223372036854775808: must be from"):
+        stream[0].offer(b"x", reserved_value=2**63)

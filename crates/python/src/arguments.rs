@@ -108,6 +108,11 @@ pub(crate) fn limit_position_if_any(number: &Bound<'_, PyAny>) -> PyResult<Optio
     if_any(number, limit_position)
 }
 
+/// As [`reserved_value`], or `None`.
+pub(crate) fn reserved_value_if_any(number: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if_any(number, reserved_value)
+}
+
 /// As [`session_id`], or `None`.
 pub(crate) fn session_id_if_any(number: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
     if_any(number, session_id)

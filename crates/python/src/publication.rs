@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use headrace_buffers::AtomicBuffer;
 use headrace_buffers::log::append::Progress;
 use headrace_buffers::log::{Append, ClaimResult};
 use headrace_client::{OfferError, PublicationHandle, SubscriberCount};
@@ -37,6 +38,15 @@ impl Inner {
         match self {
             Self::Concurrent(publication) => publication.offer_many(messages),
             Self::Exclusive(publication) => publication.offer_many(messages),
+        }
+    }
+
+    /// As [`Self::offer_parts`], with the same value in the header of each frame.
+    fn offer_reserved(&self, parts: &[&[u8]], value: i64) -> Result<Append, OfferError> {
+        let reserved = |_: &AtomicBuffer, _: usize, _: usize| value;
+        match self {
+            Self::Concurrent(publication) => publication.offer_reserved(parts, reserved),
+            Self::Exclusive(publication) => publication.offer_reserved(parts, reserved),
         }
     }
 
@@ -89,17 +99,10 @@ impl Publication {
     /// An offer of anything but `bytes`: another buffer, or several parts.
     #[cold]
     fn offer_other(inner: &Inner, data: &Bound<'_, PyAny>) -> PyResult<Append> {
-        let py = data.py();
-        if data.is_instance_of::<PyTuple>() || data.is_instance_of::<PyList>() {
-            let parts = data
-                .try_iter()?
-                .map(|part| BorrowedBytes::of(&part?))
-                .collect::<PyResult<Vec<_>>>()?;
-            let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_slice(py)).collect();
-            return inner.offer_parts(&parts).map_err(errors::offer);
-        }
-        let buffer = BorrowedBytes::of(data)?;
-        inner.offer(buffer.as_slice(py)).map_err(errors::offer)
+        with_parts(data, |parts| match parts {
+            [message] => inner.offer(message),
+            parts => inner.offer_parts(parts),
+        })
     }
 
     /// The exception for an offer that a blocking helper gave up on.
@@ -151,6 +154,22 @@ impl Publication {
     }
 }
 
+/// Makes one offer of a buffer, or of the buffers in a tuple or list as one message.
+fn with_parts(
+    data: &Bound<'_, PyAny>,
+    offer: impl FnOnce(&[&[u8]]) -> Result<Append, OfferError>,
+) -> PyResult<Append> {
+    let buffers = if data.is_instance_of::<PyTuple>() || data.is_instance_of::<PyList>() {
+        data.try_iter()?
+            .map(|part| BorrowedBytes::of(&part?))
+            .collect::<PyResult<Vec<_>>>()?
+    } else {
+        vec![BorrowedBytes::of(data)?]
+    };
+    let parts: Vec<&[u8]> = buffers.iter().map(|buffer| buffer.as_slice(data.py())).collect();
+    offer(&parts).map_err(errors::offer)
+}
+
 /// Waiting cannot change these.
 fn is_final(append: Append) -> bool {
     matches!(append, Append::Closed | Append::MaxPositionExceeded)
@@ -159,9 +178,18 @@ fn is_final(append: Append) -> bool {
 #[pymethods]
 impl Publication {
     #[doc = docstring!("Publication.offer")]
-    #[pyo3(signature = (data, /))]
-    fn offer(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    #[pyo3(signature = (data, /, *, reserved_value = None))]
+    fn offer(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::reserved_value_if_any)] reserved_value: Option<i64>,
+    ) -> PyResult<Py<PyAny>> {
         let inner = self.inner.get()?;
+        if let Some(value) = reserved_value {
+            let append = with_parts(data, |parts| inner.offer_reserved(parts, value))?;
+            return results::to_python(py, append);
+        }
         let append = match data.cast::<PyBytes>() {
             Ok(bytes) => inner.offer(bytes.as_bytes()).map_err(errors::offer)?,
             Err(_) => Self::offer_other(inner, data)?,

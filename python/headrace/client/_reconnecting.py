@@ -158,10 +158,10 @@ class ReconnectingPublication(_Reconnecting[Publication]):
     Methods and attributes that are not here are those of :attr:`current`.
     """
 
-    def offer(self, data: Any, /) -> int | OfferResult:
+    def offer(self, data: Any, /, *, reserved_value: int | None = None) -> int | OfferResult:
         """As ``Publication.offer``; ``NOT_CONNECTED`` while there is no driver."""
         native = self._bound[1]
-        return self._refusal(native, native.offer(data))
+        return self._refusal(native, native.offer(data, reserved_value=reserved_value))
 
     def try_claim(self, length: int, /) -> Claim | OfferResult:
         """As ``Publication.try_claim``; ``NOT_CONNECTED`` while there is no driver."""
@@ -321,7 +321,11 @@ class ReconnectingClient(EitherClosing):
     """A client that connects again when its driver ended and another one has started in the directory.
 
     Made by ``headrace.connect(..., reconnect=True)``. Its publications and subscriptions come back by themselves.
-    Thread-safe. A context manager that closes it. Counters are not brought back.
+    Thread-safe. A context manager that closes it.
+
+    Its publications and subscriptions follow it to the next driver, and nothing else does: a :class:`headrace.Poller`,
+    counters, images and claims are those of one driver's client, :attr:`current`, and end with it. Make them again in
+    ``on_reconnect``.
 
     A thread of its own waits for the driver's end and for the next driver, without end, and calls the handlers. It ends
     after :meth:`close`, at the latest when ``driver_timeout_ms`` is over.
