@@ -172,9 +172,7 @@ fn leave_no_error_behind(config: &DriverConfig, clock: &dyn Clock) -> Result<(),
     let Some(file) = existing(&path, config.driver_timeout_ms, clock)? else {
         return Ok(());
     };
-    let heartbeat_ms = ManyToOneRing::new(file.to_driver()).map_or(0, |ring| ring.consumer_heartbeat_ms());
-    let is_recent = clock.epoch_ms() - heartbeat_ms <= config.driver_timeout_ms;
-    if is_recent && !has_ended(&config.directory) {
+    if !has_ended(&config.directory) && is_beating(&file, config.driver_timeout_ms, clock) {
         return Err(DirectoryError::Active(path));
     }
     save_errors(&config.directory, &file, clock.epoch_ms())
@@ -185,6 +183,26 @@ fn leave_no_error_behind(config: &DriverConfig, clock: &dyn Clock) -> Result<(),
 fn has_ended(directory: &Path) -> bool {
     let liveness = Liveness::open(directory).ok().flatten();
     liveness.is_some_and(|liveness| !liveness.is_driver_alive().unwrap_or(true))
+}
+
+/// Whether the heartbeat of a driver is young. One of a time to come is of before the clock was set back: a driver that
+/// lives soon writes another, which is waited for.
+fn is_beating(file: &CncFile, timeout_ms: i64, clock: &dyn Clock) -> bool {
+    let Ok(ring) = ManyToOneRing::new(file.to_driver()) else {
+        return false;
+    };
+    let heartbeat_ms = ring.consumer_heartbeat_ms();
+    let start_ms = clock.epoch_ms();
+    if heartbeat_ms <= start_ms.saturating_add(timeout_ms) {
+        return start_ms.saturating_sub(heartbeat_ms) <= timeout_ms;
+    }
+    while clock.epoch_ms() <= start_ms.saturating_add(timeout_ms) {
+        if ring.consumer_heartbeat_ms() != heartbeat_ms {
+            return true;
+        }
+        clock.sleep(Duration::from_millis(1));
+    }
+    false
 }
 
 /// The CnC file that is there, once its driver has finished writing the header; none if there is no file.
@@ -325,6 +343,36 @@ mod tests {
             "{error}"
         );
         assert!(fixture.left_over());
+    }
+
+    #[test]
+    fn a_heartbeat_of_a_time_to_come_is_of_a_dead_driver_unless_another_follows() {
+        /// Time passes only while a driver sleeps, and another lives meanwhile.
+        struct Beating<'a>(&'a ManualClock, Option<&'a CncFile>);
+        impl Clock for Beating<'_> {
+            fn nano_time(&self) -> i64 {
+                self.0.nano_time()
+            }
+            fn epoch_ns(&self) -> i64 {
+                self.0.epoch_ns()
+            }
+            fn sleep(&self, duration: Duration) {
+                self.0.sleep(duration);
+                if let Some(file) = self.1 {
+                    let ring = ManyToOneRing::new(file.to_driver()).unwrap();
+                    ring.put_consumer_heartbeat_ms(self.0.epoch_ms());
+                }
+            }
+        }
+        let (fixture, file) = Fixture::with_driver(NOW_MS + 3_600_000);
+        let clock = Beating(&fixture.clock, Some(&file));
+        assert!(matches!(
+            prepare(&fixture.config, &clock),
+            Err(DirectoryError::Active(_))
+        ));
+        let (fixture, _file) = Fixture::with_driver(NOW_MS + 3_600_000);
+        prepare(&fixture.config, &Beating(&fixture.clock, None)).unwrap();
+        assert!(!fixture.left_over());
     }
 
     #[test]

@@ -151,7 +151,7 @@ class ArchiveConfig:
     mark_file_liveness_timeout_ms: int = field(
         default=10_000, metadata={"rule": whole(0, LONG_MAX, "of milliseconds")}
     )
-    """How long a directory of an archive that was killed is left alone. The protocol's value; others read it too."""
+    """How long a directory is left alone whose archive holds no lock and was killed. The protocol's value."""
 
     @classmethod
     def of(

@@ -21,7 +21,7 @@ from headrace._logging import ARCHIVE
 from headrace.archive.checksum import CHECKSUMS
 from headrace.archive.descriptor import BLOCK_LENGTH, DescriptorError, RecordingDescriptor
 from headrace.archive.errors import CatalogError
-from headrace.archive.positions import NULL_VALUE, align
+from headrace.archive.positions import NULL_VALUE, align, version_text
 
 if TYPE_CHECKING:
     from headrace.archive.checksum import Checksum
@@ -155,8 +155,10 @@ class Catalog:
             raise CatalogError(f"{self._path}: length={len(header)} is below the 32 bytes of its header")
         self.version, length, next_id, self.alignment = _HEADER.unpack(header)
         if self.version >> 16 != VERSION >> 16:
-            found = f"{self.version >> 16}.{self.version >> 8 & 255}.{self.version & 255}"
-            raise CatalogError(f"{self._path}: version={found} where 3.x is understood")
+            raise CatalogError(
+                f"{self._path}: the catalog has version {version_text(self.version)}, and this archive reads 3.x: "
+                "migrate it with the tool of its archive, or give this archive another directory"
+            )
         if length != HEADER_LENGTH or self.alignment < ALIGNMENT or self.alignment & (self.alignment - 1):
             raise CatalogError(f"{self._path}: header has length={length} alignment={self.alignment}")
         self.capacity = self._file.length()

@@ -6,11 +6,14 @@
     24    i64 start timestamp, ms          48  i32 events stream         64  i64 archive id
     32    i64 process id                   136 u32 + text, four times: control channel, local control channel,
                                                events channel, driver directory
+    120   i64 process id | i64 start timestamp, ms, of an archive that holds a lock on the file; else zeros
     8192  error buffer
 
-The activity timestamp is renewed every second and -1 after a stop in order, so a directory whose timestamp is younger
-than ten seconds belongs to another archive. An archive of ours holds a lock on the file as well, which ends with its
-process; while it starts it renews the timestamp before each step that may take long.
+An archive of ours holds a lock on the file, which ends with its process, and says so at 120: once the lock is free, the
+archive is dead, whatever the clock was. Others overwrite process id and start timestamp alone, so theirs differ from
+those at 120. Of them the activity timestamp tells, which is renewed every second and -1 after a stop in order: if it is
+younger than ten seconds, the directory is taken. While an archive of ours starts it renews the timestamp before each
+step that may take long.
 
 The reference stores 2^63-1 while it starts. Killed then, it would keep others away for ever; so that value counts by
 the time at which the file was last written.
@@ -26,7 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import MarkFileError
-from headrace.archive.positions import NULL_VALUE, align
+from headrace.archive.positions import NULL_VALUE, align, version_text
 from headrace.archive.storage import DirectoryStorage
 
 if TYPE_CHECKING:
@@ -45,7 +48,8 @@ _ACTIVITY = struct.Struct("<q")
 _VERSION_OFFSET, _ACTIVITY_OFFSET = 8, 16
 _FIELDS = struct.Struct("<i4xqqqiiiii4xq")
 _STRING_LENGTH = struct.Struct("<I")
-_STRINGS_OFFSET = 136
+_LOCK_HOLDER = struct.Struct("<qq")
+_LOCK_HOLDER_OFFSET, _STRINGS_OFFSET = 120, 136
 _STRING_COUNT = 4
 _ACTIVATING = (1 << 63) - 1
 _PAGE_LENGTH = 4096
@@ -86,7 +90,8 @@ class MarkFields:
             self.error_buffer_length,
             self.archive_id,
         )
-        parts = [(_MESSAGE_HEADER + numbers).ljust(_STRINGS_OFFSET, b"\0")]
+        holder = _LOCK_HOLDER.pack(self.pid, self.start_timestamp)
+        parts = [(_MESSAGE_HEADER + numbers).ljust(_LOCK_HOLDER_OFFSET, b"\0"), holder]
         channels = self.control_channel, self.local_control_channel, self.events_channel, self.aeron_directory
         for text in channels:
             data = text.encode("ascii", "replace")
@@ -104,6 +109,13 @@ def _is_header(data: bytes) -> bool:
 def _numbers(data: bytes) -> MarkFields:
     """The fields without their texts, of which a kill may have left a part."""
     return MarkFields(*_FIELDS.unpack_from(data, _VERSION_OFFSET), *[""] * _STRING_COUNT)
+
+
+def _is_of_lock_holder(header: bytes, fields: MarkFields) -> bool:
+    """Whether the archive that wrote the header held the lock. One that begins to start on it shows that first."""
+    holder = _LOCK_HOLDER.unpack_from(header, _LOCK_HOLDER_OFFSET)
+    is_foreign_starting = fields.activity_timestamp == _ACTIVATING
+    return holder == (fields.pid, fields.start_timestamp) and any(holder) and not is_foreign_starting
 
 
 def _decode(data: bytes) -> MarkFields:
@@ -150,7 +162,7 @@ def no_archive_running(storage: Storage, now_ms: int) -> Iterator[None]:
         _lock(file, path)
         header = file.read(0, _STRINGS_OFFSET)
         if _is_header(header):
-            _check_inactive(_numbers(header), where, now_ms, LIVENESS_TIMEOUT_MS)
+            _check_inactive(header, where, now_ms, LIVENESS_TIMEOUT_MS)
         yield
     finally:
         file.close()
@@ -161,7 +173,11 @@ def _lock(file: StorageFile, path: str) -> None:
         raise MarkFileError(f"another archive is running on the directory: {path} is locked")
 
 
-def _check_inactive(fields: MarkFields, storage: Storage, now_ms: int, liveness_timeout_ms: int) -> None:
+def _check_inactive(header: bytes, storage: Storage, now_ms: int, liveness_timeout_ms: int) -> None:
+    """Refuse a directory on which an archive runs that holds no lock; that of ours was found to be free."""
+    fields = _numbers(header)
+    if _is_of_lock_holder(header, fields):
+        return
     active_ms = fields.activity_timestamp
     if active_ms == _ACTIVATING:
         active_ms = storage.modified_ms(MARK_NAME)
@@ -251,8 +267,11 @@ class MarkFile:
         fields = _numbers(header)
         major = fields.version >> 16
         if fields.version and major != VERSION >> 16:
-            raise MarkFileError(f"{self._path}: major version={major} where 3 is understood")
-        _check_inactive(fields, self._storage, now_ms, liveness_timeout_ms)
+            raise MarkFileError(
+                f"{self._path}: the file has version {version_text(fields.version)}, and this archive reads 3.x: use "
+                "an archive of that version, or give this one another directory"
+            )
+        _check_inactive(header, self._storage, now_ms, liveness_timeout_ms)
         if fields.header_length == HEADER_LENGTH:
             self.old_errors = self._file.read(HEADER_LENGTH, fields.error_buffer_length)
 

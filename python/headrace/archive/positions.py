@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["FRAME_ALIGNMENT", "HEADER_LENGTH", "NULL_VALUE", "Geometry", "align"]
+__all__ = ["FRAME_ALIGNMENT", "HEADER_LENGTH", "NULL_VALUE", "Geometry", "align", "version_text"]
 
 NULL_VALUE = -1
 """What the archive's protocol and files write for "not given"."""
@@ -12,6 +12,11 @@ NULL_VALUE = -1
 HEADER_LENGTH = 32
 FRAME_ALIGNMENT = 32
 _TERM_ID_MASK = 0xFFFF_FFFF
+
+
+def version_text(version: int) -> str:
+    """The version of a file, as people write it."""
+    return f"{version >> 16}.{version >> 8 & 255}.{version & 255}"
 
 
 def align(value: int, alignment: int) -> int:

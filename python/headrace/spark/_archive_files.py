@@ -63,7 +63,8 @@ def live_ends(storage: DirectoryStorage, archive: ArchiveFiles, recording_ids: s
         # No driver there, or one that is starting. What is said below holds for it too.
         ends = {}
     age_ms = time.time_ns() // _NS_PER_MS - mark.activity_timestamp
-    is_dead = mark.activity_timestamp == NULL_VALUE or age_ms > _LIVENESS_TIMEOUT_MS
+    # A time to come was written before the clock was set back; an archive that lives soon writes another.
+    is_dead = mark.activity_timestamp == NULL_VALUE or abs(age_ms) > _LIVENESS_TIMEOUT_MS
     unknown = recording_ids - ends.keys()
     return ends | (_dead_ends(storage, archive, unknown) if is_dead and unknown else {})
 

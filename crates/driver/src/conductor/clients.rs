@@ -56,13 +56,13 @@ impl ClientRecord {
     }
 
     fn is_gone(&self, now_ms: i64, liveness_timeout_ms: i64, read: i64) -> bool {
-        self.is_closed
-            || self.has_ended(read)
-            || now_ms
-                > self
-                    .heartbeat
-                    .get_acquire()
-                    .saturating_add(liveness_timeout_ms.max(1))
+        let timeout_ms = liveness_timeout_ms.max(1);
+        let heartbeat_ms = self.heartbeat.get_acquire();
+        if heartbeat_ms > now_ms.saturating_add(timeout_ms) {
+            // The clock was set back. A client that lives writes another time; that of a dead one counts from now.
+            self.heartbeat.set_release(now_ms);
+        }
+        self.is_closed || self.has_ended(read) || now_ms > heartbeat_ms.saturating_add(timeout_ms)
     }
 }
 
@@ -185,6 +185,19 @@ mod tests {
         clients.find(8).unwrap().is_closed = true;
         assert_eq!(clients.take_gone(1_001, 100, 0).len(), 1);
         assert!(clients.find(8).is_none());
+    }
+
+    #[test]
+    fn a_client_that_dies_before_the_clock_is_set_back_is_gone_after_the_timeout() {
+        let mut counters =
+            CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
+        let mut clients = Clients::default();
+        let counter_id = counters.allocate(11, &[], "", 0).unwrap();
+        clients.add(7, counters.counter(counter_id), false);
+        clients.find(7).unwrap().heartbeat.set_release(1_000_000);
+        assert!(clients.take_gone(1_000, 100, 0).is_empty());
+        assert!(clients.take_gone(1_100, 100, 0).is_empty());
+        assert_eq!(clients.take_gone(1_101, 100, 0).len(), 1);
     }
 
     #[test]
