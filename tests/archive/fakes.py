@@ -142,11 +142,11 @@ class FakeLog:
     def info(self, text: str) -> None:
         self.infos.append(text)
 
-    def warning(self, text: str) -> None:
-        self.warnings.append(text)
+    def warning(self, text: str, detail: str = "") -> None:
+        self.warnings.append(f"{text}: {detail}" if detail else text)
 
-    def error(self, text: str, cause: BaseException | None = None) -> None:
-        self.errors.append(text)
+    def error(self, text: str, cause: BaseException | None = None, detail: str = "") -> None:
+        self.errors.append(f"{text}: {detail}" if detail else text)
 
 
 class Heard:

@@ -4,6 +4,9 @@ import pytest
 
 import headrace
 from headrace.archive import Archive, RecordingSignal, listings
+from headrace.archive.messages import encode
+from headrace.archive.recording_session import RecordingSession
+from headrace.archive.recordings import Recordings
 from tests.archive.memory import MemoryStorage
 from tests.archive.test_faults import CHANNEL, SEGMENT, STREAM_ID, driver, record
 from tests.helpers import await_true
@@ -15,6 +18,13 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
 class Defect(Exception):
     """An unexpected exception."""
+
+
+def serving(driver: headrace.MediaDriver) -> headrace.ArchiveServer:
+    """An archive in memory."""
+    return headrace.ArchiveServer(
+        driver=driver, storage=MemoryStorage(), control_channel_enabled=False, segment_file_length=SEGMENT
+    )
 
 
 DEFECTS = {
@@ -30,12 +40,7 @@ def test_a_defect_in_one_session_ends_that_session_and_is_noted(
 ) -> None:
     """Others of its kind and of other kinds go on, and so does the archive."""
     with (
-        headrace.ArchiveServer(
-            driver=driver,
-            storage=MemoryStorage(),
-            control_channel_enabled=False,
-            segment_file_length=SEGMENT,
-        ) as server,
+        serving(driver) as server,
         Archive.connect(driver=driver) as archive,
         archive.add_recorded_publication(CHANNEL, STREAM_ID) as first,
         archive.add_recorded_publication(CHANNEL, STREAM_ID + 1) as second,
@@ -79,12 +84,7 @@ def test_a_defect_in_a_request_or_a_listing_is_answered_or_ends_its_session(
 ) -> None:
     """And no other request."""
     with (
-        headrace.ArchiveServer(
-            driver=driver,
-            storage=MemoryStorage(),
-            control_channel_enabled=False,
-            segment_file_length=SEGMENT,
-        ) as server,
+        serving(driver) as server,
         Archive.connect(driver=driver) as archive,
         Archive.connect(driver=driver) as other,
     ):
@@ -104,3 +104,85 @@ def test_a_defect_in_a_request_or_a_listing_is_answered_or_ends_its_session(
         assert other.list_recordings()[0].recording_id == 0
         assert server.error_count == 2
         assert server.failure is None
+
+
+def test_a_session_that_fails_at_every_turn_ends_with_one_note(
+    driver: headrace.MediaDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it records, and where it tells its client; others go on."""
+    with serving(driver) as server, Archive.connect(driver=driver) as archive:
+        for recording_id, where in enumerate(("do_work", "_signal")):
+            part = RecordingSession if where == "do_work" else Recordings
+            calls = []
+
+            def fail(*_: object, where: str = where, calls: list[str] = calls) -> int:
+                calls.append(where)
+                raise Defect(where)
+
+            with monkeypatch.context() as patch:
+                errors = server.error_count
+                patch.setattr(part, where, fail if where == "do_work" else staticmethod(fail))
+                with headrace.connect(driver=driver) as client:
+                    archive.start_recording(CHANNEL, STREAM_ID + recording_id)
+                    with client.add_exclusive_publication(CHANNEL, STREAM_ID + recording_id):
+                        await_true(lambda calls=calls: len(calls) >= 2)
+                        await_true(lambda: not server._recordings._active)
+                        assert len(calls) == 2
+                        assert server.error_count == errors + 2, (
+                            "how it began, and that it could not end in order"
+                        )
+            assert archive.stop_position(recording_id) == 0
+        record(archive, 3)
+        assert server.failure is None
+
+
+@pytest.mark.parametrize("end", ["truncate", "stop all", "stop", "archive"])
+def test_a_client_is_told_why_another_ended_its_replay(driver: headrace.MediaDriver, end: str) -> None:
+    """The recording, the position and the cause."""
+    with (
+        serving(driver) as server,
+        Archive.connect(driver=driver) as reader,
+        Archive.connect(driver=driver) as other,
+    ):
+        recording_id, _ = record(reader, 3000)
+        with reader.replay(recording_id) as replay:
+            assert next(replay).payload
+            if end == "truncate":
+                other.truncate_recording(recording_id, 0)
+            elif end == "stop all":
+                other.stop_all_replays()
+            elif end == "stop":
+                other.stop_replay(replay.replay_id)
+            else:
+                server.close()
+            was_ended = rf"the replay of recording {recording_id} was ended at position=\d+"
+            reasons = {
+                "truncate": f"{was_ended}: the recording is truncated at position=0",
+                "archive": r"ended the replay early, at position=\d+: the archive has stopped",
+            }
+            with pytest.raises(headrace.ArchiveError, match=reasons.get(end, f"{was_ended}: another client")):
+                list(replay)
+
+
+def test_what_strangers_choose_makes_no_new_texts_in_the_error_log(driver: headrace.MediaDriver) -> None:
+    """Else they could fill it."""
+    with serving(driver) as server, headrace.connect(driver=driver) as client:
+        entries = server._log._entries._observed
+        for number in range(3):
+            with client.add_exclusive_publication("aeron:ipc", 10) as requests:
+                assert requests.wait_until_connected(10)
+                requests.offer_blocking(b"\0" * 7)
+                connect = encode(
+                    "AuthConnectRequest",
+                    correlationId=number,
+                    responseStreamId=20,
+                    version=1 << 16,
+                    responseChannel=f"aeron:udp?endpoint=no-such-{number}",
+                    encodedCredentials=b"",
+                    clientInfo=f"{number}",
+                )
+                requests.offer_blocking(connect)
+                await_true(
+                    lambda number=number: sum(one.count for one in entries.values()) >= 2 * (number + 1)
+                )
+        assert len(entries) == 2, list(entries)

@@ -1,4 +1,4 @@
-"""Catalog, mark file, segments and recovery, in memory and byte for byte."""
+"""Catalog, segments and recovery, in memory and byte for byte."""
 
 import errno
 import re
@@ -9,19 +9,12 @@ import pytest
 
 from headrace.archive.catalog import CATALOG_NAME, STATE_INVALID, Catalog
 from headrace.archive.checksum import Checksum, checksum_named
-from headrace.archive.errors import CatalogError, MarkFileError
+from headrace.archive.errors import CatalogError
 from headrace.archive.frames import read_frame
-from headrace.archive.mark_file import (
-    MARK_NAME,
-    MarkFields,
-    MarkFile,
-    no_archive_running,
-    read_mark_fields,
-)
 from headrace.archive.recovery import recover, recovered_stop_position
 from headrace.archive.segment_writer import SegmentWriter
 from headrace.archive.verify import verify
-from tests.archive.memory import ManualClock, MemoryStorage
+from tests.archive.memory import MemoryStorage
 from tests.archive.streams import SESSION_ID, TERM_LENGTH, descriptor, frame, frames
 
 CRC_32 = checksum_named("CRC-32")
@@ -578,136 +571,3 @@ def test_verify_tells_what_is_wrong_and_makes_valid_what_is_sound() -> None:
     catalog.update(0, stop_position=len(block) + 32)
     (finding,) = verify(catalog, storage)
     assert f"frames end at position={len(block)}" in finding.text
-
-
-# --- mark file -------------------------------------------------------------------------------------------
-
-FIELDS = MarkFields(
-    version=0,
-    activity_timestamp=5,
-    start_timestamp=5,
-    pid=4711,
-    control_stream_id=10,
-    local_control_stream_id=11,
-    events_stream_id=30,
-    header_length=8192,
-    error_buffer_length=1 << 20,
-    archive_id=-3,
-    control_channel="aeron:udp?endpoint=localhost:8010",
-    local_control_channel="aeron:ipc",
-    events_channel="",
-    aeron_directory="/dev/shm/aeron-me",
-)
-
-
-def foreign_mark(storage: MemoryStorage, activity_ms: int) -> None:
-    """The mark file of an archive of another implementation, which holds no lock and says nothing of one."""
-    storage.create(MARK_NAME, 8192 + (1 << 20)).write(0, FIELDS.encode())
-    put_mark(storage, 8, struct.pack("<i4xq", 196864, activity_ms))
-    put_mark(storage, 120, bytes(16))
-
-
-def test_a_lock_that_is_free_is_of_a_dead_archive_whatever_its_clock_said() -> None:
-    """A killed archive locks no one out, and a clock that was set back needs no person."""
-    storage, clock = MemoryStorage(), ManualClock()
-    mark = MarkFile(storage, 1 << 20, clock.now_ms())
-    mark.ready(FIELDS, clock.now_ms())
-    assert bytes(storage.files[MARK_NAME][:8]) == struct.pack("<HHHH", 128, 200, 100, 2)
-    assert struct.unpack_from("<qq", storage.files[MARK_NAME], 120) == (4711, 5)
-    fields = read_mark_fields(storage)
-    assert (fields.version, fields.pid, fields.archive_id) == (196864, 4711, -3)
-    assert fields.aeron_directory == "/dev/shm/aeron-me"
-    with pytest.raises(MarkFileError, match="is locked"):
-        MarkFile(storage, 1 << 20, clock.now_ms() + 3_600_000)
-    for now_ms in (clock.now_ms(), clock.now_ms() - 3_600_000, clock.now_ms() + 3_600_000):
-        storage.locked.clear()  # killed
-        with no_archive_running(storage, now_ms):
-            pass
-        mark = MarkFile(storage, 1 << 20, now_ms)
-        mark.ready(FIELDS, now_ms)
-    mark.close()
-    assert read_mark_fields(storage).activity_timestamp == -1
-
-
-def test_the_time_tells_of_an_archive_that_holds_no_lock() -> None:
-    """Ten seconds after its last sign of life; at once after a stop in order; and what is to come is told as that."""
-    storage, clock = MemoryStorage(), ManualClock()
-    foreign_mark(storage, clock.now_ms())
-    with pytest.raises(MarkFileError, match=r"active 9999 ms ago, pid=4711"):
-        MarkFile(storage, 1 << 20, clock.now_ms() + 9_999)
-    with pytest.raises(MarkFileError, match="active 0 ms ago"):
-        MarkFile(storage, 1 << 20, clock.now_ms() - 10_000)
-    with pytest.raises(MarkFileError, match=r"active 10001 ms later than it is now.*then delete the file"):
-        MarkFile(storage, 1 << 20, clock.now_ms() - 10_001)
-    MarkFile(storage, 1 << 20, clock.now_ms() + 10_000).close()
-    foreign_mark_again = MemoryStorage()
-    foreign_mark(foreign_mark_again, -1)
-    MarkFile(foreign_mark_again, 1 << 20, clock.now_ms()).close()
-
-
-@pytest.mark.parametrize(("offset", "value"), [(24, 6), (32, 4712), (16, (1 << 63) - 1)])
-def test_a_foreign_archive_on_a_directory_that_was_ours_is_not_taken_for_dead(
-    offset: int, value: int
-) -> None:
-    """It writes its start timestamp and process id, and before them the end of time, and holds no lock."""
-    storage, clock = MemoryStorage(), ManualClock()
-    MarkFile(storage, 1 << 20, clock.now_ms()).ready(FIELDS, clock.now_ms())
-    storage.locked.clear()
-    put_mark(storage, offset, struct.pack("<q", value))
-    storage.modified[MARK_NAME] = clock.now_ms()
-    with pytest.raises(MarkFileError, match="active 0 ms ago"):
-        MarkFile(storage, 1 << 20, clock.now_ms())
-
-
-def test_a_kill_while_an_archive_starts_does_not_lock_its_directory() -> None:
-    """Ours has the time there; the reference has the end of time, which counts by when it was written."""
-    storage, clock = MemoryStorage(), ManualClock()
-    foreign_mark(storage, clock.now_ms())
-    clock.advance_ms(10_000)
-    MarkFile(storage, 1 << 20, clock.now_ms())
-    assert read_mark_fields(storage).activity_timestamp == clock.now_ms()
-    storage.locked.clear()  # killed while it started
-    clock.advance_ms(10_000)
-    MarkFile(storage, 1 << 20, clock.now_ms()).forget()
-    storage.locked.clear()
-    storage.modified[MARK_NAME] = clock.now_ms()
-    put_mark(storage, 16, struct.pack("<q", (1 << 63) - 1))
-    with (
-        pytest.raises(MarkFileError, match="active 9999 ms ago"),
-        no_archive_running(storage, clock.now_ms() + 9_999),
-    ):
-        pytest.fail("an archive may be starting")
-    with pytest.raises(MarkFileError, match="active 0 ms ago"):
-        MarkFile(storage, 1 << 20, clock.now_ms())
-    clock.advance_ms(10_000)
-    MarkFile(storage, 1 << 20, clock.now_ms()).close()
-
-
-def test_a_file_of_another_version_is_told_with_both_versions_and_what_to_do() -> None:
-    """Of the mark file and of the catalog."""
-    storage = MemoryStorage()
-    foreign_mark(storage, -1)
-    put_mark(storage, 8, struct.pack("<i", 4 << 16 | 2 << 8 | 1))
-    with pytest.raises(
-        MarkFileError, match=r"has version 4\.2\.1, and this archive reads 3\.x: use an archive of"
-    ):
-        MarkFile(storage, 1 << 20, 0)
-    Catalog(storage).close()
-    put(storage, 0, struct.pack("<i", 2 << 16))
-    with pytest.raises(CatalogError, match=r"has version 2\.0\.0, and this archive reads 3\.x: migrate it"):
-        Catalog(storage)
-
-
-def test_a_header_of_the_mark_file_that_was_written_in_part_locks_nothing() -> None:
-    """Its texts may lie in two pages."""
-    storage, clock = MemoryStorage(), ManualClock()
-    MarkFile(storage, 1 << 20, clock.now_ms()).ready(FIELDS, clock.now_ms())
-    storage.locked.clear()
-    put_mark(storage, 136, struct.pack("<I", 1 << 20))
-    clock.advance_ms(10_000)
-    MarkFile(storage, 1 << 20, clock.now_ms()).close()
-
-
-def put_mark(storage: MemoryStorage, offset: int, data: bytes) -> None:
-    """Write into the mark file."""
-    storage.files[MARK_NAME][offset : offset + len(data)] = data

@@ -376,7 +376,7 @@ def test_a_client_that_closes_twice_or_leaves_is_no_error_and_no_warning(
         # The archive has seen the second close when it complains of what follows it.
         for request in (close, b"no request"):
             other._publication.offer_blocking(request)
-        await_true(lambda: "request from session_id" in caplog.text)
+        await_true(lambda: "a client sent a request that cannot be read: session_id" in caplog.text)
         Archive.connect(client)
         await_true(lambda: sessions(archive) == before + 1)
     await_true(lambda: sessions(archive) == before)

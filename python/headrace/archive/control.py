@@ -63,12 +63,17 @@ class Control:
                 self._fail(session, failure)
             if session.is_done:
                 del self._sessions[session_id]
-                self._close(session)
+                try:
+                    self._close(session)
+                except Exception as failure:
+                    self._fail(session, failure)
         return work_count
 
     def _fail(self, session: ControlSession, failure: Exception) -> None:
         """End one session because of an unexpected exception, and no other."""
-        self._context.log.error(f"control session {session.session_id} failed: {failure!r}", failure)
+        self._context.log.error(
+            "a control session failed", failure, f"control session {session.session_id}: {failure!r}"
+        )
         session.abort(f"the archive failed: {failure!r}")
 
     def _on_message(self, source: Subscription, payload: bytes, header: Header) -> None:
@@ -79,14 +84,15 @@ class Control:
         try:
             self._on_payload(image, payload, header)
         except Exception as failure:
-            text = f"a request from session_id={header.session_id} failed: {failure!r}"
-            self._context.log.error(text, failure)
+            detail = f"session_id={header.session_id}: {failure!r}"
+            self._context.log.error("a request failed", failure, detail)
 
     def _on_payload(self, image: Image, payload: bytes, header: Header) -> None:
         try:
             request = decode(payload)
         except MessageError as wrong:
-            self._context.log.warning(f"request from session_id={header.session_id}: {wrong}")
+            detail = f"session_id={header.session_id}: {wrong}"
+            self._context.log.warning("a client sent a request that cannot be read", detail)
             self._refuse(image, wrong)
             return
         if request is None:
@@ -151,7 +157,9 @@ class Control:
                 publication.cancel()
                 raise
         except HeadraceError as refusal:
-            context.log.warning(f"cannot answer a client on {request.responseChannel}: {refusal}")
+            context.log.warning(
+                "cannot answer a client that connects", f"on {request.responseChannel}: {refusal}"
+            )
             return
         session_id = self._next_session_id
         self._next_session_id += 1
@@ -185,7 +193,8 @@ class Control:
         self._release(session)
         self._context.counters.control_sessions.get_and_add(-1)
         if session.is_aborted:
-            self._context.log.warning(f"control session {session.session_id} ended: {session.end_reason}")
+            detail = f"control session {session.session_id}: {session.end_reason}"
+            self._context.log.warning("a control session ended although its client had not closed it", detail)
             self._reject(session.image, session.end_reason)
         else:
             self._context.log.info(
@@ -198,7 +207,7 @@ class Control:
             try:
                 image.reject(reason)
             except HeadraceError as refusal:
-                self._context.log.warning(f"request image could not be rejected: {refusal}")
+                self._context.log.warning("a request image could not be rejected", str(refusal))
 
     def close(self) -> None:
         """End all sessions."""
@@ -211,5 +220,7 @@ class Control:
             session.close()
         except HeadraceError as failure:
             self._context.log.error(
-                f"control session {session.session_id} cannot be closed: {failure}", failure
+                "a control session cannot be closed",
+                failure,
+                f"control session {session.session_id}: {failure}",
             )

@@ -42,15 +42,18 @@ class Deletions:
     Args:
         context: What the archive shares.
         has_replays: Whether a recording is being replayed.
-        abort_replays: Ends the replays of a recording, before the next turn of this.
+        end_replays: Ends the replays of a recording, before the next turn of this, for a reason.
     """
 
     def __init__(
-        self, context: Context, has_replays: Callable[[int], bool], abort_replays: Callable[[int], object]
+        self,
+        context: Context,
+        has_replays: Callable[[int], bool],
+        end_replays: Callable[[int, str], object],
     ) -> None:
         self._context = context
         self._has_replays = has_replays
-        self._abort_replays = abort_replays
+        self._end_replays = end_replays
         self._deletions: list[_Deletion] = []
 
     def is_busy(self, recording_id: int) -> bool:
@@ -74,7 +77,7 @@ class Deletions:
         is_inside = position not in (descriptor.start_position, descriptor.stop_position)
         if is_inside and geometry.segment_offset(position) > 0:
             self._check_frame(descriptor, position)
-        self._abort_replays(recording_id)
+        self._end_replays(recording_id, f"the recording is truncated at position={position}")
         storage, sync_level = self._context.storage, self._context.config.file_sync_level
         truncation = Truncation(recording_id, position)
         truncation.begin(storage, sync_level)

@@ -48,27 +48,39 @@ class ArchiveLog:
         """What happens in order. Kept by ``logging`` alone, if the program asks for it."""
         ARCHIVE.info("%s", text)
 
-    def warning(self, text: str) -> None:
-        """What a client did wrong, a limit that was reached, or what an operator may want to know."""
+    def warning(self, text: str, detail: str = "") -> None:
+        """What a client did wrong, a limit that was reached, or what an operator may want to know.
+
+        The error log keeps each distinct text. So what a client chooses, such as ids and channels, is the detail, which
+        is for ``logging`` alone.
+        """
         text = WARNING_PREFIX + text
         self._entries.record(text, self._clock.now_ms())
-        ARCHIVE.warning("%s", text)
+        ARCHIVE.warning("%s", _joined(text, detail))
 
     def failure(self, failure: SessionFailure) -> None:
         """Why a session ended: a warning where its client can do better, else an error."""
         if failure.is_clients_doing:
-            self.warning(failure.text)
+            self.warning("a replay ended early because of a client", failure.text)
         else:
             self.error(failure.text, failure.cause)
 
-    def error(self, text: str, cause: BaseException | None = None) -> None:
-        """A failure of the archive itself; a cause that is a defect gives ``logging`` its traceback."""
+    def error(self, text: str, cause: BaseException | None = None, detail: str = "") -> None:
+        """A failure of the archive itself; a cause that is a defect gives ``logging`` its traceback.
+
+        The detail is as for a warning.
+        """
         self._entries.record(text, self._clock.now_ms())
         self.error_count += 1
         if self._counter is not None:
             with contextlib.suppress(ClosedError):
                 self._counter.value = self.error_count
+        text = _joined(text, detail)
         is_fault_outside = isinstance(cause, (OSError, HeadraceError))
         ARCHIVE.error("%s", text, exc_info=None if is_fault_outside else cause)
         if self._on_error is not None:
             self._on_error(text)
+
+
+def _joined(text: str, detail: str) -> str:
+    return f"{text}: {detail}" if detail else text

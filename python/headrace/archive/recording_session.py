@@ -163,8 +163,8 @@ class RecordingSession:
 
     def close(self) -> None:
         """Stop writing now, for an archive that ends."""
-        self._writer.close()
         self.state = RecordingState.STOPPED
+        self._writer.close()
 
     def close_counter(self) -> None:
         """Give the position counter back; the last step, after the catalog knows where the recording stopped."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ConfigError, HeadraceError
@@ -232,38 +234,64 @@ class Recordings:
 
     def do_work(self) -> int:
         """One turn: begin what has arrived, a block for each session, finish what has stopped."""
-        work_count = sum(self._subscribe(recorded) for recorded in list(self._pending))
+        work_count = sum(self._guarded(self._subscribe, recorded) for recorded in list(self._pending))
         for _ in range(len(self._arrived)):
             recorded, image = self._arrived.popleft()
             if recorded.subscription is None:
                 # The client hears of the subscription before it hears of a recording.
                 self._arrived.append((recorded, image))
             else:
-                self._on_image(recorded, image)
-                work_count += 1
+                work_count += self._guarded(partial(self._on_image, image=image), recorded)
         for active in list(self._active.values()):
             work_count += self._step(active)
         for recorded in [one for one in self._closing if not one.recording_ids]:
-            work_count += self._close(recorded)
+            work_count += self._guarded(self._close, recorded)
         return work_count
 
-    def _step(self, active: Active) -> int:
-        """A block of one session. An unexpected exception ends that recording, and no other."""
-        session = active.session
+    def _guarded(self, step: Callable[[Recorded], int], recorded: Recorded) -> int:
+        """A step of one subscription. An unexpected exception ends its request with one note, and no other."""
         try:
-            work_count = session.do_work()
-            if active.first_signal is not None and not session.is_awaiting_counter:
-                self._signal(active, session.join_position, active.first_signal)
-                active.first_signal = None
-            if session.is_stopped and self._note_stop(active):
-                self._finish(active)
+            return step(recorded)
         except Exception as failure:
-            if session.is_stopped:
-                self._context.log.error(f"recording_id={session.recording_id}: {failure!r}", failure)
-            else:
-                session.fail(failure)
+            for waiting in (self._pending, self._closing):
+                if recorded in waiting:
+                    waiting.remove(recorded)
+            if not recorded.is_released:
+                recorded.is_released = True
+                del self._by_key[recorded.key]
+            which = f"stream_id={recorded.stream_id} of {recorded.original_channel}"
+            self._context.log.error(f"a request to record failed: {failure!r}", failure, which)
             return 1
+
+    def _step(self, active: Active) -> int:
+        """A turn of one session. An unexpected exception ends that recording with one note, and no other."""
+        try:
+            return self._advance(active)
+        except Exception as failure:
+            self._fail(active, failure)
+            return 1
+
+    def _advance(self, active: Active) -> int:
+        session = active.session
+        work_count = 0 if session.is_stopped else session.do_work()
+        if active.first_signal is not None and not session.is_awaiting_counter:
+            signal, active.first_signal = active.first_signal, None
+            self._signal(active, session.join_position, signal)
+        if session.is_stopped and self._note_stop(active):
+            self._finish(active)
         return work_count
+
+    def _fail(self, active: Active, failure: Exception) -> None:
+        """End a recording in order; one that fails at that is closed where it is, and only its stop is left to note."""
+        session = active.session
+        if session.failure is None and not session.is_stopped:
+            session.fail(failure)
+            return
+        text = f"recording_id={session.recording_id} cannot end in order: {failure!r}"
+        self._context.log.error(text, failure)
+        if not session.is_stopped:
+            with contextlib.suppress(OSError):
+                session.close()
 
     def _subscribe(self, recorded: Recorded) -> int:
         """Look whether the driver has added the subscription, and answer who asked for it."""
@@ -290,9 +318,9 @@ class Recordings:
         recorded.subscription.close()
         return 1
 
-    def _on_image(self, recorded: Recorded, image: Image) -> None:
+    def _on_image(self, recorded: Recorded, image: Image) -> int:
         if recorded.is_stopping:
-            return
+            return 1
         recorded.has_begun = True
         log = self._context.log
         try:
@@ -302,14 +330,15 @@ class Recordings:
                 self._extend(recorded, image, recorded.extended_id)
         except RequestError as refusal:
             recorded.session.send_error(recorded.correlation_id, refusal.code, str(refusal))
-            log.warning(str(refusal))
+            log.warning("a publisher cannot be recorded", str(refusal))
             if recorded.is_auto_stop:
                 self._stop(recorded)
         except Exception as failure:
             code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
-            text = f"cannot record session_id={image.session_id} of {recorded.original_channel}: {failure}"
-            recorded.session.send_error(recorded.correlation_id, code, text)
-            log.error(text, failure)
+            which = f"session_id={image.session_id} of {recorded.original_channel}"
+            recorded.session.send_error(recorded.correlation_id, code, f"cannot record {which}: {failure}")
+            log.error(f"cannot record a publisher: {failure}", failure, which)
+        return 1
 
     def _begin(self, recorded: Recorded, image: Image) -> None:
         context = self._context

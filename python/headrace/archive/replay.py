@@ -96,6 +96,8 @@ class Replay(Closing):
             if time.monotonic() - self._ended_at < _REASON_WAIT_S and self._archive.is_connected:
                 return False
             text = f"the archive ended the replay early, at position={image.position}"
+            if not self._archive.is_connected:
+                text += ": the archive has stopped"
             raise ArchiveError(text, recording_id=self.recording_id)
         return True
 

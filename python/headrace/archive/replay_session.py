@@ -137,9 +137,12 @@ class ReplaySession:
         """Up to where it was sent."""
         return self._position
 
-    def abort(self) -> None:
-        """End without sending the rest."""
-        if self.state is ReplayState.INIT:
+    def abort(self, reason: str | None = None) -> None:
+        """End without sending the rest; the client that reads the replay is told the reason, if there is one."""
+        if reason is not None and self.state is not ReplayState.DONE:
+            text = f"the replay of recording {self.recording_id} was ended at position={self._position}: {reason}"
+            self._refuse(ErrorCode.GENERIC, text)
+        elif self.state is ReplayState.INIT:
             # The client that asked for it still awaits an answer.
             self._refuse(
                 ErrorCode.GENERIC, f"the replay of recording {self.recording_id} was stopped before it began"

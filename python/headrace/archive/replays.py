@@ -222,17 +222,27 @@ class Replays:
             text = f"cannot replay to {request.replayChannel}: {refusal}"
             raise RequestError(ErrorCode.GENERIC, text) from None
 
-    def stop(self, replay_id: int) -> None:
-        """End one replay, if it is there."""
+    def stop(self, replay_id: int, session: ControlSession) -> None:
+        """End one replay, if it is there, for a client."""
         found = self._sessions.get(replay_id >> 32)
         if found is not None and found.replay_id == replay_id:
-            found.abort()
+            found.abort(self._reason_of(session, found))
 
-    def stop_all(self, recording_id: int) -> None:
-        """End all replays of a recording, or all with -1."""
+    def stop_all(self, recording_id: int, session: ControlSession) -> None:
+        """End all replays of a recording, or all with -1, for a client."""
         for one in self._sessions.values():
             if recording_id in (NULL_VALUE, one.recording_id):
-                one.abort()
+                one.abort(self._reason_of(session, one))
+
+    def end_all(self, recording_id: int, reason: str) -> None:
+        """End all replays of a recording because of what becomes of it; the clients that read them are told."""
+        for one in self._sessions.values():
+            if one.recording_id == recording_id:
+                one.abort(reason)
+
+    @staticmethod
+    def _reason_of(session: ControlSession, replay: ReplaySession) -> str | None:
+        return None if session is replay.session else "another client stopped it"
 
     def has_replays(self, recording_id: int) -> bool:
         """True while a recording is being replayed."""
@@ -248,7 +258,11 @@ class Replays:
                 one.fail(failure)
             if one.is_done:
                 del self._sessions[number]
-                self._finish(one)
+                try:
+                    self._finish(one)
+                except Exception as failure:
+                    text = f"a replay of recording_id={one.recording_id} cannot end in order: {failure!r}"
+                    self._context.log.error(text, failure)
         return work_count
 
     def _finish(self, one: ReplaySession) -> None:

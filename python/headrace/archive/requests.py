@@ -100,11 +100,11 @@ class Requests:
 
     def _note(self, request: Message, refusal: RequestError) -> None:
         """A limit concerns who runs the archive; any other refusal is for the client alone, which is told."""
-        text = f"{request.name} refused: {refusal}"
+        text = f"{request.name} refused"
         if refusal.code in _LIMITS:
-            self._context.log.warning(text)
+            self._context.log.warning(f"{text}: {refusal.code.name}", str(refusal))
         else:
-            self._context.log.info(text)
+            self._context.log.info(f"{text}: {refusal}")
 
     # --- recording -------------------------------------------------------------------------------------------------
 
@@ -144,11 +144,11 @@ class Requests:
     # --- replay ----------------------------------------------------------------------------------------------------
 
     def _stop_replay(self, session: ControlSession, request: Message) -> None:
-        self._replays.stop(request.replaySessionId)
+        self._replays.stop(request.replaySessionId, session)
         session.send_ok(request.correlationId)
 
     def _stop_all_replays(self, session: ControlSession, request: Message) -> None:
-        self._replays.stop_all(request.recordingId)
+        self._replays.stop_all(request.recordingId, session)
         session.send_ok(request.correlationId)
 
     # --- queries ---------------------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ class ArchiveServer(Closing):
         self._deletions = Deletions(
             context,
             lambda recording_id: self._replays.has_replays(recording_id),
-            lambda recording_id: self._replays.stop_all(recording_id),
+            lambda recording_id, reason: self._replays.end_all(recording_id, reason),
         )
         self._recordings = Recordings(context, RecordingEvents(events), self._deletions)
         self._replays = Replays(context, self._recordings)
