@@ -350,8 +350,9 @@ impl Arrivals<'_> {
             OnSetup::Ignore => {}
             OnSetup::LimitExceeded => {
                 let limit = cycle.stream_session_limit;
+                // No session: a flood of them makes one entry of the error log, which counts.
                 cycle.conductor.report(format!(
-                    "WARN - exceeded session limit, streamId={stream_id} sessionId={session_id} limit={limit}"
+                    "WARN - exceeded session limit, streamId={stream_id} limit={limit}"
                 ));
             }
         }
