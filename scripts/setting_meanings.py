@@ -137,5 +137,5 @@ ARCHIVE = {
     "error_buffer_length": "Room for distinct errors in the mark file.",
     "record_checksum": "Checksum written into each recorded frame; unset: none.",
     "replay_checksum": "Checksum that replays check; unset: none.",
-    "mark_file_liveness_timeout_ms": "How long after an archive was killed no other archive starts on its directory.",
+    "mark_file_liveness_timeout_ms": "How long after an archive that holds no lock, such as that of Aeron, was killed no other starts on its directory.",
 }
