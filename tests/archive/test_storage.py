@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace.archive.begun_steps import delete_all, purged_files
 from headrace.archive.catalog import CATALOG_NAME, Catalog
-from headrace.archive.intents import delete_all, purged_files
 from headrace.archive.storage import DirectoryStorage
 from tests.archive.memory import MemoryStorage
 

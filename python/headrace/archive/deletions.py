@@ -1,7 +1,7 @@
 """Segment files that are to go: one a turn, so that a long list never holds up recordings.
 
-The first step notes what has begun (``intents.py``, or the state of the catalog's entry), the second decides it, and
-the start after a kill finishes it.
+The first step notes what has begun (``begun_steps.py``, or the state of the catalog's entry), the second decides it,
+and the start after a kill finishes it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headrace.archive.begun_steps import Truncation, purged_files
 from headrace.archive.catalog import STATE_DELETED
 from headrace.archive.context import Context, RecordingSignal
 from headrace.archive.errors import ErrorCode, RequestError
 from headrace.archive.frames import read_frame
-from headrace.archive.intents import Truncation, purged_files
 from headrace.archive.positions import FRAME_ALIGNMENT, HEADER_LENGTH, NULL_VALUE, segment_name
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 Blocks are written with their first header last (``segment_writer.py``), so a kill leaves whole frames, and after them
 perhaps a part of a block that begins with no header. The walk ends at the first header that is not the one that
 belongs there: of another term, offset or stream, or none. What follows was never acknowledged; it is kept aside in a
-file of its own (``aside.py``) and replaced by zeros.
+file of its own (``cut_files.py``) and replaced by zeros.
 
 Other archives write a block from its beginning, and when the machine stopped, pages of the last block may be missing
 in any order. A block lies within a term. So the data frames of the last term are looked at: one is torn when its
@@ -22,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace.archive.aside import clear_from
+from headrace.archive.begun_steps import delete_all, finish_begun, is_delete_all_begun
 from headrace.archive.catalog import Catalog
 from headrace.archive.checksum import checksum_named
+from headrace.archive.cut_files import clear_from
 from headrace.archive.descriptor import DescriptorError
 from headrace.archive.errors import ArchiveFileError, SegmentError
-from headrace.archive.intents import delete_all, finish_begun, is_delete_all_begun
 from headrace.archive.positions import segment_name, segment_position
 from headrace.archive.segment_frames import SegmentFrames
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace.archive.aside import clear_from, set_segment_aside
+from headrace.archive.cut_files import clear_from, set_segment_aside
 from headrace.archive.positions import HEADER_LENGTH, Geometry, segment_name
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.archive.aside import clear_from
 from headrace.archive.catalog import STATE_DELETED, STATE_INVALID, STATE_VALID, Catalog, CatalogEntry
+from headrace.archive.cut_files import clear_from
 from headrace.archive.descriptor import DescriptorError, RecordingDescriptor
 from headrace.archive.errors import ArchiveFileError, SegmentError
 from headrace.archive.frames import Frame, frames_in, read_frame

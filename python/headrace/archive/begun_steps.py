@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from headrace.archive.aside import CUT_SUFFIXES
 from headrace.archive.catalog import CATALOG_NAME, STATE_DELETED
+from headrace.archive.cut_files import CUT_SUFFIXES
 from headrace.archive.positions import segment_name, segment_position
 
 if TYPE_CHECKING:
