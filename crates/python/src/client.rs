@@ -20,7 +20,15 @@ use crate::pending::{Kind, Pending};
 use crate::publication::{self, Publication};
 use crate::subscription::Subscription;
 use crate::wait::Waiter;
+use crate::world::Node;
 use crate::{arguments, errors};
+
+/// A driver in this process.
+#[derive(FromPyObject)]
+enum LocalDriver<'py> {
+    Real(Bound<'py, MediaDriver>),
+    Simulated(Bound<'py, Node>),
+}
 
 /// What `counters` gives for one counter: id, type id, label, value, registration id, owner id, reference id
 /// and key.
@@ -47,7 +55,8 @@ impl Client {
         let kept = self.open()?;
         let inner: &client::Client = kept;
         let id = py.detach(|| request(inner)).map_err(errors::client)?;
-        let waited = Waiter::without_end().wait_for(py, &inner.answers(), move || {
+        let idle = inner.config().awaiting_idle.clone();
+        let waited = Waiter::with(None, idle).wait_for(py, &inner.answers(), move || {
             inner.drive(id);
             find(inner, id).transpose()
         });
@@ -86,7 +95,7 @@ impl Client {
         settings: &Bound<'_, PyDict>,
         handlers: &Bound<'_, PyDict>,
         use_invoker: bool,
-        driver: Option<&Bound<'_, MediaDriver>>,
+        driver: Option<LocalDriver<'_>>,
     ) -> PyResult<Self> {
         let mut config = ClientConfig {
             directory,
@@ -131,12 +140,18 @@ impl Client {
                 other => return Err(errors::config(other, "handler", "is not a client handler")),
             }
         }
-        if let Some(invoker) = driver.map(|driver| driver.get().invoker()).transpose()?.flatten() {
-            config.driver_invoker = Some(Arc::new(move || {
-                invoker.invoke();
-            }));
-        }
-        let connected = connect_interruptibly(py, config)?;
+        let connected = match driver {
+            Some(LocalDriver::Simulated(node)) => node.get().connect(py, config)?,
+            Some(LocalDriver::Real(driver)) => {
+                if let Some(invoker) = driver.get().invoker()? {
+                    config.driver_invoker = Some(Arc::new(move || {
+                        invoker.invoke();
+                    }));
+                }
+                Arc::new(connect_interruptibly(py, config)?)
+            }
+            None => Arc::new(connect_interruptibly(py, config)?),
+        };
         Ok(Self {
             inner: ForkGuard::new(KeptClient::new(connected)),
         })

@@ -35,8 +35,7 @@ pub(crate) fn close_clients(py: Python<'_>) {
 pub(crate) struct KeptClient(Option<Arc<Client>>);
 
 impl KeptClient {
-    pub(crate) fn new(client: Client) -> Self {
-        let client = Arc::new(client);
+    pub(crate) fn new(client: Arc<Client>) -> Self {
         fork::watch();
         let mut open = lock(&OPEN);
         open.retain(|(_, client)| client.strong_count() > 0);

@@ -46,6 +46,7 @@ mod shown;
 mod subscription;
 mod wait;
 mod watcher;
+mod world;
 
 use pyo3::prelude::*;
 
@@ -95,6 +96,8 @@ mod _core {
     use crate::subscription::Subscription;
     #[pymodule_export]
     use crate::watcher::Watcher;
+    #[pymodule_export]
+    use crate::world::{Node, World};
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

@@ -41,20 +41,18 @@ pub(crate) struct NodeCore {
 }
 
 impl NodeCore {
-    pub(crate) fn new(
-        core: &Arc<Core>,
-        name: &str,
-        directory: &Path,
-        change: impl FnOnce(&mut DriverConfig),
-    ) -> Arc<Self> {
-        let mut config = DriverConfig {
+    /// Settings of drivers where nothing is said.
+    pub(crate) fn config() -> DriverConfig {
+        DriverConfig {
             // What the disk of this machine has room for is not for the seed to know.
             perform_storage_checks: false,
             term_buffer_length: TERM_LENGTH,
             ipc_term_buffer_length: TERM_LENGTH,
             ..DriverConfig::default()
-        };
-        change(&mut config);
+        }
+    }
+
+    pub(crate) fn new(core: &Arc<Core>, name: &str, directory: &Path, mut config: DriverConfig) -> Arc<Self> {
         config.directory = directory.join(name);
         config.threading_mode = ThreadingMode::Invoker;
         Arc::new(Self {
@@ -147,6 +145,11 @@ impl Node {
         lock(&self.core.driver).is_some()
     }
 
+    /// True between [`Self::pause`] and [`Self::resume`].
+    pub fn is_paused(&self) -> bool {
+        self.core.is_paused.load(Ordering::Relaxed)
+    }
+
     fn refuse(&self, rule: &'static str) -> WorldError {
         WorldError::Node {
             node: self.core.name.clone(),
@@ -192,24 +195,32 @@ impl Node {
 
     /// As [`Self::connect`], with other settings of the client.
     pub fn connect_with(&self, change: impl FnOnce(&mut ClientConfig)) -> Result<Arc<Client>, WorldError> {
-        let world = Arc::downgrade(&self.world);
-        let mut config = ClientConfig {
-            directory: self.core.config.directory.clone(),
-            use_invoker: true,
-            clock: self.clock(),
-            random: self.core.random(self.world.seed),
-            awaiting_idle: IdleStrategy::NoOp,
-            driver_invoker: Some(Arc::new(move || {
-                if let Some(world) = world.upgrade() {
-                    world.step(i64::MAX);
-                }
-            })),
-            ..ClientConfig::default()
-        };
+        let mut config = ClientConfig::default();
         change(&mut config);
+        self.place(&mut config);
         let client = Arc::new(Client::connect(config)?);
-        lock(&self.core.clients).push(Arc::downgrade(&client));
+        self.adopt(&client);
         Ok(client)
+    }
+
+    /// Changes the settings of a client so that it belongs to this node: directory, time, chance, and how it waits.
+    pub fn place(&self, config: &mut ClientConfig) {
+        let world = Arc::downgrade(&self.world);
+        config.directory.clone_from(&self.core.config.directory);
+        config.use_invoker = true;
+        config.clock = self.clock();
+        config.random = self.core.random(self.world.seed);
+        config.awaiting_idle = IdleStrategy::NoOp;
+        config.driver_invoker = Some(Arc::new(move || {
+            if let Some(world) = world.upgrade() {
+                world.step(i64::MAX);
+            }
+        }));
+    }
+
+    /// Gives a client, whose settings were of this node, its turns for as long as a program keeps it.
+    pub fn adopt(&self, client: &Arc<Client>) {
+        lock(&self.core.clients).push(Arc::downgrade(client));
     }
 
     /// The node does nothing until [`Self::resume`]; what is sent to it fills its buffers.
@@ -267,17 +278,15 @@ impl Node {
         self.world.network.set_link(from, to, settings);
     }
 
-    /// What the link to another node does now.
-    pub fn link_to(&self, other: &Self) -> LinkSettings {
+    /// Cuts the link to another node, in this direction, or mends the cut.
+    pub fn set_cut_to(&self, other: &Self, is_cut: bool) {
         let (from, to) = (self.core.network.host(), other.core.network.host());
-        self.world.network.link(from, to)
+        self.world.network.set_cut(from, to, is_cut);
     }
 
-    /// Cuts the link to another node in both directions, or mends the cut; what else the links do stays.
+    /// As [`Self::set_cut_to`], in both directions.
     pub fn set_cut(&self, other: &Self, is_cut: bool) {
-        for (from, to) in [(self, other), (other, self)] {
-            let settings = from.link_to(to);
-            from.set_link_to(to, Some(LinkSettings { is_cut, ..settings }));
-        }
+        self.set_cut_to(other, is_cut);
+        other.set_cut_to(self, is_cut);
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use headrace_driver::DriverConfig;
+use headrace_driver::{ConfigError, DriverConfig};
 
 use crate::error::WorldError;
 use crate::network::Network;
@@ -104,14 +104,14 @@ impl World {
 
     /// Adds a machine with a driver, which runs when this returns. Channels may use its name as a host.
     pub fn add_node(&self, name: &str) -> Result<Node, WorldError> {
-        self.add_node_with(name, |_| {})
+        self.add_node_with(name, |_| Ok(()))
     }
 
     /// As [`Self::add_node`], with other settings of the driver.
     pub fn add_node_with(
         &self,
         name: &str,
-        change: impl FnOnce(&mut DriverConfig),
+        change: impl FnOnce(&mut DriverConfig) -> Result<(), ConfigError>,
     ) -> Result<Node, WorldError> {
         let is_word = |character: char| character.is_ascii_alphanumeric() || character == '-';
         let fault = |rule| {
@@ -124,10 +124,15 @@ impl World {
         if lock(&self.core.nodes).iter().any(|node| node.name() == name) {
             return fault("must be the only one with its name");
         }
-        let node = NodeCore::new(&self.core, name, &self.directory, change);
-        lock(&self.core.nodes).push(Arc::clone(&node));
-        let node = Node::new(&self.core, node);
+        let mut config = NodeCore::config();
+        change(&mut config).map_err(|source| WorldError::Driver {
+            node: name.to_owned(),
+            source: source.into(),
+        })?;
+        let core = NodeCore::new(&self.core, name, &self.directory, config);
+        let node = Node::new(&self.core, Arc::clone(&core));
         node.start()?;
+        lock(&self.core.nodes).push(core);
         Ok(node)
     }
 
@@ -149,6 +154,16 @@ impl World {
     /// Moves time a little and gives each node that runs one turn. Returns the work done.
     pub fn step(&self) -> usize {
         self.core.step(i64::MAX)
+    }
+
+    /// As [`Self::step`], not beyond a time.
+    pub fn step_until(&self, end_ns: i64) -> usize {
+        self.core.step(end_ns)
+    }
+
+    /// Makes the next step short, as after work: what the caller stepped had some.
+    pub fn note_work(&self) {
+        lock(&self.core.pace).step_ns = 0;
     }
 
     /// Steps until `duration_ns` has passed.

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from headrace._exceptions import HeadraceError
-    from headrace.driver import MediaDriver
+    from headrace.client._local_driver import LocalDriver
 
 __all__ = [
     "BackoffIdleStrategy",
@@ -126,7 +126,7 @@ class Client(EitherClosing):
         directory: str | os.PathLike[str] | None = None,
         *,
         config: ClientConfig | None = None,
-        driver: MediaDriver | None = None,
+        driver: LocalDriver | None = None,
         use_invoker: bool = False,
         on_error: Callable[[HeadraceError], object] | None = None,
         on_close: Callable[[], object] | None = None,
@@ -146,7 +146,7 @@ class Client(EitherClosing):
             directory: The driver's directory; ``AERON_DIR`` or the default of the specification if not given.
             config: All settings as one object; keywords override it.
             driver: A driver in this process, instead of a directory. One in invoker mode is run while this client
-                waits for it.
+                waits for it. Also a node of a simulated world; see :mod:`headrace.testing`.
             use_invoker: No conductor thread: the program calls :meth:`invoke`, at least every few seconds.
             on_error: Told of faults that no caller is waiting for; by default they are logged as errors of
                 ``headrace.client``, which stderr shows if the program does not set up ``logging``.
@@ -386,7 +386,7 @@ class Client(EitherClosing):
 def connect(
     directory: str | os.PathLike[str] | None = None,
     *,
-    driver: MediaDriver | None = None,
+    driver: LocalDriver | None = None,
     reconnect: Literal[False] = False,
     **settings: Unpack[ClientSettings],
 ) -> Client: ...
@@ -394,7 +394,7 @@ def connect(
 def connect(
     directory: str | os.PathLike[str] | None = None,
     *,
-    driver: MediaDriver | None = None,
+    driver: LocalDriver | None = None,
     reconnect: Literal[True],
     on_disconnect: Callable[[HeadraceError], object] | None = None,
     on_reconnect: Callable[[ReconnectingClient], object] | None = None,
@@ -403,7 +403,7 @@ def connect(
 def connect(
     directory: str | os.PathLike[str] | None = None,
     *,
-    driver: MediaDriver | None = None,
+    driver: LocalDriver | None = None,
     reconnect: bool = False,
     on_disconnect: Callable[[HeadraceError], object] | None = None,
     on_reconnect: Callable[[ReconnectingClient], object] | None = None,

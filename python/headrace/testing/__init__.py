@@ -1,5 +1,6 @@
 """Tools for testing programs that use Headrace, and Headrace itself.
 
+- `World`: whole nodes under one seed and virtual time: real drivers and clients on a simulated network.
 - `Relay`: a UDP relay between two drivers that loses, reorders, duplicates and delays datagrams from a seed.
 - `NetworkPath`: the same network without sockets or clock, for tests that step it themselves.
 - `Namespaces`: two network namespaces with a cable between them, for loss made by the kernel.
@@ -12,18 +13,23 @@ from headrace.testing.conditions import PERFECT, Conditions, NetworkPath, PathCo
 from headrace.testing.namespaces import Namespace, NamespaceError, Namespaces
 from headrace.testing.relay import Address, Relay
 from headrace.testing.seeds import SEED_VARIABLE, choose_seed, replay_note
+from headrace.testing.world import Link, Node, World, WorldTimeoutError
 
 __all__ = [
     "PERFECT",
     "SEED_VARIABLE",
     "Address",
     "Conditions",
+    "Link",
     "Namespace",
     "NamespaceError",
     "Namespaces",
     "NetworkPath",
+    "Node",
     "PathCounters",
     "Relay",
+    "World",
+    "WorldTimeoutError",
     "choose_seed",
     "path_random",
     "replay_note",

@@ -16,8 +16,6 @@ pub struct LinkSettings {
     pub delay_max_ns: i64,
     /// What the link carries a second; without it, anything. A sender whose buffer is full is made to wait.
     pub bytes_per_second: Option<u64>,
-    /// Nothing gets through.
-    pub is_cut: bool,
 }
 
 impl Default for LinkSettings {
@@ -30,7 +28,6 @@ impl Default for LinkSettings {
             delay_min_ns: 20_000,
             delay_max_ns: 50_000,
             bytes_per_second: None,
-            is_cut: false,
         }
     }
 }
@@ -51,6 +48,8 @@ pub(super) enum Passage {
 pub(super) struct Link {
     /// Its own, where they differ from those of the network.
     pub(super) settings: Option<LinkSettings>,
+    /// Nothing gets through.
+    pub(super) is_cut: bool,
     /// When the last datagram has left the sender.
     free_at_ns: i64,
     /// When the last one arrives that keeps its place.
@@ -90,7 +89,7 @@ impl Link {
             }
             None => now_ns,
         };
-        if settings.is_cut {
+        if self.is_cut {
             return Passage::Cut;
         }
         if random.f64() < settings.loss {
@@ -205,10 +204,11 @@ mod tests {
 
     #[test]
     fn nothing_passes_a_cut() {
-        let settings = LinkSettings {
+        let mut link = Link {
             is_cut: true,
-            ..LinkSettings::default()
+            ..Link::default()
         };
-        assert_eq!(arrivals(settings, 3), [Passage::Cut; 3]);
+        let passage = link.carry(&LinkSettings::default(), 0, 100, &mut fastrand::Rng::with_seed(3));
+        assert_eq!(passage, Passage::Cut);
     }
 }

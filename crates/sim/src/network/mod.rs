@@ -35,7 +35,6 @@ const LOOPBACK: LinkSettings = LinkSettings {
     delay_min_ns: 5_000,
     delay_max_ns: 5_000,
     bytes_per_second: None,
-    is_cut: false,
 };
 
 /// Index of a host in its network.
@@ -100,9 +99,16 @@ impl Network {
         wire.links.entry((from, to)).or_default().settings = settings;
     }
 
-    /// What a link does now.
-    pub(crate) fn link(&self, from: HostId, to: HostId) -> LinkSettings {
-        self.wire().settings_of(from, to)
+    /// Cuts one direction, or mends the cut.
+    pub(crate) fn set_cut(&self, from: HostId, to: HostId, is_cut: bool) {
+        let mut wire = self.wire();
+        let what = if is_cut { "cut" } else { "mended" };
+        let text = format!(
+            "link from {} to {}: {what}",
+            wire.hosts[from].name, wire.hosts[to].name
+        );
+        wire.note(text);
+        wire.links.entry((from, to)).or_default().is_cut = is_cut;
     }
 
     pub(crate) fn add_host(&self, name: &str) -> HostNetwork {

@@ -144,18 +144,14 @@ fn one_direction_can_be_cut_and_mended() {
     let pair = Pair::new();
     let left = pair.open(0, "10.0.0.1:1", Some("10.0.0.2:2"));
     let right = pair.open(1, "10.0.0.2:2", Some("10.0.0.1:1"));
-    let cut = LinkSettings {
-        is_cut: true,
-        ..LinkSettings::default()
-    };
-    pair.network.set_link(0, 1, Some(cut));
+    pair.network.set_cut(0, 1, true);
     for round in 0..2 {
         left.send(b"there", None).unwrap();
         right.send(b"back", None).unwrap();
         pair.time.advance_ns(1_000_000);
         assert_eq!(received(right.as_ref()).len(), round);
         assert_eq!(received(left.as_ref()).len(), 1);
-        pair.network.set_link(0, 1, None);
+        pair.network.set_cut(0, 1, false);
     }
 }
 

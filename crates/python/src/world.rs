@@ -1,0 +1,208 @@
+//! The simulated world. What users see of it is `headrace.testing.World`, which wraps these classes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use headrace_client::{Client, ClientConfig};
+use headrace_sim::{LinkSettings, WorldError};
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::fork_guard::ForkGuard;
+
+/// Loss, duplication, reordering, shortest and longest delay in nanoseconds, bytes a second.
+type LinkValues = (f64, f64, f64, i64, i64, Option<u64>);
+
+fn link((loss, duplication, reordering, min_ns, max_ns, rate): LinkValues) -> LinkSettings {
+    LinkSettings {
+        loss,
+        duplication,
+        reordering,
+        delay_min_ns: min_ns,
+        delay_max_ns: max_ns,
+        bytes_per_second: rate,
+    }
+}
+
+fn raise(error: WorldError) -> PyErr {
+    match error {
+        WorldError::Driver { source, .. } => errors::launch(source),
+        WorldError::Client(source) => errors::client(source),
+        WorldError::Node { node, rule } => errors::config("node", &node, rule),
+        error => errors::driver("DriverError", &error.to_string()),
+    }
+}
+
+/// Nodes on one simulated network. Wrapped by ``headrace.testing.World``, which documents it.
+#[pyclass(frozen, weakref, module = "headrace._core")]
+pub(crate) struct World {
+    inner: ForkGuard<headrace_sim::World>,
+}
+
+#[pymethods]
+impl World {
+    #[new]
+    fn new(seed: u64, directory: PathBuf) -> Self {
+        Self {
+            inner: ForkGuard::new(headrace_sim::World::new(seed, &directory)),
+        }
+    }
+
+    #[getter]
+    fn seed(&self) -> PyResult<u64> {
+        Ok(self.inner.get()?.seed())
+    }
+
+    #[getter]
+    fn now_ns(&self) -> PyResult<i64> {
+        Ok(self.inner.get()?.now_ns())
+    }
+
+    #[getter]
+    fn socket_count(&self) -> PyResult<usize> {
+        Ok(self.inner.get()?.socket_count())
+    }
+
+    /// Settings by property name, over the defaults; the environment does not count.
+    fn add_node(&self, py: Python<'_>, name: &str, properties: Vec<(String, String)>) -> PyResult<Node> {
+        let world = self.inner.get()?;
+        let added = py.detach(|| {
+            world.add_node_with(name, |config| {
+                properties
+                    .iter()
+                    .try_for_each(|(name, value)| config.set(name, value))
+            })
+        });
+        Ok(Node {
+            inner: ForkGuard::new(added.map_err(raise)?),
+        })
+    }
+
+    fn set_links(&self, values: LinkValues) -> PyResult<()> {
+        self.inner.get()?.network().set_links(link(values));
+        Ok(())
+    }
+
+    /// Moves time, not beyond `end_ns`, and gives each node a turn.
+    fn step(&self, py: Python<'_>, end_ns: i64) -> PyResult<usize> {
+        let world = self.inner.get()?;
+        Ok(py.detach(|| world.step_until(end_ns)))
+    }
+
+    fn note_work(&self) -> PyResult<()> {
+        self.inner.get()?.note_work();
+        Ok(())
+    }
+
+    fn trace(&self, count: usize) -> PyResult<String> {
+        Ok(self.inner.get()?.trace(count))
+    }
+
+    fn digest(&self) -> PyResult<(u64, u64)> {
+        Ok(self.inner.get()?.digest())
+    }
+}
+
+/// A machine of a world. Wrapped by ``headrace.testing.Node``, which documents it.
+#[pyclass(frozen, weakref, module = "headrace._core")]
+pub(crate) struct Node {
+    inner: ForkGuard<headrace_sim::Node>,
+}
+
+impl Node {
+    /// A client of this node, made on the calling thread: in a world only the caller makes time pass.
+    pub(crate) fn connect(&self, py: Python<'_>, mut config: ClientConfig) -> PyResult<Arc<Client>> {
+        let node = self.inner.get()?;
+        node.place(&mut config);
+        let client = Arc::new(py.detach(|| Client::connect(config)).map_err(errors::client)?);
+        node.adopt(&client);
+        Ok(client)
+    }
+
+    fn run(
+        &self,
+        py: Python<'_>,
+        change: impl FnOnce(&headrace_sim::Node) -> Result<(), WorldError> + Send,
+    ) -> PyResult<()> {
+        let node = self.inner.get()?;
+        py.detach(|| change(node)).map_err(raise)
+    }
+}
+
+#[pymethods]
+impl Node {
+    #[getter]
+    fn name(&self) -> PyResult<&str> {
+        Ok(self.inner.get()?.name())
+    }
+
+    #[getter]
+    fn address(&self) -> PyResult<String> {
+        Ok(self.inner.get()?.address().to_string())
+    }
+
+    #[getter]
+    fn directory(&self) -> PyResult<PathBuf> {
+        Ok(self.inner.get()?.directory().to_owned())
+    }
+
+    #[getter]
+    fn is_up(&self) -> PyResult<bool> {
+        Ok(self.inner.get()?.is_up())
+    }
+
+    #[getter]
+    fn is_paused(&self) -> PyResult<bool> {
+        Ok(self.inner.get()?.is_paused())
+    }
+
+    /// Monotonic nanoseconds, and nanoseconds since 1970, on the clock of the node.
+    fn clock_ns(&self) -> PyResult<(i64, i64)> {
+        let clock = self.inner.get()?.clock();
+        Ok((clock.nano_time(), clock.epoch_ns()))
+    }
+
+    fn start(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, headrace_sim::Node::start)
+    }
+
+    fn crash(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, headrace_sim::Node::crash)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match self.inner.get_if_own() {
+            None => Ok(()),
+            Some(_) => self.run(py, headrace_sim::Node::close),
+        }
+    }
+
+    fn pause(&self) -> PyResult<()> {
+        self.inner.get()?.pause();
+        Ok(())
+    }
+
+    fn resume(&self) -> PyResult<()> {
+        self.inner.get()?.resume();
+        Ok(())
+    }
+
+    fn set_clock_skew_ns(&self, skew_ns: i64) -> PyResult<()> {
+        self.inner.get()?.set_clock_skew_ns(skew_ns);
+        Ok(())
+    }
+
+    /// The link in this direction; without values, as all others.
+    #[pyo3(signature = (other, values))]
+    fn set_link_to(&self, other: &Bound<'_, Self>, values: Option<LinkValues>) -> PyResult<()> {
+        let other = other.get().inner.get()?;
+        self.inner.get()?.set_link_to(other, values.map(link));
+        Ok(())
+    }
+
+    /// In this direction.
+    fn set_cut_to(&self, other: &Bound<'_, Self>, is_cut: bool) -> PyResult<()> {
+        self.inner.get()?.set_cut_to(other.get().inner.get()?, is_cut);
+        Ok(())
+    }
+}

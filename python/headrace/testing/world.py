@@ -1,0 +1,388 @@
+"""Whole nodes under one seed: real drivers and clients on a simulated network, in virtual time, on one thread.
+
+A second of virtual time takes milliseconds. The same seed gives the same run, byte for byte, so a failure that the
+seed 4711 shows once is shown by it always.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from headrace import _core
+from headrace._closing import Closing
+from headrace._config import DriverConfig
+from headrace._exceptions import ConfigError, HeadraceError
+from headrace._fork import is_own
+from headrace.client import Client
+from headrace.testing.seeds import choose_seed, replay_note
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from headrace._config import ClientSettings, DriverSettings
+
+__all__ = ["Link", "Node", "World", "WorldTimeoutError"]
+
+_NS_PER_S = 1_000_000_000
+_END_OF_TIME_NS = 2**63 - 1
+# Where logs that no one keeps cost no disk.
+_SHARED_MEMORY = Path("/dev/shm")
+# Events in the text of a failure.
+_SHOWN_EVENTS = 40
+
+Program = Callable[[], int | None]
+
+
+class WorldTimeoutError(HeadraceError, TimeoutError):
+    """A condition did not come true in its virtual time. The text has the seed and the last events of the world."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """The way from one node to another. The default is a good local network.
+
+    Attributes:
+        loss: Chance that a datagram is lost.
+        duplicate: Chance that it arrives twice.
+        reorder: Chance that it takes up to ten times as long, so that later ones overtake it. Others arrive in the
+            order they were sent.
+        delay_s: Shortest time under way.
+        jitter_s: Up to this much more.
+        bytes_per_second: What the link carries; ``None`` is anything. A sender whose buffer is full has to wait.
+    """
+
+    loss: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    delay_s: float = 20e-6
+    jitter_s: float = 30e-6
+    bytes_per_second: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("loss", "duplicate", "reorder"):
+            chance = getattr(self, name)
+            if not 0.0 <= chance <= 1.0:
+                raise _invalid(name, chance, "must be a chance between 0 and 1")
+        for name in ("delay_s", "jitter_s"):
+            time_s = getattr(self, name)
+            if not 0.0 <= time_s <= 3600.0:
+                raise _invalid(name, time_s, "must be between 0 and 3600 seconds")
+        if self.bytes_per_second is not None and not 1 <= self.bytes_per_second < 2**63:
+            raise _invalid("bytes_per_second", self.bytes_per_second, "must be at least 1, or None")
+
+    def _values(self) -> tuple[float, float, float, int, int, int | None]:
+        shortest_ns, longest_ns = _ns(self.delay_s), _ns(self.delay_s + self.jitter_s)
+        return self.loss, self.duplicate, self.reorder, shortest_ns, longest_ns, self.bytes_per_second
+
+
+class Node:
+    """A machine of a :class:`World`: a real driver, clients, programs, a clock, an address. Made by `World.add_node`.
+
+    It is used from the thread of its world. Wherever a driver in this process is asked for, as in
+    ``headrace.connect(driver=...)``, a node will do.
+    """
+
+    def __init__(self, core: _core.Node) -> None:
+        self._driver = core
+        self._directory = os.fspath(core.directory)
+        self._programs: list[Program] = []
+
+    @property
+    def name(self) -> str:
+        """Its name, which channels may use as a host."""
+        return self._driver.name
+
+    @property
+    def address(self) -> str:
+        """Its address in the network of the world."""
+        return self._driver.address
+
+    @property
+    def directory(self) -> str:
+        """Where its driver keeps its files, which are real."""
+        return self._directory
+
+    @property
+    def is_up(self) -> bool:
+        """True while it has a driver: until it crashes or is closed, and after `start`."""
+        return self._driver.is_up
+
+    @property
+    def is_paused(self) -> bool:
+        """True between `pause` and `resume`."""
+        return self._driver.is_paused
+
+    @property
+    def time_ns(self) -> int:
+        """Nanoseconds since 1970 on the wall clock of the node."""
+        return self._driver.clock_ns()[1]
+
+    def connect(self, **settings: Unpack[ClientSettings]) -> Client:
+        """Connect a client, which gets its turns from the world.
+
+        Requests such as ``add_publication`` step the world until they are answered. Waits with ``timeout_s``
+        (``offer_blocking``, ``receive``, ``wait_until_connected``) do not: they count real time. Use ``offer``,
+        ``poll`` and :meth:`World.run_until` instead.
+
+        Args:
+            **settings: See :class:`headrace.ClientConfig`.
+
+        Raises:
+            DriverTimeoutError: The node has no driver, for ``driver_timeout_ms`` of virtual time.
+            ConfigError: A setting is wrong.
+        """
+        return Client.connect(driver=self, **settings)
+
+    def run(self, program: Program) -> None:
+        """Call `program` after each step, while the node runs. It returns how much it did, or ``None`` for nothing.
+
+        What it raises comes out of the step. A crash ends the programs of the node; `start` does not bring them back.
+        """
+        self._programs.append(program)
+
+    def start(self) -> None:
+        """Launch a driver again, after a crash or `close`, on the directory as it is.
+
+        Raises:
+            ConfigError: The node is up.
+            DriverError: The driver did not start.
+        """
+        self._driver.start()
+
+    def crash(self) -> None:
+        """End driver, clients and programs as by a kill: neither peers nor files are told. Its clients are closed.
+
+        Raises:
+            ConfigError: The node is down.
+        """
+        self._programs.clear()
+        self._driver.crash()
+
+    def close(self) -> None:
+        """End clients and driver in good order, and the programs. Does nothing when the node is down."""
+        self._programs.clear()
+        self._driver.close()
+
+    def pause(self) -> None:
+        """Stand still until `resume`. What peers send fills the socket buffers, and then is lost."""
+        self._driver.pause()
+
+    def resume(self) -> None:
+        """Go on. For the node a moment has passed; its clocks say how long it was."""
+        self._driver.resume()
+
+    def set_clock_skew(self, skew_s: float) -> None:
+        """Set how far the wall clock is ahead of that of the world. Time-outs go by the other clock, which is right."""
+        self._driver.set_clock_skew_ns(_ns(skew_s))
+
+    def set_link(self, other: Node, link: Link | None) -> None:
+        """Set the link to another node apart from all others, in this direction; ``None`` undoes that."""
+        self._driver.set_link_to(other._driver, None if link is None else link._values())
+
+    def cut(self, other: Node) -> None:
+        """Let nothing through to another node, in this direction. See also :meth:`World.partition`."""
+        self._driver.set_cut_to(other._driver, True)
+
+    def mend(self, other: Node) -> None:
+        """Undo `cut`."""
+        self._driver.set_cut_to(other._driver, False)
+
+    def _turn(self) -> int:
+        if self.is_paused:
+            return 0
+        # A program may start others, or crash its node.
+        return sum(program() or 0 for program in tuple(self._programs))
+
+    def __repr__(self) -> str:
+        state = "paused" if self.is_paused else "up" if self.is_up else "down"
+        return f"Node({self.name!r}, {state})"
+
+
+class World(Closing):
+    """Nodes on one simulated network, on one thread, in virtual time.
+
+    Each node has a real driver with real files, and real clients. Time passes only in :meth:`step`, in what calls it
+    (:meth:`run_for`, :meth:`run_until`), and in requests of clients that wait for their driver. The seed decides the
+    rest: how long each step is, in which order nodes take their turns, what the network loses and delays, and all ids
+    that are chosen at random. Python's own ``random`` and ``time`` know nothing of the seed: a program draws from
+    ``random.Random(world.seed)`` and asks the world for the time.
+
+    A context manager that closes all nodes and deletes their files. It is used from one thread.
+
+    Args:
+        seed: A whole number from 0 to 2**64 - 1. If not given, that of the environment variable ``HEADRACE_SEED``, or a
+            fresh one.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        chosen = choose_seed(seed)
+        if not 0 <= chosen < 2**64:
+            raise _invalid("seed", chosen, "must be a whole number from 0 to 2**64 - 1")
+        place = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
+        directory = tempfile.mkdtemp(prefix="headrace-world-", dir=place)
+        self._core = _core.World(chosen, directory)
+        self._nodes: dict[str, Node] = {}
+        self._finalizer = weakref.finalize(self, _end, self._nodes, directory, os.getpid())
+
+    @property
+    def seed(self) -> int:
+        """The seed that decides this world."""
+        return self._core.seed
+
+    @property
+    def now_s(self) -> float:
+        """Virtual seconds since the world began."""
+        return self._core.now_ns / _NS_PER_S
+
+    @property
+    def now_ns(self) -> int:
+        """Virtual nanoseconds since the world began."""
+        return self._core.now_ns
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """All nodes by name."""
+        return MappingProxyType(self._nodes)
+
+    @property
+    def socket_count(self) -> int:
+        """Sockets that drivers of the world have open."""
+        return self._core.socket_count
+
+    def add_node(
+        self, name: str, *, properties: Mapping[str, str] | None = None, **settings: Unpack[DriverSettings]
+    ) -> Node:
+        """Add a machine, whose driver runs when this returns.
+
+        Args:
+            name: Its host name: a letter, then letters, digits and hyphens. Another node must not have it.
+            properties: Settings by the specification's property names.
+            **settings: See :class:`headrace.DriverConfig`. Directory and threading mode are the world's. Terms have
+                256 KiB if nothing is said; the environment variables of drivers do not count.
+
+        Raises:
+            ConfigError: The name is taken or no host name, or a setting is wrong.
+        """
+        for ours in ("directory", "threading_mode"):
+            if ours in settings:
+                raise _invalid(ours, settings[ours], "is chosen by the world")
+        config = DriverConfig(**settings, properties=dict(properties or {}))
+        node = Node(self._core.add_node(name, list(config.to_properties().items())))
+        self._nodes[name] = node
+        return node
+
+    def step(self) -> int:
+        """Move time a little and give each node that runs one turn: its driver, its clients, then its programs.
+
+        Time moves by microseconds after a step with work, and by up to a millisecond when there is none.
+
+        Returns:
+            How much work was done.
+        """
+        return self._step(_END_OF_TIME_NS)
+
+    def _step(self, end_ns: int) -> int:
+        work_count = self._core.step(end_ns)
+        program_count = sum(node._turn() for node in tuple(self._nodes.values()))
+        if program_count > 0:
+            self._core.note_work()
+        return work_count + program_count
+
+    def run_for(self, duration_s: float) -> None:
+        """Step until `duration_s` virtual seconds have passed."""
+        end_ns = self.now_ns + _ns(duration_s)
+        while self.now_ns < end_ns:
+            self._step(end_ns)
+
+    def run_until(self, condition: Callable[[], object], *, within_s: float, what: str = "condition") -> None:
+        """Step until `condition()` is true, which is asked between any two steps.
+
+        Args:
+            condition: What is waited for. It may do things, such as polling a subscription.
+            within_s: Longest wait, in virtual seconds.
+            what: Name of what is waited for, for the error.
+
+        Raises:
+            WorldTimeoutError: It is not true yet. The text has the seed, and the last events.
+        """
+        end_ns = self.now_ns + _ns(within_s)
+        while not condition():
+            if self.now_ns >= end_ns:
+                raise WorldTimeoutError(
+                    f"{what}: not after {within_s:g} s of virtual time; {replay_note('the world', self.seed)}\n"
+                    f"{self.trace(_SHOWN_EVENTS)}"
+                )
+            self._step(end_ns)
+
+    def set_links(self, link: Link) -> None:
+        """Set what all links do, but for those that were set apart."""
+        self._core.set_links(link._values())
+
+    def partition(self, *groups: Iterable[Node]) -> None:
+        """Cut every link between nodes of different groups, in both directions. Inside a group nothing changes."""
+        for left, right in _across(groups):
+            left.cut(right)
+            right.cut(left)
+
+    def heal(self) -> None:
+        """Mend all cuts; what else the links do stays."""
+        for left, right in _across([node] for node in self._nodes.values()):
+            left.mend(right)
+            right.mend(left)
+
+    def trace(self, count: int = 10_000) -> str:
+        """The last events, one a line: datagrams with their fate, and what was done to the world.
+
+        Args:
+            count: How many at most; the world keeps 10,000.
+        """
+        return self._core.trace(count)
+
+    @property
+    def digest(self) -> tuple[int, int]:
+        """Number of events so far, and a hash over all their times and bytes. The same for the same seed."""
+        return self._core.digest()
+
+    def close(self) -> None:
+        """Close all nodes, with their clients, and delete their files. Closing again does nothing."""
+        self._finalizer()
+
+    def __repr__(self) -> str:
+        return f"World(seed={self.seed}, now_s={self.now_s:g}, nodes={list(self._nodes)})"
+
+
+def _end(nodes: dict[str, Node], directory: str, pid: int) -> None:
+    """Closes what a world has; a child of a fork has nothing to close."""
+    if not is_own(pid):
+        return
+    try:
+        for node in nodes.values():
+            node.close()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _across(groups: Iterable[Iterable[Node]]) -> Iterator[tuple[Node, Node]]:
+    """Each pair of nodes of different groups, once."""
+    members = [list(group) for group in groups]
+    for index, group in enumerate(members):
+        for other in members[index + 1 :]:
+            for left in group:
+                for right in other:
+                    yield left, right
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * _NS_PER_S)
+
+
+def _invalid(name: str, value: object, rule: str) -> ConfigError:
+    return ConfigError(f"{name}={value!r}: {rule}", name, repr(value), rule)
