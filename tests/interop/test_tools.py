@@ -137,7 +137,7 @@ def test_ping_and_pong(java: JavaPeer, our_driver: Path) -> None:
     """The latency samples complete on our driver."""
     settings = {
         "aeron.dir": str(our_driver),
-        "aeron.sample.messages": "2000",
+        "aeron.sample.messages": "500",
         "aeron.sample.warmup.messages": "100",
         "aeron.sample.warmup.iterations": "1",
         "aeron.sample.idleStrategy": "org.agrona.concurrent.BackoffIdleStrategy",

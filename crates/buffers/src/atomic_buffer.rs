@@ -36,12 +36,16 @@ impl AtomicBuffer {
         }
     }
 
-    /// Zeroed memory of this process only, aligned to a page; for tests and single-process use.
+    /// Zeroed memory of this process only, aligned to 8 bytes; for tests and single-process use.
     pub fn allocate(length: usize) -> Self {
-        let words = vec![0u64; length.div_ceil(8)].into_boxed_slice();
-        let owner: Arc<Box<[u64]>> = Arc::new(words);
-        let base = NonNull::new(owner.as_ptr().cast_mut().cast::<u8>()).expect("a box is never null");
-        Self { base, length, owner }
+        let mut words = vec![0u64; length.div_ceil(8)];
+        // From a mutable borrow, which alone may be written through, and of a vector: to move a box ends its borrows.
+        let base = NonNull::new(words.as_mut_ptr().cast::<u8>()).expect("a vector's pointer is never null");
+        Self {
+            base,
+            length,
+            owner: Arc::new(words),
+        }
     }
 
     /// A part of this buffer. Panics when the range does not lie inside or does not start at a multiple of 8.
