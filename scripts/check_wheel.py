@@ -1,7 +1,8 @@
 """Checks a wheel as a user gets it: `python scripts/check_wheel.py WHEEL`.
 
 Installs it alone into a fresh environment, without a package index, and runs what it holds: messages over a driver, the
-`headraced` command, the errors that name an extra. Prints how much was installed and how long the import takes.
+`headraced` command, the end of a process with a thread inside a call, the errors that name an extra. Prints how much
+was installed and how long the import takes.
 """
 
 from __future__ import annotations
@@ -35,6 +36,20 @@ finally:
     driver.terminate()
     driver.wait()
 """
+# The last call that a daemon thread is in when the process ends: the interpreter must not unwind it.
+DAEMON_CALLS = (
+    "headrace.connect(sys.argv[1])",
+    "asyncio.run(headrace.aio.connect(sys.argv[1]))",
+    "[idle.idle(0) for _ in itertools.count()]",
+    "[invoked.invoke() for _ in itertools.count()]",
+)
+DAEMON = """
+import asyncio, itertools, sys, threading, time, headrace, headrace.aio
+idle = headrace.IdleStrategy("backoff")
+invoked = headrace.MediaDriver.embedded(threading_mode="INVOKER")
+threading.Thread(target=lambda: {call}, daemon=True).start()
+time.sleep(0.3)
+"""
 IMPORT = (
     "import time; start = time.process_time(); import headrace; print((time.process_time() - start) * 1e3)"
 )
@@ -60,6 +75,10 @@ def main(wheel: Path) -> None:
         headraced = str(environment / "bin" / "headraced")
         assert _run(python, "-c", NATIVE_DRIVER, headraced, f"{folder}/driver") == "True"
         print("messages over the embedded driver, a client on headraced: pass")
+
+        for call in DAEMON_CALLS:
+            _run(python, "-c", DAEMON.replace("{call}", call), f"{folder}/no-driver")
+        print("processes that end with a daemon thread inside a call: pass")
 
         refused = subprocess.run(
             [environment / "bin" / "headrace", "stat"], capture_output=True, text=True, check=False

@@ -37,6 +37,7 @@ __all__ = [
     "World",
     "__version__",
     "close_clients",
+    "hold_threads",
 ]
 
 __version__: str
@@ -1530,6 +1531,9 @@ class Node:
     def set_clock_skew_ns(self, skew_ns: int) -> None: ...
     def set_link_to(self, other: Node, values: _LinkValues | None) -> None: ...
     def set_cut_to(self, other: Node, is_cut: bool) -> None: ...
+
+def hold_threads() -> None:
+    """From now on, no other thread comes back into Python from a call. Runs as the last of the package's exit hooks."""
 
 def close_clients() -> None:
     """Close every client of this process that is still open. Runs before the interpreter ends."""

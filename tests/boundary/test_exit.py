@@ -16,6 +16,7 @@ import asyncio, threading, time
 import headrace
 
 driver = headrace.MediaDriver.embedded()
+invoked = headrace.MediaDriver.embedded(threading_mode="INVOKER")
 client = driver.connect()
 subscription = client.add_subscription("aeron:ipc", 1)
 publication = client.add_publication("aeron:ipc", 1)
@@ -64,6 +65,15 @@ def claim():
 def connect():
     headrace.connect("/dev/shm/headrace-there-is-no-driver", driver_timeout_ms=60_000)
 
+def idle():
+    strategy = headrace.IdleStrategy("backoff")
+    while True:
+        strategy.idle(0)
+
+def invoke():
+    while True:
+        invoked.invoke()
+
 def run(call):
     started.set()
     call()
@@ -90,6 +100,8 @@ time.sleep(0.1)
         "offer_batch",
         "claim",
         "connect",
+        "idle",
+        "invoke",
     ],
 )
 def test_daemon_threads_end_with_the_process_without_a_word(calls: str) -> None:

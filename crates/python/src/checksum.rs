@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::c_api::BorrowedBytes;
+use crate::exit::detach;
 use crate::{arguments, errors};
 
 #[doc = docstring!("Checksum")]
@@ -27,7 +28,7 @@ impl Checksum {
     fn __call__(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<i32> {
         let data = BorrowedBytes::of(data)?;
         let bytes = data.as_slice_detached();
-        Ok(py.detach(|| self.0.of(bytes)))
+        Ok(detach(py, || self.0.of(bytes)))
     }
 
     #[doc = docstring!("Checksum.put")]
@@ -36,7 +37,7 @@ impl Checksum {
         let block = BorrowedBytes::of(block)?;
         let bytes = block.as_slice_detached();
         PyBytes::new_with(py, bytes.len(), |copy| {
-            py.detach(|| {
+            detach(py, || {
                 copy.copy_from_slice(bytes);
                 self.0.put(copy);
             });
@@ -54,6 +55,6 @@ impl Checksum {
     ) -> PyResult<Option<usize>> {
         let block = BorrowedBytes::of(block)?;
         let bytes = block.as_slice_detached();
-        Ok(py.detach(|| self.0.first_wrong(bytes, limit)))
+        Ok(detach(py, || self.0.first_wrong(bytes, limit)))
     }
 }

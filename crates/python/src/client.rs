@@ -13,6 +13,7 @@ use crate::awaited::Unrung;
 use crate::counters::Counter;
 use crate::driver::MediaDriver;
 use crate::exclusive::ExclusivePublication;
+use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::handlers;
 use crate::kept_client::KeptClient;
@@ -54,7 +55,7 @@ impl Client {
     ) -> PyResult<T> {
         let kept = self.open()?;
         let inner: &client::Client = kept;
-        let id = py.detach(|| request(inner)).map_err(errors::client)?;
+        let id = detach(py, || request(inner)).map_err(errors::client)?;
         let idle = inner.config().awaiting_idle.clone();
         let waited = Waiter::with(None, idle).wait_for(py, &inner.answers(), move || {
             inner.drive(id);
@@ -65,7 +66,7 @@ impl Client {
             Ok(None) => Err(errors::closed("client")),
             Err(interrupted) => {
                 // The driver may be what does not answer; the interruption is what the caller asked to see.
-                let _ = py.detach(|| inner.cancel(id));
+                let _ = detach(py, || inner.cancel(id));
                 Err(interrupted)
             }
         }
@@ -80,7 +81,7 @@ impl Client {
     ) -> PyResult<Pending> {
         let kept = self.open()?;
         let inner: &client::Client = kept;
-        let id = py.detach(|| request(inner)).map_err(errors::client)?;
+        let id = detach(py, || request(inner)).map_err(errors::client)?;
         Ok(Pending::new(kept.clone(), kind, id))
     }
 }
@@ -296,7 +297,7 @@ impl Client {
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Vec<RecordValues<'py>>> {
         let reader = self.open()?.counters_reader();
         let mut records = Vec::new();
-        py.detach(|| reader.for_each(|record| records.push(record)));
+        detach(py, || reader.for_each(|record| records.push(record)));
         Ok(records.into_iter().map(|record| values_of(py, record)).collect())
     }
 
@@ -339,8 +340,7 @@ impl Client {
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
     ) -> PyResult<i32> {
         let client = self.open()?;
-        py.detach(|| client.next_available_session_id(stream_id))
-            .map_err(errors::client)
+        detach(py, || client.next_available_session_id(stream_id)).map_err(errors::client)
     }
 
     #[getter]
@@ -355,13 +355,13 @@ impl Client {
 
     fn invoke(&self, py: Python<'_>) -> PyResult<usize> {
         let client = self.open()?;
-        py.detach(|| client.invoke()).map_err(errors::client)
+        detach(py, || client.invoke()).map_err(errors::client)
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match self.inner.get_if_own() {
             None => Ok(()),
-            Some(client) => py.detach(|| client.close()).map_err(errors::client),
+            Some(client) => detach(py, || client.close()).map_err(errors::client),
         }
     }
 }

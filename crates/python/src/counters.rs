@@ -3,6 +3,7 @@
 use headrace_client as client;
 use pyo3::prelude::*;
 
+use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 use crate::{arguments, errors};
@@ -126,7 +127,7 @@ impl Counter {
     #[doc = docstring!("Counter.close")]
     fn close(&self, py: Python<'_>) {
         if let Some(Inner::Owned(counter)) = self.inner.get_if_own() {
-            py.detach(|| counter.close());
+            detach(py, || counter.close());
         }
     }
 

@@ -6,6 +6,7 @@ use headrace_driver::{DriverConfig, Invoker};
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 
 /// A running media driver. Wrapped by ``headrace.MediaDriver``, which documents it.
@@ -26,7 +27,7 @@ impl MediaDriver {
     #[staticmethod]
     #[pyo3(signature = (properties))]
     fn launch(py: Python<'_>, properties: Vec<(String, String)>) -> PyResult<Self> {
-        let launched = py.detach(|| {
+        let launched = detach(py, || {
             let mut config = DriverConfig::from_env_and_properties([])?;
             for (name, value) in &properties {
                 config.set(name, value)?;
@@ -66,13 +67,13 @@ impl MediaDriver {
     /// One duty cycle of every agent; the work done, or `None` when the driver has threads of its own.
     fn invoke(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         let invoker = self.invoker()?;
-        Ok(invoker.map(|invoker| py.detach(|| invoker.invoke())))
+        Ok(invoker.map(|invoker| detach(py, || invoker.invoke())))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match self.inner.get_if_own() {
             None => Ok(()),
-            Some(driver) => py.detach(|| driver.close()).map_err(errors::launch),
+            Some(driver) => detach(py, || driver.close()).map_err(errors::launch),
         }
     }
 }

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use crate::c_api::BorrowedBytes;
 use crate::checksum::Checksum;
+use crate::exit::detach;
 use crate::images::lock;
 use crate::{arguments, errors};
 
@@ -56,7 +57,7 @@ impl FrameWalk {
     ) -> PyResult<(i64, Option<i64>, Option<String>)> {
         let block = BorrowedBytes::of(block)?;
         let bytes = block.as_slice_detached();
-        let walked = py.detach(|| lock(&self.0).walk(bytes, position, limit));
+        let walked = detach(py, || lock(&self.0).walk(bytes, position, limit));
         Ok((walked.end, walked.last, walked.fault))
     }
 
@@ -70,7 +71,7 @@ impl FrameWalk {
     ) -> PyResult<(i64, Vec<Doubt>)> {
         let block = BorrowedBytes::of(block)?;
         let bytes = block.as_slice_detached();
-        Ok(py.detach(|| {
+        Ok(detach(py, || {
             let mut found = Vec::new();
             let end = lock(&self.0).doubts(bytes, position, |doubt| {
                 found.push((doubt.position, doubt.end, doubt.is_wrong));

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 
 use crate::awaited::{AnyOf, Unrung, Watched};
 use crate::errors;
+use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::wait::tell_refusal;
 
@@ -67,7 +68,7 @@ impl IdleStrategy {
                 Some(awaited) => awaited,
                 None => &Unrung,
             };
-            py.detach(|| self.lock().idle(0, awaited));
+            detach(py, || self.lock().idle(0, awaited));
             tell_refusal(py, &awaited.doorbells());
         }
     }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use crate::batch::FragmentBatch;
 use crate::columns::{Columns, Spare};
 use crate::delivery::{Delivery, HandlerError, Reception, deliver_block};
+use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 use crate::{arguments, errors};
@@ -122,7 +123,7 @@ impl Image {
     ) -> PyResult<FragmentBatch> {
         let image = self.inner.get()?;
         let mut columns = self.spare.columns(image.stream_id());
-        py.detach(|| {
+        detach(py, || {
             let mut assembler = image.assembler()?;
             image.try_controlled_poll(
                 |payload, header| -> Result<_, HandlerError> {
@@ -234,7 +235,7 @@ impl Image {
     #[pyo3(signature = (reason, /))]
     fn reject(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
         let image = self.inner.get()?;
-        py.detach(|| image.reject(reason)).map_err(errors::client)
+        detach(py, || image.reject(reason)).map_err(errors::client)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

@@ -7,7 +7,7 @@ use headrace_client::Client;
 use headrace_sys::fork;
 use pyo3::prelude::*;
 
-use crate::exit;
+use crate::exit::{self, detach};
 use crate::images::lock;
 
 /// Clients of this process, each with the number of forks at the time.
@@ -17,7 +17,7 @@ static OPEN: Mutex<Vec<(u64, Weak<Client>)>> = Mutex::new(Vec::new());
 #[pyfunction]
 pub(crate) fn close_clients(py: Python<'_>) {
     exit::begin();
-    py.detach(|| {
+    detach(py, || {
         let open = std::mem::take(&mut *lock(&OPEN));
         for (_, client) in open.iter().filter(|(forks, _)| *forks == fork::generation()) {
             if let Some(client) = client.upgrade() {
@@ -59,6 +59,6 @@ impl Drop for KeptClient {
         };
         let mut last = Some(last);
         // Without an interpreter, at the end of the process, no thread holds the GIL either.
-        Python::try_attach(|py| py.detach(|| drop(last.take())));
+        Python::try_attach(|py| detach(py, || drop(last.take())));
     }
 }

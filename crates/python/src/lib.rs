@@ -71,6 +71,8 @@ mod _core {
     #[pymodule_export]
     use crate::exclusive::ExclusivePublication;
     #[pymodule_export]
+    use crate::exit::hold_threads;
+    #[pymodule_export]
     use crate::frame_walk::FrameWalk;
     #[pymodule_export]
     use crate::header::Header;

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use crate::counters::Counter;
 use crate::errors;
 use crate::exclusive::ExclusivePublication;
+use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 use crate::publication::{Inner, Publication};
@@ -45,26 +46,22 @@ impl Pending {
         let kept = self.client.get()?;
         let (inner, id): (&client::Client, i64) = (kept, self.registration_id);
         Ok(match self.kind {
-            Kind::Publication => py
-                .detach(|| inner.find_publication(id))
+            Kind::Publication => detach(py, || inner.find_publication(id))
                 .map_err(errors::client)?
                 .map(|found| Bound::new(py, Publication::new(kept.clone(), Inner::Concurrent(found))))
                 .transpose()?
                 .map(Bound::into_any),
-            Kind::ExclusivePublication => py
-                .detach(|| inner.find_exclusive_publication(id))
+            Kind::ExclusivePublication => detach(py, || inner.find_exclusive_publication(id))
                 .map_err(errors::client)?
                 .map(|found| ExclusivePublication::build(py, kept.clone(), found))
                 .transpose()?
                 .map(Bound::into_any),
-            Kind::Subscription => py
-                .detach(|| inner.find_subscription(id))
+            Kind::Subscription => detach(py, || inner.find_subscription(id))
                 .map_err(errors::client)?
                 .map(|found| Bound::new(py, Subscription::new(kept.clone(), found)))
                 .transpose()?
                 .map(Bound::into_any),
-            Kind::Counter => py
-                .detach(|| inner.find_counter(id))
+            Kind::Counter => detach(py, || inner.find_counter(id))
                 .map_err(errors::client)?
                 .map(|found| Bound::new(py, Counter::owned(kept.clone(), found)))
                 .transpose()?
@@ -82,7 +79,7 @@ impl Pending {
     /// Give the request up; what came of it already is closed. Does nothing once it was taken.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let inner: &client::Client = self.client.get()?;
-        py.detach(|| inner.cancel(self.registration_id))
+        detach(py, || inner.cancel(self.registration_id))
             .map(|_| ())
             .map_err(errors::client)
     }

@@ -14,6 +14,7 @@ use crate::batch_input::Messages;
 use crate::batch_offer::{BatchResult, advance, check_lengths};
 use crate::c_api::BorrowedBytes;
 use crate::claim::Claim;
+use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 use crate::wait::Waiter;
@@ -303,8 +304,7 @@ impl Publication {
         let slices = messages.slices()?;
         check_lengths(inner, &slices)?;
         let mut progress = Progress::default();
-        py.detach(|| advance(&mut progress, inner, &slices))
-            .map_err(errors::offer)?;
+        detach(py, || advance(&mut progress, inner, &slices)).map_err(errors::offer)?;
         Ok(BatchResult {
             accepted: progress.accepted,
             requested: slices.len(),
@@ -538,14 +538,14 @@ impl Publication {
     #[doc = docstring!("Publication.close")]
     fn close(&self, py: Python<'_>) {
         if let Some(inner) = self.inner.get_if_own() {
-            py.detach(|| inner.handle().close());
+            detach(py, || inner.handle().close());
         }
     }
 
     #[doc = docstring!("Publication.revoke")]
     fn revoke(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.handle()?;
-        py.detach(|| handle.revoke());
+        detach(py, || handle.revoke());
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use crate::batch::FragmentBatch;
 use crate::columns::Spare;
 use crate::delivery::{Delivery, HandlerError, Reception, deliver_block, header_values};
+use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::images::Image;
 use crate::kept_client::KeptClient;
@@ -198,7 +199,7 @@ impl Subscription {
         if limit <= BATCH_WITH_GIL_MAX {
             fill()?;
         } else {
-            py.detach(fill)?;
+            detach(py, fill)?;
         }
         Ok(FragmentBatch::new(columns))
     }
@@ -228,7 +229,7 @@ impl Subscription {
             };
             handler.call(payload, &header);
         };
-        let count = py.detach(|| -> Result<usize, HandlerError> {
+        let count = detach(py, || -> Result<usize, HandlerError> {
             let mut assembler = self.assembler(subscription)?;
             subscription
                 .try_poll(
@@ -399,7 +400,7 @@ impl Subscription {
     #[doc = docstring!("Subscription.close")]
     fn close(&self, py: Python<'_>) {
         if let Some(subscription) = self.inner.get_if_own() {
-            py.detach(|| subscription.close());
+            detach(py, || subscription.close());
         }
     }
 

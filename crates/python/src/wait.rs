@@ -7,6 +7,7 @@ use headrace_sys::idle::IdleStrategy as Idle;
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::exit::detach;
 use crate::idle::IdleStrategy;
 
 /// Longest time between two looks for signals.
@@ -55,7 +56,7 @@ impl Waiter {
         mut step: impl FnMut() -> Option<T> + Send,
     ) -> PyResult<Option<T>> {
         loop {
-            match py.detach(|| self.run(awaited, &mut step)) {
+            match detach(py, || self.run(awaited, &mut step)) {
                 Turn::Done(value) => return Ok(Some(value)),
                 Turn::TimedOut => return Ok(None),
                 Turn::LookForSignals => {

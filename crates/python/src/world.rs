@@ -8,6 +8,7 @@ use headrace_sim::{LinkSettings, WorldError};
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 
 /// Loss, duplication, reordering, shortest and longest delay in nanoseconds, bytes a second.
@@ -66,7 +67,7 @@ impl World {
     /// Settings by property name, over the defaults; the environment does not count.
     fn add_node(&self, py: Python<'_>, name: &str, properties: Vec<(String, String)>) -> PyResult<Node> {
         let world = self.inner.get()?;
-        let added = py.detach(|| {
+        let added = detach(py, || {
             world.add_node_with(name, |config| {
                 properties
                     .iter()
@@ -86,7 +87,7 @@ impl World {
     /// Moves time, not beyond `end_ns`, and gives each node a turn.
     fn step(&self, py: Python<'_>, end_ns: i64) -> PyResult<usize> {
         let world = self.inner.get()?;
-        Ok(py.detach(|| world.step_until(end_ns)))
+        Ok(detach(py, || world.step_until(end_ns)))
     }
 
     fn note_work(&self) -> PyResult<()> {
@@ -114,7 +115,7 @@ impl Node {
     pub(crate) fn connect(&self, py: Python<'_>, mut config: ClientConfig) -> PyResult<Arc<Client>> {
         let node = self.inner.get()?;
         node.place(&mut config);
-        let client = Arc::new(py.detach(|| Client::connect(config)).map_err(errors::client)?);
+        let client = Arc::new(detach(py, || Client::connect(config)).map_err(errors::client)?);
         node.adopt(&client);
         Ok(client)
     }
@@ -125,7 +126,7 @@ impl Node {
         change: impl FnOnce(&headrace_sim::Node) -> Result<(), WorldError> + Send,
     ) -> PyResult<()> {
         let node = self.inner.get()?;
-        py.detach(|| change(node)).map_err(raise)
+        detach(py, || change(node)).map_err(raise)
     }
 }
 

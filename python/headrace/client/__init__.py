@@ -461,9 +461,10 @@ def _once_endpoint_closed(add: Callable[[], _Added]) -> _Added:
         time.sleep(_CLOSING_RETRY_S)
 
 
-# Exit hooks run last to first: archives end, then clients, then drivers. Finalizers end the drivers, from one hook of
-# `weakref` that the process's first finalizer registers: this one, before the clients' hook. A client whose driver
-# went first would say so on stderr.
+# Exit hooks run last to first: archives end, then clients, then drivers; then daemon threads are held where they are.
+# Finalizers end the drivers, from one hook of `weakref` that the process's first finalizer registers: this one, before
+# the clients' hook. A client whose driver went first would say so on stderr.
+atexit.register(_core.hold_threads)
 weakref.finalize(Client, int)
 # Ends the conductors before the interpreter, and with them the calls into Python that they make.
 atexit.register(_core.close_clients)
