@@ -144,7 +144,7 @@ fuzz: ## Fuzz every decoder, SECONDS_EACH=30 on each
 # --- checks ----------------------------------------------------------------------------------------------------
 
 .PHONY: check
-check: lint type ## Formatting, lints, documentation, types, stubs, house rules
+check: lint type ## Formatting, lints, documentation, types, stubs, declared settings, house rules
 
 .PHONY: lint
 lint: $(STAMPS)/setup
@@ -157,6 +157,7 @@ lint: $(STAMPS)/setup
 
 .PHONY: type
 type: build
+	$(BIN)/python scripts/settings.py --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml headrace._core
 

@@ -26,6 +26,7 @@ MAY_IMPORT_CORE = (
     "python/headrace/client/",
     "python/headrace/driver/",
     "python/headrace/testing/world.py",
+    "scripts/settings.py",
     "tests/",
 )
 # Spelled in pieces, or this file would find itself.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from headrace._config import ClientConfig, DriverConfig, default_directory
+from headrace._config import default_directory
 from headrace._exceptions import (
     ActiveDriverError,
     ArchiveError,
@@ -38,6 +38,7 @@ from headrace._exceptions import (
 )
 from headrace._names import publish as _publish
 from headrace._results import Action, OfferResult, accepted
+from headrace._settings import ClientConfig, DriverConfig
 from headrace._signals import exit_on_sigterm
 from headrace.client import (
     BackoffIdleStrategy,

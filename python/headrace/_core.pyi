@@ -38,6 +38,7 @@ __all__ = [
     "__version__",
     "close_clients",
     "hold_threads",
+    "setting_declarations",
 ]
 
 __version__: str
@@ -1428,7 +1429,7 @@ class Client:
     def connect(
         directory: str | os.PathLike[str],
         *,
-        settings: dict[str, Any],
+        settings: list[tuple[str, str]],
         handlers: dict[str, Any],
         use_invoker: bool,
         driver: MediaDriver | Node | None,
@@ -1534,6 +1535,9 @@ class Node:
 
 def hold_threads() -> None:
     """From now on, no other thread comes back into Python from a call. Runs as the last of the package's exit hooks."""
+
+def setting_declarations() -> dict[str, list[dict[str, Any]]]:
+    """Every setting of driver and client, for ``scripts/settings.py``."""
 
 def close_clients() -> None:
     """Close every client of this process that is still open. Runs before the interpreter ends."""

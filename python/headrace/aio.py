@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace._closing import Closing
-    from headrace._config import ClientSettings
     from headrace._exceptions import HeadraceError
+    from headrace._settings import ClientSettings
     from headrace.client import Client, Message, Pending, Publication, ReconnectingClient, Subscription
     from headrace.driver import MediaDriver
 

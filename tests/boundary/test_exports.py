@@ -33,7 +33,7 @@ WRAPPED = {
     "World": headrace.testing.World,
 }
 # For the package's own use.
-INTERNAL = {"Watcher", "Exporter", "close_clients", "hold_threads"}
+INTERNAL = {"Watcher", "Exporter", "close_clients", "hold_threads", "setting_declarations"}
 
 STUB_FILE = Path(headrace.__file__).parent / "_core.pyi"
 STUB = ast.parse(STUB_FILE.read_text())

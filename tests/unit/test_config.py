@@ -16,8 +16,14 @@ from headrace import (
     connect,
     default_directory,
 )
-from headrace._config import ClientSettings, DriverSettings
+from headrace._settings import ClientSettings, DriverSettings
+from headrace.archive import ArchiveConfig
+from headrace.archive._keywords import ArchiveSettings
 from headrace.tools import CncFile, read_error_log
+
+
+def test_every_keyword_of_an_archive_is_a_field():
+    assert set(ArchiveSettings.__annotations__) == {field.name for field in dataclasses.fields(ArchiveConfig)}
 
 
 def test_keywords_and_fields_are_the_same():

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use headrace_protocol::channel::units;
+use headrace_protocol::settings::{self, Bool, Codec, Declaration, Duration, Kind, Milliseconds};
 use headrace_sys::idle::IdleStrategy;
 use headrace_sys::{Clock, SystemClock};
 
@@ -16,164 +16,129 @@ pub const CLIENT_NAME_LENGTH_MAX: usize = 100;
 const NS_PER_MS: i64 = 1_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// Everything a client can be told when it connects. `Default` gives the settings of the specification for the
-/// default driver directory.
-#[derive(Clone)]
-pub struct ClientConfig {
-    /// Directory of the driver.
-    pub directory: PathBuf,
-    /// Deadline for connecting and for each blocking request, and the age of the driver's heartbeat beyond which
-    /// it counts as dead, in milliseconds.
-    pub driver_timeout_ms: i64,
-    /// Time between two heartbeats of this client, in nanoseconds.
-    pub keepalive_interval_ns: i64,
-    /// How long the conductor's thread sleeps when there is nothing to do, in nanoseconds.
-    pub idle_sleep_ns: i64,
-    /// How long a log stays mapped after its last image or publication went by itself, in nanoseconds.
-    pub resource_linger_ns: i64,
-    /// How long closing the client waits before the driver is told, in nanoseconds.
-    pub close_linger_ns: i64,
-    /// Touch every page of a log when it is mapped.
-    pub pre_touch_mapped_memory: bool,
-    /// Shown in the label of this client's heartbeat counter.
-    pub client_name: String,
-    /// No thread of its own: the program calls [`crate::Client::invoke`].
-    pub use_invoker: bool,
-    /// Source of time, also of the time that is slept away.
-    pub clock: Arc<dyn Clock>,
-    /// Source of session ids, where the driver leaves them to chance.
-    pub random: fastrand::Rng,
-    /// How a blocking request waits between two looks.
-    pub awaiting_idle: IdleStrategy,
-    /// Run on each turn of a waiting request: the way to drive an embedded driver that has no thread either.
-    pub driver_invoker: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// Told of faults that no caller is waiting for. By default they are written to standard error.
-    pub error_handler: ErrorHandler,
-    /// For subscriptions that are added without their own.
-    pub available_image_handler: Option<ImageHandler>,
-    /// For subscriptions that are added without their own.
-    pub unavailable_image_handler: Option<ImageHandler>,
-    /// First of the available-counter handlers.
-    pub available_counter_handler: Option<CounterHandler>,
-    /// First of the unavailable-counter handlers.
-    pub unavailable_counter_handler: Option<CounterHandler>,
-    /// First of the close handlers.
-    pub close_handler: Option<CloseHandler>,
-    /// Told of errors raised against this client's publications.
-    pub publication_error_handler: Option<PublicationErrorHandler>,
+headrace_protocol::settings! {
+    /// Everything a client can be told when it connects. `Default` gives the settings of the specification for the
+    /// default driver directory.
+    #[derive(Clone)]
+    pub struct ClientConfig, table SETTINGS;
+
+    /// How long to wait for the driver to appear or to answer, and how old its heartbeat may become.
+    "aeron.driver.timeout" => driver_timeout_ms: i64 = 10_000, Milliseconds { min: 1, max: i64::MAX };
+    /// Time between two heartbeats to the driver.
+    keepalive_interval_ns: i64 = 500 * NS_PER_MS, Duration { min_ns: 1, max_ns: i64::MAX };
+    /// Sleep of the client's own thread between two turns.
+    "aeron.client.idle.sleep.duration" => idle_sleep_ns: i64 = 16 * NS_PER_MS, Duration { min_ns: 0, max_ns: NS_PER_S };
+    /// How long a log stays mapped after its image or publication went away.
+    "aeron.client.resource.linger.duration" => resource_linger_ns: i64 = 3 * NS_PER_S, Duration::ANY;
+    /// Name in the label of the client's heartbeat counter.
+    "aeron.client.name" => client_name: String = String::new(), ClientName;
+    /// Touch each page of a log when it is mapped, so that no message pays for the page fault.
+    "aeron.client.pre.touch.mapped.memory" => pre_touch_mapped_memory: bool = false, Bool;
+
+    beside {
+        /// Directory of the driver.
+        directory: PathBuf = default_directory(|name| std::env::var(name).ok());
+        /// How long closing the client waits before the driver is told, in nanoseconds.
+        close_linger_ns: i64 = 0;
+        /// No thread of its own: the program calls [`crate::Client::invoke`].
+        use_invoker: bool = false;
+        /// Source of time, also of the time that is slept away.
+        clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        /// Source of session ids, where the driver leaves them to chance.
+        random: fastrand::Rng = fastrand::Rng::new();
+        /// How a blocking request waits between two looks.
+        awaiting_idle: IdleStrategy = IdleStrategy::default();
+        /// Run on each turn of a waiting request: the way to drive an embedded driver that has no thread either.
+        driver_invoker: Option<Arc<dyn Fn() + Send + Sync>> = None;
+        /// Told of faults that no caller is waiting for. By default they are written to standard error.
+        error_handler: ErrorHandler = Arc::new(|error| eprintln!("headrace client: {error}"));
+        /// For subscriptions that are added without their own.
+        available_image_handler: Option<ImageHandler> = None;
+        /// For subscriptions that are added without their own.
+        unavailable_image_handler: Option<ImageHandler> = None;
+        /// First of the available-counter handlers.
+        available_counter_handler: Option<CounterHandler> = None;
+        /// First of the unavailable-counter handlers.
+        unavailable_counter_handler: Option<CounterHandler> = None;
+        /// First of the close handlers.
+        close_handler: Option<CloseHandler> = None;
+        /// Told of errors raised against this client's publications.
+        publication_error_handler: Option<PublicationErrorHandler> = None;
+    }
 }
 
-impl Default for ClientConfig {
-    fn default() -> Self {
-        Self {
-            directory: default_directory(|name| std::env::var(name).ok()),
-            driver_timeout_ms: 10_000,
-            keepalive_interval_ns: 500 * NS_PER_MS,
-            idle_sleep_ns: 16 * NS_PER_MS,
-            resource_linger_ns: 3 * NS_PER_S,
-            close_linger_ns: 0,
-            pre_touch_mapped_memory: false,
-            client_name: String::new(),
-            use_invoker: false,
-            clock: Arc::new(SystemClock::new()),
-            random: fastrand::Rng::new(),
-            awaiting_idle: IdleStrategy::default(),
-            driver_invoker: None,
-            error_handler: Arc::new(|error| eprintln!("headrace client: {error}")),
-            available_image_handler: None,
-            unavailable_image_handler: None,
-            available_counter_handler: None,
-            unavailable_counter_handler: None,
-            close_handler: None,
-            publication_error_handler: None,
-        }
+/// A label of a counter has room for it.
+struct ClientName;
+
+impl Codec for ClientName {
+    type Value = String;
+
+    fn parse(&self, text: &str) -> Option<String> {
+        is_label(text, CLIENT_NAME_LENGTH_MAX).then(|| text.to_owned())
     }
+
+    fn format(&self, value: &String) -> String {
+        value.clone()
+    }
+
+    fn rule(&self) -> String {
+        label_rule(CLIENT_NAME_LENGTH_MAX)
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Text
+    }
+}
+
+/// What the settings of a client are, for documentation and for other languages.
+pub fn declarations() -> Vec<Declaration> {
+    settings::declarations(SETTINGS, &ClientConfig::default())
 }
 
 impl ClientConfig {
     /// The defaults, changed by the environment variables of the specification that `lookup` finds.
     ///
-    /// A value that cannot be read is an error naming the variable.
+    /// A value that breaks its rule is an error naming the variable.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ClientError> {
         let mut config = Self {
             directory: default_directory(&lookup),
             ..Self::default()
         };
-        if let Some(text) = lookup("AERON_DRIVER_TIMEOUT") {
-            config.driver_timeout_ms = text.trim().parse().map_err(|_| {
-                ClientError::argument(
-                    "AERON_DRIVER_TIMEOUT",
-                    &text,
-                    "must be a whole number of milliseconds",
-                )
-            })?;
-        }
-        let duration = |name, into: &mut i64| match lookup(name) {
-            Some(text) => {
-                *into = units::parse_duration_ns(&text)
-                    .map_err(|error| ClientError::argument(name, &text, error.to_string()))?;
-                Ok(())
-            }
-            None => Ok(()),
-        };
-        duration("AERON_CLIENT_IDLE_SLEEP_DURATION", &mut config.idle_sleep_ns)?;
-        duration(
-            "AERON_CLIENT_RESOURCE_LINGER_DURATION",
-            &mut config.resource_linger_ns,
-        )?;
-        if let Some(text) = lookup("AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY") {
-            config.pre_touch_mapped_memory = match text.as_str() {
-                "true" | "on" | "1" => true,
-                "false" | "off" | "0" => false,
-                _ => {
-                    let name = "AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY";
-                    return Err(ClientError::argument(name, &text, "must be true or false"));
-                }
+        for setting in SETTINGS {
+            let Some(property) = setting.property else {
+                continue;
             };
+            let name = settings::environment_name(property);
+            if let Some(text) = lookup(&name) {
+                let text = text.trim();
+                (setting.set)(&mut config, text).map_err(|rule| ClientError::argument(name, text, rule))?;
+            }
         }
-        if let Some(text) = lookup("AERON_CLIENT_NAME") {
-            config.client_name = text;
-        }
-        config.validate()?;
         Ok(config)
     }
 
-    /// Checks what can be checked without a driver.
+    /// Changes one setting, by the name of its field.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), ClientError> {
+        let setting = SETTINGS
+            .iter()
+            .find(|setting| setting.field == name)
+            .ok_or_else(|| ClientError::argument(name, text, "is not a client setting"))?;
+        (setting.set)(self, text).map_err(|rule| ClientError::argument(name, text.escape_debug(), rule))
+    }
+
+    /// Checks what can be checked without a driver: that each value, as text, keeps its rule.
     pub fn validate(&self) -> Result<(), ClientError> {
-        if self.driver_timeout_ms <= 0 {
-            let rule = "must be greater than 0 milliseconds";
+        let mut checked = self.clone();
+        for setting in SETTINGS {
+            checked.set(setting.field, &(setting.show)(self))?;
+        }
+        if self.close_linger_ns < 0 {
+            let rule = "must not be negative";
             return Err(ClientError::argument(
-                "driver_timeout_ms",
-                self.driver_timeout_ms,
+                "close_linger_ns",
+                self.close_linger_ns,
                 rule,
             ));
-        }
-        if self.keepalive_interval_ns <= 0 {
-            let rule = "must be greater than 0 nanoseconds";
-            return Err(ClientError::argument(
-                "keepalive_interval_ns",
-                self.keepalive_interval_ns,
-                rule,
-            ));
-        }
-        if !(0..=NS_PER_S).contains(&self.idle_sleep_ns) {
-            let rule = "must be between 0 and 1 second, in nanoseconds";
-            return Err(ClientError::argument("idle_sleep_ns", self.idle_sleep_ns, rule));
-        }
-        for (name, value) in [
-            ("resource_linger_ns", self.resource_linger_ns),
-            ("close_linger_ns", self.close_linger_ns),
-        ] {
-            if value < 0 {
-                return Err(ClientError::argument(name, value, "must not be negative"));
-            }
-        }
-        if !is_label(&self.client_name, CLIENT_NAME_LENGTH_MAX) {
-            let (rule, value) = (
-                label_rule(CLIENT_NAME_LENGTH_MAX),
-                format!("{:?}", self.client_name),
-            );
-            return Err(ClientError::argument("client_name", value, rule));
         }
         Ok(())
     }
@@ -251,7 +216,16 @@ mod tests {
             .unwrap()
             .to_string();
         assert!(
-            text.contains("idle_sleep_ns=2000000000") && text.contains("1 second"),
+            text.contains("AERON_CLIENT_IDLE_SLEEP_DURATION=2s") && text.contains("from 0ns to 1s"),
+            "{text}"
+        );
+        let config = ClientConfig {
+            idle_sleep_ns: 2 * NS_PER_S,
+            ..ClientConfig::default()
+        };
+        let text = config.validate().unwrap_err().to_string();
+        assert!(
+            text.contains("idle_sleep_ns=2s") && text.contains("from 0ns to 1s"),
             "{text}"
         );
         let long = "x".repeat(CLIENT_NAME_LENGTH_MAX + 1);

@@ -81,7 +81,7 @@ pub enum ClientError {
     #[error("invalid {name}: {name}={value}: {rule}")]
     InvalidArgument {
         /// The argument or setting.
-        name: &'static str,
+        name: String,
         /// What was given.
         value: String,
         /// What is allowed.
@@ -104,9 +104,9 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    pub(crate) fn argument(name: &'static str, value: impl ToString, rule: impl Into<String>) -> Self {
+    pub(crate) fn argument(name: impl Into<String>, value: impl ToString, rule: impl Into<String>) -> Self {
         Self::InvalidArgument {
-            name,
+            name: excerpt(&name.into()).into_owned(),
             value: excerpt(&value.to_string()).into_owned(),
             rule: rule.into(),
         }

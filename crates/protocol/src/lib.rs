@@ -15,6 +15,7 @@ pub mod flow;
 pub mod frame;
 pub mod loss;
 pub mod retransmit;
+pub mod settings;
 pub mod text;
 
 pub use error_code::ErrorCode;

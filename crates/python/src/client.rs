@@ -93,7 +93,7 @@ impl Client {
     fn connect(
         py: Python<'_>,
         directory: PathBuf,
-        settings: &Bound<'_, PyDict>,
+        settings: Vec<(String, String)>,
         handlers: &Bound<'_, PyDict>,
         use_invoker: bool,
         driver: Option<LocalDriver<'_>>,
@@ -103,22 +103,8 @@ impl Client {
             use_invoker,
             ..ClientConfig::default()
         };
-        for (name, value) in settings {
-            match name.extract::<String>()?.as_str() {
-                "driver_timeout_ms" => config.driver_timeout_ms = value.extract()?,
-                "keepalive_interval_ns" => config.keepalive_interval_ns = value.extract()?,
-                "idle_sleep_ns" => config.idle_sleep_ns = value.extract()?,
-                "resource_linger_ns" => config.resource_linger_ns = value.extract()?,
-                "client_name" => config.client_name = value.extract()?,
-                "pre_touch_mapped_memory" => config.pre_touch_mapped_memory = value.extract()?,
-                other => {
-                    return Err(errors::config(
-                        other,
-                        &value.to_string(),
-                        "is not a client setting",
-                    ));
-                }
-            }
+        for (name, text) in &settings {
+            config.set(name, text).map_err(errors::client)?;
         }
         for (name, handler) in handlers {
             if handler.is_none() {

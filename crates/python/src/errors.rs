@@ -94,7 +94,7 @@ pub(crate) fn client(error: ClientError) -> PyErr {
         ClientError::Closed { .. } => closed_error(&message),
         ClientError::Reentrant { .. } => plain("ReentrantError", &message),
         ClientError::DriverTimeout { .. } => plain("DriverTimeoutError", &message),
-        ClientError::InvalidArgument { name, value, rule } => config(name, &value, &rule),
+        ClientError::InvalidArgument { name, value, rule } => config(&name, &value, &rule),
         ClientError::Registration {
             code, correlation_id, ..
         } => registration(code, correlation_id, &message),

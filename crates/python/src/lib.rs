@@ -42,6 +42,7 @@ mod publication;
 mod recorded;
 mod recording;
 mod results;
+mod settings;
 mod shown;
 mod subscription;
 mod wait;
@@ -94,6 +95,8 @@ mod _core {
     use crate::recorded::RecordedBlock;
     #[pymodule_export]
     use crate::recording::RecordingReader;
+    #[pymodule_export]
+    use crate::settings::setting_declarations;
     #[pymodule_export]
     use crate::subscription::Subscription;
     #[pymodule_export]

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace._exceptions import ConfigError
 from headrace.archive._rules import (
@@ -25,6 +25,11 @@ from headrace.archive._rules import (
     whole,
 )
 from headrace.archive.channels import parse_duration_ns, parse_size
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from headrace.archive._keywords import ArchiveSettings
 
 __all__ = ["ArchiveConfig"]
 
@@ -62,32 +67,33 @@ _NOT_BUILT = {
 }
 
 
-def _setting(name: str, default: Any, kind: str, rule: Rule) -> Any:
-    return field(default=default, metadata={"property": f"aeron.{name}", "kind": kind, "rule": rule})
+def _setting(name: str, default: Any, kind: str, rule: Rule, meaning: str) -> Any:
+    metadata = {"property": f"aeron.{name}", "kind": kind, "rule": rule, "meaning": meaning}
+    return field(default=default, metadata=metadata)
 
 
-def _text(name: str, default: str | None, rule: Rule) -> Any:
-    return _setting(name, default, "text", rule)
+def _text(name: str, default: str | None, rule: Rule, meaning: str) -> Any:
+    return _setting(name, default, "text", rule, meaning)
 
 
-def _flag(name: str, default: bool) -> Any:
-    return _setting(name, default, "boolean", BOOLEAN)
+def _flag(name: str, default: bool, meaning: str) -> Any:
+    return _setting(name, default, "boolean", BOOLEAN, meaning)
 
 
-def _number(name: str, default: int, rule: Rule) -> Any:
-    return _setting(name, default, "number", rule)
+def _number(name: str, default: int, rule: Rule, meaning: str) -> Any:
+    return _setting(name, default, "number", rule, meaning)
 
 
-def _stream_id(name: str, default: int) -> Any:
-    return _number(name, default, whole(-INT_MAX - 1, INT_MAX))
+def _stream_id(name: str, default: int, meaning: str) -> Any:
+    return _number(name, default, whole(-INT_MAX - 1, INT_MAX), meaning)
 
 
-def _size(name: str, default: int, rule: Rule) -> Any:
-    return _setting(name, default, "size", rule)
+def _size(name: str, default: int, rule: Rule, meaning: str) -> Any:
+    return _setting(name, default, "size", rule, meaning)
 
 
-def _duration(name: str, default: int) -> Any:
-    return _setting(name, default, "duration", whole(0, LONG_MAX, "of nanoseconds"))
+def _duration(name: str, default: int, meaning: str) -> Any:
+    return _setting(name, default, "duration", whole(0, LONG_MAX, "of nanoseconds"), meaning)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,59 +105,181 @@ class ArchiveConfig:
     what each setting means.
     """
 
-    archive_directory: str | os.PathLike[str] = _text("archive.dir", "aeron-archive", DIRECTORY)
+    archive_directory: str | os.PathLike[str] = _text(
+        "archive.dir", "aeron-archive", DIRECTORY, "Where catalog and recordings are kept."
+    )
     mark_file_directory: str | os.PathLike[str] | None = _text(
-        "archive.mark.file.dir", None, optional(DIRECTORY)
+        "archive.mark.file.dir",
+        None,
+        optional(DIRECTORY),
+        "Where the mark file is kept; unset: with the recordings.",
     )
-    directory_delete_on_start: bool = _flag("archive.dir.delete.on.start", False)
-    aeron_directory: str | os.PathLike[str] | None = _text("dir", None, optional(DIRECTORY))
-    archive_id: int = _number("archive.id", -1, whole(-LONG_MAX - 1, LONG_MAX))
-    control_channel_enabled: bool = _flag("archive.control.channel.enabled", True)
-    control_channel: str | None = _text("archive.control.channel", None, optional(channel("udp")))
-    control_stream_id: int = _stream_id("archive.control.stream.id", 10)
+    directory_delete_on_start: bool = _flag(
+        "archive.dir.delete.on.start",
+        False,
+        "Delete every recording in the directory before starting. The recordings cannot be restored.",
+    )
+    aeron_directory: str | os.PathLike[str] | None = _text(
+        "dir", None, optional(DIRECTORY), "The driver's directory; unset: the default one."
+    )
+    archive_id: int = _number(
+        "archive.id",
+        -1,
+        whole(-LONG_MAX - 1, LONG_MAX),
+        "Number that tells archives on one driver apart; -1: chosen at the start.",
+    )
+    control_channel_enabled: bool = _flag(
+        "archive.control.channel.enabled", True, "Whether clients on other drivers may send requests."
+    )
+    control_channel: str | None = _text(
+        "archive.control.channel",
+        None,
+        optional(channel("udp")),
+        "Where clients on other drivers send requests: a UDP channel of this machine.",
+    )
+    control_stream_id: int = _stream_id(
+        "archive.control.stream.id", 10, "Stream id of requests on the control channel."
+    )
     local_control_channel: str = _text(
-        "archive.local.control.channel", "aeron:ipc?term-length=64k", channel("ipc")
+        "archive.local.control.channel",
+        "aeron:ipc?term-length=64k",
+        channel("ipc"),
+        "Where clients on the archive's own driver send requests.",
     )
-    local_control_stream_id: int = _stream_id("archive.local.control.stream.id", 10)
-    control_term_buffer_sparse: bool = _flag("archive.control.term.buffer.sparse", True)
+    local_control_stream_id: int = _stream_id(
+        "archive.local.control.stream.id", 10, "Stream id of requests on the local control channel."
+    )
+    control_term_buffer_sparse: bool = _flag(
+        "archive.control.term.buffer.sparse",
+        True,
+        "Whether logs of answers take memory only as they are written.",
+    )
     control_term_buffer_length: int = _size(
-        "archive.control.term.buffer.length", 64 * _KIB, power_of_two(64 * _KIB, _GIB)
+        "archive.control.term.buffer.length",
+        64 * _KIB,
+        power_of_two(64 * _KIB, _GIB),
+        "Term length of answers to clients.",
     )
-    control_mtu_length: int = _size("archive.control.mtu.length", 1408, MTU)
-    recording_events_enabled: bool = _flag("archive.recording.events.enabled", False)
+    control_mtu_length: int = _size("archive.control.mtu.length", 1408, MTU, "MTU of answers to clients.")
+    recording_events_enabled: bool = _flag(
+        "archive.recording.events.enabled", False, "Whether the archive publishes the progress of recordings."
+    )
     recording_events_channel: str | None = _text(
-        "archive.recording.events.channel", None, optional(channel(""))
+        "archive.recording.events.channel",
+        None,
+        optional(channel("")),
+        "Where the archive publishes the progress of recordings.",
     )
-    recording_events_stream_id: int = _stream_id("archive.recording.events.stream.id", 30)
-    replication_channel: str | None = _text("archive.replication.channel", None, optional(channel("")))
-    segment_file_length: int = _size("archive.segment.file.length", 128 * _MIB, power_of_two(64 * _KIB, _GIB))
-    file_io_max_length: int = _size("archive.file.io.max.length", _MIB, power_of_two(64 * _KIB, _GIB))
-    file_sync_level: int = _number("archive.file.sync.level", 0, one_of(0, 1, 2))
-    catalog_file_sync_level: int = _number("archive.catalog.file.sync.level", 0, one_of(0, 1, 2))
-    catalog_capacity: int = _size("archive.catalog.capacity", _MIB, whole(32, INT_MAX, "of bytes"))
+    recording_events_stream_id: int = _stream_id(
+        "archive.recording.events.stream.id", 30, "Stream id of the progress of recordings."
+    )
+    replication_channel: str | None = _text(
+        "archive.replication.channel",
+        None,
+        optional(channel("")),
+        "Where recordings of other archives would be received. Replication is not built yet.",
+    )
+    segment_file_length: int = _size(
+        "archive.segment.file.length",
+        128 * _MIB,
+        power_of_two(64 * _KIB, _GIB),
+        "Length of a file of a recording, for recordings made from now on.",
+    )
+    file_io_max_length: int = _size(
+        "archive.file.io.max.length",
+        _MIB,
+        power_of_two(64 * _KIB, _GIB),
+        "Most bytes written or read at once; not less than a frame.",
+    )
+    file_sync_level: int = _number(
+        "archive.file.sync.level",
+        0,
+        one_of(0, 1, 2),
+        "What the archive forces to the disk before a position counts as recorded: 0 nothing; 1 the "
+        "data; 2 the data and the file's metadata.",
+    )
+    catalog_file_sync_level: int = _number(
+        "archive.catalog.file.sync.level",
+        0,
+        one_of(0, 1, 2),
+        "What the archive forces to the disk when it has changed the catalog: 0 nothing; 1 the "
+        "data; 2 the data and the file's metadata. Not less than `file_sync_level`.",
+    )
+    catalog_capacity: int = _size(
+        "archive.catalog.capacity",
+        _MIB,
+        whole(32, INT_MAX, "of bytes"),
+        "First size of the catalog; it grows.",
+    )
     low_storage_space_threshold: int = _size(
-        "archive.low.storage.space.threshold", 128 * _MIB, whole(0, LONG_MAX, "of bytes")
+        "archive.low.storage.space.threshold",
+        128 * _MIB,
+        whole(0, LONG_MAX, "of bytes"),
+        "With less free space than this the archive starts and extends no recording.",
     )
-    max_concurrent_recordings: int = _number("archive.max.concurrent.recordings", 20, whole(1, INT_MAX))
-    max_concurrent_replays: int = _number("archive.max.concurrent.replays", 20, whole(1, INT_MAX))
-    max_control_sessions: int = _number("archive.max.control.sessions", 1000, whole(1, INT_MAX))
-    """Clients at once. Ours alone: the specification has no such bound."""
-    connect_timeout_ns: int = _duration("archive.connect.timeout", 5_000_000_000)
+    max_concurrent_recordings: int = _number(
+        "archive.max.concurrent.recordings",
+        20,
+        whole(1, INT_MAX),
+        "How many recordings may run at once. It counts those that run, and those that wait for a publisher.",
+    )
+    max_concurrent_replays: int = _number(
+        "archive.max.concurrent.replays", 20, whole(1, INT_MAX), "How many replays may run at once."
+    )
+    max_control_sessions: int = _number(
+        "archive.max.control.sessions",
+        1000,
+        whole(1, INT_MAX),
+        "How many clients may be connected at once. Only Headrace's archive has this property.",
+    )
+    connect_timeout_ns: int = _duration(
+        "archive.connect.timeout",
+        5_000_000_000,
+        "How long a client may take to connect, and the subscriber of a replay to appear.",
+    )
     session_liveness_check_interval_ns: int = _duration(
-        "archive.session.liveness.check.interval", 1_000_000_000
+        "archive.session.liveness.check.interval",
+        1_000_000_000,
+        "How often an archive that sends nothing to a client asks whether the client is still there.",
     )
-    replay_linger_timeout_ns: int = _duration("archive.replay.linger.timeout", 5_000_000_000)
-    conductor_cycle_threshold_ns: int = _duration("archive.conductor.cycle.threshold", 100_000_000)
-    idle_strategy: str = _text("archive.idle.strategy", "backoff", IDLE_STRATEGY)
+    replay_linger_timeout_ns: int = _duration(
+        "archive.replay.linger.timeout",
+        5_000_000_000,
+        "How long the stream of a finished replay stays open for a slow reader.",
+    )
+    conductor_cycle_threshold_ns: int = _duration(
+        "archive.conductor.cycle.threshold", 100_000_000, "The archive counts turns that take longer."
+    )
+    idle_strategy: str = _text(
+        "archive.idle.strategy",
+        "backoff",
+        IDLE_STRATEGY,
+        "What the archive's thread does when a turn found no work.",
+    )
     error_buffer_length: int = _size(
-        "archive.error.buffer.length", _MIB, whole(_MIB, INT_MAX - _HEADER_LENGTH, "of bytes")
+        "archive.error.buffer.length",
+        _MIB,
+        whole(_MIB, INT_MAX - _HEADER_LENGTH, "of bytes"),
+        "Room for distinct errors in the mark file.",
     )
-    record_checksum: str | None = _text("archive.record.checksum", None, optional(CHECKSUM))
-    replay_checksum: str | None = _text("archive.replay.checksum", None, optional(CHECKSUM))
+    record_checksum: str | None = _text(
+        "archive.record.checksum",
+        None,
+        optional(CHECKSUM),
+        "Checksum written into each recorded frame; unset: none.",
+    )
+    replay_checksum: str | None = _text(
+        "archive.replay.checksum", None, optional(CHECKSUM), "Checksum that replays check; unset: none."
+    )
+    # The protocol's value, which others read too; so it has no property.
     mark_file_liveness_timeout_ms: int = field(
-        default=10_000, metadata={"rule": whole(0, LONG_MAX, "of milliseconds")}
+        default=10_000,
+        metadata={
+            "rule": whole(0, LONG_MAX, "of milliseconds"),
+            "meaning": "How long after an archive that holds no lock, such as that of Aeron, was killed no "
+            "other starts on its directory.",
+        },
     )
-    """How long a directory is left alone whose archive holds no lock and was killed. The protocol's value."""
 
     @classmethod
     def of(
@@ -159,7 +287,7 @@ class ArchiveConfig:
         config: ArchiveConfig | None = None,
         properties: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
-        **settings: Any,
+        **settings: Unpack[ArchiveSettings],
     ) -> ArchiveConfig:
         """Settings from the environment, overridden by a config, by properties and by keywords, and checked.
 

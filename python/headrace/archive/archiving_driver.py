@@ -12,9 +12,10 @@ from headrace.archive.server import ArchiveServer
 from headrace.driver import MediaDriver
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Self, Unpack
 
-    from headrace._config import DriverConfig
+    from headrace._settings import DriverConfig
+    from headrace.archive._keywords import ArchiveSettings
     from headrace.client import Client
 
 __all__ = ["ArchivingMediaDriver"]
@@ -44,7 +45,7 @@ class ArchivingMediaDriver(Closing):
         *,
         driver_properties: Mapping[str, str] | None = None,
         archive_properties: Mapping[str, str] | None = None,
-        **archive_settings: Any,
+        **archive_settings: Unpack[ArchiveSettings],
     ) -> None:
         self.driver = MediaDriver(driver_config, properties=driver_properties)
         self._serve(archive_config, archive_properties, archive_settings)
@@ -53,10 +54,10 @@ class ArchivingMediaDriver(Closing):
         self,
         config: ArchiveConfig | None,
         properties: Mapping[str, str] | None,
-        settings: dict[str, Any],
+        settings: ArchiveSettings,
     ) -> None:
         # The archive is on this driver, whatever directory the environment names for others.
-        settings = {"aeron_directory": self.driver.directory} | settings
+        settings.setdefault("aeron_directory", self.driver.directory)
         try:
             self.archive = ArchiveServer(config, properties=properties, driver=self.driver, **settings)
         except BaseException:
@@ -64,7 +65,7 @@ class ArchivingMediaDriver(Closing):
             raise
 
     @classmethod
-    def embedded(cls, **archive_settings: Any) -> Self:
+    def embedded(cls, **archive_settings: Unpack[ArchiveSettings]) -> Self:
         """With a driver of this process alone, on a directory of its own that is deleted at the end.
 
         The archive's files stay.

@@ -11,7 +11,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace._closing import Closing
 from headrace._fork import forget_in_children
@@ -37,6 +37,9 @@ from headrace.client import Client, IdleStrategy
 from headrace.tools.error_log import read_error_log
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from headrace.archive._keywords import ArchiveSettings
     from headrace.driver import MediaDriver
 
 __all__ = ["ArchiveServer"]
@@ -84,7 +87,7 @@ class ArchiveServer(Closing):
         storage: Storage | None = None,
         seed: random.Random | None = None,
         on_error: Callable[[str], object] | None = None,
-        **settings: Any,
+        **settings: Unpack[ArchiveSettings],
     ) -> None:
         self.config = config = ArchiveConfig.of(config, properties, **settings)
         self._clock = clock or SystemClock()

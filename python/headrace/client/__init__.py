@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, overload
 from headrace import _core
 from headrace._checks import check_names, wrong
 from headrace._closing import EitherClosing
-from headrace._config import ClientConfig, ClientSettings, default_directory, directory_text
+from headrace._config import default_directory, directory_text
 from headrace._core import (
     BatchResult,
     Checksum,
@@ -35,6 +35,7 @@ from headrace._core import (
 from headrace._exceptions import ForkError, RegistrationError
 from headrace._logging import CLIENT
 from headrace._names import publish as _publish
+from headrace._settings import ClientConfig, ClientSettings
 from headrace.client import _events
 from headrace.client._channels import tell_doubts
 from headrace.client._counters import CounterRecord, Counters
@@ -169,7 +170,6 @@ class Client(EitherClosing):
         if directory is None:
             directory = driver.directory if driver is not None else config.directory
         where = directory_text(default_directory() if directory is None else directory)
-        values = {name: value for name, value in vars(config).items() if name != "directory"}
         handlers = {
             "on_error": on_error or _events.fault,
             "on_close": on_close,
@@ -182,7 +182,7 @@ class Client(EitherClosing):
         with _events.await_driver(where, config.driver_timeout_ms):
             core = _core.Client.connect(
                 where,
-                settings=values,
+                settings=config.to_texts(),
                 handlers=handlers,
                 use_invoker=use_invoker,
                 driver=None if driver is None else driver._driver,

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from headrace import _core
 from headrace._checks import check_names, wrong
 from headrace._closing import Closing
-from headrace._config import DriverConfig, DriverSettings, default_directory
+from headrace._config import default_directory
 from headrace._exceptions import ClosedError
 from headrace._names import publish as _publish
+from headrace._settings import DriverConfig, DriverSettings
 from headrace.driver import _events
 
 if TYPE_CHECKING:

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING
 
 from headrace import _core
 from headrace._closing import Closing
-from headrace._config import DriverConfig
 from headrace._exceptions import ConfigError, HeadraceError
 from headrace._fork import is_own
+from headrace._settings import DriverConfig
 from headrace.client import Client
 from headrace.testing.seeds import choose_seed, replay_note
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from headrace._config import ClientSettings, DriverSettings
+    from headrace._settings import ClientSettings, DriverSettings
 
 __all__ = ["Link", "Node", "World", "WorldTimeoutError"]
 

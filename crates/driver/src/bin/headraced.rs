@@ -57,9 +57,9 @@ fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCod
         .into_config()
         .map_err(|error| format!("ERROR: context init {error}"))?;
     let shared_idle = config
-        .shared_idle
+        .shared_idle()
         .strategy()
-        .map_err(|rule| format!("ERROR: context init aeron.shared.idle.strategy: {rule}"))?;
+        .map_err(|error| format!("ERROR: context init {error}"))?;
     if config.print_configuration {
         print_configuration(&config.entries());
     }

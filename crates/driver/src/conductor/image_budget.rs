@@ -3,7 +3,7 @@
 //! A SETUP is one datagram, which anyone who reaches the port can forge, and each makes the driver create a log of
 //! up to 3 GiB. Images that are being made, that live and that linger all count.
 
-use crate::config::ImageLimits;
+use crate::config::{ImageLimits, property};
 use crate::errors::CommandError;
 
 /// What is in use, and the limits.
@@ -28,15 +28,17 @@ impl ImageBudget {
     pub(crate) fn reserve(&mut self, log_length: usize) -> Result<(), CommandError> {
         if self.count >= self.limits.count {
             return Err(CommandError::generic(format!(
-                "WARN - image not created: as many images as aeron.headrace.image.limit={} allows; raise it if \
-                 their publishers are all wanted",
+                "WARN - image not created: as many images as {}={} allows; raise it if their publishers are all \
+                 wanted",
+                property::image_limit,
                 self.limits.count
             )));
         }
         if log_length > self.limits.bytes - self.bytes {
             return Err(CommandError::generic(format!(
                 "WARN - image not created: its log would take the memory of images beyond \
-                 aeron.headrace.image.memory.limit={}; raise it, or shorten the terms of the publishers",
+                 {}={}; raise it, or shorten the terms of the publishers",
+                property::image_memory_limit,
                 self.limits.bytes
             )));
         }

@@ -129,7 +129,7 @@ impl Conductor {
         LogSpec {
             log_type: LogType::Image,
             term_length: setup.term_length as usize,
-            page_size: config.file_page_size,
+            page_size: config.file_page_size_bytes,
             sparse: params.is_sparse,
             mtu: setup.mtu as usize,
             session_id: setup.session_id,
@@ -184,7 +184,7 @@ impl Conductor {
             self.cx.record(error);
         }
         if !matches!(made, Ok(true)) {
-            let page_size = self.cx.config.file_page_size;
+            let page_size = self.cx.config.file_page_size_bytes;
             self.image_budget
                 .release(log_file_length(setup.term_length as usize, page_size));
             self.clear_session(endpoint, &setup);
@@ -313,8 +313,10 @@ impl Conductor {
     pub(crate) fn tick_images(&mut self) {
         for index in 0..self.images.len() {
             let config = &self.cx.config;
-            let (status_ns, liveness_ns) =
-                (config.status_message_timeout_ns, config.image_liveness_timeout_ns);
+            let (status_ns, liveness_ns) = (
+                config.receiver_status_message_timeout_ns,
+                config.image_liveness_timeout_ns,
+            );
             let image = &mut self.images[index];
             let tick = image.on_tick(self.cx.now_ns, status_ns, liveness_ns);
             self.cx
@@ -367,7 +369,7 @@ impl Conductor {
                 &shared.rebuild_position,
                 &shared.naks_sent,
             ]);
-            let page_size = self.cx.config.file_page_size;
+            let page_size = self.cx.config.file_page_size_bytes;
             self.image_budget
                 .release(log_file_length(shared.log.term_length(), page_size));
             self.cx.free_log(shared.log.clone(), spec.log_file_name);

@@ -103,7 +103,7 @@ impl Conductor {
                 LogType::ConcurrentPublication
             },
             term_length: params.term_length,
-            page_size: self.cx.config.file_page_size,
+            page_size: self.cx.config.file_page_size_bytes,
             sparse: params.is_sparse,
             mtu: params.mtu_length,
             session_id,

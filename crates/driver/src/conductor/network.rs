@@ -228,7 +228,7 @@ impl Conductor {
                 LogType::ConcurrentPublication
             },
             term_length: params.term_length,
-            page_size: config.file_page_size,
+            page_size: config.file_page_size_bytes,
             sparse: params.is_sparse,
             mtu: params.mtu_length,
             session_id,

@@ -1,37 +1,75 @@
-//! The settings themselves, one row each, grouped as users look for them.
+//! Every setting that has an effect, declared once: see [`headrace_protocol::settings`].
+//!
+//! A row of this file becomes a field here, and a keyword, a field and a line of the reference in Python. After a
+//! change run `scripts/settings.py`.
 
-use super::table::{Effect, Setting, built, inert, unbuilt};
-use super::values::{
-    Bool, Choice, Codec, Directory, Duration, FlooredDuration, Int, Mtu, OptionalDuration, OptionalInt64,
-    OptionalText, Ports, PowerOfTwo, RingLength, Size, Text,
-};
-use super::{
-    BROADCAST_TRAILER_LENGTH, IdleSetting, KIB, MIB, RING_TRAILER_LENGTH, TerminationValidator, ThreadNaming,
-    ThreadingMode,
-};
+use std::path::PathBuf;
+
 use headrace_protocol::channel::GroupConsideration;
+use headrace_protocol::settings::{
+    Bool, Choice, Codec, Directory, Duration, FlooredDuration, Int, Kind, Milliseconds, Mtu, Named,
+    OptionalDuration, OptionalInt64, OptionalText, PowerOfTwo, RingLength, Size,
+};
+use headrace_sys::idle::IdleStrategy;
 
-const I32_MAX: usize = i32::MAX as usize;
+use super::ports::{PortRange, Ports};
+use super::{TerminationValidator, ThreadNaming, ThreadingMode, sources};
+
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
 const GIB: usize = 1024 * MIB;
+const I32_MAX: usize = i32::MAX as usize;
+pub(super) const MICROSECOND: i64 = 1_000;
+pub(super) const MILLISECOND: i64 = 1_000 * MICROSECOND;
+pub(super) const SECOND: i64 = 1_000 * MILLISECOND;
+
+/// Bytes after the power-of-two capacity of the to-driver ring.
+const RING_TRAILER_LENGTH: usize = 768;
+/// Bytes after the power-of-two capacity of the to-clients broadcast.
+const BROADCAST_TRAILER_LENGTH: usize = 128;
+/// Idle strategy of every thread.
+const BLOCKING: &str = "blocking";
+
 /// Three terms of 64 KiB and their metadata: with less memory for images there would be none.
 const SMALLEST_LOG_LENGTH: usize = 3 * 64 * KIB + 4 * KIB;
-const MICROSECOND: i64 = super::MICROSECOND;
 
 const TIMEOUT: FlooredDuration = FlooredDuration {
     floor_ns: MICROSECOND,
 };
-const INTERVAL: Duration = Duration { min_ns: 0 };
+const INTERVAL: Duration = Duration::ANY;
 const TERM_LENGTH: PowerOfTwo = PowerOfTwo(Size {
     min: 64 * KIB,
     max: GIB,
 });
 const WINDOW: Size = Size { min: 0, max: GIB };
+const ANY_SIZE: Size = Size {
+    min: 0,
+    max: usize::MAX >> 1,
+};
+const SOCKET_BUFFER: Size = Size { min: 0, max: I32_MAX };
 const VECTOR: Int<usize> = Int { min: 1, max: 16 };
+const COUNT: Int<usize> = Int { min: 1, max: I32_MAX };
 const CPU: Int<i32> = Int { min: -1, max: 255 };
 const ANY_I32: Int<i32> = Int {
     min: i32::MIN,
     max: i32::MAX,
 };
+/// Checked together with its arguments, when all settings are known.
+const STRATEGY: Named = Named {
+    rule: || {
+        format!(
+            "must be one of {}, or a name that Aeron has for it",
+            IdleStrategy::NAMES.join(", ")
+        )
+    },
+};
+
+const fn ring_length(trailer: usize) -> RingLength {
+    RingLength {
+        trailer,
+        min: MIB + trailer,
+    }
+}
 
 const THREADING_MODES: Choice<ThreadingMode> = Choice {
     names: &[
@@ -67,8 +105,8 @@ struct Group;
 impl Codec for Group {
     type Value = GroupConsideration;
 
-    fn parse(&self, text: &str) -> Result<GroupConsideration, String> {
-        Ok(GroupConsideration::parse(text))
+    fn parse(&self, text: &str) -> Option<GroupConsideration> {
+        Some(GroupConsideration::parse(text))
     }
 
     fn format(&self, value: &GroupConsideration) -> String {
@@ -79,522 +117,243 @@ impl Codec for Group {
         }
         .to_owned()
     }
+
+    fn rule(&self) -> String {
+        "must be true, infer, or another text for false".to_owned()
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Text
+    }
 }
 
-const UNICAST_FLOW_CONTROL: &[&str] = &["unicast_max", "aeron_unicast_flow_control_strategy_supplier"];
-const MULTICAST_FLOW_CONTROL: &[&str] = &[
-    "multicast_max",
-    "aeron_max_multicast_flow_control_strategy_supplier",
-];
-const STATIC_CONGESTION_CONTROL: &[&str] = &[
-    "default",
-    "static",
-    "aeron_congestion_control_default_strategy_supplier",
-    "aeron_static_window_congestion_control_strategy_supplier",
-];
-const DEFAULT_RESOLVER: &[&str] = &["default", "aeron_default_name_resolver_supplier"];
+headrace_protocol::settings! {
+    /// Every setting of the driver. Lengths are bytes; the unit of a duration is in its name.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct DriverConfig, table SETTINGS;
 
-pub(super) static SETTINGS: &[Setting] = &[
     // Directory, life cycle, storage.
-    built!("aeron.dir", directory, Directory),
-    built!("aeron.dir.delete.on.start", dir_delete_on_start, Bool),
-    built!("aeron.dir.delete.on.shutdown", dir_delete_on_shutdown, Bool),
-    built!("aeron.dir.warn.if.exists", dir_warn_if_exists, Bool),
-    built!(
-        "aeron.driver.timeout",
-        driver_timeout_ms,
-        Int {
-            min: 0,
-            max: i64::MAX / 1_000_000
-        }
-    ),
-    built!(
-        "aeron.driver.termination.validator",
-        termination_validator,
-        TERMINATION
-    ),
-    built!("aeron.print.configuration", print_configuration, Bool),
-    inert("aeron.enable.experimental.features"),
-    built!("aeron.perform.storage.checks", perform_storage_checks, Bool),
-    built!(
-        "aeron.low.file.store.warning.threshold",
-        low_storage_warning_threshold,
-        Size {
-            min: 0,
-            max: usize::MAX >> 1
-        }
-    ),
-    built!(
-        "aeron.file.page.size",
-        file_page_size,
-        PowerOfTwo(Size {
-            min: 4 * KIB,
-            max: GIB
-        })
-    ),
-    built!(
-        "aeron.driver.resource.free.limit",
-        resource_free_limit,
-        Int { min: 1, max: I32_MAX }
-    ),
-    unbuilt("aeron.driver.dynamic.libraries", &[], "loading foreign libraries"),
-    unbuilt("aeron.agent.on.start.function", &[], "loading foreign functions"),
+    /// The directory that the driver shares with its clients.
+    "aeron.dir" => directory: PathBuf = sources::default_directory(), Directory;
+    /// Delete the directory, and every file in it, before starting, without a check: even if another driver runs
+    /// there, or the files are not a driver's. Without this setting the driver deletes only the directory of a dead
+    /// driver.
+    "aeron.dir.delete.on.start" => dir_delete_on_start: bool = false, Bool;
+    /// Delete the directory, and every file in it, when the driver stops in order.
+    "aeron.dir.delete.on.shutdown" => dir_delete_on_shutdown: bool = false, Bool;
+    /// Print a warning at the start if the directory exists.
+    "aeron.dir.warn.if.exists" => dir_warn_if_exists: bool = false, Bool;
+    /// How old the heartbeat of another driver in the directory may be before that driver counts as dead. A
+    /// driver of Headrace that was killed counts as dead at once.
+    "aeron.driver.timeout" => driver_timeout_ms: i64 = 10_000, Milliseconds { min: 0, max: i64::MAX / 1_000_000 };
+    /// Whether a client may ask the driver to stop: allow or deny.
+    "aeron.driver.termination.validator" =>
+        termination_validator: TerminationValidator = TerminationValidator::Deny, TERMINATION;
+    /// Print every setting at the start; only `headraced` does.
+    "aeron.print.configuration" => print_configuration: bool = false, Bool;
+    /// Refuse to create a log for which the file system has no room.
+    "aeron.perform.storage.checks" => perform_storage_checks: bool = true, Bool;
+    /// With less free space than this where logs are made, the driver warns in the error log, and allocates
+    /// sparse logs in full.
+    "aeron.low.file.store.warning.threshold" =>
+        low_file_store_warning_threshold_bytes: usize = 160 * MIB, ANY_SIZE;
+    /// Files are as long as a multiple of this.
+    "aeron.file.page.size" =>
+        file_page_size_bytes: usize = 4 * KIB, PowerOfTwo(Size { min: 4 * KIB, max: GIB });
+    /// How many logs the driver deletes in one turn.
+    "aeron.driver.resource.free.limit" => resource_free_limit: usize = 1, COUNT;
+
     // Command, counter and report buffers.
-    built!(
-        "aeron.conductor.buffer.length",
-        conductor_buffer_length,
-        RingLength {
-            trailer: RING_TRAILER_LENGTH,
-            min: MIB + RING_TRAILER_LENGTH
-        }
-    ),
-    built!(
-        "aeron.clients.buffer.length",
-        clients_buffer_length,
-        RingLength {
-            trailer: BROADCAST_TRAILER_LENGTH,
-            min: MIB + BROADCAST_TRAILER_LENGTH
-        }
-    ),
-    built!(
-        "aeron.counters.buffer.length",
-        counters_buffer_length,
-        Size {
-            min: MIB,
-            max: 500 * MIB
-        }
-    ),
-    built!(
-        "aeron.error.buffer.length",
-        error_buffer_length,
-        Size {
-            min: 4 * MIB,
-            max: I32_MAX
-        }
-    ),
-    built!(
-        "aeron.loss.report.buffer.length",
-        loss_report_buffer_length,
-        Size {
-            min: KIB,
-            max: I32_MAX
-        }
-    ),
-    built!(
-        "aeron.counters.free.to.reuse.timeout",
-        counter_free_to_reuse_timeout_ns,
-        INTERVAL
-    ),
+    /// Size of the ring in which clients send their commands.
+    "aeron.conductor.buffer.length" =>
+        conductor_buffer_length: usize = MIB + RING_TRAILER_LENGTH, ring_length(RING_TRAILER_LENGTH);
+    /// Size of the broadcast buffer in which the driver answers its clients.
+    "aeron.clients.buffer.length" =>
+        clients_buffer_length: usize = MIB + BROADCAST_TRAILER_LENGTH, ring_length(BROADCAST_TRAILER_LENGTH);
+    /// Room for counter values, 128 bytes each; labels take four times as much beside it.
+    "aeron.counters.buffer.length" =>
+        counters_buffer_length: usize = 8 * MIB, Size { min: MIB, max: 500 * MIB };
+    /// Room for distinct errors in the error log.
+    "aeron.error.buffer.length" => error_buffer_length: usize = 4 * MIB, Size { min: 4 * MIB, max: I32_MAX };
+    /// Room for the entries of `headrace loss`.
+    "aeron.loss.report.buffer.length" =>
+        loss_report_buffer_length: usize = MIB, Size { min: KIB, max: I32_MAX };
+    /// How long a freed counter is not used again, so that readers do not take the next counter for it.
+    "aeron.counters.free.to.reuse.timeout" => counters_free_to_reuse_timeout_ns: i64 = SECOND, INTERVAL;
+
     // Terms, MTU, windows.
-    built!("aeron.term.buffer.length", term_buffer_length, TERM_LENGTH),
-    built!(
-        "aeron.ipc.term.buffer.length",
-        ipc_term_buffer_length,
-        TERM_LENGTH
-    ),
-    built!("aeron.term.buffer.sparse.file", term_buffer_sparse_file, Bool),
-    built!("aeron.mtu.length", mtu_length, Mtu),
-    built!("aeron.ipc.mtu.length", ipc_mtu_length, Mtu),
-    built!(
-        "aeron.publication.term.window.length",
-        publication_term_window_length,
-        WINDOW
-    ),
-    built!(
-        "aeron.ipc.publication.term.window.length",
-        ipc_publication_term_window_length,
-        WINDOW
-    ),
-    built!(
-        "aeron.rcv.initial.window.length",
-        initial_window_length,
-        Size {
-            min: 256,
-            max: I32_MAX
-        }
-    ),
+    /// Length of a term of a UDP stream; a log holds three. A message may be an eighth of it, at most 16 MiB.
+    "aeron.term.buffer.length" => term_buffer_length: usize = 16 * MIB, TERM_LENGTH;
+    /// Length of a term of an IPC stream; a log holds three. A message may be an eighth of it, at most 16 MiB.
+    "aeron.ipc.term.buffer.length" => ipc_term_buffer_length: usize = 64 * MIB, TERM_LENGTH;
+    /// Whether logs take memory only as publishers and receivers write them.
+    "aeron.term.buffer.sparse.file" => term_buffer_sparse_file: bool = true, Bool;
+    /// Longest datagram without its UDP header; longer messages become several. At most the network's MTU less 28.
+    "aeron.mtu.length" => mtu_length: usize = 1408, Mtu;
+    /// Longest frame, header included, over shared memory; longer messages become several frames.
+    "aeron.ipc.mtu.length" => ipc_mtu_length: usize = 1408, Mtu;
+    /// How far a publisher may be ahead of the sender; 0: half a term.
+    "aeron.publication.term.window.length" => publication_term_window_length: usize = 0, WINDOW;
+    /// How far an IPC publisher may be ahead of its slowest subscriber; 0: half a term.
+    "aeron.ipc.publication.term.window.length" => ipc_publication_term_window_length: usize = 0, WINDOW;
+    /// How much a sender may have on the way to a receiver, at most.
+    "aeron.rcv.initial.window.length" =>
+        receiver_initial_window_length: usize = 128 * KIB, Size { min: 256, max: I32_MAX };
+
     // Sockets and transport.
-    built!(
-        "aeron.socket.so_rcvbuf",
-        socket_receive_buffer_length,
-        Size { min: 0, max: I32_MAX }
-    ),
-    built!(
-        "aeron.socket.so_sndbuf",
-        socket_send_buffer_length,
-        Size { min: 0, max: I32_MAX }
-    ),
-    unbuilt("aeron.socket.multicast.ttl", &["0"], "multicast"),
-    unbuilt(
-        "aeron.driver.connect",
-        &["true", "on", "1"],
-        "sending through unconnected sockets",
-    ),
-    built!(
-        "aeron.sender.wildcard.port.range",
-        sender_wildcard_port_range,
-        Ports
-    ),
-    built!(
-        "aeron.receiver.wildcard.port.range",
-        receiver_wildcard_port_range,
-        Ports
-    ),
-    built!(
-        "aeron.receiver.io.vector.capacity",
-        receiver_io_vector_capacity,
-        VECTOR
-    ),
-    // How much the sender hands to the kernel at once follows from the offload in use, not from these.
-    inert("aeron.sender.io.vector.capacity"),
-    inert("aeron.network.publication.max.messages.per.send"),
-    built!(
-        "aeron.send.to.status.poll.ratio",
-        send_to_status_poll_ratio,
-        Int { min: 1, max: 255 }
-    ),
-    unbuilt(
-        "aeron.udp.channel.transport.bindings.media",
-        &["default"],
-        "choosing transport bindings",
-    ),
-    unbuilt(
-        "aeron.conductor.udp.channel.transport.bindings.media",
-        &["default"],
-        "choosing transport bindings",
-    ),
-    unbuilt(
-        "aeron.udp.channel.outgoing.interceptors",
-        &[],
-        "intercepting datagrams",
-    ),
-    unbuilt(
-        "aeron.udp.channel.incoming.interceptors",
-        &[],
-        "intercepting datagrams",
-    ),
-    unbuilt("aeron.SendChannelEndpoint.supplier", &[], "loading Java classes"),
-    unbuilt(
-        "aeron.ReceiveChannelEndpoint.supplier",
-        &[],
-        "loading Java classes",
-    ),
+    /// Receive buffer of each socket; 0 keeps the kernel's default. Not less than the receiver's window.
+    "aeron.socket.so_rcvbuf" => socket_receive_buffer_length: usize = 128 * KIB, SOCKET_BUFFER;
+    /// Send buffer of each socket; 0 keeps the kernel's default.
+    "aeron.socket.so_sndbuf" => socket_send_buffer_length: usize = 0, SOCKET_BUFFER;
+    /// Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose.
+    "aeron.sender.wildcard.port.range" => sender_wildcard_port_range: PortRange = PortRange::default(), Ports;
+    /// Ports for endpoints with port 0: first and last; 0 0 lets the kernel choose.
+    "aeron.receiver.wildcard.port.range" =>
+        receiver_wildcard_port_range: PortRange = PortRange::default(), Ports;
+    /// How many datagrams one system call may receive, where the kernel does not join them.
+    "aeron.receiver.io.vector.capacity" => receiver_io_vector_capacity: usize = 4, VECTOR;
+
+    /// While it sends, the sender looks for status messages once in this number of turns.
+    "aeron.send.to.status.poll.ratio" => send_to_status_poll_ratio: usize = 6, Int { min: 1, max: 255 };
+
     // Liveness and timers.
-    built!("aeron.timer.interval", timer_interval_ns, TIMEOUT),
-    built!(
-        "aeron.client.liveness.timeout",
-        client_liveness_timeout_ns,
-        TIMEOUT
-    ),
-    built!("aeron.image.liveness.timeout", image_liveness_timeout_ns, TIMEOUT),
-    built!(
-        "aeron.publication.unblock.timeout",
-        publication_unblock_timeout_ns,
-        TIMEOUT
-    ),
-    built!(
-        "aeron.publication.connection.timeout",
-        publication_connection_timeout_ns,
-        TIMEOUT
-    ),
-    built!(
-        "aeron.publication.linger.timeout",
-        publication_linger_timeout_ns,
-        TIMEOUT
-    ),
-    built!(
-        "aeron.untethered.window.limit.timeout",
-        untethered_window_limit_timeout_ns,
-        TIMEOUT
-    ),
-    built!(
-        "aeron.untethered.linger.timeout",
-        untethered_linger_timeout_ns,
-        OptionalDuration
-    ),
-    built!(
-        "aeron.untethered.resting.timeout",
-        untethered_resting_timeout_ns,
-        TIMEOUT
-    ),
-    built!(
-        "aeron.rcv.status.message.timeout",
-        status_message_timeout_ns,
-        TIMEOUT
-    ),
+    /// How often the driver checks time-outs.
+    "aeron.timer.interval" => timer_interval_ns: i64 = SECOND, TIMEOUT;
+    /// The driver treats a client without a heartbeat for this time as dead, and releases its publications,
+    /// subscriptions and counters.
+    "aeron.client.liveness.timeout" => client_liveness_timeout_ns: i64 = 10 * SECOND, TIMEOUT;
+    /// An image that receives nothing for this time ends.
+    "aeron.image.liveness.timeout" => image_liveness_timeout_ns: i64 = 10 * SECOND, TIMEOUT;
+    /// A claim that its publisher does not finish within this time becomes padding.
+    "aeron.publication.unblock.timeout" => publication_unblock_timeout_ns: i64 = 15 * SECOND, TIMEOUT;
+    /// A publication that no receiver has answered for this time is no longer connected.
+    "aeron.publication.connection.timeout" => publication_connection_timeout_ns: i64 = 5 * SECOND, TIMEOUT;
+    /// How long the log of a closed publication is kept, for receivers that ask for lost data.
+    "aeron.publication.linger.timeout" => publication_linger_timeout_ns: i64 = 5 * SECOND, TIMEOUT;
+    /// An untethered subscriber that holds its publisher back for this time loses its image.
+    "aeron.untethered.window.limit.timeout" => untethered_window_limit_timeout_ns: i64 = 5 * SECOND, TIMEOUT;
+    /// How long a dropped subscriber may still read the rest of its image; -1: the window limit's time-out.
+    "aeron.untethered.linger.timeout" => untethered_linger_timeout_ns: Option<i64> = None, OptionalDuration;
+    /// How long a dropped subscriber waits before it gets another image.
+    "aeron.untethered.resting.timeout" => untethered_resting_timeout_ns: i64 = 10 * SECOND, TIMEOUT;
+    /// How often a receiver sends its position to the sender, if no progress makes it send it sooner.
+    "aeron.rcv.status.message.timeout" =>
+        receiver_status_message_timeout_ns: i64 = 200 * MILLISECOND, TIMEOUT;
+
     // Loss handling.
-    built!("aeron.nak.unicast.delay", nak_unicast_delay_ns, TIMEOUT),
-    built!(
-        "aeron.nak.unicast.retry.delay.ratio",
-        nak_unicast_retry_delay_ratio,
-        Int {
-            min: 1,
-            max: i32::MAX as i64
-        }
-    ),
-    built!(
-        "aeron.nak.multicast.group.size",
-        nak_multicast_group_size,
-        Int { min: 1, max: I32_MAX }
-    ),
-    built!(
-        "aeron.nak.multicast.max.backoff",
-        nak_multicast_max_backoff_ns,
-        TIMEOUT
-    ),
-    built!(
-        "aeron.retransmit.unicast.delay",
-        retransmit_unicast_delay_ns,
-        INTERVAL
-    ),
-    built!(
-        "aeron.retransmit.unicast.linger",
-        retransmit_unicast_linger_ns,
-        TIMEOUT
-    ),
-    built!("aeron.max.resend", max_resend, Int { min: 1, max: 256 }),
+    /// How long a receiver waits before it asks for lost data: longer where the network reorders.
+    "aeron.nak.unicast.delay" => nak_unicast_delay_ns: i64 = MICROSECOND, TIMEOUT;
+    /// A receiver asks again after `aeron.nak.unicast.delay` times this number.
+    "aeron.nak.unicast.retry.delay.ratio" =>
+        nak_unicast_retry_delay_ratio: i64 = 100, Int { min: 1, max: i32::MAX as i64 };
+    /// Expected number of receivers on multicast, for the random delay before they ask for lost data.
+    "aeron.nak.multicast.group.size" => nak_multicast_group_size: usize = 10, COUNT;
+    /// Longest random delay before a receiver on multicast asks for lost data.
+    "aeron.nak.multicast.max.backoff" => nak_multicast_max_backoff_ns: i64 = 10 * MILLISECOND, TIMEOUT;
+    /// How long the sender waits before it sends lost data again.
+    "aeron.retransmit.unicast.delay" => retransmit_unicast_delay_ns: i64 = 0, INTERVAL;
+    /// How long the sender ignores further requests for data that it has just sent again.
+    "aeron.retransmit.unicast.linger" => retransmit_unicast_linger_ns: i64 = 10 * MILLISECOND, TIMEOUT;
+    /// How many repairs the sender does at a time for a stream whose receivers form a group, as with multicast, which
+    /// is not built; for other streams it is one.
+    "aeron.max.resend" => resend_max: usize = 16, Int { min: 1, max: 256 };
+
     // Stream policy defaults.
-    built!("aeron.reliable.stream", reliable_stream, Bool),
-    built!("aeron.tether.subscriptions", tether_subscriptions, Bool),
-    built!("aeron.rejoin.stream", rejoin_stream, Bool),
-    built!("aeron.spies.simulate.connection", spies_simulate_connection, Bool),
-    built!(
-        "aeron.receiver.group.consideration",
-        receiver_group_consideration,
-        Group
-    ),
-    built!(
-        "aeron.publication.reserved.session.id.low",
-        reserved_session_id_low,
-        ANY_I32
-    ),
-    built!(
-        "aeron.publication.reserved.session.id.high",
-        reserved_session_id_high,
-        ANY_I32
-    ),
-    built!(
-        "aeron.driver.stream.session.limit",
-        stream_session_limit,
-        Int { min: 1, max: I32_MAX }
-    ),
+    /// Whether receivers ask for lost data (true) or fill gaps with padding (false): then lost messages are missing.
+    "aeron.reliable.stream" => reliable_stream: bool = true, Bool;
+    /// Whether a slow subscriber holds its publisher back (true) or loses its image (false).
+    "aeron.tether.subscriptions" => tether_subscriptions: bool = true, Bool;
+    /// Whether a subscription accepts a stream again after its image ended.
+    "aeron.rejoin.stream" => rejoin_stream: bool = true, Bool;
+    /// Whether a spy alone keeps a publication connected.
+    "aeron.spies.simulate.connection" => spies_simulate_connection: bool = false, Bool;
+    /// Whether receivers behave as several on one stream: true, false, or infer from the channel.
+    "aeron.receiver.group.consideration" =>
+        receiver_group_consideration: GroupConsideration = GroupConsideration::Infer, Group;
+    /// Beginning of the range of session ids that the driver never chooses itself.
+    "aeron.publication.reserved.session.id.low" => publication_reserved_session_id_low: i32 = -1, ANY_I32;
+    /// End of the range of session ids that the driver never chooses itself.
+    "aeron.publication.reserved.session.id.high" => publication_reserved_session_id_high: i32 = 1000, ANY_I32;
+    /// How many sessions one stream of one endpoint may have.
+    "aeron.driver.stream.session.limit" => stream_session_limit: usize = I32_MAX, COUNT;
+
     // Not of the reference driver: what strangers may cost.
-    built!(
-        "aeron.headrace.image.limit",
-        image_limits.count,
-        Int { min: 1, max: I32_MAX }
-    ),
-    built!(
-        "aeron.headrace.image.memory.limit",
-        image_limits.bytes,
-        Size {
-            min: SMALLEST_LOG_LENGTH,
-            max: usize::MAX >> 1
-        }
-    ),
+    /// Most images of publishers on other hosts, of all streams. A SETUP beyond it is refused, with an entry in the
+    /// error log; the publisher repeats it.
+    "aeron.headrace.image.limit" => image_limit: usize = 1024, COUNT;
+    /// Most bytes of those images' logs, three terms each. On a small `/dev/shm` set it lower, so that forged SETUPs
+    /// leave room for your own publications.
+    "aeron.headrace.image.memory.limit" => image_memory_limit: usize = 4 * GIB, Size { min: SMALLEST_LOG_LENGTH, max: usize::MAX >> 1 };
+
     // Flow and congestion control.
-    unbuilt(
-        "aeron.unicast.FlowControl.supplier",
-        UNICAST_FLOW_CONTROL,
-        "another unicast flow control",
-    ),
-    unbuilt(
-        "aeron.multicast.FlowControl.supplier",
-        MULTICAST_FLOW_CONTROL,
-        "multicast flow control",
-    ),
-    unbuilt(
-        "aeron.unicast.flow.control.strategy",
-        &["io.aeron.driver.UnicastFlowControl"],
-        "loading Java classes",
-    ),
-    unbuilt(
-        "aeron.multicast.flow.control.strategy",
-        &["io.aeron.driver.MaxMulticastFlowControl"],
-        "loading Java classes",
-    ),
-    built!(
-        "aeron.unicast.flow.control.rrwm",
-        unicast_flow_control_rrwm,
-        Int { min: 1, max: I32_MAX }
-    ),
-    unbuilt(
-        "aeron.multicast.flow.control.rrwm",
-        &["4"],
-        "multicast flow control",
-    ),
-    unbuilt("aeron.flow.control.group.tag", &["-1"], "tagged flow control"),
-    unbuilt(
-        "aeron.flow.control.group.min.size",
-        &["0"],
-        "min and tagged flow control",
-    ),
-    unbuilt(
-        "aeron.flow.control.receiver.timeout",
-        &["5s", "5000ms", "5000000000"],
-        "min and tagged flow control",
-    ),
-    built!("aeron.receiver.group.tag", receiver_group_tag, OptionalInt64),
-    unbuilt(
-        "aeron.PreferredMulticastFlowControl.asf",
-        &["FFFFFFFFFFFFFFFF"],
-        "tagged flow control",
-    ),
-    unbuilt(
-        "aeron.flow.control.sm.applicationSpecificFeedback",
-        &[],
-        "the legacy form of aeron.receiver.group.tag",
-    ),
-    unbuilt(
-        "aeron.CongestionControl.supplier",
-        STATIC_CONGESTION_CONTROL,
-        "cubic congestion control",
-    ),
-    unbuilt(
-        "aeron.CubicCongestionControl.measureRtt",
-        &["false", "off", "0"],
-        "cubic congestion control",
-    ),
-    unbuilt(
-        "aeron.CubicCongestionControl.initialRtt",
-        &["100us", "100000"],
-        "cubic congestion control",
-    ),
-    unbuilt(
-        "aeron.CubicCongestionControl.tcpMode",
-        &["false", "off", "0"],
-        "cubic congestion control",
-    ),
+    /// At one request the sender sends again at most the receiver's window times this number.
+    "aeron.unicast.flow.control.rrwm" => unicast_flow_control_rrwm: usize = 16, COUNT;
+    /// Group that this driver's receivers say they belong to, for tagged flow control.
+    "aeron.receiver.group.tag" => receiver_group_tag: Option<i64> = None, OptionalInt64;
+
     // Name resolution.
-    unbuilt(
-        "aeron.name.resolver.supplier",
-        DEFAULT_RESOLVER,
-        "another name resolver",
-    ),
-    unbuilt("aeron.name.resolver.init.args", &[], "another name resolver"),
-    unbuilt("aeron.driver.resolver.name", &[], "the driver name resolver"),
-    unbuilt("aeron.driver.resolver.interface", &[], "the driver name resolver"),
-    unbuilt(
-        "aeron.driver.resolver.bootstrap.neighbor",
-        &[],
-        "the driver name resolver",
-    ),
-    inert("aeron.driver.resolver.neighbor.timeout"),
-    inert("aeron.driver.resolver.self.resolution.interval"),
-    inert("aeron.driver.resolver.neighbor.resolution.interval"),
-    inert("aeron.driver.resolver.bootstrap.neighbor.resolution.interval"),
-    built!(
-        "aeron.driver.reresolution.check.interval",
-        reresolution_check_interval_ns,
-        INTERVAL
-    ),
-    built!(
-        "aeron.name.resolver.threshold",
-        name_resolver_threshold_ns,
-        INTERVAL
-    ),
+    /// How often the driver looks up again the names of endpoints that it hears nothing from; 0: never.
+    "aeron.driver.reresolution.check.interval" => reresolution_check_interval_ns: i64 = SECOND, INTERVAL;
+    /// The driver counts name lookups that take longer, and notes them in the error log.
+    "aeron.name.resolver.threshold" => name_resolver_threshold_ns: i64 = 5 * SECOND, INTERVAL;
+
     // Threads, idling, affinity.
-    built!("aeron.threading.mode", threading_mode, THREADING_MODES),
-    built!("aeron.thread.naming", thread_naming, THREAD_NAMING),
-    built!("aeron.conductor.idle.strategy", conductor_idle.name, Text),
-    built!(
-        "aeron.conductor.idle.strategy.init.args",
-        conductor_idle.init_args,
-        OptionalText
-    ),
-    built!("aeron.sender.idle.strategy", sender_idle.name, Text),
-    built!(
-        "aeron.sender.idle.strategy.init.args",
-        sender_idle.init_args,
-        OptionalText
-    ),
-    built!("aeron.receiver.idle.strategy", receiver_idle.name, Text),
-    built!(
-        "aeron.receiver.idle.strategy.init.args",
-        receiver_idle.init_args,
-        OptionalText
-    ),
-    built!(
-        "aeron.sharednetwork.idle.strategy",
-        shared_network_idle.name,
-        Text
-    ),
-    built!(
-        "aeron.sharednetwork.idle.strategy.init.args",
-        shared_network_idle.init_args,
-        OptionalText
-    ),
-    built!("aeron.shared.idle.strategy", shared_idle.name, Text),
-    built!(
-        "aeron.shared.idle.strategy.init.args",
-        shared_idle.init_args,
-        OptionalText
-    ),
-    Setting {
-        property: "aeron.driver.native.resource.agent.idle.strategy",
-        effect: Effect::Built {
-            // The default's argument belongs to the default strategy only.
-            apply: |config, value| {
-                config.resource_agent_idle = IdleSetting::new(value, None);
-                Ok(())
-            },
-            show: |config| config.resource_agent_idle.name.clone(),
-        },
-    },
-    built!(
-        "aeron.driver.native.resource.agent.idle.strategy.init.args",
-        resource_agent_idle.init_args,
-        OptionalText
-    ),
-    built!("aeron.conductor.cpu.affinity", conductor_cpu_affinity, CPU),
-    built!("aeron.sender.cpu.affinity", sender_cpu_affinity, CPU),
-    built!("aeron.receiver.cpu.affinity", receiver_cpu_affinity, CPU),
-    built!(
-        "aeron.driver.native.resource.agent.cpu.affinity",
-        resource_agent_cpu_affinity,
-        CPU
-    ),
-    unbuilt(
-        "aeron.driver.cpuset.affinity",
-        &["false", "off", "0"],
-        "affinity by cpuset index",
-    ),
-    unbuilt(
-        "aeron.driver.cpuset.warnings_as_errors",
-        &["false", "off", "0"],
-        "affinity by cpuset index",
-    ),
-    built!(
-        "aeron.driver.conductor.cycle.threshold",
-        conductor_cycle_threshold_ns,
-        INTERVAL
-    ),
-    built!(
-        "aeron.driver.sender.cycle.threshold",
-        sender_cycle_threshold_ns,
-        INTERVAL
-    ),
-    built!(
-        "aeron.driver.receiver.cycle.threshold",
-        receiver_cycle_threshold_ns,
-        INTERVAL
-    ),
-    inert("aeron.use.windows.high.res.timer"),
-    // Logging and debugging. Test harnesses set the event log by default and expect silence.
-    inert("aeron.event.log"),
-    inert("aeron.event.log.disable"),
-    inert("aeron.event.log.filename"),
-    inert("aeron.event.log.file.max.length"),
-    inert("aeron.event.buffer.length"),
-    inert("aeron.event.log.reader.classname"),
-    inert("aeron.debug.timeout"),
-    inert("aeron.fallback.logger"),
-    inert("aeron.debug.receive.data.loss.rate"),
-    inert("aeron.debug.receive.data.loss.seed"),
-    inert("aeron.debug.receive.control.loss.rate"),
-    inert("aeron.debug.receive.control.loss.seed"),
-    inert("aeron.debug.send.data.loss.rate"),
-    inert("aeron.debug.send.data.loss.seed"),
-    inert("aeron.debug.send.control.loss.rate"),
-    inert("aeron.debug.send.control.loss.seed"),
-];
+    /// DEDICATED: conductor, sender and receiver have a thread each; SHARED_NETWORK: sender and receiver share one;
+    /// SHARED: all share one; INVOKER: they run on the program's thread.
+    "aeron.threading.mode" => threading_mode: ThreadingMode = ThreadingMode::Dedicated, THREADING_MODES;
+    /// The names of the driver's threads: classic or new.
+    "aeron.thread.naming" => thread_naming: ThreadNaming = ThreadNaming::Classic, THREAD_NAMING;
+    /// What the conductor's thread does when a turn found no work.
+    "aeron.conductor.idle.strategy" => conductor_idle_strategy: String = BLOCKING.to_owned(), STRATEGY;
+    /// Arguments of the conductor's idle strategy.
+    "aeron.conductor.idle.strategy.init.args" =>
+        conductor_idle_strategy_init_args: Option<String> = None, OptionalText;
+    /// What the sender's thread does when a turn found no work.
+    "aeron.sender.idle.strategy" => sender_idle_strategy: String = BLOCKING.to_owned(), STRATEGY;
+    /// Arguments of the sender's idle strategy.
+    "aeron.sender.idle.strategy.init.args" =>
+        sender_idle_strategy_init_args: Option<String> = None, OptionalText;
+    /// What the receiver's thread does when a turn found no work.
+    "aeron.receiver.idle.strategy" => receiver_idle_strategy: String = BLOCKING.to_owned(), STRATEGY;
+    /// Arguments of the receiver's idle strategy.
+    "aeron.receiver.idle.strategy.init.args" =>
+        receiver_idle_strategy_init_args: Option<String> = None, OptionalText;
+    /// What the thread of sender and receiver in mode SHARED_NETWORK does when a turn found no work.
+    "aeron.sharednetwork.idle.strategy" =>
+        shared_network_idle_strategy: String = BLOCKING.to_owned(), STRATEGY;
+    /// Arguments of the idle strategy of sender and receiver in mode SHARED_NETWORK.
+    "aeron.sharednetwork.idle.strategy.init.args" =>
+        shared_network_idle_strategy_init_args: Option<String> = None, OptionalText;
+    /// What the one thread of mode SHARED does when a turn found no work.
+    "aeron.shared.idle.strategy" => shared_idle_strategy: String = BLOCKING.to_owned(), STRATEGY;
+    /// Arguments of the idle strategy of mode SHARED.
+    "aeron.shared.idle.strategy.init.args" =>
+        shared_idle_strategy_init_args: Option<String> = None, OptionalText;
+    /// What the thread that creates and deletes logs does when a turn found no work.
+    "aeron.driver.native.resource.agent.idle.strategy" =>
+        resource_agent_idle_strategy: String = BLOCKING.to_owned(), STRATEGY;
+    /// Arguments of the idle strategy of the thread that creates and deletes logs.
+    "aeron.driver.native.resource.agent.idle.strategy.init.args" =>
+        resource_agent_idle_strategy_init_args: Option<String> = None, OptionalText;
+    /// Processor of the conductor's thread; -1 leaves it to the kernel.
+    "aeron.conductor.cpu.affinity" => conductor_cpu_affinity: i32 = -1, CPU;
+    /// Processor of the sender's thread; -1 leaves it to the kernel.
+    "aeron.sender.cpu.affinity" => sender_cpu_affinity: i32 = -1, CPU;
+    /// Processor of the receiver's thread; -1 leaves it to the kernel.
+    "aeron.receiver.cpu.affinity" => receiver_cpu_affinity: i32 = -1, CPU;
+    /// Processor of the thread that creates and deletes logs; -1 leaves it to the kernel.
+    "aeron.driver.native.resource.agent.cpu.affinity" => resource_agent_cpu_affinity: i32 = -1, CPU;
+    /// The driver counts turns of the conductor that take longer.
+    "aeron.driver.conductor.cycle.threshold" =>
+        conductor_cycle_threshold_ns: i64 = 100 * MILLISECOND, INTERVAL;
+    /// The driver counts turns of the sender that take longer.
+    "aeron.driver.sender.cycle.threshold" => sender_cycle_threshold_ns: i64 = 100 * MILLISECOND, INTERVAL;
+    /// The driver counts turns of the receiver that take longer.
+    "aeron.driver.receiver.cycle.threshold" => receiver_cycle_threshold_ns: i64 = 100 * MILLISECOND, INTERVAL;
+
+    beside {
+        /// One sentence for each name of the environment or of a file that looks like a misspelt setting. The driver
+        /// puts them into its error log.
+        doubts: Vec<String> = Vec::new();
+    }
+}

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use headrace_protocol::settings::environment_name;
 use headrace_protocol::text::excerpt;
 
 use super::{ConfigError, DriverConfig, fetch, table};
 
 /// How the environment names of settings start.
 const ENVIRONMENT_PREFIX: &str = "AERON_";
+
 /// How those of other programs start that read the same environment and files.
 const FOREIGN_PREFIXES: [&str; 3] = ["AERON_ARCHIVE_", "AERON_CLUSTER_", "AERON_SAMPLE_"];
 /// Most doubtful names that are told of.
@@ -35,7 +37,7 @@ impl Sources {
 
     /// Adds one value by property or environment name. An empty value takes the setting back to its default.
     pub fn put(&mut self, name: &str, value: &str) {
-        let name = table::environment_name(name);
+        let name = environment_name(name);
         if value.is_empty() {
             self.values.remove(&name);
         } else {
@@ -56,7 +58,7 @@ impl Sources {
     /// setting is a mistake here, while the environment and files also serve other programs.
     pub fn define_for_driver(&mut self, line: &str) -> Result<bool, ConfigError> {
         if let Some((name, value)) = definition(line)
-            && table::environment_name(name).starts_with(ENVIRONMENT_PREFIX)
+            && environment_name(name).starts_with(ENVIRONMENT_PREFIX)
             && table::find(name).is_none()
         {
             return Err(ConfigError::unknown(name, value));
@@ -137,7 +139,11 @@ fn definition(line: &str) -> Option<(&str, &str)> {
 /// The directory of a driver and its clients when no setting names one.
 pub(crate) fn default_directory() -> PathBuf {
     let user = std::env::var("USER").ok().filter(|user| !user.is_empty());
-    let user = user.or_else(account_name).unwrap_or_else(|| "default".to_owned());
+    directory_of(&user.or_else(account_name).unwrap_or_else(|| "default".to_owned()))
+}
+
+/// The same for a user.
+pub(super) fn directory_of(user: &str) -> PathBuf {
     let parent = if cfg!(target_os = "linux") {
         PathBuf::from("/dev/shm")
     } else {

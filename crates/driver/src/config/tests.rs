@@ -1,3 +1,9 @@
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use headrace_protocol::settings::Kind;
+
+use super::settings::{MICROSECOND, MILLISECOND, SECOND};
 use super::*;
 
 fn config_of(pairs: &[(&str, &str)]) -> Result<DriverConfig, ConfigError> {
@@ -35,7 +41,6 @@ fn every_shown_setting_can_be_set_to_what_is_shown() {
             config.set(name, &value).unwrap();
         }
     }
-    // The resource agent's argument follows its strategy in the table and so survives.
     assert_eq!(config, DriverConfig::default());
 }
 
@@ -132,7 +137,7 @@ fn durations_below_their_minimum_are_raised_to_it_as_the_reference_does() {
         config.publication_linger_timeout_ns,
         config.publication_connection_timeout_ns,
         config.image_liveness_timeout_ns,
-        config.status_message_timeout_ns,
+        config.receiver_status_message_timeout_ns,
         config.retransmit_unicast_linger_ns,
         config.nak_multicast_max_backoff_ns,
         config.timer_interval_ns,
@@ -197,6 +202,59 @@ fn a_properties_file_has_comments_continuations_and_two_separators() {
 }
 
 #[test]
+fn a_declaration_says_all_of_a_setting() {
+    let declared = declarations();
+    let names: HashSet<_> = declared.iter().filter_map(|setting| setting.property).collect();
+    assert_eq!(names.len(), declared.len());
+    assert!(
+        ineffective()
+            .iter()
+            .all(|setting| !names.contains(setting.property))
+    );
+    for setting in &declared {
+        let has_unit = match setting.kind {
+            Kind::Nanoseconds => setting.keyword.ends_with("_ns"),
+            Kind::Milliseconds => setting.keyword.ends_with("_ms"),
+            _ => !setting.keyword.ends_with("_ns") && !setting.keyword.ends_with("_ms"),
+        };
+        assert!(has_unit, "the unit of a duration is in its name: {setting:?}");
+        assert!(setting.rule.starts_with("must be "), "{setting:?}");
+        assert!(
+            setting.meaning.ends_with('.') && !setting.meaning.contains("  "),
+            "{setting:?}"
+        );
+    }
+    let directory = &declared[0];
+    assert_eq!(directory.environment.as_deref(), Some("AERON_DIR"));
+    assert!(directory.default.ends_with("aeron-USER"));
+    let mtu = declared
+        .iter()
+        .find(|setting| setting.keyword == "mtu_length")
+        .unwrap();
+    assert_eq!((mtu.kind, mtu.default.as_str()), (Kind::Bytes, "1408"));
+    assert!(mtu.rule.contains("at most 65504"));
+}
+
+#[test]
+fn the_arguments_of_an_idle_strategy_may_be_set_before_it() {
+    let mut config = DriverConfig::default();
+    config
+        .set(
+            "aeron.driver.native.resource.agent.idle.strategy.init.args",
+            "1ms",
+        )
+        .unwrap();
+    config
+        .set("aeron.driver.native.resource.agent.idle.strategy", "sleep-ns")
+        .unwrap();
+    let expected = headrace_sys::idle::IdleStrategy::Sleep(std::time::Duration::from_millis(1));
+    assert_eq!(
+        format!("{:?}", config.resource_agent_idle().strategy().unwrap()),
+        format!("{expected:?}")
+    );
+}
+
+#[test]
 fn a_misspelt_setting_is_told_with_the_nearest_one() {
     let mut config = DriverConfig::default();
     let error = config.set("aeron.thredaing.mode", "SHARED").unwrap_err();
@@ -231,5 +289,5 @@ fn there_is_memory_for_one_image_at_least() {
     let error = config_of(&[("aeron.headrace.image.memory.limit", "0")]).unwrap_err();
     assert!(error.rule.contains("from 196k"), "{error}");
     let config = config_of(&[("aeron.headrace.image.memory.limit", "196k")]).unwrap();
-    assert_eq!(config.image_limits.bytes, 200_704);
+    assert_eq!(config.image_memory_limit, 200_704);
 }

@@ -28,13 +28,13 @@ pub(super) fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<Cnc
         client_liveness_timeout_ns: config.client_liveness_timeout_ns,
         start_timestamp_ms: clock.epoch_ms(),
         pid: i64::from(std::process::id()),
-        page_size: config.file_page_size as i32,
+        page_size: config.file_page_size_bytes as i32,
     };
     CncFile::create(&config.directory, &lengths, &identity).map_err(|error| match error {
         CncError::Io(source) => failure(
             config,
             "create the CnC file",
-            lengths.file_length(config.file_page_size),
+            lengths.file_length(config.file_page_size_bytes),
             source,
         ),
         error => error.into(),
@@ -43,7 +43,7 @@ pub(super) fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<Cnc
 
 pub(super) fn create_loss_report(config: &DriverConfig) -> Result<LossReport, DriverError> {
     let length = config.loss_report_buffer_length;
-    LossReport::create(&config.directory, length, config.file_page_size)
+    LossReport::create(&config.directory, length, config.file_page_size_bytes)
         .map_err(|source| failure(config, "create the loss report", length, source))
 }
 
@@ -62,7 +62,7 @@ fn failure(config: &DriverConfig, action: &'static str, length: usize, source: i
 }
 
 pub(super) fn create_counters(config: &DriverConfig, cnc: &CncFile) -> CountersManager<AtomicBuffer> {
-    let reuse_timeout_ns = config.counter_free_to_reuse_timeout_ns;
+    let reuse_timeout_ns = config.counters_free_to_reuse_timeout_ns;
     let reuse_timeout_ms = if reuse_timeout_ns > 0 {
         (reuse_timeout_ns / 1_000_000).max(1)
     } else {

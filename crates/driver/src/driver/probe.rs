@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use headrace_sys::net::SocketOptions;
 
 use super::DriverError;
-use crate::config::{ConfigError, DriverConfig};
+use crate::config::{ConfigError, DriverConfig, property};
 use crate::environment::{BufferLengths, Network};
 
 /// What the system grants, and what is worth knowing about it.
@@ -36,12 +36,12 @@ pub(super) fn socket_buffers(
     let (send_length, receive_length) = (socket.send_buffer_length, socket.receive_buffer_length);
     if config.mtu_length > send_length {
         let rule = format!("must not be above the SO_SNDBUF the system grants, {send_length}");
-        return Err(ConfigError::new("aeron.mtu.length", config.mtu_length, rule).into());
+        return Err(ConfigError::new(property::mtu_length, config.mtu_length, rule).into());
     }
-    if config.initial_window_length > receive_length {
+    if config.receiver_initial_window_length > receive_length {
         let rule = format!("must not be above the SO_RCVBUF the system grants, {receive_length}");
-        let setting = "aeron.rcv.initial.window.length";
-        return Err(ConfigError::new(setting, config.initial_window_length, rule).into());
+        let setting = property::receiver_initial_window_length;
+        return Err(ConfigError::new(setting, config.receiver_initial_window_length, rule).into());
     }
     let warnings = [
         ("SO_SNDBUF", config.socket_send_buffer_length, send_length),
@@ -70,7 +70,7 @@ mod tests {
         assert!(
             probed.warnings[0].starts_with("Could not get desired SO_RCVBUF: attempted=1073741824 actual=")
         );
-        config.initial_window_length = 1 << 30;
+        config.receiver_initial_window_length = 1 << 30;
         assert!(matches!(socket_buffers(&config), Err(DriverError::Config(_))));
     }
 }

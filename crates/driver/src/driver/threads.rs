@@ -7,7 +7,7 @@ use headrace_sys::Clock;
 
 use super::{DriverError, DriverSupervisor};
 use crate::agent::{Agent, Composite};
-use crate::config::{ConfigError, DriverConfig, IdleSetting, ThreadNaming, ThreadingMode};
+use crate::config::{DriverConfig, IdleSetting, ThreadNaming, ThreadingMode};
 use crate::runner::{AgentRunner, Invoker, Supervisor, ThreadSettings};
 
 /// The agents of one driver, before they have threads.
@@ -22,7 +22,7 @@ pub(super) struct Agents {
 struct Placement<'a> {
     names: (&'static str, &'static str),
     cpu: i32,
-    idle: &'a IdleSetting,
+    idle: IdleSetting<'a>,
     agent: Box<dyn Agent>,
 }
 
@@ -52,7 +52,7 @@ impl Agents {
             return vec![Placement {
                 names: ("[conductor, sender, receiver]", "aeron-md-shd"),
                 cpu: config.conductor_cpu_affinity,
-                idle: &config.shared_idle,
+                idle: config.shared_idle(),
                 agent: Box::new(self.composite()),
             }];
         }
@@ -60,13 +60,13 @@ impl Agents {
             Placement {
                 names: ("conductor", "aeron-md-cnd"),
                 cpu: config.conductor_cpu_affinity,
-                idle: &config.conductor_idle,
+                idle: config.conductor_idle(),
                 agent: self.conductor,
             },
             Placement {
                 names: ("aeron-md-nra", "aeron-md-nra"),
                 cpu: config.resource_agent_cpu_affinity,
-                idle: &config.resource_agent_idle,
+                idle: config.resource_agent_idle(),
                 agent: self.resource_agent,
             },
         ];
@@ -74,20 +74,20 @@ impl Agents {
             placements.push(Placement {
                 names: ("[sender, receiver]", "aeron-md-net"),
                 cpu: config.sender_cpu_affinity,
-                idle: &config.shared_network_idle,
+                idle: config.shared_network_idle(),
                 agent: Box::new(Composite::new(vec![self.sender, self.receiver])),
             });
         } else {
             placements.push(Placement {
                 names: ("sender", "aeron-md-snd"),
                 cpu: config.sender_cpu_affinity,
-                idle: &config.sender_idle,
+                idle: config.sender_idle(),
                 agent: self.sender,
             });
             placements.push(Placement {
                 names: ("receiver", "aeron-md-rcv"),
                 cpu: config.receiver_cpu_affinity,
-                idle: &config.receiver_idle,
+                idle: config.receiver_idle(),
                 agent: self.receiver,
             });
         }
@@ -116,10 +116,7 @@ impl Placement<'_> {
             ThreadNaming::Classic => self.names.0,
             ThreadNaming::New => self.names.1,
         };
-        let idle = self
-            .idle
-            .strategy()
-            .map_err(|rule| ConfigError::new(name, &self.idle.name, rule))?;
+        let idle = self.idle.strategy()?;
         let settings = ThreadSettings {
             name: name.to_owned(),
             cpu: self.cpu,

@@ -102,7 +102,7 @@ impl Wiring<'_> {
             SenderCounters::new(|id| self.counter(id)),
             SenderSettings {
                 send_to_status_poll_ratio: config.send_to_status_poll_ratio,
-                status_message_timeout_ns: config.status_message_timeout_ns,
+                status_message_timeout_ns: config.receiver_status_message_timeout_ns,
                 publication_connection_timeout_ns: config.publication_connection_timeout_ns,
                 retransmit_delay_ns: config.retransmit_unicast_delay_ns,
                 retransmit_linger_ns: config.retransmit_unicast_linger_ns,
@@ -125,7 +125,7 @@ impl Wiring<'_> {
             self.conductor_proxy(),
             ReceiverCounters::new(|id| self.counter(id)),
             ReceiverSettings {
-                status_message_timeout_ns: config.status_message_timeout_ns,
+                status_message_timeout_ns: config.receiver_status_message_timeout_ns,
                 image_liveness_timeout_ns: config.image_liveness_timeout_ns,
                 stream_session_limit: config.stream_session_limit,
                 receive_buffers: config.receiver_io_vector_capacity,
@@ -151,7 +151,7 @@ impl Wiring<'_> {
             ResourceSettings {
                 free_limit: config.resource_free_limit,
                 performs_storage_checks: config.perform_storage_checks,
-                low_space_threshold: config.low_storage_warning_threshold as u64,
+                low_space_threshold: config.low_file_store_warning_threshold_bytes as u64,
             },
             ResourceCounters {
                 bytes_mapped: self.counter(system_counter::BYTES_CURRENTLY_MAPPED),
@@ -198,7 +198,8 @@ impl Wiring<'_> {
         let config = self.config;
         let loss_report = files::create_loss_report(config)?;
         // Logs come and go through the resource agent; these two stay for as long as the driver runs.
-        let lasting = cnc.file_length() + align(config.loss_report_buffer_length, config.file_page_size);
+        let lasting =
+            cnc.file_length() + align(config.loss_report_buffer_length, config.file_page_size_bytes);
         self.counter(system_counter::BYTES_CURRENTLY_MAPPED)
             .get_and_add(lasting as i64);
         let conductor = Conductor::new(ConductorParts {

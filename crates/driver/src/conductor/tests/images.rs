@@ -492,7 +492,7 @@ fn set_up_sessions(
 
 #[test]
 fn strangers_cannot_make_more_images_than_the_limit_until_some_are_gone() {
-    let mut driver = Harness::with(|config| config.image_limits.count = 3);
+    let mut driver = Harness::with(|config| config.image_limit = 3);
     driver.add_subscription(UDP, 10);
     let endpoint = endpoint_of(&driver);
     assert_eq!(
@@ -511,7 +511,7 @@ fn strangers_cannot_make_more_images_than_the_limit_until_some_are_gone() {
 #[test]
 fn strangers_cannot_make_the_driver_create_more_than_the_limit_of_logs() {
     // A log of 64 KiB terms takes three of them and its metadata.
-    let mut driver = Harness::with(|config| config.image_limits.bytes = 2 * 256 * 1024);
+    let mut driver = Harness::with(|config| config.image_memory_limit = 2 * 256 * 1024);
     driver.add_subscription(UDP, 10);
     let endpoint = endpoint_of(&driver);
     assert_eq!(
@@ -531,7 +531,7 @@ fn strangers_cannot_make_the_driver_create_more_than_the_limit_of_logs() {
 
 #[test]
 fn an_image_that_is_freed_makes_room_for_another() {
-    let mut driver = Harness::with(|config| config.image_limits.count = 1);
+    let mut driver = Harness::with(|config| config.image_limit = 1);
     let (subscription, endpoint, shared) = image(&mut driver, UDP);
     driver.remove_subscription(subscription);
     shared.advance_to(ImageState::Draining);

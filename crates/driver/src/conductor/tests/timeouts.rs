@@ -14,10 +14,10 @@ fn never_end(config: &mut DriverConfig) {
     config.publication_linger_timeout_ns = i64::MAX;
     config.untethered_window_limit_timeout_ns = i64::MAX;
     config.untethered_resting_timeout_ns = i64::MAX;
-    config.status_message_timeout_ns = i64::MAX;
+    config.receiver_status_message_timeout_ns = i64::MAX;
     config.nak_unicast_delay_ns = i64::MAX;
     config.retransmit_unicast_linger_ns = i64::MAX;
-    config.counter_free_to_reuse_timeout_ns = i64::MAX;
+    config.counters_free_to_reuse_timeout_ns = i64::MAX;
 }
 
 #[test]

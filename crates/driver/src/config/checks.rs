@@ -1,0 +1,93 @@
+//! Checks of settings against each other: what none of them can check alone.
+
+use super::settings::property;
+use super::{ConfigError, DriverConfig};
+
+/// Longest message of a term of any length.
+const MESSAGE_LENGTH_MAX: usize = 16 * 1024 * 1024;
+
+/// A number that a setting has.
+struct Number {
+    property: &'static str,
+    value: i64,
+}
+
+macro_rules! number {
+    ($config:ident.$field:ident) => {
+        Number {
+            property: property::$field,
+            value: $config.$field as i64,
+        }
+    };
+}
+
+impl Number {
+    fn must_exceed(&self, least: &Self) -> Result<(), ConfigError> {
+        self.must(self.value > least.value, "be more than", least)
+    }
+
+    fn must_not_be_less_than(&self, least: &Self) -> Result<(), ConfigError> {
+        self.must(self.value >= least.value, "not be less than", least)
+    }
+
+    fn must_not_exceed(&self, most: &Self) -> Result<(), ConfigError> {
+        self.must(self.value <= most.value, "not be above", most)
+    }
+
+    fn must(&self, is_kept: bool, relation: &str, other: &Self) -> Result<(), ConfigError> {
+        if is_kept {
+            return Ok(());
+        }
+        let rule = format!("must {relation} {}={}", other.property, other.value);
+        Err(ConfigError::new(self.property, self.value, rule))
+    }
+
+    fn must_fit_a_term(&self, term_length: usize) -> Result<(), ConfigError> {
+        let most = (term_length / 8).min(MESSAGE_LENGTH_MAX);
+        if self.value <= most as i64 {
+            return Ok(());
+        }
+        let rule = format!("must not be above the largest message of a term of {term_length} bytes, {most}");
+        Err(ConfigError::new(self.property, self.value, rule))
+    }
+}
+
+impl DriverConfig {
+    /// Checks what no setting can check alone.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.validate_timeouts()?;
+        self.validate_lengths()?;
+        number!(self.publication_reserved_session_id_low)
+            .must_not_exceed(&number!(self.publication_reserved_session_id_high))?;
+        self.validate_idle()
+    }
+
+    fn validate_timeouts(&self) -> Result<(), ConfigError> {
+        let interval = number!(self.timer_interval_ns);
+        let liveness = number!(self.client_liveness_timeout_ns);
+        liveness.must_exceed(&interval)?;
+        number!(self.untethered_window_limit_timeout_ns).must_exceed(&interval)?;
+        if let Some(value) = self.untethered_linger_timeout_ns {
+            let property = property::untethered_linger_timeout_ns;
+            Number { property, value }.must_exceed(&interval)?;
+        }
+        number!(self.untethered_resting_timeout_ns).must_exceed(&interval)?;
+        number!(self.publication_unblock_timeout_ns).must_exceed(&liveness)
+    }
+
+    fn validate_lengths(&self) -> Result<(), ConfigError> {
+        let mtu = number!(self.mtu_length);
+        mtu.must_fit_a_term(self.term_buffer_length)?;
+        number!(self.ipc_mtu_length).must_fit_a_term(self.ipc_term_buffer_length)?;
+        let window = number!(self.receiver_initial_window_length);
+        window.must_not_be_less_than(&mtu)?;
+        // 0 leaves a buffer to the kernel.
+        if self.socket_receive_buffer_length != 0 {
+            window.must_not_exceed(&number!(self.socket_receive_buffer_length))?;
+        }
+        if self.socket_send_buffer_length != 0 {
+            mtu.must_not_exceed(&number!(self.socket_send_buffer_length))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! Idle strategies as settings give them.
+
+use headrace_sys::idle::IdleStrategy;
+
+use super::settings::property;
+use super::{ConfigError, DriverConfig};
+
+/// The idle strategy of one thread.
+#[derive(Clone, Copy, Debug)]
+pub struct IdleSetting<'a> {
+    property: &'static str,
+    name: &'a str,
+    init_args: Option<&'a str>,
+}
+
+impl IdleSetting<'_> {
+    /// The strategy. Fails when there is none of this name with these arguments.
+    pub fn strategy(&self) -> Result<IdleStrategy, ConfigError> {
+        IdleStrategy::parse(self.name, self.init_args)
+            .map_err(|rule| ConfigError::new(self.property, self.name, rule))
+    }
+}
+
+/// A method for each thread that can idle.
+macro_rules! idle_settings {
+    ($($(#[$note:meta])* $method:ident = $name:ident, $init_args:ident;)+) => {
+        impl DriverConfig {
+            $(
+                $(#[$note])*
+                pub fn $method(&self) -> IdleSetting<'_> {
+                    IdleSetting {
+                        property: property::$name,
+                        name: &self.$name,
+                        init_args: self.$init_args.as_deref(),
+                    }
+                }
+            )+
+
+            /// Checks every strategy, whatever the threading mode.
+            pub(super) fn validate_idle(&self) -> Result<(), ConfigError> {
+                $(self.$method().strategy()?;)+
+                Ok(())
+            }
+        }
+    };
+}
+
+idle_settings! {
+    /// Of the conductor's thread.
+    conductor_idle = conductor_idle_strategy, conductor_idle_strategy_init_args;
+    /// Of the sender's thread.
+    sender_idle = sender_idle_strategy, sender_idle_strategy_init_args;
+    /// Of the receiver's thread.
+    receiver_idle = receiver_idle_strategy, receiver_idle_strategy_init_args;
+    /// Of the thread that sender and receiver share.
+    shared_network_idle = shared_network_idle_strategy, shared_network_idle_strategy_init_args;
+    /// Of the thread that all share.
+    shared_idle = shared_idle_strategy, shared_idle_strategy_init_args;
+    /// Of the resource agent's thread.
+    resource_agent_idle = resource_agent_idle_strategy, resource_agent_idle_strategy_init_args;
+}

@@ -1,0 +1,493 @@
+"""The settings of driver and client, as keywords and as frozen dataclasses.
+
+Made by `scripts/settings.py` from the tables in Rust; do not edit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from headrace._config import ClientValues, DriverValues
+
+__all__ = ["ClientConfig", "ClientSettings", "DriverConfig", "DriverSettings"]
+
+
+def _setting(default: Any, kind: str, property_name: str | None = None) -> Any:
+    return field(default=default, metadata={"kind": kind, "property": property_name})
+
+
+class DriverSettings(TypedDict, total=False):
+    """Keyword arguments of :class:`headrace.MediaDriver`; see :class:`headrace.DriverConfig` for what they mean."""
+
+    directory: str | os.PathLike[str] | None
+    dir_delete_on_start: bool | None
+    dir_delete_on_shutdown: bool | None
+    dir_warn_if_exists: bool | None
+    driver_timeout_ms: int | None
+    termination_validator: str | None
+    print_configuration: bool | None
+    perform_storage_checks: bool | None
+    low_file_store_warning_threshold_bytes: int | None
+    file_page_size_bytes: int | None
+    resource_free_limit: int | None
+    conductor_buffer_length: int | None
+    clients_buffer_length: int | None
+    counters_buffer_length: int | None
+    error_buffer_length: int | None
+    loss_report_buffer_length: int | None
+    counters_free_to_reuse_timeout_ns: int | None
+    term_buffer_length: int | None
+    ipc_term_buffer_length: int | None
+    term_buffer_sparse_file: bool | None
+    mtu_length: int | None
+    ipc_mtu_length: int | None
+    publication_term_window_length: int | None
+    ipc_publication_term_window_length: int | None
+    receiver_initial_window_length: int | None
+    socket_receive_buffer_length: int | None
+    socket_send_buffer_length: int | None
+    sender_wildcard_port_range: str | None
+    receiver_wildcard_port_range: str | None
+    receiver_io_vector_capacity: int | None
+    send_to_status_poll_ratio: int | None
+    timer_interval_ns: int | None
+    client_liveness_timeout_ns: int | None
+    image_liveness_timeout_ns: int | None
+    publication_unblock_timeout_ns: int | None
+    publication_connection_timeout_ns: int | None
+    publication_linger_timeout_ns: int | None
+    untethered_window_limit_timeout_ns: int | None
+    untethered_linger_timeout_ns: int | None
+    untethered_resting_timeout_ns: int | None
+    receiver_status_message_timeout_ns: int | None
+    nak_unicast_delay_ns: int | None
+    nak_unicast_retry_delay_ratio: int | None
+    nak_multicast_group_size: int | None
+    nak_multicast_max_backoff_ns: int | None
+    retransmit_unicast_delay_ns: int | None
+    retransmit_unicast_linger_ns: int | None
+    resend_max: int | None
+    reliable_stream: bool | None
+    tether_subscriptions: bool | None
+    rejoin_stream: bool | None
+    spies_simulate_connection: bool | None
+    receiver_group_consideration: str | None
+    publication_reserved_session_id_low: int | None
+    publication_reserved_session_id_high: int | None
+    stream_session_limit: int | None
+    image_limit: int | None
+    image_memory_limit: int | None
+    unicast_flow_control_rrwm: int | None
+    receiver_group_tag: int | None
+    reresolution_check_interval_ns: int | None
+    name_resolver_threshold_ns: int | None
+    threading_mode: str | None
+    thread_naming: str | None
+    conductor_idle_strategy: str | None
+    conductor_idle_strategy_init_args: str | None
+    sender_idle_strategy: str | None
+    sender_idle_strategy_init_args: str | None
+    receiver_idle_strategy: str | None
+    receiver_idle_strategy_init_args: str | None
+    shared_network_idle_strategy: str | None
+    shared_network_idle_strategy_init_args: str | None
+    shared_idle_strategy: str | None
+    shared_idle_strategy_init_args: str | None
+    resource_agent_idle_strategy: str | None
+    resource_agent_idle_strategy_init_args: str | None
+    conductor_cpu_affinity: int | None
+    sender_cpu_affinity: int | None
+    receiver_cpu_affinity: int | None
+    resource_agent_cpu_affinity: int | None
+    conductor_cycle_threshold_ns: int | None
+    sender_cycle_threshold_ns: int | None
+    receiver_cycle_threshold_ns: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriverConfig(DriverValues):
+    """Settings of a media driver.
+
+    Each field stands for one property. ``None`` leaves the setting to the environment, and failing that to its
+    default. Lengths are bytes, durations carry their unit in the name. Values are checked by the driver when it
+    starts; a wrong one raises :class:`headrace.ConfigError` naming the setting, the value and the rule.
+    """
+
+    directory: str | os.PathLike[str] | None = _setting(None, "path", "aeron.dir")
+    """The directory that the driver shares with its clients. Default: ``/dev/shm/aeron-USER``."""
+
+    dir_delete_on_start: bool | None = _setting(None, "boolean", "aeron.dir.delete.on.start")
+    """Delete the directory, and every file in it, before starting, without a check: even if another driver
+    runs there, or the files are not a driver's. Without this setting the driver deletes only the directory of
+    a dead driver. Default: ``false``."""
+
+    dir_delete_on_shutdown: bool | None = _setting(None, "boolean", "aeron.dir.delete.on.shutdown")
+    """Delete the directory, and every file in it, when the driver stops in order. Default: ``false``."""
+
+    dir_warn_if_exists: bool | None = _setting(None, "boolean", "aeron.dir.warn.if.exists")
+    """Print a warning at the start if the directory exists. Default: ``false``."""
+
+    driver_timeout_ms: int | None = _setting(None, "milliseconds", "aeron.driver.timeout")
+    """How old the heartbeat of another driver in the directory may be before that driver counts as dead. A
+    driver of Headrace that was killed counts as dead at once. Default: ``10000``."""
+
+    termination_validator: str | None = _setting(None, "text", "aeron.driver.termination.validator")
+    """Whether a client may ask the driver to stop: allow or deny. Default: ``deny``."""
+
+    print_configuration: bool | None = _setting(None, "boolean", "aeron.print.configuration")
+    """Print every setting at the start; only ``headraced`` does. Default: ``false``."""
+
+    perform_storage_checks: bool | None = _setting(None, "boolean", "aeron.perform.storage.checks")
+    """Refuse to create a log for which the file system has no room. Default: ``true``."""
+
+    low_file_store_warning_threshold_bytes: int | None = _setting(
+        None, "bytes", "aeron.low.file.store.warning.threshold"
+    )
+    """With less free space than this where logs are made, the driver warns in the error log, and allocates
+    sparse logs in full. Default: ``160m``."""
+
+    file_page_size_bytes: int | None = _setting(None, "bytes", "aeron.file.page.size")
+    """Files are as long as a multiple of this. Default: ``4k``."""
+
+    resource_free_limit: int | None = _setting(None, "number", "aeron.driver.resource.free.limit")
+    """How many logs the driver deletes in one turn. Default: ``1``."""
+
+    conductor_buffer_length: int | None = _setting(None, "bytes", "aeron.conductor.buffer.length")
+    """Size of the ring in which clients send their commands. Default: ``1049344``."""
+
+    clients_buffer_length: int | None = _setting(None, "bytes", "aeron.clients.buffer.length")
+    """Size of the broadcast buffer in which the driver answers its clients. Default: ``1048704``."""
+
+    counters_buffer_length: int | None = _setting(None, "bytes", "aeron.counters.buffer.length")
+    """Room for counter values, 128 bytes each; labels take four times as much beside it. Default: ``8m``."""
+
+    error_buffer_length: int | None = _setting(None, "bytes", "aeron.error.buffer.length")
+    """Room for distinct errors in the error log. Default: ``4m``."""
+
+    loss_report_buffer_length: int | None = _setting(None, "bytes", "aeron.loss.report.buffer.length")
+    """Room for the entries of ``headrace loss``. Default: ``1m``."""
+
+    counters_free_to_reuse_timeout_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.counters.free.to.reuse.timeout"
+    )
+    """How long a freed counter is not used again, so that readers do not take the next counter for it.
+    Default: ``1s``."""
+
+    term_buffer_length: int | None = _setting(None, "bytes", "aeron.term.buffer.length")
+    """Length of a term of a UDP stream; a log holds three. A message may be an eighth of it, at most 16 MiB.
+    Default: ``16m``."""
+
+    ipc_term_buffer_length: int | None = _setting(None, "bytes", "aeron.ipc.term.buffer.length")
+    """Length of a term of an IPC stream; a log holds three. A message may be an eighth of it, at most 16 MiB.
+    Default: ``64m``."""
+
+    term_buffer_sparse_file: bool | None = _setting(None, "boolean", "aeron.term.buffer.sparse.file")
+    """Whether logs take memory only as publishers and receivers write them. Default: ``true``."""
+
+    mtu_length: int | None = _setting(None, "bytes", "aeron.mtu.length")
+    """Longest datagram without its UDP header; longer messages become several. At most the network's MTU less
+    28. Default: ``1408``."""
+
+    ipc_mtu_length: int | None = _setting(None, "bytes", "aeron.ipc.mtu.length")
+    """Longest frame, header included, over shared memory; longer messages become several frames. Default:
+    ``1408``."""
+
+    publication_term_window_length: int | None = _setting(
+        None, "bytes", "aeron.publication.term.window.length"
+    )
+    """How far a publisher may be ahead of the sender; 0: half a term. Default: ``0``."""
+
+    ipc_publication_term_window_length: int | None = _setting(
+        None, "bytes", "aeron.ipc.publication.term.window.length"
+    )
+    """How far an IPC publisher may be ahead of its slowest subscriber; 0: half a term. Default: ``0``."""
+
+    receiver_initial_window_length: int | None = _setting(None, "bytes", "aeron.rcv.initial.window.length")
+    """How much a sender may have on the way to a receiver, at most. Default: ``128k``."""
+
+    socket_receive_buffer_length: int | None = _setting(None, "bytes", "aeron.socket.so_rcvbuf")
+    """Receive buffer of each socket; 0 keeps the kernel's default. Not less than the receiver's window.
+    Default: ``128k``."""
+
+    socket_send_buffer_length: int | None = _setting(None, "bytes", "aeron.socket.so_sndbuf")
+    """Send buffer of each socket; 0 keeps the kernel's default. Default: ``0``."""
+
+    sender_wildcard_port_range: str | None = _setting(None, "text", "aeron.sender.wildcard.port.range")
+    """Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose. Default: ``0 0``."""
+
+    receiver_wildcard_port_range: str | None = _setting(None, "text", "aeron.receiver.wildcard.port.range")
+    """Ports for endpoints with port 0: first and last; 0 0 lets the kernel choose. Default: ``0 0``."""
+
+    receiver_io_vector_capacity: int | None = _setting(None, "number", "aeron.receiver.io.vector.capacity")
+    """How many datagrams one system call may receive, where the kernel does not join them. Default: ``4``."""
+
+    send_to_status_poll_ratio: int | None = _setting(None, "number", "aeron.send.to.status.poll.ratio")
+    """While it sends, the sender looks for status messages once in this number of turns. Default: ``6``."""
+
+    timer_interval_ns: int | None = _setting(None, "nanoseconds", "aeron.timer.interval")
+    """How often the driver checks time-outs. Default: ``1s``."""
+
+    client_liveness_timeout_ns: int | None = _setting(None, "nanoseconds", "aeron.client.liveness.timeout")
+    """The driver treats a client without a heartbeat for this time as dead, and releases its publications,
+    subscriptions and counters. Default: ``10s``."""
+
+    image_liveness_timeout_ns: int | None = _setting(None, "nanoseconds", "aeron.image.liveness.timeout")
+    """An image that receives nothing for this time ends. Default: ``10s``."""
+
+    publication_unblock_timeout_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.publication.unblock.timeout"
+    )
+    """A claim that its publisher does not finish within this time becomes padding. Default: ``15s``."""
+
+    publication_connection_timeout_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.publication.connection.timeout"
+    )
+    """A publication that no receiver has answered for this time is no longer connected. Default: ``5s``."""
+
+    publication_linger_timeout_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.publication.linger.timeout"
+    )
+    """How long the log of a closed publication is kept, for receivers that ask for lost data. Default:
+    ``5s``."""
+
+    untethered_window_limit_timeout_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.untethered.window.limit.timeout"
+    )
+    """An untethered subscriber that holds its publisher back for this time loses its image. Default:
+    ``5s``."""
+
+    untethered_linger_timeout_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.untethered.linger.timeout"
+    )
+    """How long a dropped subscriber may still read the rest of its image; -1: the window limit's time-out.
+    Default: ``-1``."""
+
+    untethered_resting_timeout_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.untethered.resting.timeout"
+    )
+    """How long a dropped subscriber waits before it gets another image. Default: ``10s``."""
+
+    receiver_status_message_timeout_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.rcv.status.message.timeout"
+    )
+    """How often a receiver sends its position to the sender, if no progress makes it send it sooner. Default:
+    ``200ms``."""
+
+    nak_unicast_delay_ns: int | None = _setting(None, "nanoseconds", "aeron.nak.unicast.delay")
+    """How long a receiver waits before it asks for lost data: longer where the network reorders. Default:
+    ``1us``."""
+
+    nak_unicast_retry_delay_ratio: int | None = _setting(
+        None, "number", "aeron.nak.unicast.retry.delay.ratio"
+    )
+    """A receiver asks again after ``aeron.nak.unicast.delay`` times this number. Default: ``100``."""
+
+    nak_multicast_group_size: int | None = _setting(None, "number", "aeron.nak.multicast.group.size")
+    """Expected number of receivers on multicast, for the random delay before they ask for lost data. Default:
+    ``10``."""
+
+    nak_multicast_max_backoff_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.nak.multicast.max.backoff"
+    )
+    """Longest random delay before a receiver on multicast asks for lost data. Default: ``10ms``."""
+
+    retransmit_unicast_delay_ns: int | None = _setting(None, "nanoseconds", "aeron.retransmit.unicast.delay")
+    """How long the sender waits before it sends lost data again. Default: ``0ns``."""
+
+    retransmit_unicast_linger_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.retransmit.unicast.linger"
+    )
+    """How long the sender ignores further requests for data that it has just sent again. Default:
+    ``10ms``."""
+
+    resend_max: int | None = _setting(None, "number", "aeron.max.resend")
+    """How many repairs the sender does at a time for a stream whose receivers form a group, as with
+    multicast, which is not built; for other streams it is one. Default: ``16``."""
+
+    reliable_stream: bool | None = _setting(None, "boolean", "aeron.reliable.stream")
+    """Whether receivers ask for lost data (true) or fill gaps with padding (false): then lost messages are
+    missing. Default: ``true``."""
+
+    tether_subscriptions: bool | None = _setting(None, "boolean", "aeron.tether.subscriptions")
+    """Whether a slow subscriber holds its publisher back (true) or loses its image (false). Default:
+    ``true``."""
+
+    rejoin_stream: bool | None = _setting(None, "boolean", "aeron.rejoin.stream")
+    """Whether a subscription accepts a stream again after its image ended. Default: ``true``."""
+
+    spies_simulate_connection: bool | None = _setting(None, "boolean", "aeron.spies.simulate.connection")
+    """Whether a spy alone keeps a publication connected. Default: ``false``."""
+
+    receiver_group_consideration: str | None = _setting(None, "text", "aeron.receiver.group.consideration")
+    """Whether receivers behave as several on one stream: true, false, or infer from the channel. Default:
+    ``infer``."""
+
+    publication_reserved_session_id_low: int | None = _setting(
+        None, "number", "aeron.publication.reserved.session.id.low"
+    )
+    """Beginning of the range of session ids that the driver never chooses itself. Default: ``-1``."""
+
+    publication_reserved_session_id_high: int | None = _setting(
+        None, "number", "aeron.publication.reserved.session.id.high"
+    )
+    """End of the range of session ids that the driver never chooses itself. Default: ``1000``."""
+
+    stream_session_limit: int | None = _setting(None, "number", "aeron.driver.stream.session.limit")
+    """How many sessions one stream of one endpoint may have. Default: ``2147483647``."""
+
+    image_limit: int | None = _setting(None, "number", "aeron.headrace.image.limit")
+    """Most images of publishers on other hosts, of all streams. A SETUP beyond it is refused, with an entry
+    in the error log; the publisher repeats it. Default: ``1024``."""
+
+    image_memory_limit: int | None = _setting(None, "bytes", "aeron.headrace.image.memory.limit")
+    """Most bytes of those images' logs, three terms each. On a small ``/dev/shm`` set it lower, so that
+    forged SETUPs leave room for your own publications. Default: ``4g``."""
+
+    unicast_flow_control_rrwm: int | None = _setting(None, "number", "aeron.unicast.flow.control.rrwm")
+    """At one request the sender sends again at most the receiver's window times this number. Default:
+    ``16``."""
+
+    receiver_group_tag: int | None = _setting(None, "number", "aeron.receiver.group.tag")
+    """Group that this driver's receivers say they belong to, for tagged flow control. Default: none."""
+
+    reresolution_check_interval_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.driver.reresolution.check.interval"
+    )
+    """How often the driver looks up again the names of endpoints that it hears nothing from; 0: never.
+    Default: ``1s``."""
+
+    name_resolver_threshold_ns: int | None = _setting(None, "nanoseconds", "aeron.name.resolver.threshold")
+    """The driver counts name lookups that take longer, and notes them in the error log. Default: ``5s``."""
+
+    threading_mode: str | None = _setting(None, "text", "aeron.threading.mode")
+    """DEDICATED: conductor, sender and receiver have a thread each; SHARED_NETWORK: sender and receiver share
+    one; SHARED: all share one; INVOKER: they run on the program's thread. Default: ``DEDICATED``."""
+
+    thread_naming: str | None = _setting(None, "text", "aeron.thread.naming")
+    """The names of the driver's threads: classic or new. Default: ``classic``."""
+
+    conductor_idle_strategy: str | None = _setting(None, "text", "aeron.conductor.idle.strategy")
+    """What the conductor's thread does when a turn found no work. Default: ``blocking``."""
+
+    conductor_idle_strategy_init_args: str | None = _setting(
+        None, "text", "aeron.conductor.idle.strategy.init.args"
+    )
+    """Arguments of the conductor's idle strategy. Default: none."""
+
+    sender_idle_strategy: str | None = _setting(None, "text", "aeron.sender.idle.strategy")
+    """What the sender's thread does when a turn found no work. Default: ``blocking``."""
+
+    sender_idle_strategy_init_args: str | None = _setting(
+        None, "text", "aeron.sender.idle.strategy.init.args"
+    )
+    """Arguments of the sender's idle strategy. Default: none."""
+
+    receiver_idle_strategy: str | None = _setting(None, "text", "aeron.receiver.idle.strategy")
+    """What the receiver's thread does when a turn found no work. Default: ``blocking``."""
+
+    receiver_idle_strategy_init_args: str | None = _setting(
+        None, "text", "aeron.receiver.idle.strategy.init.args"
+    )
+    """Arguments of the receiver's idle strategy. Default: none."""
+
+    shared_network_idle_strategy: str | None = _setting(None, "text", "aeron.sharednetwork.idle.strategy")
+    """What the thread of sender and receiver in mode SHARED_NETWORK does when a turn found no work. Default:
+    ``blocking``."""
+
+    shared_network_idle_strategy_init_args: str | None = _setting(
+        None, "text", "aeron.sharednetwork.idle.strategy.init.args"
+    )
+    """Arguments of the idle strategy of sender and receiver in mode SHARED_NETWORK. Default: none."""
+
+    shared_idle_strategy: str | None = _setting(None, "text", "aeron.shared.idle.strategy")
+    """What the one thread of mode SHARED does when a turn found no work. Default: ``blocking``."""
+
+    shared_idle_strategy_init_args: str | None = _setting(
+        None, "text", "aeron.shared.idle.strategy.init.args"
+    )
+    """Arguments of the idle strategy of mode SHARED. Default: none."""
+
+    resource_agent_idle_strategy: str | None = _setting(
+        None, "text", "aeron.driver.native.resource.agent.idle.strategy"
+    )
+    """What the thread that creates and deletes logs does when a turn found no work. Default: ``blocking``."""
+
+    resource_agent_idle_strategy_init_args: str | None = _setting(
+        None, "text", "aeron.driver.native.resource.agent.idle.strategy.init.args"
+    )
+    """Arguments of the idle strategy of the thread that creates and deletes logs. Default: none."""
+
+    conductor_cpu_affinity: int | None = _setting(None, "number", "aeron.conductor.cpu.affinity")
+    """Processor of the conductor's thread; -1 leaves it to the kernel. Default: ``-1``."""
+
+    sender_cpu_affinity: int | None = _setting(None, "number", "aeron.sender.cpu.affinity")
+    """Processor of the sender's thread; -1 leaves it to the kernel. Default: ``-1``."""
+
+    receiver_cpu_affinity: int | None = _setting(None, "number", "aeron.receiver.cpu.affinity")
+    """Processor of the receiver's thread; -1 leaves it to the kernel. Default: ``-1``."""
+
+    resource_agent_cpu_affinity: int | None = _setting(
+        None, "number", "aeron.driver.native.resource.agent.cpu.affinity"
+    )
+    """Processor of the thread that creates and deletes logs; -1 leaves it to the kernel. Default: ``-1``."""
+
+    conductor_cycle_threshold_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.driver.conductor.cycle.threshold"
+    )
+    """The driver counts turns of the conductor that take longer. Default: ``100ms``."""
+
+    sender_cycle_threshold_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.driver.sender.cycle.threshold"
+    )
+    """The driver counts turns of the sender that take longer. Default: ``100ms``."""
+
+    receiver_cycle_threshold_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.driver.receiver.cycle.threshold"
+    )
+    """The driver counts turns of the receiver that take longer. Default: ``100ms``."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Further settings by the specification's property names, with its value syntax (``"16m"``, ``"5s"``).
+
+    A keyword above wins over the same setting here.
+    """
+
+
+class ClientSettings(TypedDict, total=False):
+    """Keyword arguments of :meth:`headrace.Client.connect`; see :class:`headrace.ClientConfig` for what they mean."""
+
+    driver_timeout_ms: int
+    keepalive_interval_ns: int
+    idle_sleep_ns: int
+    resource_linger_ns: int
+    client_name: str
+    pre_touch_mapped_memory: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientConfig(ClientValues):
+    """Settings of a client. Durations carry their unit in the name."""
+
+    directory: str | os.PathLike[str] | None = None
+    """Directory of the driver; ``None`` for :func:`headrace.default_directory`."""
+
+    driver_timeout_ms: int = _setting(10_000, "milliseconds")
+    """How long to wait for the driver to appear or to answer, and how old its heartbeat may become."""
+
+    keepalive_interval_ns: int = _setting(500_000_000, "nanoseconds")
+    """Time between two heartbeats to the driver."""
+
+    idle_sleep_ns: int = _setting(16_000_000, "nanoseconds")
+    """Sleep of the client's own thread between two turns."""
+
+    resource_linger_ns: int = _setting(3_000_000_000, "nanoseconds")
+    """How long a log stays mapped after its image or publication went away."""
+
+    client_name: str = _setting("", "text")
+    """Name in the label of the client's heartbeat counter."""
+
+    pre_touch_mapped_memory: bool = _setting(False, "boolean")
+    """Touch each page of a log when it is mapped, so that no message pays for the page fault."""
