@@ -145,7 +145,7 @@ class Archive:
             catalog=self.catalog,
             log=SimpleNamespace(error=pytest.fail, warning=pytest.fail),
         )
-        return Deletions(cast(Context, context), lambda number: False, lambda number: None)
+        return Deletions(cast(Context, context), lambda number: False, lambda number, reason: None)
 
     def work_off(self, deletions: Deletions, recording_id: int) -> None:
         """Delete one file after the other."""
