@@ -1,6 +1,7 @@
 """The mark file of an archive, in memory and byte for byte: who may use its directory."""
 
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from headrace.archive.mark_file import (
     no_archive_running,
     read_mark_fields,
 )
+from headrace.archive.storage import DirectoryStorage
 from tests.archive.memory import ManualClock, MemoryStorage
 
 FIELDS = MarkFields(
@@ -144,3 +146,19 @@ def test_a_header_of_the_mark_file_that_was_written_in_part_locks_nothing() -> N
 def put_mark(storage: MemoryStorage, offset: int, data: bytes) -> None:
     """Write into the mark file."""
     storage.files[MARK_NAME][offset : offset + len(data)] = data
+
+
+@pytest.mark.parametrize("length", [-5, -(1 << 31), (1 << 31) - 1])
+def test_a_damaged_length_of_the_error_buffer_keeps_no_archive_away(tmp_path: Path, length: int) -> None:
+    """The errors that are there are saved, if the length allows."""
+    storage = DirectoryStorage(tmp_path)
+    mark = MarkFile(storage, 1 << 20, 5)
+    mark.ready(FIELDS, 5)
+    mark.write_errors(0, b"error")
+    mark.forget()
+    with (tmp_path / MARK_NAME).open("r+b") as file:
+        file.seek(56)
+        file.write(struct.pack("<i", length))
+    again = MarkFile(storage, 1 << 20, 6)
+    assert again.old_errors.rstrip(b"\0") == (b"error" if length > 0 else b"")
+    again.close()

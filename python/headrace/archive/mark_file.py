@@ -273,7 +273,9 @@ class MarkFile:
             )
         _check_inactive(header, self._storage, now_ms, liveness_timeout_ms)
         if fields.header_length == HEADER_LENGTH:
-            self.old_errors = self._file.read(HEADER_LENGTH, fields.error_buffer_length)
+            # No longer than the file, whatever a damaged header says, and no shorter than nothing.
+            length = min(fields.error_buffer_length, self._file.length() - HEADER_LENGTH)
+            self.old_errors = self._file.read(HEADER_LENGTH, max(length, 0))
 
     def clear_errors(self) -> None:
         """Begin with an empty error buffer; what was in it is saved before."""
