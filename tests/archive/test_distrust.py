@@ -6,6 +6,7 @@ import pytest
 
 from headrace.archive.catalog import CATALOG_NAME, Catalog
 from headrace.archive.checksum import checksum_named
+from headrace.archive.errors import CatalogError
 from headrace.archive.recovery import recover
 from headrace.archive.segment_writer import SegmentWriter
 from headrace.archive.verify import verify
@@ -209,3 +210,43 @@ def test_a_stray_segment_file_does_not_say_where_a_recording_ends(stray: int, co
         )
     assert catalog.find(0).stop_position == 1280  # type: ignore[union-attr]
     assert storage.files[f"0-{stray}.rec"] == before[f"0-{stray}.rec"]
+
+
+@pytest.mark.parametrize("left", [None, 0, 100, 32 + 192])
+def test_a_catalog_that_is_gone_or_cut_short_is_no_empty_one(left: int | None) -> None:
+    """The next recording would get an id whose files are there, and purging it would delete them."""
+    storage = MemoryStorage()
+    killed(storage, end=1280)
+    if left is None:
+        storage.delete(CATALOG_NAME)
+    else:
+        del storage.files[CATALOG_NAME][left:]
+    before = segments(storage)
+    with pytest.raises(
+        CatalogError, match=r"archive\.catalog.*restore it, or take the archive's segment files"
+    ):
+        started(storage)
+    assert segments(storage) == before
+    for name in storage.names():
+        storage.delete(name)
+    assert started(storage)[1] == []
+
+
+def test_whole_terms_after_missing_frames_are_not_cut() -> None:
+    """A kill leaves no gap before the last term, so the disk lost a header, and a person has to look."""
+    storage = MemoryStorage()
+    killed(storage, end=TERM_LENGTH + 1280)
+    for lost in (TERM_LENGTH - 1280, 1280):
+        storage.files["0-0.rec"][lost : lost + 32] = bytes(32)
+        before = segments(storage)
+        catalog, (note,) = started(storage)
+        assert segments(storage) == before
+        assert (
+            f"frames are missing at position={lost}, and the term at position={TERM_LENGTH} goes on" in note
+        )
+        assert [entry.recording_id for entry in catalog] == [1]
+        catalog.close()
+    (finding, _) = verify(Catalog(storage), storage, is_repaired=True)
+    assert finding.is_ok
+    assert Catalog(storage).find(0).stop_position == 1280  # type: ignore[union-attr]
+    assert storage.files["0-1280.cut"] == before["0-0.rec"][1280:].rstrip(b"\0")

@@ -127,6 +127,7 @@ def test_a_description_that_cannot_be_made_longer_harms_no_other(refused: str) -
         (224 + 48, struct.pack("<q", 0), "recording_id=0 follows recording_id=0"),
         (144, struct.pack("<I", 0xFFFF_FFFF), "ends outside"),
         (8, struct.pack("<q", 1), "next_recording_id=1"),
+        (8, struct.pack("<q", (1 << 63) - 1), "next_recording_id=9223372036854775807 leaves no id"),
     ],
 )
 def test_a_damaged_catalog_is_refused_by_name(offset: int, data: bytes, words: str) -> None:
@@ -428,6 +429,7 @@ def test_a_recording_with_a_torn_frame_that_others_follow_is_skipped_and_cut_by_
     """No kill leaves one, a power cut or a bad disk may: nothing after it is deleted unasked."""
     for checksum in (CRC_32C, None):
         storage, block = MemoryStorage(), frames(0, 20, 992)
+        catalog = Catalog(storage, checksum=checksum)
         write(storage, 0, (block, len(block)), checksum=checksum)
         torn, files = 8 * 1024, storage.files
         files["0-0.rec"][torn + 32 : torn + 64] = bytes(32)
@@ -435,7 +437,6 @@ def test_a_recording_with_a_torn_frame_that_others_follow_is_skipped_and_cut_by_
             # Without checksums only a frame over pages can be told to be torn, where the file system knows holes.
             assert recovered(storage) == (len(block), [])
             continue
-        catalog = Catalog(storage, checksum=checksum)
         catalog.add(descriptor())
         notes: list[str] = []
         recover(catalog, storage, checksum, 0, notes.append)
@@ -452,9 +453,9 @@ def test_a_recording_with_a_torn_frame_that_others_follow_is_skipped_and_cut_by_
 def test_a_repair_leaves_a_payload_that_went_bad_where_it_is(damaged: int) -> None:
     """The frames around it can still be replayed: the recording stays valid, and the damage is told."""
     storage, block = MemoryStorage(), frames(0, 20, 992)
-    write(storage, 0, (block, len(block)), checksum=CRC_32C)
     catalog = Catalog(storage, checksum=CRC_32C)
     catalog.add(descriptor(stop_position=len(block)))
+    write(storage, 0, (block, len(block)), checksum=CRC_32C)
     storage.files["0-0.rec"][damaged + 40] ^= 1
     before = bytes(storage.files["0-0.rec"])
     (finding,) = verify(catalog, storage, checksum=CRC_32C, is_repaired=True)
@@ -468,10 +469,10 @@ def test_a_repair_cuts_after_the_last_whole_frame_and_keeps_the_rest_aside() -> 
     """Of a stopped recording too; what does not lie in its last file is told and left."""
     storage, block = MemoryStorage(), frames(0, TERM_LENGTH // 128, 96)
     more = frames(2 * TERM_LENGTH, 20, 96)
-    write(storage, 0, (block, TERM_LENGTH), (frames(TERM_LENGTH, TERM_LENGTH // 128, 96), TERM_LENGTH))
-    write(storage, 2 * TERM_LENGTH, (more, len(more)))
     catalog = Catalog(storage)
     catalog.add(descriptor(stop_position=2 * TERM_LENGTH + len(more)))
+    write(storage, 0, (block, TERM_LENGTH), (frames(TERM_LENGTH, TERM_LENGTH // 128, 96), TERM_LENGTH))
+    write(storage, 2 * TERM_LENGTH, (more, len(more)))
     last = f"0-{2 * TERM_LENGTH}.rec"
     storage.files[last][1280:1312] = bytes(32)
     rest = bytes(storage.files[last][1280 : len(more)])
@@ -506,9 +507,9 @@ def test_a_repair_cuts_after_the_last_whole_frame_and_keeps_the_rest_aside() -> 
 def test_a_last_segment_without_frames_is_no_sound_recording() -> None:
     """Unless the recording ends where it begins."""
     storage, block = MemoryStorage(), frames(0, 2 * TERM_LENGTH // 128, 96)
-    write(storage, 0, (block[:TERM_LENGTH], TERM_LENGTH), (block[TERM_LENGTH:], TERM_LENGTH))
     catalog = Catalog(storage)
     catalog.add(descriptor(stop_position=2 * TERM_LENGTH))
+    write(storage, 0, (block[:TERM_LENGTH], TERM_LENGTH), (block[TERM_LENGTH:], TERM_LENGTH))
     assert [finding.is_ok for finding in verify(catalog, storage)] == [True]
     catalog.update(0, stop_position=2 * TERM_LENGTH + 128)
     (finding,) = verify(catalog, storage)

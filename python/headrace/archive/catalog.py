@@ -38,6 +38,7 @@ ALIGNMENT = 64
 STATE_INVALID, STATE_VALID, STATE_DELETED = range(3)
 STATE_NAMES = ("INVALID", "VALID", "DELETED")
 CAPACITY_MAX = (1 << 31) - 1
+_RECORDING_ID_MAX = (1 << 63) - 2
 
 _HEADER = struct.Struct("<iiqi12x")
 _ENTRY_HEADER = struct.Struct("<iii20x")
@@ -51,6 +52,7 @@ _APPEND_MAX = 16 * 1024
 _FULL_SYNC = 2
 _PAGE_LENGTH = 4096
 _NUMBERS_END = ENTRY_HEADER_LENGTH + BLOCK_LENGTH
+_ADVICE = "restore it, or take the archive's segment files away from it before it is used again"
 
 
 @dataclass(slots=True)
@@ -130,6 +132,11 @@ class Catalog:
         if self._storage.length(CATALOG_NAME) is None or self._is_unwritten():
             if self._read_only:
                 raise CatalogError(f"there is no catalog: {self._path}")
+            if self._has_segments_from(0):
+                # No kill explains it: the catalog is forced to the medium before anything is recorded.
+                raise CatalogError(
+                    f"there is no catalog, and segment files are there: {self._path}; {_ADVICE}"
+                )
             file = self._storage.create(CATALOG_NAME, capacity, may_exist=True)
             file.write(0, _HEADER.pack(VERSION, HEADER_LENGTH, 0, ALIGNMENT))
             file.sync(_FULL_SYNC)
@@ -141,13 +148,17 @@ class Catalog:
         return file
 
     def _is_unwritten(self) -> bool:
-        """Whether an archive was killed between making the catalog and writing its header: nothing is recorded."""
+        """Whether an archive was killed between making the catalog and writing its header."""
         file = self._storage.open(CATALOG_NAME, read_only=True)
         try:
-            is_empty = not any(file.read(0, HEADER_LENGTH)) and not _has_bytes_from(file, 0)
+            return not any(file.read(0, HEADER_LENGTH)) and not _has_bytes_from(file, 0)
         finally:
             file.close()
-        return is_empty and not any(name.endswith(".rec") for name in self._storage.names())
+
+    def _has_segments_from(self, recording_id: int) -> bool:
+        """Whether there are segment files of a recording with this id or a higher one."""
+        owners = (name.partition("-")[0] for name in self._storage.names() if name.endswith(".rec"))
+        return any(owner.isdecimal() and int(owner) >= recording_id for owner in owners)
 
     def _load(self) -> None:
         header = self._file.read(0, HEADER_LENGTH)
@@ -225,8 +236,7 @@ class Catalog:
         return is_next and not has_files and not _has_bytes_from(self._file, offset + _APPEND_MAX)
 
     def _refuse(self, offset: int, reason: str) -> None:
-        advice = "restore it, or take the archive's segment files away from it before it is used again"
-        raise CatalogError(f"{self._path}: damaged entry at offset={offset}: {reason}; {advice}")
+        raise CatalogError(f"{self._path}: damaged entry at offset={offset}: {reason}; {_ADVICE}")
 
     def _check_end(self, next_id: int) -> None:
         after_last = self._ids[-1] + 1 if self._ids else 0
@@ -235,10 +245,18 @@ class Catalog:
             raise CatalogError(
                 f"{self._path}: next_recording_id={next_id} is not above the last, {after_last - 1}"
             )
-        # An entry whose length was lost would hide all that follow it.
+        if max(next_id, after_last) > _RECORDING_ID_MAX:
+            raise CatalogError(f"{self._path}: next_recording_id={next_id} leaves no id for a recording")
+        # An entry whose length was lost would hide all that follow it; of a file cut short, segment files tell.
         has_rest = _has_bytes_from(self._file, self._end)
-        if has_rest and next_id > after_last and not self._is_append_cut_short(next_id, self._end):
+        is_cut_short = not has_rest and self._has_segments_from(after_last)
+        if next_id > after_last and has_rest and not self._is_append_cut_short(next_id, self._end):
             self._refuse(self._end, f"its length is 0 but next_recording_id={next_id} and more bytes follow")
+        if next_id > after_last and is_cut_short:
+            self._refuse(
+                self._end,
+                f"the catalog ends, but next_recording_id={next_id} and recordings from {after_last} on have files",
+            )
         self.next_recording_id = max(next_id, after_last)
         if self._read_only:
             return

@@ -175,6 +175,12 @@ def recovered_stop_position(
         contradiction = frames.contradiction(end)
         if contradiction is not None:
             raise SegmentError(f"{frames.path}: {contradiction}")
+        later = frames.first_term_after(end)
+        if later is not None and not is_repair:
+            raise SegmentError(
+                f"{frames.path}: frames are missing at position={end}, and the term at position={later} goes on; "
+                "`headrace archive verify --repair` truncates the recording there"
+            )
         if last is not None:
             term = max(frames.start, last - last % descriptor.term_buffer_length)
             torn = frames.first_torn(term, end)

@@ -117,6 +117,15 @@ class SegmentFrames:
         """Whether the header at a position is one of the recording."""
         return self._walk.walk(self._read(position, HEADER_LENGTH), position, self.limit)[1] is not None
 
+    def first_term_after(self, end: int) -> int | None:
+        """Where the first later term of the file begins that has frames.
+
+        A block lies within a term and is written before the next, so no kill leaves a gap between terms.
+        """
+        length = self._descriptor.term_buffer_length
+        terms = range(end - end % length + length, self.limit, length)
+        return next((position for position in terms if self.has_frame_at(position)), None)
+
     def contradiction(self, end: int) -> str | None:
         """What the file has that the recording's description does not allow, where a walk from the start ended.
 
