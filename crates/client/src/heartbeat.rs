@@ -53,40 +53,45 @@ impl Core {
             return Ok(false);
         }
         let now_ms = self.config.clock.epoch_ms();
-        let heartbeat_ms = self.to_driver.consumer_heartbeat_ms();
-        let age_ms = now_ms.saturating_sub(heartbeat_ms);
-        if age_ms > self.config.driver_timeout_ms {
-            let reason = format!(
-                "the driver's heartbeat is too old: age_ms={age_ms} driver_timeout_ms={} directory={}",
-                self.config.driver_timeout_ms,
-                self.config.directory.display()
-            );
-            return Err(ClientError::DriverTimeout { reason });
+        self.check_driver_heartbeat(now_ms)?;
+        let is_shown = self.show_heartbeat(&mut service.heartbeat, now_ms)?;
+        if is_shown {
+            service.last_keepalive_ns = now_ns;
         }
-        match &service.heartbeat {
-            Some(heartbeat) => {
-                if !self.is_own_heartbeat(heartbeat.counter_id) {
-                    let reason = format!(
-                        "unexpected close of heartbeat counter: counter_id={}",
-                        heartbeat.counter_id
-                    );
-                    return Err(ClientError::ClientTimeout { reason });
-                }
-                heartbeat.value.set_release(now_ms);
-                service.last_keepalive_ns = now_ns;
-            }
-            None => {
-                // Without a counter yet, look again on the next turn.
-                let Some(counter_id) = self.find_heartbeat() else {
-                    return Ok(false);
-                };
-                let value = self.counter_value(counter_id)?;
-                value.set_release(now_ms);
-                self.counters().append_to_label(counter_id, &self.label_suffix());
-                service.heartbeat = Some(Heartbeat { counter_id, value });
-                service.last_keepalive_ns = now_ns;
-            }
+        Ok(is_shown)
+    }
+
+    fn check_driver_heartbeat(&self, now_ms: i64) -> Result<(), ClientError> {
+        let age_ms = now_ms.saturating_sub(self.to_driver.consumer_heartbeat_ms());
+        let driver_timeout_ms = self.config.driver_timeout_ms;
+        if age_ms <= driver_timeout_ms {
+            return Ok(());
         }
+        let reason = format!(
+            "the driver's heartbeat is too old: age_ms={age_ms} driver_timeout_ms={driver_timeout_ms} directory={}",
+            self.config.directory.display()
+        );
+        Err(ClientError::DriverTimeout { reason })
+    }
+
+    /// Shows this client's heartbeat. False before the driver has made the counter: then the next turn looks again.
+    fn show_heartbeat(&self, shown: &mut Option<Heartbeat>, now_ms: i64) -> Result<bool, ClientError> {
+        if let Some(heartbeat) = shown {
+            let counter_id = heartbeat.counter_id;
+            if !self.is_own_heartbeat(counter_id) {
+                let reason = format!("unexpected close of heartbeat counter: counter_id={counter_id}");
+                return Err(ClientError::ClientTimeout { reason });
+            }
+            heartbeat.value.set_release(now_ms);
+            return Ok(true);
+        }
+        let Some(counter_id) = self.find_heartbeat() else {
+            return Ok(false);
+        };
+        let value = self.counter_value(counter_id)?;
+        value.set_release(now_ms);
+        self.counters().append_to_label(counter_id, &self.label_suffix());
+        *shown = Some(Heartbeat { counter_id, value });
         Ok(true)
     }
 

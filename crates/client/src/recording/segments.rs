@@ -51,6 +51,41 @@ impl Segments {
     fn path(&self, base: i64) -> PathBuf {
         self.directory.join(format!("{}-{base}.rec", self.recording_id))
     }
+
+    /// The file that begins at a base; `position` is what it is opened for.
+    fn file(&mut self, base: i64, position: i64) -> Result<&File, RecordingError> {
+        let file = match self.file.take() {
+            Some((opened, file)) if opened == base => file,
+            _ => self.open(base, position)?,
+        };
+        Ok(&self.file.insert((base, file)).1)
+    }
+
+    fn open(&self, base: i64, position: i64) -> Result<File, RecordingError> {
+        let path = self.path(base);
+        File::open(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => RecordingError::MissingSegment {
+                path,
+                recording_id: self.recording_id,
+                position,
+            },
+            _ => RecordingError::Io { path, source },
+        })
+    }
+}
+
+/// Fills a buffer from an offset of a file, as far as the file reaches.
+fn read_available(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match file.read_at(&mut buffer[length..], offset + length as u64) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
 }
 
 impl Blocks for Segments {
@@ -63,24 +98,6 @@ impl Blocks for Segments {
     ) -> Result<usize, RecordingError> {
         let base = self.base(position);
         let path = self.path(base);
-        let fault = |source| RecordingError::Io {
-            path: path.clone(),
-            source,
-        };
-        let file = match &mut self.file {
-            Some((opened, file)) if *opened == base => file,
-            other => {
-                let file = File::open(&path).map_err(|error| match error.kind() {
-                    io::ErrorKind::NotFound => RecordingError::MissingSegment {
-                        path: path.clone(),
-                        recording_id: self.recording_id,
-                        position,
-                    },
-                    _ => fault(error),
-                })?;
-                &mut other.insert((base, file)).1
-            }
-        };
         // The archive may be writing the bytes after the limit at this moment.
         let segment_end = base + i64::from(self.segment_length);
         let end = limit.min(segment_end).max(position + needed as i64);
@@ -89,15 +106,13 @@ impl Blocks for Segments {
             block.resize(wanted, 0);
         }
         let offset = (position - base) as u64;
-        let mut length = 0;
-        while length < wanted {
-            match file.read_at(&mut block[length..wanted], offset + length as u64) {
-                Ok(0) => break,
-                Ok(count) => length += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(fault(error)),
-            }
-        }
+        let length =
+            read_available(self.file(base, position)?, &mut block[..wanted], offset).map_err(|source| {
+                RecordingError::Io {
+                    path: path.clone(),
+                    source,
+                }
+            })?;
         if length < needed {
             return Err(RecordingError::TruncatedSegment {
                 path,

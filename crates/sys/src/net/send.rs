@@ -104,20 +104,22 @@ impl Pieces<'_, '_> {
     }
 }
 
-pub(super) fn send_runs(socket: &UdpSocket, runs: &[Run<'_>], to: Option<&SockAddr>) -> io::Result<usize> {
-    if let Some(run) = runs
-        .iter()
-        .find(|run| run.region.is_empty() || !(1..=MAX_DATAGRAM_LENGTH).contains(&run.datagram_length))
-    {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!(
-                "a run of {} bytes cannot hold datagrams of length={}",
-                run.region.len(),
-                run.datagram_length
-            ),
-        ));
+/// Refuses a run without bytes, or of datagrams that no socket sends.
+fn check_runs(runs: &[Run<'_>]) -> io::Result<()> {
+    let is_wrong =
+        |run: &&Run<'_>| run.region.is_empty() || !(1..=MAX_DATAGRAM_LENGTH).contains(&run.datagram_length);
+    match runs.iter().find(is_wrong) {
+        None => Ok(()),
+        Some(run) => {
+            let (length, datagram_length) = (run.region.len(), run.datagram_length);
+            let reason = format!("a run of {length} bytes cannot hold datagrams of length={datagram_length}");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+        }
     }
+}
+
+pub(super) fn send_runs(socket: &UdpSocket, runs: &[Run<'_>], to: Option<&SockAddr>) -> io::Result<usize> {
+    check_runs(runs)?;
     if let [run] = runs
         && run.region.len() <= run.datagram_length
     {
