@@ -233,7 +233,7 @@ def test_what_the_next_driver_refuses_is_a_warning(site: Site, caplog: pytest.Lo
 
 
 def test_handlers_without_reconnect_are_refused(media_driver: headrace.MediaDriver) -> None:
-    with pytest.raises(headrace.ConfigError, match="on_reconnect=.*: is only called with reconnect=True"):
+    with pytest.raises(headrace.ConfigError, match=r"on_reconnect=.*: is only called with reconnect=True"):
         headrace.connect(driver=media_driver, on_reconnect=print)  # type: ignore[call-overload]
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headrace._exceptions import ArchiveError
 from headrace.cli import options
 from headrace.cli.archive.access import session, session_options
-from headrace.cli.lifecycle import FAILED, until_stopped
+from headrace.cli.lifecycle import FAILED, Stop, until_stopped
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
 from headrace.cli.subscribe import FORMATS, WRITERS, write_json
 from headrace.tools.units import format_bytes
+
+if TYPE_CHECKING:
+    from headrace.archive import Archive
 
 _LOOK_INTERVAL_S = 0.25
 _STOP_TIMEOUT_S = 10.0
@@ -102,10 +106,9 @@ def record_command(
       headrace archive record -c aeron:ipc -s 10
       headrace archive record -c aeron:udp?endpoint=localhost:20121 --remote
     """
-    from headrace.archive import RecordingSignal, SourceLocation
+    from headrace.archive import SourceLocation
 
     location = SourceLocation.REMOTE if remote else SourceLocation.LOCAL
-    active: set[int] = set()
     failures: list[ArchiveError] = []
 
     def fail(error: ArchiveError) -> None:
@@ -119,21 +122,29 @@ def record_command(
         subscription_id = archive.start_recording(channel, stream_id, location=location)
         if not as_json:
             click.echo(f"recording {channel} stream {stream_id}; Ctrl-C ends it", err=True)
-        deadline: float | None = None
-        while deadline is None or (active and time.monotonic() < deadline):
-            for one in archive.signals():
-                if one.signal == RecordingSignal.START:
-                    active.add(one.recording_id)
-                elif one.signal == RecordingSignal.STOP:
-                    active.discard(one.recording_id)
-                _show(one.signal.name, one.recording_id, one.position, as_json)
-            if not archive.is_connected:
-                raise ArchiveError("the archive is gone; what it had recorded is in its files")
-            if deadline is None and stop.wait(_LOOK_INTERVAL_S):
-                archive.stop_recording_subscription(subscription_id)
-                deadline = time.monotonic() + _STOP_TIMEOUT_S
+        _follow(archive, subscription_id, stop, as_json)
     if failures:
         raise click.exceptions.Exit(FAILED)
+
+
+def _follow(archive: Archive, subscription_id: int, stop: Stop, as_json: bool) -> None:
+    """Show what becomes of the recordings, until the person stops them and each has ended."""
+    from headrace.archive import RecordingSignal
+
+    active: set[int] = set()
+    deadline: float | None = None
+    while deadline is None or (active and time.monotonic() < deadline):
+        for one in archive.signals():
+            if one.signal == RecordingSignal.START:
+                active.add(one.recording_id)
+            elif one.signal == RecordingSignal.STOP:
+                active.discard(one.recording_id)
+            _show(one.signal.name, one.recording_id, one.position, as_json)
+        if not archive.is_connected:
+            raise ArchiveError("the archive is gone; what it had recorded is in its files")
+        if deadline is None and stop.wait(_LOOK_INTERVAL_S):
+            archive.stop_recording_subscription(subscription_id)
+            deadline = time.monotonic() + _STOP_TIMEOUT_S
 
 
 def _show(signal: str, recording_id: int, position: int, as_json: bool) -> None:
