@@ -12,7 +12,9 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Bytes read at once: rarely more than a few are there.
-const DRAIN_LENGTH: usize = 64;
+const DRAIN_LENGTH: usize = 1024;
+/// Reads in which a full FIFO is drained: a page for each of the kernel's 16 buffers.
+const DRAIN_READS_MAX: usize = 16 * 4096 / DRAIN_LENGTH;
 
 /// An open FIFO. Closed when dropped, and at `exec`.
 #[derive(Debug)]
@@ -64,18 +66,24 @@ impl Fifo {
         let _ = (&self.0).write(&[1]);
     }
 
-    /// Takes what was written. True when there was something.
+    /// Takes what was written. True when there was something. A stranger who goes on writing does not keep the caller:
+    /// what is left after as much as a FIFO holds, the next call takes.
     pub fn drain(&self) -> bool {
-        let mut bytes = [0; DRAIN_LENGTH];
-        let mut found = false;
-        while let Ok(count) = (&self.0).read(&mut bytes) {
-            found |= count > 0;
-            if count < DRAIN_LENGTH {
-                break;
-            }
-        }
-        found
+        drain(&self.0)
     }
+}
+
+fn drain(mut from: impl Read) -> bool {
+    let mut bytes = [0; DRAIN_LENGTH];
+    let mut found = false;
+    for _ in 0..DRAIN_READS_MAX {
+        let count = from.read(&mut bytes).unwrap_or(0);
+        found |= count > 0;
+        if count < DRAIN_LENGTH {
+            break;
+        }
+    }
+    found
 }
 
 impl AsRawFd for Fifo {
@@ -106,6 +114,26 @@ mod tests {
         let writer = Fifo::open(&path).unwrap();
         (0..100_000).for_each(|_| writer.wake());
         assert!(Fifo::open(&path).unwrap().drain());
+    }
+
+    /// A FIFO that a stranger fills as fast as it is read.
+    struct Flooded(usize);
+
+    impl Read for Flooded {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            assert!(self.0 <= 64 * 1024, "more than a FIFO holds");
+            Ok(bytes.len())
+        }
+    }
+
+    #[test]
+    fn a_writer_without_end_does_not_keep_the_one_that_drains() {
+        assert!(drain(&mut Flooded(0)));
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = Fifo::create(&dir.path().join("07")).unwrap();
+        while (&fifo.0).write(&[1; 4096]).is_ok() {}
+        assert!(fifo.drain() && !fifo.drain(), "all that a FIFO holds is taken at once");
     }
 
     #[test]
