@@ -133,7 +133,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let fifo = Fifo::create(&dir.path().join("07")).unwrap();
         while (&fifo.0).write(&[1; 4096]).is_ok() {}
-        assert!(fifo.drain() && !fifo.drain(), "all that a FIFO holds is taken at once");
+        assert!(
+            fifo.drain() && !fifo.drain(),
+            "all that a FIFO holds is taken at once"
+        );
     }
 
     #[test]
