@@ -127,7 +127,7 @@ def test_events_and_late_errors_are_logged(archive: Archive, caplog: pytest.LogC
         (logging.INFO, f"recording_id={recording_id} START at position=0"),
         (logging.INFO, f"recording_id={recording_id} STOP at position={end}"),
         (logging.INFO, f"of recording_id={recording_id} ended at position={end}"),
-        (logging.WARNING, "WARN - cannot extend recording"),
+        (logging.WARNING, "WARN - a publisher cannot be recorded: cannot extend recording"),
         (logging.WARNING, "the archive reports: cannot extend recording"),
     ]
     records = [(one.levelno, one.getMessage()) for one in caplog.records]
