@@ -232,6 +232,17 @@ def test_a_catalog_that_is_gone_or_cut_short_is_no_empty_one(left: int | None) -
     assert started(storage)[1] == []
 
 
+@pytest.mark.parametrize("name", ["0-+131072.rec", "0-131_072.rec", "0- 131072.rec", "0-0131072.rec"])
+def test_a_file_with_a_name_that_only_looks_like_a_segments_is_none(name: str) -> None:
+    """The file that the number in it stands for is not there."""
+    storage = MemoryStorage()
+    killed(storage, end=1280)
+    storage.create(name, 5)
+    catalog, skipped = started(storage)
+    assert (len(catalog), skipped) == (2, [])
+    assert storage.length(name) == 5
+
+
 def test_whole_terms_after_missing_frames_are_not_cut() -> None:
     """A kill leaves no gap before the last term, so the disk lost a header, and a person has to look."""
     storage = MemoryStorage()

@@ -88,6 +88,8 @@ def segment_position(name: str, recording_id: int) -> int | None:
     if not (name.startswith(prefix) and name.endswith(".rec")):
         return None
     try:
-        return int(name[len(prefix) : -len(".rec")])
+        base = int(name[len(prefix) : -len(".rec")])
     except ValueError:
         return None
+    # Not of `0-+64.rec` or `0-6_4.rec`: what opens a file by its base would not find it.
+    return base if name == segment_name(recording_id, base) else None
