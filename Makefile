@@ -137,6 +137,11 @@ miri: ## Interpret the tests of the algorithms over shared memory, to find undef
 	MIRIFLAGS="-Zmiri-disable-isolation" PROPTEST_CASES=2 RUST_BACKTRACE=0 cargo +nightly miri test --quiet \
 	  -p headrace-buffers --lib --target-dir target/miri -- $(addprefix --skip ,$(MIRI_CANNOT))
 
+SECONDS ?= 60
+.PHONY: simulate
+simulate: $(STAMPS)/setup ## Run new seeds of the simulated world for SECONDS=60; a failure names its seed
+	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test chaos streams -- --nocapture
+
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder, SECONDS_EACH=30 on each
 	scripts/fuzz.sh $(SECONDS_EACH)
