@@ -222,7 +222,11 @@ class _Waker:
         loop.add_reader(self._watcher.fileno(), self._on_ring)
 
     def _on_ring(self) -> None:
-        self._end(self._watcher.take_rung())
+        tickets = self._watcher.take_rung()
+        self._end(tickets)
+        if not tickets:
+            # Woken for nothing too often, the watcher has stopped listening: the next look is due sooner.
+            self._plan_look(asyncio.get_running_loop())
 
     def _on_time(self, look_at_s: float) -> None:
         if look_at_s != self._look_at_s:

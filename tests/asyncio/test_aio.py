@@ -269,6 +269,23 @@ def test_a_cancelled_wait_leaves_nothing_to_watch(stream, run):
     run(wait())
 
 
+def test_a_loop_that_stops_listening_looks_every_millisecond(stream, run):
+    """After doorbells that rang for nothing, and not when the look that was planned before is due."""
+    publication, subscription = stream
+
+    async def main():
+        (task,) = await begin_to_wait(aio.receive(subscription))
+        waker, loop = aio._waker(), asyncio.get_running_loop()
+        for _ in range(4):
+            waker._on_ring()
+        assert waker._watcher.look_after_s == 0.001
+        assert waker._look_at_s <= loop.time() + 0.001
+        publication.offer_blocking(b"heard")
+        assert (await task).payload == b"heard"
+
+    run(main())
+
+
 def test_one_message_wakes_all_that_wait_for_it(stream, run):
     publication, subscription = stream
 
