@@ -123,8 +123,13 @@ class SegmentFrames:
         A block lies within a term and is written before the next, so no kill leaves a gap between terms.
         """
         length = self._descriptor.term_buffer_length
-        terms = range(end - end % length + length, self.limit, length)
-        return next((position for position in terms if self.has_frame_at(position)), None)
+        term = end - end % length + length
+        while term < self.limit and (written := self._file.next_data(term - self._base)) is not None:
+            term = max(term, self._base + written - written % length)
+            if self.has_frame_at(term):
+                return term
+            term += length
+        return None
 
     def contradiction(self, end: int) -> str | None:
         """What the file has that the recording's description does not allow, where a walk from the start ended.
