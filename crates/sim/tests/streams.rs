@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Reader, SECOND, World, faults};
+use headrace_buffers::counters::system_counter;
 use headrace_client::Offer;
 use headrace_sim::{LinkSettings, Node};
 
@@ -74,6 +75,54 @@ fn the_same_seed_gives_the_same_trace_byte_for_byte() {
     let first = run(7);
     assert_eq!(first, run(7));
     assert_ne!(first.0, run(8).0);
+}
+
+/// Also when the reader comes late, so that each stream meets the end of its window, wherever that falls in a term.
+#[test]
+fn a_network_without_faults_needs_no_repair() {
+    for seed in 0..6 {
+        let world = World::new(seed);
+        let (left, right) = (world.add_node("left").unwrap(), world.add_node("right").unwrap());
+        let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
+        let mut reader = Reader::new(
+            subscriber
+                .add_subscription(CHANNEL, STREAM, Default::default())
+                .unwrap(),
+        );
+        let publication = publisher.add_publication(CHANNEL, STREAM).unwrap();
+        for number in 0..600 {
+            let sent = || {
+                matches!(
+                    publication.offer(&message(number + seed as usize)),
+                    Ok(Offer::Position(_))
+                )
+            };
+            let mut looks = 0;
+            let mut offer = || {
+                looks += 1;
+                if looks % 16 == 0 {
+                    reader.poll();
+                }
+                sent()
+            };
+            world.run_until(SECOND, "room", &mut offer).unwrap();
+        }
+        for node in [&left, &right] {
+            for (id, name) in [
+                (system_counter::NAK_MESSAGES_SENT, "NAKs sent"),
+                (system_counter::RETRANSMITS_SENT, "retransmits"),
+                (system_counter::FLOW_CONTROL_OVER_RUNS, "over-runs"),
+                (system_counter::INVALID_PACKETS, "invalid packets"),
+            ] {
+                assert_eq!(
+                    common::system_counter(node, id),
+                    0,
+                    "seed={seed} {} {name}",
+                    node.name()
+                );
+            }
+        }
+    }
 }
 
 #[test]

@@ -100,6 +100,12 @@ fn counters_of(node: &Node) -> Vec<CounterRecord> {
     records
 }
 
+/// The value of one of a driver's system counters.
+pub fn system_counter(node: &Node, id: i32) -> i64 {
+    let found = counters_of(node).into_iter().find(|record| record.id == id);
+    found.unwrap().value
+}
+
 /// What a driver holds: counters by id and type, and logs.
 pub fn traces_of(node: &Node) -> (Vec<(i32, i32)>, usize) {
     let ids = counters_of(node)
