@@ -16,6 +16,7 @@ from benches.report import Measurement, Row
 
 SAMPLES = 1000
 RUNS = 3
+OTHER_WAYS = {"async": "async for", "udp": "receive over UDP", "room": "offer_blocking until there is room"}
 # Where the CnC file has the process id of its driver.
 DRIVER_PID = slice(40, 48)
 
@@ -34,14 +35,14 @@ def _processor_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _measure(library: str, address: str, others: Callable[[], list[int]]) -> Paced:
+def _measure(library: str, way: str, address: str, others: Callable[[], list[int]]) -> Paced:
     """`others` are the processes that work for the two that send and receive, asked for when all run."""
     with ExitStack() as running:
-        pull = python_peer("paced.py", library, "pull", address, SAMPLES)
+        pull = python_peer("paced.py", library, way, "pull", address, SAMPLES)
         receiver = subprocess.Popen(pull, stdout=subprocess.PIPE, text=True)
         running.callback(receiver.kill)
         assert receiver.stdout is not None
-        sender = running.enter_context(background(python_peer("paced.py", library, "push", address)))
+        sender = running.enter_context(background(python_peer("paced.py", library, way, "push", address)))
         if receiver.stdout.readline() != "READY\n":
             raise RuntimeError(f"{library} receiver did not start")
         pids = [receiver.pid, sender.pid, *others()]
@@ -58,14 +59,14 @@ def _driver_pid(directory: Path) -> int:
     return int.from_bytes((directory / "cnc.dat").read_bytes()[DRIVER_PID], "little")
 
 
-def _headrace() -> Paced:
+def _headrace(way: str = "receive") -> Paced:
     with headrace_driver("paced", "SHARED") as directory:
-        return _measure("headrace", str(directory), lambda: [_driver_pid(directory)])
+        return _measure("headrace", way, str(directory), lambda: [_driver_pid(directory)])
 
 
 def _pyzmq() -> Paced:
     with tempfile.TemporaryDirectory() as directory:
-        return _measure("pyzmq", f"ipc://{directory}/zmq", list)
+        return _measure("pyzmq", "receive", f"ipc://{directory}/zmq", list)
 
 
 def _notes(name: str, runs: Sequence[Paced]) -> dict[str, float | str]:
@@ -87,6 +88,9 @@ def paced_latency_python() -> Row:
     # Turn by turn, so that both meet the same machine.
     turns = [{name: measure() for name, measure in measures.items()} for _ in range(RUNS)]
     runs = {name: [turn[name] for turn in turns] for name in measures}
+    others: dict[str, float | str] = {}
+    for way, title in OTHER_WAYS.items():
+        others |= _notes(f"ours, {title},", [_headrace(way)])
     return Row(
         name="paced-latency-python",
         unit="us (p50)",
@@ -97,8 +101,8 @@ def paced_latency_python() -> Row:
         configuration=(
             "aeron:ipc, a message every 3 ms, offer_blocking and receive with the default idle strategy in two Python "
             "processes, driver process beside in SHARED mode with default settings; one way, by the monotonic clock; "
-            "processor time of all processes together"
+            "processor time of all processes together; the notes have other ways of waiting, one run each"
         ),
         higher_is_better=False,
-        notes=_notes("ours", runs["ours"]) | _notes("pyzmq", runs["pyzmq"]),
+        notes=_notes("ours", runs["ours"]) | _notes("pyzmq", runs["pyzmq"]) | others,
     )

@@ -1,16 +1,28 @@
 """One message every 3 ms, received as each library documents it, and how late each comes.
 
-usage: paced.py headrace|pyzmq push ADDRESS | pull ADDRESS SAMPLES
+usage: paced.py headrace|pyzmq WAY push ADDRESS | pull ADDRESS SAMPLES
 
-`pull` prints the latency of each message in nanoseconds. ADDRESS is a driver's directory, or an endpoint of ZeroMQ.
+`pull` prints the latency of each message in nanoseconds. ADDRESS is a driver's directory, or an endpoint of ZeroMQ. WAY
+is `receive`; headrace also has `async`, `udp` and `room`. For `room` the receiver takes a message every 3 ms and the
+sender waits for room; the latency is the time from a message taken to the end of the offer that it makes room for.
 """
 
+import asyncio
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Callable
 
 PERIOD_S = 0.003
 STREAM_ID = 1001
+CHANNELS = {
+    "receive": "aeron:ipc",
+    "async": "aeron:ipc",
+    "udp": "aeron:udp?endpoint=127.0.0.1:24987",
+    "room": "aeron:ipc?term-length=64k",
+}
+# As much as the publisher's limit is raised at a time at least, so that each message taken makes room for one.
+ROOM_LENGTH = 8 << 10
 # Messages of the first seconds, in which driver and clients settle.
 SKIPPED = 1000
 
@@ -34,23 +46,72 @@ def receive_paced(receive: Callable[[], bytes], samples: int) -> None:
     print("\n".join(map(str, latencies)), flush=True)
 
 
-def headrace_push(directory: str) -> None:
+def _send_into_room(send: Callable[[bytes], object]) -> None:
+    """Sends without a pause. Each message says when the offer of the one before it returned."""
+    returned_ns = 0
+    while True:
+        send((b"%d" % returned_ns).ljust(ROOM_LENGTH))
+        returned_ns = time.monotonic_ns()
+
+
+def _make_room(receive: Callable[[], bytes], samples: int) -> None:
+    """Takes a message every 3 ms, then prints how long after each one the sender's offer returned."""
+    taken_ns: list[int] = []
+    latencies = []
+    while len(latencies) < SKIPPED + samples:
+        time.sleep(PERIOD_S)
+        returned_ns = int(receive())
+        taken_ns.append(time.monotonic_ns())
+        if len(taken_ns) == SKIPPED:
+            print("READY", flush=True)
+        before = bisect_right(taken_ns, returned_ns)
+        if before:
+            latencies.append(returned_ns - taken_ns[before - 1])
+    print("\n".join(map(str, latencies[SKIPPED:])), flush=True)
+
+
+def headrace_push(way: str, directory: str) -> None:
     """`offer_blocking`."""
     import headrace
 
-    with headrace.connect(directory) as client, client.add_publication("aeron:ipc", STREAM_ID) as publication:
-        send_paced(lambda data: publication.offer_blocking(data, timeout_s=None))
+    with (
+        headrace.connect(directory) as client,
+        client.add_publication(CHANNELS[way], STREAM_ID) as publication,
+    ):
+        paced = _send_into_room if way == "room" else send_paced
+        paced(lambda data: publication.offer_blocking(data, timeout_s=None))
 
 
-def headrace_pull(directory: str, samples: int) -> None:
+def headrace_pull(way: str, directory: str, samples: int) -> None:
     """`receive`."""
     import headrace
 
     with (
         headrace.connect(directory) as client,
-        client.add_subscription("aeron:ipc", STREAM_ID) as subscription,
+        client.add_subscription(CHANNELS[way], STREAM_ID) as subscription,
     ):
-        receive_paced(lambda: subscription.receive().payload, samples)
+        paced = _make_room if way == "room" else receive_paced
+        paced(lambda: subscription.receive().payload, samples)
+
+
+async def headrace_pull_async(directory: str, samples: int) -> None:
+    """`async for`."""
+    import headrace.aio
+
+    latencies: list[int] = []
+    async with await headrace.aio.connect(directory) as client:
+        subscription = await client.request_subscription(CHANNELS["async"], STREAM_ID)
+        seen = 0
+        async for message in subscription:
+            now_ns = time.monotonic_ns()
+            seen += 1
+            if seen == SKIPPED:
+                print("READY", flush=True)
+            elif seen > SKIPPED:
+                latencies.append(now_ns - int(message.payload))
+            if len(latencies) == samples:
+                break
+    print("\n".join(map(str, latencies)), flush=True)
 
 
 def pyzmq_push(address: str) -> None:
@@ -74,13 +135,15 @@ def pyzmq_pull(address: str, samples: int) -> None:
 def main() -> None:
     """Plays the role named on the command line."""
     match sys.argv[1:]:
-        case ["headrace", "push", directory]:
-            headrace_push(directory)
-        case ["headrace", "pull", directory, samples]:
-            headrace_pull(directory, int(samples))
-        case ["pyzmq", "push", address]:
+        case ["headrace", way, "push", directory]:
+            headrace_push(way, directory)
+        case ["headrace", "async", "pull", directory, samples]:
+            asyncio.run(headrace_pull_async(directory, int(samples)))
+        case ["headrace", way, "pull", directory, samples]:
+            headrace_pull(way, directory, int(samples))
+        case ["pyzmq", "receive", "push", address]:
             pyzmq_push(address)
-        case ["pyzmq", "pull", address, samples]:
+        case ["pyzmq", "receive", "pull", address, samples]:
             pyzmq_pull(address, int(samples))
         case _:
             sys.exit(__doc__)

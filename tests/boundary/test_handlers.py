@@ -98,3 +98,18 @@ def test_a_long_value_is_shown_by_its_beginning(stream):
     with pytest.raises(TypeError, match=r"\.\.\. \(10002 characters\): must be callable") as refusal:
         stream[1].poll("x" * 10_000)
     assert len(str(refusal.value)) < 200
+
+
+@pytest.mark.parametrize("channel", [b"aeron:ipc", 10, None])
+def test_a_channel_is_text(media_client, channel):
+    for add in (
+        media_client.add_publication,
+        media_client.add_exclusive_publication,
+        media_client.add_subscription,
+        media_client.request_publication,
+        media_client.request_exclusive_publication,
+        media_client.request_subscription,
+    ):
+        with pytest.raises(TypeError) as refusal:
+            add(channel, 10)
+        assert str(refusal.value) == f"channel={channel!r}: must be a str such as 'aeron:ipc'"

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -156,6 +157,28 @@ def test_a_closed_stream_is_one_line(
     assert done.returncode == 1
     assert text in done.stderr
     assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(("name", "status"), [("subscribe", 3), ("publish", 1)])
+def test_a_killed_driver_is_one_line(name: str, status: int) -> None:
+    directory = fresh_directory("cli-killed")
+    stream = "--dir", directory, *IPC, "-s", 13
+    numbers = sys.executable, "-c", "while True: print(1, flush=True)"
+    with contextlib.ExitStack() as started:
+        driver = started.enter_context(running("driver", "--dir", directory, "-m", "SHARED"))
+        assert driver.stdout is not None
+        driver.stdout.readline()
+        if name == "publish":
+            started.enter_context(running("subscribe", *stream))
+            line = f"{shlex.join(numbers)} 2>/dev/null | {shlex.join(command('publish', '-', *stream))} >/dev/null"
+        else:
+            line = f"exec {shlex.join(command('subscribe', *stream))} >/dev/null"
+        process = started.enter_context(subprocess.Popen(["sh", "-c", line], stderr=subprocess.PIPE))
+        await_counter(directory, "--label", f"name=headrace {name}", process=process)
+        driver.kill()
+        _, err = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, err.count(b"\n")) == (status, 1), err
+    shutil.rmtree(directory)
 
 
 def test_silence_ends_a_subscriber_that_has_a_timeout(driver: Path) -> None:

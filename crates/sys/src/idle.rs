@@ -186,6 +186,17 @@ impl IdleStrategy {
         }
     }
 
+    /// [`Self::Blocking`] blocks in the next idle turn, without spinning and yielding before.
+    pub fn skip_to_block(&mut self) {
+        if let Self::Blocking(backoff) = self
+            && !matches!(backoff.state, State::Parking { .. })
+        {
+            backoff.state = State::Parking {
+                park: backoff.min_park,
+            };
+        }
+    }
+
     /// True when the next idle turn sleeps, unless work comes.
     pub fn is_about_to_sleep(&self) -> bool {
         match self {
@@ -290,6 +301,16 @@ mod tests {
         strategy.idle_or_block(1, |sleep| blocked.push(sleep));
         (0..5).for_each(|_| strategy.idle_or_block(0, |sleep| blocked.push(sleep)));
         assert_eq!(blocked, [us(1), us(2), us(2), us(1)]);
+        strategy.reset();
+        blocked.clear();
+        strategy.skip_to_block();
+        strategy.idle_or_block(0, |sleep| blocked.push(sleep));
+        strategy.skip_to_block();
+        strategy.idle_or_block(0, |sleep| blocked.push(sleep));
+        assert_eq!(blocked, [us(1), us(2)]);
+        let mut backoff = IdleStrategy::Backoff(Backoff::default());
+        backoff.skip_to_block();
+        assert!(!backoff.is_about_to_sleep());
     }
 
     #[test]

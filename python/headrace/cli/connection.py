@@ -11,7 +11,7 @@ from headrace.tools._faults import DriverGoneError
 from headrace.tools.snapshot import DriverWatcher
 
 if TYPE_CHECKING:
-    from headrace import Client
+    from headrace import Client, HeadraceError
 
 _START_TIMEOUT_S = 1.0
 
@@ -41,7 +41,18 @@ def client_and_turn(
         yield client, lambda work_count: driver.invoke()
 
 
-def connect(directory: Path, command: str) -> Client:
+def unless_raised(error: HeadraceError) -> None:
+    """Handler of faults for commands whose next call raises that the driver has gone: its reason is printed once."""
+    from headrace import DriverTimeoutError
+    from headrace._logging import CLIENT
+
+    if not isinstance(error, DriverTimeoutError):
+        CLIENT.error("headrace client: %s", error)
+
+
+def connect(
+    directory: Path, command: str, on_error: Callable[[HeadraceError], object] | None = None
+) -> Client:
     """A client of the directory's driver, named after the command.
 
     A client on its own waits ten seconds for a driver to appear, which suits a program that is started with its
@@ -57,4 +68,4 @@ def connect(directory: Path, command: str) -> Client:
         driver = watcher.snapshot()
     if not driver.is_alive:
         raise DriverGoneError(driver.path, driver.pid, driver.heartbeat_age_ms)
-    return headrace.Client.connect(directory=directory, client_name=f"headrace {command}")
+    return headrace.Client.connect(directory=directory, client_name=f"headrace {command}", on_error=on_error)

@@ -11,7 +11,7 @@ import click
 
 from headrace._exceptions import HeadraceError
 from headrace.cli import options, sources
-from headrace.cli.connection import connect
+from headrace.cli.connection import connect, unless_raised
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
 
@@ -80,7 +80,7 @@ def command(
         raise click.UsageError("nothing to send: name files, - for stdin, or give --message TEXT")
     if repeat > 1 and sources.STDIN in source:
         raise click.UsageError("--repeat cannot read stdin again; save it to a file first")
-    with connect(directory, "publish") as client:
+    with connect(directory, "publish", unless_raised) as client:
         add = client.add_exclusive_publication if exclusive else client.add_publication
         with add(channel, stream_id) as publication, RateLine("sent", is_shown=not as_json) as line:
             messages = _input(source, texts, length, repeat)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import options
-from headrace.cli.connection import connect
+from headrace.cli.connection import connect, unless_raised
 from headrace.cli.lifecycle import FAILED, INTERRUPTED, until_stopped
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
@@ -80,7 +80,7 @@ def command(
 
     with (
         until_stopped() as stop,
-        connect(directory, "subscribe") as client,
+        connect(directory, "subscribe", unless_raised) as client,
         client.add_subscription(channel, stream_id) as subscription,
         line,
     ):

@@ -37,7 +37,7 @@ from headrace._logging import CLIENT
 from headrace._names import publish as _publish
 from headrace._settings import ClientConfig, ClientSettings
 from headrace.client import _events
-from headrace.client._channels import tell_doubts
+from headrace.client._channels import check_channel
 from headrace.client._counters import CounterRecord, Counters
 from headrace.client._idle import (
     BackoffIdleStrategy,
@@ -207,7 +207,7 @@ class Client(EitherClosing):
             ConfigError: A number is longer than 32 bits.
             ReentrantError: Called from one of this client's handlers.
         """
-        tell_doubts(channel)
+        check_channel(channel)
         return _once_endpoint_closed(lambda: self._client.add_publication(channel, stream_id))
 
     def add_exclusive_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
@@ -215,7 +215,7 @@ class Client(EitherClosing):
 
         Blocks and raises as :meth:`add_publication`.
         """
-        tell_doubts(channel)
+        check_channel(channel)
         return _once_endpoint_closed(lambda: self._client.add_exclusive_publication(channel, stream_id))
 
     def add_subscription(
@@ -240,7 +240,7 @@ class Client(EitherClosing):
         """
         available = _events.on_image(on_available_image, "available")
         unavailable = _events.on_image(on_unavailable_image, "unavailable")
-        tell_doubts(channel)
+        check_channel(channel)
         return _once_endpoint_closed(
             lambda: self._client.add_subscription(channel, stream_id, available, unavailable)
         )
@@ -280,7 +280,7 @@ class Client(EitherClosing):
             ClosedError: The client is closed.
             ConfigError: A number is longer than 32 bits.
         """
-        tell_doubts(channel)
+        check_channel(channel)
         return Pending(lambda: self._client.request_publication(channel, stream_id))
 
     def request_exclusive_publication(self, channel: str, stream_id: int) -> Pending[ExclusivePublication]:
@@ -288,7 +288,7 @@ class Client(EitherClosing):
 
         Arguments as for :meth:`add_exclusive_publication`. Raises as :meth:`request_publication`.
         """
-        tell_doubts(channel)
+        check_channel(channel)
         return Pending(lambda: self._client.request_exclusive_publication(channel, stream_id))
 
     def request_subscription(
@@ -306,7 +306,7 @@ class Client(EitherClosing):
         """
         available = _events.on_image(on_available_image, "available")
         unavailable = _events.on_image(on_unavailable_image, "unavailable")
-        tell_doubts(channel)
+        check_channel(channel)
         return Pending(lambda: self._client.request_subscription(channel, stream_id, available, unavailable))
 
     def request_counter(self, type_id: int, key: bytes = b"", label: str = "") -> Pending[Counter]:

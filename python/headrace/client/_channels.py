@@ -1,4 +1,4 @@
-"""What looks wrong in a channel, told before the driver is asked: the driver takes it without effect.
+"""What looks wrong in a channel, told before the driver is asked: the driver takes most of it without effect.
 
 The driver tells the same in its error log. Here the program's own log tells it, beside the line that is to be mended.
 """
@@ -10,7 +10,7 @@ import logging
 from headrace._checks import did_you_mean, excerpt
 from headrace._logging import CLIENT
 
-__all__ = ["tell_doubts"]
+__all__ = ["check_channel"]
 
 # The keys of `crates/protocol/src/channel/keys.rs`, with which a test compares them.
 KEYS = frozenset(
@@ -60,8 +60,14 @@ KEYS = frozenset(
 _BOOLEANS = frozenset(["reliable", "sparse", "eos", "tether", "rejoin", "ssc", "ats"])
 
 
-def tell_doubts(channel: str) -> None:
-    """Log a warning for each parameter of a channel that has no effect, or not the one that its text suggests."""
+def check_channel(channel: str) -> None:
+    """Log a warning for each parameter of a channel that has no effect, or not the one that its text suggests.
+
+    Raises:
+        TypeError: It is no text.
+    """
+    if not isinstance(channel, str):
+        raise TypeError(f"channel={excerpt(repr(channel))}: must be a str such as 'aeron:ipc'")
     if not CLIENT.isEnabledFor(logging.WARNING):
         return
     _, _, params = channel.partition("?")

@@ -1,11 +1,33 @@
 //! An idle strategy that is woken where that is possible.
 
-use std::time::Duration;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use headrace_sys::idle::IdleStrategy;
 use headrace_sys::park;
 
 use super::{Doorbells, Interests, Parker};
+
+/// A sleep of which spinning and yielding before it would have met the end, had they gone on for as long.
+const SHORT_SLEEP_MAX: Duration = Duration::from_micros(50);
+/// Sleeps in a row that are longer, after which a thread that finds nothing sleeps at once.
+const LONG_SLEEPS_MIN: u32 = 4;
+
+thread_local! {
+    // Of the thread and not of the strategy, since each blocking call makes one. A thread that is woken a few hundred
+    // times a second would spend most of its time on turns that find nothing.
+    static LONG_SLEEPS: Cell<u32> = const { Cell::new(0) };
+}
+
+fn note_sleep(length: Duration) {
+    LONG_SLEEPS.with(|sleeps| {
+        sleeps.set(if length > SHORT_SLEEP_MAX {
+            sleeps.get().saturating_add(1)
+        } else {
+            0
+        });
+    });
+}
 
 /// Something that a thread can wait for.
 pub trait Awaited {
@@ -18,7 +40,8 @@ pub trait Awaited {
 
 /// An idle strategy that blocks, if it is [`IdleStrategy::Blocking`], until what is waited for may have happened.
 ///
-/// A slot to be woken through is taken when the thread first comes to sleep, and given back when this is dropped.
+/// A slot to be woken through is taken when the thread first comes to sleep, and given back when this is dropped. A
+/// thread whose last sleeps were long neither spins nor yields before the next one.
 pub struct BlockingIdle {
     strategy: IdleStrategy,
     interests: Interests,
@@ -69,6 +92,9 @@ impl BlockingIdle {
             self.reset();
             return;
         }
+        if LONG_SLEEPS.get() >= LONG_SLEEPS_MIN && !matches!(self.parker, Slot::None) {
+            self.strategy.skip_to_block();
+        }
         if matches!(self.parker, Slot::NotAsked) && self.strategy.is_about_to_sleep() {
             self.parker(&awaited.doorbells());
         }
@@ -81,7 +107,10 @@ impl BlockingIdle {
             Slot::Taken(parker) => {
                 interests.clear();
                 awaited.describe(interests);
-                parker.park(interests, sleep);
+                let start = Instant::now();
+                if parker.park(interests, sleep) {
+                    note_sleep(start.elapsed());
+                }
             }
             Slot::NotAsked | Slot::None => park::park(sleep),
         });

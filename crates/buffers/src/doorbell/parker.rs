@@ -135,21 +135,21 @@ impl Parker {
     /// The first call arms the doorbells and returns, so that the thread looks once more; the next blocks until one
     /// rings, a descriptor is readable, a signal comes or the time is over. That is `park`, at most a millisecond,
     /// where something may come unrung, else the longest sleep of the interests. A thread that found something says so
-    /// with [`Self::disarm`].
-    pub fn park(&mut self, interests: &Interests, park: Duration) {
+    /// with [`Self::disarm`]. True when it blocked.
+    pub fn park(&mut self, interests: &Interests, park: Duration) -> bool {
         if self.slot.is_inherited() {
             park::park(park.min(UNRUNG_PARK_MAX));
-            return;
+            return true;
         }
         if self.idle_wakes >= IDLE_WAKES_MAX {
             // Strangers, or a busy stream that shares a word, do not get to keep this thread and themselves busy.
             self.disarm();
             self.poll
                 .wait(interests.descriptors.iter().copied(), UNRUNG_PARK_MAX);
-            return;
+            return true;
         }
         if self.arm(interests) {
-            return;
+            return false;
         }
         let timeout = if interests.is_complete && self.is_ordered {
             interests.park_max
@@ -162,6 +162,7 @@ impl Parker {
         if self.poll.is_ready(0) && self.slot.fifo().drain() {
             self.idle_wakes += 1;
         }
+        true
     }
 
     /// Arms what is not armed. True when something was not, and the caller has to look once more.
