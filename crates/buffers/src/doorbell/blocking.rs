@@ -8,10 +8,10 @@ use headrace_sys::park;
 
 use super::{Doorbells, Interests, Parker};
 
-/// A sleep of which spinning and yielding before it would have met the end, had they gone on for as long.
+/// A sleep this short shows that spinning a little longer would have met its end.
 const SHORT_SLEEP_MAX: Duration = Duration::from_micros(50);
 /// Sleeps in a row that are longer, after which a thread that finds nothing sleeps at once.
-const LONG_SLEEPS_MIN: u32 = 4;
+pub(super) const LONG_SLEEPS_MIN: u32 = 4;
 
 thread_local! {
     // Of the thread and not of the strategy, since each blocking call makes one. A thread that is woken a few hundred
@@ -19,7 +19,7 @@ thread_local! {
     static LONG_SLEEPS: Cell<u32> = const { Cell::new(0) };
 }
 
-fn note_sleep(length: Duration) {
+pub(super) fn note_sleep(length: Duration) {
     LONG_SLEEPS.with(|sleeps| {
         sleeps.set(if length > SHORT_SLEEP_MAX {
             sleeps.get().saturating_add(1)

@@ -120,7 +120,7 @@ impl Parker {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn slot(&self) -> &HeldSlot {
         &self.slot
     }

@@ -3,6 +3,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use headrace_sys::idle::IdleStrategy;
 use tempfile::TempDir;
 
 use super::*;
@@ -266,6 +267,23 @@ impl Awaited for Waits {
     fn describe(&self, interests: &mut Interests) {
         self.1.iter().for_each(|bell| interests.bell(*bell));
     }
+}
+
+#[test]
+fn a_thread_whose_sleeps_were_long_arms_at_once_and_one_that_was_woken_soon_spins_first() {
+    let (_dir, doorbells) = directory();
+    let awaited = Waits(doorbells.clone(), vec![Bell::Events]);
+    let mut idle = BlockingIdle::new(IdleStrategy::default(), WITHOUT_END);
+    let mut is_armed_after_a_look = || {
+        idle.reset();
+        idle.idle(0, &awaited);
+        doorbells.bell(Bell::Events).is_armed()
+    };
+    assert!(!is_armed_after_a_look());
+    (0..blocking::LONG_SLEEPS_MIN).for_each(|_| blocking::note_sleep(Duration::from_millis(3)));
+    assert!(is_armed_after_a_look());
+    blocking::note_sleep(Duration::from_micros(3));
+    assert!(!is_armed_after_a_look());
 }
 
 #[test]
