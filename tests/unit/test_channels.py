@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.client._channels import KEYS, tell_doubts
+from headrace.client._channels import KEYS, check_channel
 
 KEYS_SOURCE = Path(__file__).parents[2] / "crates/protocol/src/channel/keys.rs"
 
@@ -26,7 +26,7 @@ def test_a_parameter_without_its_effect_is_told(
 ) -> None:
     """One warning on `headrace.client` names the parameter and the nearest known one."""
     with caplog.at_level(logging.WARNING, "headrace.client"):
-        tell_doubts(f"aeron:ipc?alias=mine|{param}|term-length=64k")
+        check_channel(f"aeron:ipc?alias=mine|{param}|term-length=64k")
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert param in record.getMessage()
@@ -45,7 +45,7 @@ def test_a_parameter_without_its_effect_is_told(
 def test_other_channels_leave_no_doubt(channel: str, caplog: pytest.LogCaptureFixture) -> None:
     """What is right, and what the driver refuses anyway, is not told."""
     with caplog.at_level(logging.WARNING, "headrace.client"):
-        tell_doubts(channel)
+        check_channel(channel)
     assert caplog.records == []
 
 

@@ -198,12 +198,30 @@ impl NetworkPublication {
         Some(link)
     }
 
-    fn update_has_spies(&self) {
-        let shared = &self.spec.shared;
-        shared.set_has_spies(self.links.is_counted());
-        let is_connected = self.state == NetworkState::Active && shared.is_connected();
-        shared.log.metadata().put_is_connected_release(is_connected);
-        shared.log.doorbells().limit.ring();
+    fn update_has_spies(&mut self) {
+        self.spec.shared.set_has_spies(self.links.is_counted());
+        let is_connected = self.state == NetworkState::Active && self.spec.shared.is_connected();
+        if self.state == NetworkState::Active && !is_connected {
+            // Before a publisher is told, so that its next offer is refused.
+            self.withdraw_limit();
+        }
+        let log = &self.spec.shared.log;
+        log.metadata().put_is_connected_release(is_connected);
+        log.doorbells().limit.ring();
+    }
+
+    /// Without a reader there is no room beyond what was sent; returns the work done.
+    fn withdraw_limit(&mut self) -> usize {
+        let sent = self
+            .sender_position()
+            .min(self.spec.shared.log.producer_position());
+        if self.spec.publisher_limit.get() <= sent {
+            return 0;
+        }
+        self.spec.publisher_limit.set_release(sent);
+        // Spies are at most a window below: they have all read the bytes zeroed here.
+        self.clean_behind(sent);
+        1
     }
 
     /// Lets the sender know how far the fastest spy is. Returns how far the slowest one is.
@@ -279,14 +297,12 @@ impl NetworkPublication {
                 self.spec.shared.log.doorbells().limit.ring();
             }
             1
-        } else if current > sent {
-            // Spies are at most a window below: they have all read the bytes zeroed here.
-            self.spec.shared.log.metadata().put_is_connected_release(false);
-            self.spec.publisher_limit.set_release(sent);
-            self.clean_behind(sent);
-            1
         } else {
-            0
+            let work_count = self.withdraw_limit();
+            if work_count > 0 {
+                self.spec.shared.log.metadata().put_is_connected_release(false);
+            }
+            work_count
         }
     }
 
