@@ -44,6 +44,7 @@ assert SPAN == 96, "the frame of a 64-byte message"
 def record(directory: Path, count: int) -> None:
     """Write a recording of `count` messages, a term at a time."""
     storage = DirectoryStorage(directory)
+    catalog = Catalog(storage)  # the first file, as an archive has it: it refuses to be made beside segments
     per_term = TERM_LENGTH // SPAN
     generator = np.random.default_rng(1)
     term = np.zeros(per_term, FRAME)
@@ -67,7 +68,6 @@ def record(directory: Path, count: int) -> None:
             file.write(position % SEGMENT_LENGTH + per_term * SPAN, padding.tobytes()[:32])
         position += TERM_LENGTH if now == per_term else now * SPAN
         left -= now
-    catalog = Catalog(storage)
     channel = "aeron:ipc"
     numbers = (0, 0, 0, 0, 1, 0, position, 0, SEGMENT_LENGTH, TERM_LENGTH, 1408, 7, STREAM_ID)
     catalog.add(RecordingDescriptor(*numbers, channel, channel, channel))
