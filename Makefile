@@ -177,6 +177,14 @@ fmt: $(STAMPS)/setup ## Format everything
 docs: build ## Write the API reference into site/
 	$(BIN)/python scripts/api_reference.py site
 
+# Graphviz lays out better than a hand can, and is in every distribution. tidy.py finds a picture that its text has left.
+.PHONY: pictures
+pictures: $(patsubst %.dot,%.svg,$(wildcard docs/images/*.dot)) ## Draw the pictures of docs/ from their text; needs Graphviz
+
+docs/images/%.svg: docs/images/%.dot
+	@command -v dot > /dev/null || { echo "error: no dot on the PATH; install Graphviz first" >&2; exit 1; }
+	{ echo "<!-- sha256 of $(<F): $$(sha256sum < $< | cut -d ' ' -f 1) -->"; dot -Tsvg $< | sed -n '/^<svg/,$$p'; } > $@
+
 .PHONY: clean
 clean: ## Remove everything that make made
 	rm -rf $(VENV) .cache target site bench-results demo-results weather-results python/headrace/*.so

@@ -7,6 +7,7 @@ grow: old debt may stay, new debt may not.
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import re
 import subprocess
@@ -203,6 +204,16 @@ def check_core_imports(sources: list[Source]) -> Findings:
             yield f"{source.path}: imports headrace._core; only {', '.join(MAY_IMPORT_CORE)} may"
 
 
+def check_pictures(sources: list[Source]) -> Findings:
+    """A picture that is drawn from a text is drawn from that text as it is now."""
+    texts = {source.path: source.text for source in sources}
+    for path, text in texts.items():
+        if path.endswith(".dot"):
+            drawn = texts.get(path.removesuffix(".dot") + ".svg", "")
+            if hashlib.sha256(text.encode()).hexdigest() not in drawn.partition("\n")[0]:
+                yield f"{path}: its picture is older than it or missing: run `make pictures`"
+
+
 def outgrown(sources: list[Source]) -> dict[str, int]:
     """Files and functions longer than their limit, with their length in lines."""
     lengths: dict[str, int] = {}
@@ -263,6 +274,7 @@ CHECKS: tuple[Check, ...] = (
     check_crate_layers,
     check_hidden_sources,
     check_core_imports,
+    check_pictures,
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -35,6 +36,7 @@ RULES = [
     ("check_crate_layers", "crates/protocol/Cargo.toml", "[dependencies]\nheadrace-driver = 1", "[dependencies]\n"),
     ("check_hidden_sources", "crates/client/src/a.rs", "fastrand::u8(..);", "#[cfg(test)]\nthread::sleep(x);"),
     ("check_core_imports", "python/headrace/cli/a.py", "from headrace._core import X", "from headrace import Client"),
+    ("check_pictures", "docs/images/a.dot", "digraph {}", None),
 ]  # fmt: skip
 
 
@@ -50,6 +52,12 @@ def test_each_rule_finds_what_breaks_it_and_only_that(
     assert path in findings[0]
     if good is not None:
         assert list(run([tidy.Source(path, good)])) == []
+
+
+def test_a_picture_of_its_text_is_up_to_date(tidy: ModuleType) -> None:
+    digest = hashlib.sha256(b"digraph {}").hexdigest()
+    sources = {"a.dot": "digraph {}", "a.svg": f"<!-- sha256 of a.dot: {digest} -->\n<svg/>"}
+    assert list(tidy.check_pictures([tidy.Source(*source) for source in sources.items()])) == []
 
 
 def test_files_that_are_reached_are_not_dead(tidy: ModuleType) -> None:
