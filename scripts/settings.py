@@ -313,7 +313,7 @@ def _archive_rows() -> Iterator[str]:
 
 MADE = {
     ROOT / "python" / "headrace" / "_settings.py": module,
-    ROOT / "python" / "headrace" / "archive" / "_keywords.py": archive_module,
+    ROOT / "python" / "headrace" / "archive" / "server" / "keywords.py": archive_module,
     ROOT / "docs" / "reference" / "settings.md": page,
 }
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from headrace.archive.catalog import Catalog
-from headrace.archive.descriptor import RecordingDescriptor
-from headrace.archive.storage import DirectoryStorage
+from headrace.archive.files.catalog import Catalog
+from headrace.archive.files.storage import DirectoryStorage
+from headrace.archive.protocol.descriptor import RecordingDescriptor
 
 TERM_LENGTH = 16 << 20
 SEGMENT_LENGTH = 128 << 20

@@ -19,12 +19,22 @@ DEFINED_IN: dict[type | FunctionType, str] = {}
 """Where each of them is really defined, for tools that read its source."""
 
 
-def publish(package: str, namespace: Mapping[str, object], names: Iterable[str]) -> None:
-    """Name the classes and functions among `names` after the package, unless they come from another package."""
+def publish(
+    package: str, namespace: Mapping[str, object], names: Iterable[str], *, source: str | None = None
+) -> None:
+    """Name the classes and functions among `names` after the package, unless they come from another package.
+
+    Args:
+        package: What users import.
+        namespace: Its globals.
+        names: Its public names.
+        source: A package below it that users do not import, and whose classes they know by this one.
+    """
+    homes = (f"{package}.",) if source is None else (f"{package}.", f"{source}.")
     for name in names:
         value = namespace.get(name)
         if not isinstance(value, type | FunctionType) or is_dataclass(value):
             continue
-        if value.__module__.startswith(f"{package}."):
+        if value.__module__.startswith(homes):
             DEFINED_IN[value] = value.__module__
             value.__module__ = package

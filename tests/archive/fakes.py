@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Generic, TypeVar
 
 from headrace import ConfigError, HeadraceError, OfferResult
-from headrace.archive.frames import frames_in, read_frame
-from headrace.archive.messages import Message, decode
+from headrace.archive.files.frames import frames_in, read_frame
+from headrace.archive.protocol.messages import Message, decode
 
 _Added = TypeVar("_Added")
 

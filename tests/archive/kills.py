@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headrace.archive.storage import StorageFile
+from headrace.archive.files.storage import StorageFile
 from tests.archive.memory import MemoryFile, MemoryStorage
 
 PAGE_LENGTH = 4096

@@ -2,7 +2,7 @@
 
 import errno
 
-from headrace.archive.storage import StorageFile
+from headrace.archive.files.storage import StorageFile
 
 
 class ManualClock:

@@ -23,7 +23,7 @@ from headrace.archive import (
     extension_channel,
 )
 from headrace.archive.aio import AsyncArchive
-from headrace.archive.messages import decode
+from headrace.archive.protocol.messages import decode
 from tests.helpers import TIMEOUT_S, await_true
 
 CHANNEL = "aeron:ipc?term-length=64k"

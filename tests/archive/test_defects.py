@@ -3,10 +3,11 @@
 import pytest
 
 import headrace
-from headrace.archive import Archive, RecordingSignal, listings
-from headrace.archive.messages import encode
-from headrace.archive.recording_session import RecordingSession
-from headrace.archive.recordings import Recordings
+from headrace.archive import Archive, RecordingSignal
+from headrace.archive.protocol.messages import encode
+from headrace.archive.server import listings
+from headrace.archive.server.recording_session import RecordingSession
+from headrace.archive.server.recordings import Recordings
 from tests.archive.memory import MemoryStorage
 from tests.archive.test_faults import CHANNEL, SEGMENT, STREAM_ID, driver, record
 from tests.helpers import await_true

@@ -4,12 +4,12 @@ import struct
 
 import pytest
 
-from headrace.archive.catalog import CATALOG_NAME, Catalog
-from headrace.archive.checksum import checksum_named
 from headrace.archive.errors import CatalogError
-from headrace.archive.recovery import recover
-from headrace.archive.segment_writer import SegmentWriter
-from headrace.archive.verify import verify
+from headrace.archive.files.catalog import CATALOG_NAME, Catalog
+from headrace.archive.files.checksum import checksum_named
+from headrace.archive.files.segment_writer import SegmentWriter
+from headrace.archive.files.verify import verify
+from headrace.archive.server.recovery import recover
 from tests.archive.memory import MemoryStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frames
 

@@ -25,11 +25,11 @@ from headrace.archive import (
     RecordingSignal,
     extension_channel,
 )
-from headrace.archive.catalog import CATALOG_NAME
-from headrace.archive.checksum import checksum_named
-from headrace.archive.mark_file import MARK_NAME
-from headrace.archive.recovery import recovered_stop_position
-from headrace.archive.verify import frames_of, verify
+from headrace.archive.files.catalog import CATALOG_NAME
+from headrace.archive.files.checksum import checksum_named
+from headrace.archive.files.mark_file import MARK_NAME
+from headrace.archive.files.stop_position import recovered_stop_position
+from headrace.archive.files.verify import frames_of, verify
 from tests.archive.memory import ManualClock, MemoryStorage
 from tests.helpers import TIMEOUT_S, await_true, rounds
 
@@ -602,7 +602,7 @@ def test_the_archive_ends_when_its_driver_does(directory: Path) -> None:
 FORKING = """
 import os, sys, headrace
 from headrace.archive import Catalog, DirectoryStorage, RecordingSignal
-from headrace.archive.mark_file import read_mark_fields
+from headrace.archive.files.mark_file import read_mark_fields
 
 def on_disk():
     catalog = Catalog(DirectoryStorage(directory), read_only=True)

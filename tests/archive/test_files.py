@@ -7,13 +7,14 @@ import zlib
 
 import pytest
 
-from headrace.archive.catalog import CATALOG_NAME, STATE_INVALID, Catalog
-from headrace.archive.checksum import Checksum, checksum_named
 from headrace.archive.errors import CatalogError
-from headrace.archive.frames import read_frame
-from headrace.archive.recovery import recover, recovered_stop_position
-from headrace.archive.segment_writer import SegmentWriter
-from headrace.archive.verify import verify
+from headrace.archive.files.catalog import CATALOG_NAME, STATE_INVALID, Catalog
+from headrace.archive.files.checksum import Checksum, checksum_named
+from headrace.archive.files.frames import read_frame
+from headrace.archive.files.segment_writer import SegmentWriter
+from headrace.archive.files.stop_position import recovered_stop_position
+from headrace.archive.files.verify import verify
+from headrace.archive.server.recovery import recover
 from tests.archive.memory import MemoryStorage
 from tests.archive.streams import SESSION_ID, TERM_LENGTH, descriptor, frame, frames
 

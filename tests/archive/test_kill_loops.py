@@ -23,9 +23,9 @@ import pytest
 
 import headrace
 from headrace.archive import Archive, ArchiveError, Catalog, DirectoryStorage, RecordingSignal
-from headrace.archive.channels import ChannelUri
-from headrace.archive.client import extension_channel
-from headrace.archive.verify import verify
+from headrace.archive.client.archive import extension_channel
+from headrace.archive.files.verify import verify
+from headrace.channel import ChannelUri
 from tests.helpers import TIMEOUT_S, rounds
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
@@ -36,7 +36,7 @@ POSITION_COUNTER = 100
 
 ARCHIVE = """
 import sys, threading, headrace
-from headrace.archive import storage
+from headrace.archive.files import storage
 
 if sys.argv[4] == "without holes":
     storage._File.has_hole = lambda self, offset, length: False

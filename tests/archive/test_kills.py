@@ -13,15 +13,16 @@ from typing import Any, cast
 import pytest
 
 from headrace.archive import ArchiveConfig
-from headrace.archive.catalog import STATE_DELETED, Catalog
-from headrace.archive.checksum import checksum_named
-from headrace.archive.context import Context
-from headrace.archive.deletions import Deletions
-from headrace.archive.descriptor import RecordingDescriptor
-from headrace.archive.mark_file import MarkFile
-from headrace.archive.recovery import open_files, recovered_stop_position
-from headrace.archive.segment_writer import SegmentWriter
-from headrace.archive.verify import frames_of, verify
+from headrace.archive.files.catalog import STATE_DELETED, Catalog
+from headrace.archive.files.checksum import checksum_named
+from headrace.archive.files.mark_file import MarkFile
+from headrace.archive.files.segment_writer import SegmentWriter
+from headrace.archive.files.stop_position import recovered_stop_position
+from headrace.archive.files.verify import frames_of, verify
+from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.archive.server.context import Context
+from headrace.archive.server.deletions import Deletions
+from headrace.archive.server.recovery import open_files
 from tests.archive.kills import PAGE_LENGTH, KillableStorage, Killed
 from tests.archive.streams import TERM_LENGTH, descriptor, frame
 

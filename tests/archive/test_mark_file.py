@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from headrace.archive.catalog import CATALOG_NAME, Catalog
 from headrace.archive.errors import CatalogError, MarkFileError
-from headrace.archive.mark_file import (
+from headrace.archive.files.catalog import CATALOG_NAME, Catalog
+from headrace.archive.files.mark_file import (
     MARK_NAME,
     MarkFields,
     MarkFile,
     no_archive_running,
     read_mark_fields,
 )
-from headrace.archive.storage import DirectoryStorage
+from headrace.archive.files.storage import DirectoryStorage
 from tests.archive.memory import ManualClock, MemoryStorage
 
 FIELDS = MarkFields(

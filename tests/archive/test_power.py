@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from headrace.archive.catalog import CATALOG_NAME, Catalog
-from headrace.archive.checksum import Checksum, checksum_named
-from headrace.archive.recovery import recover
-from headrace.archive.segment_writer import SegmentWriter
-from headrace.archive.verify import frames_of, verify
+from headrace.archive.files.catalog import CATALOG_NAME, Catalog
+from headrace.archive.files.checksum import Checksum, checksum_named
+from headrace.archive.files.segment_writer import SegmentWriter
+from headrace.archive.files.verify import frames_of, verify
+from headrace.archive.server.recovery import recover
 from tests.archive.memory import MemoryStorage
 from tests.archive.power import PowerCut, UnsafeStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frame

@@ -5,10 +5,10 @@ import errno
 
 import pytest
 
-from headrace.archive.catalog import STATE_DELETED, Catalog
-from headrace.archive.checksum import checksum_named
-from headrace.archive.error_log import ErrorLog
-from headrace.tools.error_log import read_error_log
+from headrace.archive.files.catalog import STATE_DELETED, Catalog
+from headrace.archive.files.checksum import checksum_named
+from headrace.archive.server.error_log import ErrorLog
+from headrace.cnc.error_log import read_error_log
 from tests.archive.memory import MemoryStorage
 from tests.archive.streams import descriptor
 

@@ -14,8 +14,8 @@ import pytest
 
 import headrace
 from headrace.archive import Archive, ErrorCode, RecordingSignal
-from headrace.archive.control_session import Response
-from headrace.archive.messages import Message, MessageError, _schema, decode, encode
+from headrace.archive.protocol.codes import Response
+from headrace.archive.protocol.messages import Message, MessageError, _schema, decode, encode
 from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.system

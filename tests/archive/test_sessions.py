@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from headrace import OfferResult, RegistrationError
-from headrace.archive._config import ArchiveConfig
-from headrace.archive.control import Control
-from headrace.archive.control_session import ControlSession, SessionState
-from headrace.archive.errors import ErrorCode
-from headrace.archive.messages import PROTOCOL_VERSION, encode
-from headrace.archive.positions import HEADER_LENGTH
-from headrace.archive.recording_session import RecordingSession
-from headrace.archive.replay_session import Limit, LimitState, ReplaySession
-from headrace.archive.segment_writer import SegmentWriter
+from headrace.archive.files.segment_writer import SegmentWriter
+from headrace.archive.protocol.codes import ErrorCode
+from headrace.archive.protocol.messages import PROTOCOL_VERSION, encode
+from headrace.archive.server.config import ArchiveConfig
+from headrace.archive.server.control import Control
+from headrace.archive.server.control_session import ControlSession, SessionState
+from headrace.archive.server.recording_session import RecordingSession
+from headrace.archive.server.replay_session import Limit, LimitState, ReplaySession
+from headrace.positions import HEADER_LENGTH
 from tests.archive.fakes import FakeCounter, FakeImage, FakeLog, FakePending, FakePublication, Heard
 from tests.archive.memory import ManualClock, MemoryStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frame, frames

@@ -16,8 +16,8 @@ import pytest
 
 import headrace
 from headrace import aio
-from headrace.tools.cnc import CncFile
-from headrace.tools.error_log import read_error_log
+from headrace.cnc.cnc_file import CncFile
+from headrace.cnc.error_log import read_error_log
 from tests.helpers import TIMEOUT_S
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 import headrace
 from headrace.archive import Catalog, DirectoryStorage, RecordingSignal
-from headrace.archive.storage import StorageFile
+from headrace.archive.files.storage import StorageFile
 from headrace.tools.views.recordings import recordings_table
 from tests.helpers import TIMEOUT_S
 

@@ -23,8 +23,8 @@ from headrace.cli.app import app
 from headrace.cli.lifecycle import run_to_exit
 from headrace.cli.live_table import LiveTable
 from headrace.cli.output import contains
+from headrace.cnc.error_log import ErrorEntry
 from headrace.tools import LossEntry
-from headrace.tools.error_log import ErrorEntry
 from headrace.tools.views.errors import errors_table
 from headrace.tools.views.loss import loss_table
 from tests.cli.fake_cnc import FakeCnc, a_busy_driver

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.cnc.counters import CountersReader
 from headrace.tools import (
     CncFile,
     CounterFilter,
@@ -24,7 +25,6 @@ from headrace.tools import (
     stream_key,
 )
 from headrace.tools.counter_types import Reading, reading_of, type_id_of
-from headrace.tools.counters import CountersReader
 from headrace.tools.snapshot import DriverWatcher
 from tests.cli.fake_cnc import ERRORS, RING, VALUES, FakeCnc, a_busy_driver, loss_entry
 

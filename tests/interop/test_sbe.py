@@ -19,7 +19,7 @@ from tests.golden.sbe import FOLDER, MESSAGES, ORDERS, examples, golden, market
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 JAVA = ROOT / "tests" / "interop" / "java" / "sbe"
-ARCHIVE = ROOT / "python" / "headrace" / "archive" / "schemas" / "archive.xml"
+ARCHIVE = ROOT / "python" / "headrace" / "archive" / "protocol" / "schemas" / "archive.xml"
 OPENS = "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED"
 
 Run = Callable[..., str]

@@ -14,7 +14,7 @@ import time
 
 import headrace
 from headrace.archive import RecordingDescriptor, extension_channel
-from headrace.archive.channels import ChannelUri
+from headrace.channel import ChannelUri
 from tests.spark.recordings import CHECKSUM
 from tests.spark.sinks import PATIENT_CLIENT, PATIENT_DRIVER
 

@@ -6,12 +6,12 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from headrace.archive.catalog import Catalog
-from headrace.archive.checksum import Checksum
-from headrace.archive.descriptor import RecordingDescriptor
-from headrace.archive.positions import HEADER_LENGTH, align
-from headrace.archive.segment_writer import SegmentWriter
-from headrace.archive.storage import DirectoryStorage
+from headrace.archive.files.catalog import Catalog
+from headrace.archive.files.checksum import Checksum
+from headrace.archive.files.segment_writer import SegmentWriter
+from headrace.archive.files.storage import DirectoryStorage
+from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.positions import HEADER_LENGTH, align
 
 TERM_LENGTH = 64 * 1024
 SEGMENT_LENGTH = 128 * 1024

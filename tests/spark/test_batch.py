@@ -296,7 +296,7 @@ def test_a_damaged_segment_fails_the_query_and_is_named(spark: SparkSession, tmp
 def test_a_wrong_checksum_fails_the_query_with_its_place(spark: SparkSession, tmp_path: Path):
     from pyspark.errors import PySparkException
 
-    from headrace.archive.checksum import Checksum
+    from headrace.archive.files.checksum import Checksum
 
     files = RecordingFiles(tmp_path)
     # The last is fragmented.

@@ -23,7 +23,7 @@ import pytest
 
 import headrace
 from headrace.archive import DirectoryStorage
-from headrace.archive.mark_file import read_mark_fields
+from headrace.archive.files.mark_file import read_mark_fields
 from headrace.spark import CommittedBatches
 from tests.helpers import await_true
 from tests.spark.recordings import CHECKSUM

@@ -15,8 +15,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from headrace.archive import Catalog, DirectoryStorage
-from headrace.archive.catalog import STATE_DELETED, STATE_INVALID, STATE_VALID
 from headrace.archive.errors import ArchiveFileError
+from headrace.archive.files.catalog import STATE_DELETED, STATE_INVALID, STATE_VALID
 from headrace.spark import _archive_files
 from headrace.spark._options import ReadOptions
 from headrace.spark._stream import RecordingStreamReader

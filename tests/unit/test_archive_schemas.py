@@ -70,7 +70,7 @@ HISTORIC_BLOCKS = {
 
 
 def schema(name: str) -> sbe.Schema:
-    with resources.as_file(resources.files("headrace") / "archive" / "schemas" / name) as path:
+    with resources.as_file(resources.files("headrace.archive.protocol") / "schemas" / name) as path:
         return sbe.Schema.from_file(path, snake_case=True)
 
 

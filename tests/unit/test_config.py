@@ -18,7 +18,7 @@ from headrace import (
 )
 from headrace._settings import ClientSettings, DriverSettings
 from headrace.archive import ArchiveConfig
-from headrace.archive._keywords import ArchiveSettings
+from headrace.archive.server.keywords import ArchiveSettings
 from headrace.tools import CncFile, read_error_log
 
 

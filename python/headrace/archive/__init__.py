@@ -20,17 +20,17 @@ from __future__ import annotations
 
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError
 from headrace._names import publish as _publish
-from headrace.archive._config import ArchiveConfig
 from headrace.archive.archiving_driver import ArchivingMediaDriver
-from headrace.archive.catalog import Catalog, CatalogEntry
-from headrace.archive.client import Archive, extension_channel
-from headrace.archive.context import RecordingSignal, SourceLocation
-from headrace.archive.descriptor import RecordingDescriptor
-from headrace.archive.errors import ArchiveFileError, CatalogError, ErrorCode, MarkFileError, SegmentError
-from headrace.archive.replay import Replay
-from headrace.archive.server import ArchiveServer
-from headrace.archive.session import Signal
-from headrace.archive.storage import DirectoryStorage, Storage, StorageFile
+from headrace.archive.client.archive import Archive, extension_channel
+from headrace.archive.client.replay import Replay
+from headrace.archive.client.session import Signal
+from headrace.archive.errors import ArchiveFileError, CatalogError, MarkFileError, SegmentError
+from headrace.archive.files.catalog import Catalog, CatalogEntry
+from headrace.archive.files.storage import DirectoryStorage, Storage, StorageFile
+from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
+from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.archive.server.archive_server import ArchiveServer
+from headrace.archive.server.config import ArchiveConfig
 
 __all__ = [
     "Archive",

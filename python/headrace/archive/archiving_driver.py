@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from headrace._closing import Closing
-from headrace.archive._config import ArchiveConfig
-from headrace.archive.client import Archive
-from headrace.archive.server import ArchiveServer
+from headrace.archive.client.archive import Archive
+from headrace.archive.server.archive_server import ArchiveServer
+from headrace.archive.server.config import ArchiveConfig
 from headrace.driver import MediaDriver
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from headrace._settings import DriverConfig
-    from headrace.archive._keywords import ArchiveSettings
+    from headrace.archive.server.keywords import ArchiveSettings
     from headrace.client import Client
 
 __all__ = ["ArchivingMediaDriver"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.tools._faults import DriverGoneError
+from headrace.cnc.faults import DriverGoneError
 from headrace.tools.snapshot import DriverWatcher
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from rich.text import Text
 from headrace.cli import options
 from headrace.cli.lifecycle import FOUND
 from headrace.cli.output import contains, watch
-from headrace.tools.error_log import ErrorEntry, read_error_log
+from headrace.cnc.error_log import ErrorEntry, read_error_log
 from headrace.tools.snapshot import DriverWatcher
 from headrace.tools.views.errors import errors_json, errors_table
 from headrace.tools.views.header import header_line

@@ -53,8 +53,8 @@ class ErrorLogReader:
 
     def __init__(self, directory: str) -> None:
         # Needed only where errors are logged.
-        from headrace.tools.cnc import CncFile
-        from headrace.tools.error_log import read_error_log
+        from headrace.cnc.cnc_file import CncFile
+        from headrace.cnc.error_log import read_error_log
 
         self._read = read_error_log
         self._cnc = CncFile.open(Path(directory))

@@ -9,14 +9,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.archive.catalog import Catalog, CatalogEntry
-from headrace.archive.checksum import checksum_named
-from headrace.archive.counters import RECORDING_POSITION, archive_id_of, recording_id_of
 from headrace.archive.errors import MarkFileError
-from headrace.archive.mark_file import read_mark_fields
-from headrace.archive.positions import NULL_VALUE
-from headrace.archive.recovery import recovered_stop_position
-from headrace.archive.storage import DirectoryStorage
+from headrace.archive.files.catalog import Catalog, CatalogEntry
+from headrace.archive.files.checksum import checksum_named
+from headrace.archive.files.mark_file import read_mark_fields
+from headrace.archive.files.stop_position import recovered_stop_position
+from headrace.archive.files.storage import DirectoryStorage
+from headrace.archive.protocol.counters import RECORDING_POSITION, archive_id_of, recording_id_of
+from headrace.positions import NULL_VALUE
 from headrace.spark._option_values import refuse
 from headrace.tools import CncFile, DriverFileMissingError, DriverNotReadyError, FileFormatError
 

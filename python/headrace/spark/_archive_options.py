@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace._exceptions import ConfigError
-from headrace.archive.channels import ChannelUri
-from headrace.archive.checksum import checksum_named
+from headrace.archive.files.checksum import checksum_named
+from headrace.channel import ChannelUri
 from headrace.spark._option_values import INT32, MILLISECONDS, Options, refuse
 
 __all__ = ["ARCHIVE_OPTIONS", "ArchiveFiles", "ArchiveService", "archive_of", "names_archive"]

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from headrace._exceptions import ArchiveError
-from headrace.archive.catalog import STATE_DELETED
-from headrace.archive.errors import ArchiveFileError, ErrorCode
+from headrace.archive.errors import ArchiveFileError
+from headrace.archive.files.catalog import STATE_DELETED
+from headrace.archive.protocol.codes import ErrorCode
 from headrace.spark import _archive_files, _archive_service
 from headrace.spark._archive_options import ArchiveFiles
 from headrace.spark._option_values import refuse
 
 if TYPE_CHECKING:
-    from headrace.archive.catalog import CatalogEntry
-    from headrace.archive.client import Archive
-    from headrace.archive.descriptor import RecordingDescriptor
+    from headrace.archive.client.archive import Archive
+    from headrace.archive.files.catalog import CatalogEntry
+    from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.spark._archive_options import ArchiveService
     from headrace.spark._options import ReadOptions
 

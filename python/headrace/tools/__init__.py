@@ -14,16 +14,11 @@ from __future__ import annotations
 
 from headrace._counter_record import CounterRecord
 from headrace._names import publish as _publish
-from headrace.tools._faults import (
-    DriverFileMissingError,
-    DriverGoneError,
-    DriverNotReadyError,
-    FileFormatError,
-)
-from headrace.tools.cnc import CncFile, CncHeader
+from headrace.cnc.cnc_file import CncFile, CncHeader
+from headrace.cnc.counters import CountersReader
+from headrace.cnc.error_log import ErrorEntry, read_error_log
+from headrace.cnc.faults import DriverFileMissingError, DriverGoneError, DriverNotReadyError, FileFormatError
 from headrace.tools.counter_types import CounterType, Group, StreamKey, channel_of, counter_type, stream_key
-from headrace.tools.counters import CountersReader
-from headrace.tools.error_log import ErrorEntry, read_error_log
 from headrace.tools.filters import CounterFilter
 from headrace.tools.loss_report import LossEntry, read_loss_report
 from headrace.tools.streams import Reader, StreamState, group_streams
@@ -53,4 +48,4 @@ __all__ = [
     "stream_key",
 ]
 
-_publish(__name__, globals(), __all__)
+_publish(__name__, globals(), __all__, source="headrace.cnc")

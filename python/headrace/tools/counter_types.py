@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headrace._counter_record import CounterRecord
-from headrace.tools.counters import KEY_LENGTH
+from headrace.cnc.counters import KEY_LENGTH
 
 
 class Group(StrEnum):

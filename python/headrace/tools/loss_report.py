@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.tools._faults import DriverFileMissingError, FileFormatError
+from headrace.cnc.faults import DriverFileMissingError, FileFormatError
 
 _ENTRY = struct.Struct("<qqqqii")
 _LENGTH = struct.Struct("<i")

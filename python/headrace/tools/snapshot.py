@@ -9,8 +9,8 @@ from pathlib import Path
 
 from headrace._closing import Closing
 from headrace._counter_record import CounterRecord
-from headrace.tools.cnc import CncFile
-from headrace.tools.error_log import ErrorEntry, read_error_log
+from headrace.cnc.cnc_file import CncFile
+from headrace.cnc.error_log import ErrorEntry, read_error_log
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,8 +90,8 @@ def session(
 def files(directory: Path, *, read_only: bool = True) -> Iterator[tuple[DirectoryStorage, Catalog]]:
     """The files of an archive. The archive may run while they are read, and must not run while they are changed."""
     from headrace.archive import Catalog, CatalogError, DirectoryStorage
-    from headrace.archive.catalog import CATALOG_NAME
-    from headrace.archive.mark_file import no_archive_running
+    from headrace.archive.files.catalog import CATALOG_NAME
+    from headrace.archive.files.mark_file import no_archive_running
 
     if not (directory / CATALOG_NAME).is_file():
         advice = "name the archive's directory with --archive-dir or AERON_ARCHIVE_DIR"

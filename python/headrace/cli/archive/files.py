@@ -52,7 +52,7 @@ def list_command(archive_directory: Path, show_all: bool, as_json: bool) -> None
 def describe_command(recording_id: int | None, archive_directory: Path, as_json: bool) -> None:
     """Show all fields of one recording from the catalog; without an id those of all, and of the mark file."""
     from headrace.archive.errors import CatalogError
-    from headrace.archive.mark_file import read_mark_fields
+    from headrace.archive.files.mark_file import read_mark_fields
 
     console = Console()
     with files(archive_directory) as (storage, catalog):
@@ -84,9 +84,9 @@ def dump_command(
 ) -> None:
     """Print the frames of a recording: header, and payload in hexadecimal."""
     from headrace.archive.errors import CatalogError
-    from headrace.archive.positions import FRAME_ALIGNMENT
-    from headrace.archive.recovery import recovered_stop_position
-    from headrace.archive.verify import check_frame, frames_of
+    from headrace.archive.files.stop_position import recovered_stop_position
+    from headrace.archive.files.verify import check_frame, frames_of
+    from headrace.positions import FRAME_ALIGNMENT
 
     with files(archive_directory) as (storage, catalog):
         descriptor = catalog.find(recording_id)
@@ -147,8 +147,8 @@ def verify_command(
       headrace archive verify -a /data/recordings
       headrace archive verify 7 --thorough --checksum CRC-32
     """
-    from headrace.archive.checksum import checksum_named
-    from headrace.archive.verify import verify
+    from headrace.archive.files.checksum import checksum_named
+    from headrace.archive.files.verify import verify
 
     is_ok, count = True, 0
     with files(archive_directory, read_only=not repair) as (storage, catalog):

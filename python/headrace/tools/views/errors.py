@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headrace.tools.error_log import ErrorEntry
+from headrace.cnc.error_log import ErrorEntry
 from headrace.tools.units import format_count, format_time_ms
 from headrace.tools.views.fitting import Fitting
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace._counter_record import CounterRecord
-from headrace.tools.cnc import semantic_version
+from headrace.cnc.cnc_file import semantic_version
 from headrace.tools.counter_types import (
     CHANNEL_STATUS_NAMES,
     OFFLOAD_NAMES,

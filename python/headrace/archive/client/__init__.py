@@ -1,0 +1,1 @@
+"""The archive's client: the session with an archive, its requests, and replays."""

@@ -1,0 +1,168 @@
+"""What an archive has begun and must finish, noted before the first step in a way that a kill cannot tear.
+
+A note is an empty file whose name says everything, so it is there or it is not. Only this archive knows them.
+
+    truncate-<recording id>-<position>.begun    the recording is to end at the position
+    delete-all.begun                            catalog and segment files are to go
+
+A truncation is decided by its second step, the stop position in the catalog. A note whose position the catalog does
+not have is of a truncation that never happened, or that another archive has gone on from: it is dropped. A purge needs
+no note: a deleted entry of the catalog says that its files are to go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from headrace.archive.files.catalog import CATALOG_NAME, STATE_DELETED
+from headrace.archive.files.cut_files import CUT_SUFFIXES
+from headrace.positions import segment_name, segment_position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from headrace.archive.files.catalog import Catalog
+    from headrace.archive.files.storage import Storage
+    from headrace.archive.protocol.descriptor import RecordingDescriptor
+
+__all__ = ["Truncation", "delete_all", "finish_begun", "is_delete_all_begun", "purged_files", "segment_files"]
+
+_SUFFIX = ".begun"
+_DELETE_ALL_NAME = f"delete-all{_SUFFIX}"
+_SEGMENT_SUFFIXES = (".rec", ".rec.del")
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A recording is to end at a position."""
+
+    recording_id: int
+    position: int
+
+    @property
+    def name(self) -> str:
+        """Name of the note."""
+        return f"truncate-{self.recording_id}-{self.position}{_SUFFIX}"
+
+    @classmethod
+    def named(cls, name: str) -> Self | None:
+        """The truncation that a note is of; ``None`` for other files."""
+        parts = name.removesuffix(_SUFFIX).split("-")
+        if not name.endswith(_SUFFIX) or parts[0] != "truncate" or len(parts) != 3:
+            return None
+        try:
+            return cls(int(parts[1]), int(parts[2]))
+        except ValueError:
+            return None
+
+    def begin(self, storage: Storage, sync_level: int) -> None:
+        """Write the note."""
+        storage.create(self.name, 0, may_exist=True).close()
+        if sync_level > 0:
+            storage.sync()
+
+    def files(self, storage: Storage, descriptor: RecordingDescriptor) -> list[str]:
+        """Segment files that have nothing before the position."""
+        if self.position == descriptor.start_position:
+            return segment_files(storage, self.recording_id)
+        bases = (segment_position(name, self.recording_id) for name in storage.names())
+        gone = sorted(base for base in bases if base is not None and base >= self.position)
+        return [segment_name(self.recording_id, base) for base in gone]
+
+    def clear(self, storage: Storage, descriptor: RecordingDescriptor, sync_level: int) -> None:
+        """Leave nothing but zeros after the position in the segment file that it lies in."""
+        geometry = descriptor.geometry
+        base, offset = geometry.segment_base(self.position), geometry.segment_offset(self.position)
+        name = segment_name(self.recording_id, base)
+        if self.position == descriptor.start_position or offset == 0 or storage.length(name) is None:
+            return
+        file = storage.open(name)
+        try:
+            file.set_length(offset)
+            file.set_length(geometry.segment_length)
+            file.sync(sync_level)
+        finally:
+            file.close()
+
+    def end(self, storage: Storage, sync_level: int) -> None:
+        """Take the note away, when all else is done."""
+        if sync_level > 0:
+            storage.sync()
+        storage.delete(self.name)
+
+
+def segment_files(storage: Storage, recording_id: int) -> list[str]:
+    """Names of all segment files of a recording, and of those that older archives left to be deleted."""
+    prefix = f"{recording_id}-"
+    return [name for name in storage.names() if name.startswith(prefix) and name.endswith(_SEGMENT_SUFFIXES)]
+
+
+def purged_files(storage: Storage, recording_ids: Iterable[int]) -> list[str]:
+    """Names of all files of recordings, with their `.cut` files."""
+    wanted = {str(recording_id) for recording_id in recording_ids}
+    suffixes = (*_SEGMENT_SUFFIXES, *CUT_SUFFIXES)
+    return [name for name in storage.names() if name.endswith(suffixes) and name.partition("-")[0] in wanted]
+
+
+def is_delete_all_begun(storage: Storage) -> bool:
+    """Whether an archive that was to delete everything was killed before it had."""
+    return storage.length(_DELETE_ALL_NAME) is not None
+
+
+def delete_all(storage: Storage) -> None:
+    """Delete the catalog and all files of recordings."""
+    storage.create(_DELETE_ALL_NAME, 0, may_exist=True).close()
+    for name in storage.names():
+        if name == CATALOG_NAME or name.endswith((*_SEGMENT_SUFFIXES, *CUT_SUFFIXES)):
+            storage.delete(name)
+    storage.delete(_DELETE_ALL_NAME)
+
+
+def finish_begun(
+    catalog: Catalog, storage: Storage, sync_level: int, on_note: Callable[[str], object]
+) -> None:
+    """Finish the truncations and purges of an archive that was killed.
+
+    What the disk refuses is noted and tried again at the next start.
+    """
+    notes = [(name, Truncation.named(name)) for name in storage.names()]
+    for _, truncation in notes:
+        if truncation is None:
+            continue
+        try:
+            _finish(truncation, catalog, storage, sync_level, on_note)
+        except OSError as refusal:
+            on_note(
+                f"cannot finish truncating recording_id={truncation.recording_id} at "
+                f"position={truncation.position}: {refusal}; it is tried again at the next start"
+            )
+    deleted = [entry.recording_id for entry in catalog.entries() if entry.state == STATE_DELETED]
+    if not deleted:
+        return
+    for name in purged_files(storage, deleted):
+        try:
+            storage.delete(name)
+            on_note(f"deleted {name}, whose recording was purged before the archive was killed")
+        except OSError as refusal:
+            on_note(f"cannot delete {name}, whose recording was purged: {refusal}")
+
+
+def _finish(
+    truncation: Truncation,
+    catalog: Catalog,
+    storage: Storage,
+    sync_level: int,
+    on_note: Callable[[str], object],
+) -> None:
+    descriptor = catalog.find(truncation.recording_id)
+    if descriptor is not None and descriptor.stop_position == truncation.position:
+        truncation.clear(storage, descriptor, sync_level)
+        names = truncation.files(storage, descriptor)
+        for name in names:
+            storage.delete(name)
+        on_note(
+            f"finished truncating recording_id={truncation.recording_id} at position={truncation.position}, "
+            f"which the archive before this one had begun: deleted {len(names)} files"
+        )
+    truncation.end(storage, sync_level)

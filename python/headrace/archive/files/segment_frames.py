@@ -1,0 +1,168 @@
+"""The frames of one segment file, walked from header to header without decoding them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from headrace.archive.files.frames import read_frame
+from headrace.archive.protocol.descriptor import TERM_LENGTHS
+from headrace.client import FrameWalk
+from headrace.positions import HEADER_LENGTH, segment_name
+
+if TYPE_CHECKING:
+    from headrace.archive.files.checksum import Checksum
+    from headrace.archive.files.storage import Storage, StorageFile
+    from headrace.archive.protocol.descriptor import RecordingDescriptor
+
+__all__ = ["SegmentFrames"]
+
+_READ_LENGTH = 1 << 20
+
+
+class SegmentFrames:
+    """The frames of one segment file, walked and not decoded. Positions are those of the stream.
+
+    A context manager that closes the file.
+    """
+
+    def __init__(
+        self, storage: Storage, descriptor: RecordingDescriptor, base: int, checksum: Checksum | None
+    ) -> None:
+        name = segment_name(descriptor.recording_id, base)
+        self.path = storage.describe(name)
+        self._file: StorageFile = storage.open(name, read_only=True)
+        self._base = base
+        self._descriptor = descriptor
+        geometry = descriptor.geometry
+        self.start = descriptor.start_position if base == geometry.first_segment else base
+        self.limit = base + min(descriptor.segment_file_length, self._file.length())
+        self._walk = FrameWalk(
+            descriptor.recording_id,
+            start_position=descriptor.start_position,
+            initial_term_id=descriptor.initial_term_id,
+            term_length=descriptor.term_buffer_length,
+            stream_id=descriptor.stream_id,
+            session_id=descriptor.session_id,
+            checksum=checksum,
+        )
+        self._buffer = bytearray(_READ_LENGTH)
+
+    def __enter__(self) -> SegmentFrames:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _read(self, position: int, length: int) -> memoryview:
+        if length > len(self._buffer):
+            self._buffer = bytearray(length)
+        block = memoryview(self._buffer)[:length]
+        return block[: self._file.read_into(position - self._base, block)]
+
+    def walk(self, start: int, limit: int | None = None) -> tuple[int, int | None, str | None]:
+        """From header to header: the position after the last frame, that of the last frame, and what ended the walk.
+
+        What ended it is ``None`` at the limit, which is the end of the file if none is given.
+        """
+        limit = self.limit if limit is None else min(limit, self.limit)
+        position, last = start, None
+        while position < limit:
+            block = self._read(position, min(_READ_LENGTH, limit - position))
+            end, last_here, fault = self._walk.walk(block, position, limit)
+            last = last_here if last_here is not None else last
+            if fault is not None:
+                return end, last, fault
+            if end == position:
+                return end, last, "the file ends"
+            position = end
+        return position, last, None
+
+    def first_torn(self, start: int, end: int) -> int | None:
+        """Position of the first frame between two that was not written whole; they were walked before."""
+        position, length = start, _READ_LENGTH
+        while position < end:
+            block = self._read(position, min(length, end - position))
+            after, doubts = self._walk.doubts(block, position)
+            for at, until, is_wrong in doubts:
+                if is_wrong or self._file.has_hole(at - self._base, until - at):
+                    return at
+            if after > position:
+                position, length = after, _READ_LENGTH
+            elif len(block) < length:
+                return None
+            else:
+                length *= 2
+        return None
+
+    def first_wrong(self, start: int, end: int, checksum: Checksum) -> int | None:
+        """Position of the first data frame between two that does not have its checksum; they were walked before."""
+        position, length = start, _READ_LENGTH
+        while position < end:
+            block = self._read(position, min(length, end - position))
+            after, last, _ = self._walk.walk(block, position, end)
+            whole = after if after <= position + len(block) or last is None else last
+            wrong = checksum.first_wrong(block, whole - position)
+            if wrong is not None:
+                return position + wrong
+            if whole > position:
+                position, length = whole, _READ_LENGTH
+            elif len(block) < length:
+                return None
+            else:
+                length *= 2
+        return None
+
+    def has_frame_at(self, position: int) -> bool:
+        """Whether the header at a position is one of the recording."""
+        return self._walk.walk(self._read(position, HEADER_LENGTH), position, self.limit)[1] is not None
+
+    def first_term_after(self, end: int) -> int | None:
+        """Where the first later term of the file begins that has frames.
+
+        A block lies within a term and is written before the next, so no kill leaves a gap between terms.
+        """
+        length = self._descriptor.term_buffer_length
+        term = end - end % length + length
+        while term < self.limit and (written := self._file.next_data(term - self._base)) is not None:
+            term = max(term, self._base + written - written % length)
+            if self.has_frame_at(term):
+                return term
+            term += length
+        return None
+
+    def contradiction(self, end: int) -> str | None:
+        """What the file has that the recording's description does not allow, where a walk from the start ended.
+
+        A kill or a power cut leaves zeros where a header is missing, and never a header of another place.
+        """
+        header = bytes(self._read(end, HEADER_LENGTH))
+        if end == self.start and any(header) and not self.has_frame_at(end):
+            return f"what begins at position={end} is no frame of the recording"
+        if self._base < self.start and self._has_bytes_before(self.start - self._base):
+            return f"something is recorded before start_position={self._descriptor.start_position}"
+        length = self._other_term_length(header, end)
+        if length is not None:
+            return f"the frame at position={end} is of a recording with term_buffer_length={length}"
+        return None
+
+    def _has_bytes_before(self, end: int) -> bool:
+        at = 0
+        while (found := self._file.next_data(at)) is not None and found < end:
+            data = self._file.read(found, min(_READ_LENGTH, end - found))
+            if any(data) or not data:
+                return bool(data)
+            at = found + len(data)
+        return False
+
+    def _other_term_length(self, header: bytes, position: int) -> int | None:
+        """The term length with which a header would belong where it is, if there is one."""
+        frame = read_frame(header) if len(header) == HEADER_LENGTH else None
+        if frame is None or frame.length < HEADER_LENGTH or frame.stream_id != self._descriptor.stream_id:
+            return None
+        geometry, place = self._descriptor.geometry, (frame.term_id, frame.term_offset)
+        if place == (geometry.term_id(position), geometry.term_offset(position)):
+            return None
+        others = (dataclasses.replace(geometry, term_length=length) for length in TERM_LENGTHS)
+        fitting = (one for one in others if place == (one.term_id(position), one.term_offset(position)))
+        return next((one.term_length for one in fitting), None)

@@ -1,0 +1,176 @@
+"""Where a recording ended whose archive died: found by walking the frames of its last segment file.
+
+Blocks are written with their first header last (``segment_writer.py``), so a kill leaves whole frames, and after them
+perhaps a part of a block that begins with no header. The walk ends at the first header that is not the one that
+belongs there: of another term, offset or stream, or none. What follows was never acknowledged; it is kept aside in a
+file of its own (``cut_files.py``) and replaced by zeros.
+
+Other archives write a block from its beginning, and when the machine stopped, pages of the last block may be missing
+in any order. A block lies within a term. So the data frames of the last term are looked at: one is torn when its
+checksum is wrong, or when a page of it is empty and the file system knows it as a hole. A torn last frame is kept
+aside like all that follows the end. A torn frame that others follow may also be a disk gone bad, or zeros that a copy
+of the directory left out: the archive skips the recording, by name, and `headrace archive verify --repair` truncates
+it there.
+
+A catalog entry may be damaged as well, and would have whole frames taken for none. So an entry must have its checksum,
+if it carries one, and files that contradict it are left as they are: the recording is skipped, by name, until a person
+has looked at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from headrace.archive.errors import SegmentError
+from headrace.archive.files.cut_files import clear_from
+from headrace.archive.files.segment_frames import SegmentFrames
+from headrace.archive.protocol.descriptor import DescriptorError
+from headrace.positions import segment_name, segment_position
+
+if TYPE_CHECKING:
+    from headrace.archive.files.catalog import Catalog, CatalogEntry
+    from headrace.archive.files.checksum import Checksum
+    from headrace.archive.files.storage import Storage
+    from headrace.archive.protocol.descriptor import RecordingDescriptor
+
+__all__ = ["check_entry", "recovered_stop_position"]
+
+
+def check_entry(catalog: Catalog, storage: Storage, entry: CatalogEntry) -> None:
+    """Look whether the entry of an active recording can be trusted with its files, of which it says what is whole.
+
+    A recording without files has nothing to lose; the entry may have been cut short while it was added.
+
+    Raises:
+        DescriptorError: The entry carries a checksum that is wrong.
+    """
+    if catalog.has_wrong_checksum(entry) and _segment_bases(storage, entry.recording_id):
+        raise DescriptorError(f"the checksum of its catalog entry at offset={entry.offset} is wrong")
+
+
+def recovered_stop_position(
+    storage: Storage,
+    descriptor: RecordingDescriptor,
+    checksum: Checksum | None,
+    on_note: Callable[[str], object],
+    *,
+    may_truncate: bool = True,
+    is_repair: bool = False,
+) -> int:
+    """The position after the last whole frame of a recording; what follows it is kept aside.
+
+    Args:
+        storage: The archive's files.
+        descriptor: The recording.
+        checksum: What frames may carry.
+        on_note: Told what was kept aside, and which files are not of the recording.
+        may_truncate: Truncate the segment file there; otherwise only find the position.
+        is_repair: Also truncate where other frames follow a torn frame, or a gap.
+
+    Raises:
+        SegmentError: The files have what the description does not allow, or a frame before the last is torn. Nothing
+            was changed.
+    """
+    base = _last_segment(storage, descriptor, checksum, on_note, is_repair=is_repair)
+    if base is None:
+        return descriptor.start_position
+    with SegmentFrames(storage, descriptor, base, checksum) as frames:
+        end, last, _ = frames.walk(frames.start)
+        contradiction = frames.contradiction(end)
+        if contradiction is not None:
+            raise SegmentError(f"{frames.path}: {contradiction}")
+        later = frames.first_term_after(end)
+        if later is not None and not is_repair:
+            raise SegmentError(
+                f"{frames.path}: frames are missing at position={end}, and the term at position={later} goes on; "
+                "`headrace archive verify --repair` truncates the recording there"
+            )
+        if last is not None:
+            term = max(frames.start, last - last % descriptor.term_buffer_length)
+            torn = frames.first_torn(term, end)
+            if torn is not None and torn < last and not is_repair:
+                raise SegmentError(
+                    f"{frames.path}: the frame at offset={torn - base} is torn, and others follow; "
+                    "`headrace archive verify --repair` truncates the recording there"
+                )
+            end = end if torn is None else torn
+    if may_truncate:
+        _clear(storage, descriptor, base, end, on_note)
+    return max(end, descriptor.start_position)
+
+
+def _segment_bases(storage: Storage, recording_id: int) -> set[int]:
+    """Positions in the names of a recording's segment files, wherever they are."""
+    found = (segment_position(name, recording_id) for name in storage.names())
+    return {base for base in found if base is not None and base >= 0}
+
+
+def _last_segment(
+    storage: Storage,
+    descriptor: RecordingDescriptor,
+    checksum: Checksum | None,
+    on_note: Callable[[str], object],
+    *,
+    is_repair: bool,
+) -> int | None:
+    """Base of the last segment file that continues the recording without a gap; ``None`` without files.
+
+    Files elsewhere are noted and left as they are.
+    """
+
+    def path(base: int) -> str:
+        return storage.describe(segment_name(descriptor.recording_id, base))
+
+    def has_frames(base: int) -> bool:
+        with SegmentFrames(storage, descriptor, base, checksum) as frames:
+            return frames.has_frame_at(frames.start)
+
+    def is_full(base: int) -> bool:
+        end = base + length
+        with SegmentFrames(storage, descriptor, base, checksum) as frames:
+            return frames.walk(max(frames.start, end - descriptor.term_buffer_length))[0] == end
+
+    found = _segment_bases(storage, descriptor.recording_id)
+    first, length = descriptor.geometry.first_segment, descriptor.segment_file_length
+    if not found:
+        return None
+    if first not in found:
+        raise SegmentError(f"the first segment file is missing, and others are there: {path(first)}")
+    last = first
+    while last + length in found:
+        last += length
+    while last > first and not is_full(last - length):
+        if has_frames(last) and not is_repair:
+            raise SegmentError(
+                f"frames are missing at the end of {path(last - length)}, and {path(last)} goes on; "
+                "`headrace archive verify --repair` truncates the recording there"
+            )
+        last -= length
+    for base in sorted(found - set(range(first, last + 1, length))):
+        if base > first and (base - first) % length and has_frames(base):
+            raise SegmentError(f"{path(base)} has frames of the recording where no segment file begins")
+        on_note(
+            f"{path(base)} does not continue recording_id={descriptor.recording_id} and is left as it is: "
+            f"the recording ends in {path(last)}"
+        )
+    if (storage.length(segment_name(descriptor.recording_id, last)) or 0) > length:
+        raise SegmentError(f"{path(last)} is longer than segment_file_length={length}")
+    return last
+
+
+def _clear(
+    storage: Storage,
+    descriptor: RecordingDescriptor,
+    base: int,
+    end: int,
+    on_note: Callable[[str], object],
+) -> None:
+    recording_id, length = descriptor.recording_id, descriptor.segment_file_length
+    try:
+        done = clear_from(storage, recording_id, base, end - base, length)
+    except OSError as refusal:
+        # The stop position is right all the same. A later extension of the recording tries again before it writes.
+        done = f"cannot keep aside what follows recording_id={recording_id} position={end}: {refusal}"
+    if done is not None:
+        on_note(done)

@@ -1,0 +1,1 @@
+"""The archive on the wire: messages and their schema, descriptors, codes, and the keys of its counters."""

@@ -1,0 +1,1 @@
+"""The archive itself: control sessions, recordings, replays, and the settings of all."""

@@ -1,0 +1,356 @@
+"""The archive itself: opened on a directory, stepped by one thread, closed in order."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from headrace._closing import Closing
+from headrace._fork import forget_in_children
+from headrace.archive.files.catalog import Catalog
+from headrace.archive.files.mark_file import HEADER_LENGTH, LINK_NAME, MarkFields, MarkFile
+from headrace.archive.files.storage import DirectoryStorage, Storage
+from headrace.archive.server.config import ArchiveConfig
+from headrace.archive.server.context import Context
+from headrace.archive.server.control import Control
+from headrace.archive.server.counters import ArchiveCounters
+from headrace.archive.server.deletions import Deletions
+from headrace.archive.server.error_log import ErrorLog
+from headrace.archive.server.events import RecordingEvents
+from headrace.archive.server.log import ArchiveLog
+from headrace.archive.server.recordings import Recordings
+from headrace.archive.server.recovery import open_files
+from headrace.archive.server.replays import Replays
+from headrace.archive.server.requests import Requests
+from headrace.channel import format_duration
+from headrace.client import Client, IdleStrategy
+from headrace.clock import Clock, SystemClock
+from headrace.cnc.error_log import read_error_log
+from headrace.positions import NULL_VALUE
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from headrace.archive.server.keywords import ArchiveSettings
+    from headrace.driver import MediaDriver
+
+__all__ = ["ArchiveServer"]
+
+_MARK_INTERVAL_NS = 1_000_000_000
+_EVENTS_A_TURN = 64
+_NEW_LINK_NAME = f"{LINK_NAME}.new"
+_RUNNING: weakref.WeakSet[ArchiveServer] = weakref.WeakSet()
+
+
+class ArchiveServer(Closing):
+    """An archive running on a driver, in this process.
+
+    Records streams into files, answers clients (:class:`headrace.Archive`) and replays to them. Runs in a thread of
+    its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`.
+
+    A context manager that closes the archive.
+
+    Args:
+        config: All settings as one object; keywords override it.
+        properties: Settings by the specification's property names, such as ``{"aeron.archive.dir": "/data"}``.
+        driver: The driver, if it runs in this process.
+        is_invoked: No thread; the program calls :meth:`do_work`, at least every few seconds.
+        clock: Time, for tests.
+        storage: The archive's files, for tests; by default those of ``archive_directory``.
+        seed: Randomness, for tests.
+        on_error: Told of each failure of the archive as text, besides the error log in the mark file and the
+            logger ``headrace.archive``, which have warnings as well.
+        **settings: See :class:`headrace.archive.ArchiveConfig`.
+
+    Raises:
+        ConfigError: A setting is wrong.
+        ArchiveFileError: Another archive runs on the directory, or a file is damaged.
+        DriverTimeoutError: No driver answers on the directory.
+    """
+
+    def __init__(
+        self,
+        config: ArchiveConfig | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+        driver: MediaDriver | None = None,
+        is_invoked: bool = False,
+        clock: Clock | None = None,
+        storage: Storage | None = None,
+        seed: random.Random | None = None,
+        on_error: Callable[[str], object] | None = None,
+        **settings: Unpack[ArchiveSettings],
+    ) -> None:
+        self.config = config = ArchiveConfig.of(config, properties, **settings)
+        self._clock = clock or SystemClock()
+        self._storage = storage or DirectoryStorage(config.archive_directory)
+        self._is_closed = False
+        self._failure: BaseException | None = None
+        start_ms = self._clock.now_ms()
+        self._mark_file = MarkFile(
+            _mark_storage(config, self._storage),
+            config.error_buffer_length,
+            start_ms,
+            config.mark_file_liveness_timeout_ms,
+        )
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        # From here on a forked child has the lock as well, until it forgets it.
+        forget_in_children(self)
+        _RUNNING.add(self)
+        entries = ErrorLog(self._mark_file.write_errors, config.error_buffer_length)
+        self._log = ArchiveLog(entries, self._clock, on_error)
+        self._counters: ArchiveCounters | None = None
+        self._client: Client | None = None
+        self._catalog: Catalog | None = None
+        try:
+            self._open(driver, seed or random.SystemRandom(), start_ms)
+        except BaseException:
+            self._release()
+            raise
+        self._next_mark_ns = self._clock.now_ns()
+        if not is_invoked:
+            self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
+            self._thread.start()
+
+    def _open(self, driver: MediaDriver | None, seed: random.Random, start_ms: int) -> None:
+        config = self.config
+        self._save_old_errors(start_ms)
+        self._mark_file.clear_errors()
+        self._catalog = catalog = open_files(
+            config, self._storage, start_ms, self._log.warning, on_step=self._renew_mark
+        )
+        self._renew_mark()
+        # A driver that the program names is meant, whatever the environment says.
+        directory = config.aeron_directory if driver is None else driver.directory
+        self._client = client = Client.connect(
+            directory,
+            driver=driver,
+            use_invoker=True,
+            client_name="archive",
+            on_error=lambda error: self._log.error(str(error)),
+        )
+        self.archive_id = (
+            config.archive_id if config.archive_id != NULL_VALUE else client.next_correlation_id()
+        )
+        threshold = format_duration(config.conductor_cycle_threshold_ns)
+        self._counters = ArchiveCounters(client, self.archive_id, version("headrace"), threshold)
+        self._log.show_count(self._counters.errors)
+        context = Context(
+            config,
+            client,
+            self._storage,
+            catalog,
+            self._clock,
+            self.archive_id,
+            self._counters,
+            self._log,
+        )
+        events = None
+        if config.recording_events_enabled and config.recording_events_channel:
+            channel = config.recording_events_channel
+            events = client.add_exclusive_publication(channel, config.recording_events_stream_id)
+        self._deletions = Deletions(
+            context,
+            lambda recording_id: self._replays.has_replays(recording_id),
+            lambda recording_id, reason: self._replays.end_all(recording_id, reason),
+        )
+        self._recordings = Recordings(context, RecordingEvents(events), self._deletions)
+        self._replays = Replays(context, self._recordings)
+        requests = Requests(context, self._recordings, self._replays, self._deletions)
+        self._control = Control(context, requests, seed)
+        self._mark_file.ready(self._mark_fields(start_ms), start_ms)
+
+    def _save_old_errors(self, now_ms: int) -> None:
+        """Keep what the archive before this one noted; its mark file is about to be written over."""
+        lines = [
+            f"{entry.observation_count} observations from {entry.first_observation_ms} to "
+            f"{entry.last_observation_ms}: {entry.text}\n"
+            for entry in read_error_log(self._mark_file.old_errors)
+        ]
+        if not lines:
+            return
+        day = time.strftime("%Y-%m-%d-%H-%M-%S", time.gmtime(now_ms / 1000))
+        name = f"archive-{day}-{now_ms % 1000:03}+0000-error.log"
+        data = "".join(lines).encode()
+        try:
+            file = self._storage.create(name, 0, may_exist=True)
+            try:
+                file.write(0, data)
+            finally:
+                file.close()
+        except OSError as failure:
+            # A full disk is what they most likely tell of; an archive that starts may be told to make room.
+            self._log.error(f"cannot save the errors of the archive before this one in {name}: {failure}")
+            for line in lines:
+                self._log.info(line)
+            with contextlib.suppress(OSError):
+                self._storage.delete(name)
+
+    def _mark_fields(self, start_ms: int) -> MarkFields:
+        config = self.config
+        assert self._client is not None, "the client comes before the mark file is ready"
+        return MarkFields(
+            version=0,
+            activity_timestamp=start_ms,
+            start_timestamp=start_ms,
+            pid=os.getpid(),
+            control_stream_id=config.control_stream_id,
+            local_control_stream_id=config.local_control_stream_id,
+            events_stream_id=config.recording_events_stream_id,
+            header_length=HEADER_LENGTH,
+            error_buffer_length=config.error_buffer_length,
+            archive_id=self.archive_id,
+            control_channel=(config.control_channel or "") if config.control_channel_enabled else "",
+            local_control_channel=config.local_control_channel,
+            events_channel=config.recording_events_channel or "",
+            aeron_directory=self._client.directory,
+        )
+
+    def do_work(self) -> int:
+        """One turn of everything; gives how much there was to do. Only with ``is_invoked=True``."""
+        assert self._client is not None, "open until closed"
+        now_ns = self._clock.now_ns()
+        work_count = self._hear_driver(self._client)
+        # Before requests: who sees its publication connected and asks for the recording of it is to find it.
+        work_count += self._recordings.do_work()
+        work_count += self._control.do_work()
+        work_count += self._replays.do_work()
+        work_count += self._deletions.do_work()
+        if now_ns >= self._next_mark_ns:
+            self._next_mark_ns = now_ns + _MARK_INTERVAL_NS
+            self._mark()
+        self._note_cycle(self._clock.now_ns() - now_ns)
+        return work_count
+
+    def _renew_mark(self) -> None:
+        """Before a step of the start that may take long."""
+        self._mark_file.update(self._clock.now_ms())
+
+    def _mark(self) -> None:
+        try:
+            self._mark_file.update(self._clock.now_ms())
+        except OSError as failure:
+            # What is being recorded and replayed goes on; the lock still keeps other archives of ours out.
+            self._log.error(f"cannot say in the mark file that this archive runs: {failure}")
+
+    @staticmethod
+    def _hear_driver(client: Client) -> int:
+        """Take what the driver has said, which comes one event a call."""
+        work_count = 0
+        for _ in range(_EVENTS_A_TURN):
+            if not (event_count := client.invoke()):
+                break
+            work_count += event_count
+        return work_count
+
+    def _note_cycle(self, duration_ns: int) -> None:
+        counters = self._counters
+        assert counters is not None, "open until closed"
+        if duration_ns > counters.max_cycle_time.value:
+            counters.max_cycle_time.value = duration_ns
+        if duration_ns > self.config.conductor_cycle_threshold_ns:
+            counters.cycle_time_exceeded.get_and_add(1)
+
+    def _run(self) -> None:
+        idle = IdleStrategy(self.config.idle_strategy)
+        try:
+            while not self._stop.is_set():
+                idle.idle(self.do_work())
+        except BaseException as failure:
+            self._failure = failure
+            self._log.error(f"the archive stopped: {failure!r}", failure)
+
+    @property
+    def directory(self) -> str:
+        """Where the files are."""
+        return self._storage.describe()
+
+    @property
+    def aeron_directory(self) -> str:
+        """Where its driver is."""
+        assert self._client is not None
+        return self._client.directory
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the archive stopped by itself, if it did."""
+        return self._failure
+
+    @property
+    def is_closed(self) -> bool:
+        """True once closed."""
+        return self._is_closed
+
+    @property
+    def error_count(self) -> int:
+        """Failures of the archive itself so far; what clients did wrong is not counted."""
+        return self._log.error_count
+
+    def close(self) -> None:
+        """Stop recordings where they are, end replays and sessions, and give up the directory.
+
+        Waits for the archive's thread. Closing again does nothing.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        try:
+            self._recordings.close()
+            self._replays.close()
+            self._control.close()
+        finally:
+            self._release()
+
+    def _forget(self) -> None:
+        """In a forked child, whose archive this is not: its files and its lock are the parent's."""
+        self._is_closed = True
+        self._mark_file.forget()
+
+    def _release(self) -> None:
+        self._is_closed = True
+        try:
+            if self._catalog is not None:
+                self._catalog.close()
+            if self._counters is not None:
+                self._counters.close()
+            if self._client is not None:
+                self._client.close()
+        finally:
+            self._mark_file.close()
+
+    def __repr__(self) -> str:
+        return f"ArchiveServer({self.directory!r}{', closed' if self._is_closed else ''})"
+
+
+@atexit.register
+def _close_all() -> None:
+    """An archive whose program ends without closing it would have to be recovered."""
+    for server in list(_RUNNING):
+        server.close()
+
+
+def _mark_storage(config: ArchiveConfig, storage: Storage) -> Storage:
+    """Where the mark file is; a link in the archive's directory tells tools when that is elsewhere."""
+    elsewhere = config.mark_file_directory
+    if elsewhere is None or os.path.realpath(elsewhere) == os.path.realpath(config.archive_directory):
+        storage.delete(LINK_NAME)
+        return storage
+    path = os.path.realpath(elsewhere).encode("ascii", "replace")
+    # Under another name first: a link that a kill left empty would lead tools nowhere.
+    file = storage.create(_NEW_LINK_NAME, 0, may_exist=True)
+    file.write(0, path)
+    file.close()
+    storage.rename(_NEW_LINK_NAME, LINK_NAME)
+    return DirectoryStorage(elsewhere)

@@ -1,0 +1,44 @@
+"""What the parts of a running archive share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.archive.files.checksum import checksum_named
+
+if TYPE_CHECKING:
+    from headrace.archive.files.catalog import Catalog
+    from headrace.archive.files.checksum import Checksum
+    from headrace.archive.files.storage import Storage
+    from headrace.archive.server.config import ArchiveConfig
+    from headrace.archive.server.counters import ArchiveCounters
+    from headrace.archive.server.log import ArchiveLog
+    from headrace.client import Client
+    from headrace.clock import Clock
+
+__all__ = ["Context"]
+
+
+@dataclass(slots=True)
+class Context:
+    """Arguments that every part needs. Clock and storage are here so that tests can bring their own."""
+
+    config: ArchiveConfig
+    client: Client
+    storage: Storage
+    catalog: Catalog
+    clock: Clock
+    archive_id: int
+    counters: ArchiveCounters
+    log: ArchiveLog
+
+    @property
+    def record_checksum(self) -> Checksum | None:
+        """Checksum for what is written."""
+        return checksum_named(self.config.record_checksum)
+
+    @property
+    def replay_checksum(self) -> Checksum | None:
+        """Checksum for what is read."""
+        return checksum_named(self.config.replay_checksum)

@@ -1,0 +1,226 @@
+"""The way in: request streams, the sessions on them, and which request belongs to which."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import HeadraceError
+from headrace.archive.protocol.codes import ErrorCode
+from headrace.archive.protocol.messages import PROTOCOL_VERSION, Message, MessageError, decode
+from headrace.archive.server.context import Context
+from headrace.archive.server.control_session import ControlSession, SessionState
+from headrace.archive.server.counters import request_control_session
+from headrace.channel import ChannelUri, format_size
+from headrace.positions import NULL_VALUE
+
+if TYPE_CHECKING:
+    from headrace.archive.server.requests import Requests
+    from headrace.client import Header, Image, Subscription
+
+__all__ = ["Control"]
+
+_FRAGMENTS_A_TURN = 10
+
+
+class Control:
+    """Control sessions of one archive."""
+
+    def __init__(self, context: Context, requests: Requests, seed: random.Random) -> None:
+        self._context = context
+        self._requests = requests
+        self._next_session_id = seed.randrange(1 << 31)
+        self._sessions: dict[int, ControlSession] = {}
+        self._subscriptions: list[Subscription] = []
+        config = context.config
+        channels = [(config.local_control_channel, config.local_control_stream_id)]
+        if config.control_channel_enabled and config.control_channel:
+            sparse = "true" if config.control_term_buffer_sparse else "false"
+            channel = ChannelUri(config.control_channel).with_parameters(sparse=sparse)
+            channels.append((channel, config.control_stream_id))
+        for channel, stream_id in channels:
+            self._subscriptions.append(context.client.add_subscription(channel, stream_id))
+
+    @property
+    def subscriptions(self) -> list[Subscription]:
+        """Local first, then that of the network."""
+        return self._subscriptions
+
+    def do_work(self) -> int:
+        """One turn: new requests, then each session."""
+        work_count = 0
+        for subscription in self._subscriptions:
+            work_count += subscription.poll(
+                lambda payload, header, source=subscription: self._on_message(source, payload, header),
+                _FRAGMENTS_A_TURN,
+            )
+        for session_id, session in list(self._sessions.items()):
+            if session.image.is_closed:
+                session.leave("its request stream is gone")
+            try:
+                work_count += session.do_work()
+            except Exception as failure:
+                self._fail(session, failure)
+            if session.is_done:
+                del self._sessions[session_id]
+                try:
+                    self._close(session)
+                except Exception as failure:
+                    self._fail(session, failure)
+        return work_count
+
+    def _fail(self, session: ControlSession, failure: Exception) -> None:
+        """End one session because of an unexpected exception, and no other."""
+        self._context.log.error(
+            "a control session failed", failure, f"control session {session.session_id}: {failure!r}"
+        )
+        session.abort(f"the archive failed: {failure!r}")
+
+    def _on_message(self, source: Subscription, payload: bytes, header: Header) -> None:
+        """Take one request; nothing that it causes may end the poll, which has others."""
+        image = source.image_by_session_id(header.session_id)
+        if image is None:
+            return
+        try:
+            self._on_payload(image, payload, header)
+        except Exception as failure:
+            detail = f"session_id={header.session_id}: {failure!r}"
+            self._context.log.error("a request failed", failure, detail)
+
+    def _on_payload(self, image: Image, payload: bytes, header: Header) -> None:
+        try:
+            request = decode(payload)
+        except MessageError as wrong:
+            detail = f"session_id={header.session_id}: {wrong}"
+            self._context.log.warning("a client sent a request that cannot be read", detail)
+            self._refuse(image, wrong)
+            return
+        if request is None:
+            return
+        if request.name == "AuthConnectRequest":
+            self._connect(image, request)
+        elif request.get("controlSessionId") is not None:
+            self._on_request(image, request)
+
+    def _refuse(self, image: Image, wrong: MessageError) -> None:
+        """Answer a request that cannot be read, so that its sender need not wait in vain."""
+        session_id, correlation_id = wrong.ids or (NULL_VALUE, NULL_VALUE)
+        session = self._sessions.get(session_id)
+        if session is not None and session.image == image and session.state is SessionState.ACTIVE:
+            session.send_error(correlation_id, ErrorCode.GENERIC, f"malformed request: {wrong}")
+
+    def _on_request(self, image: Image, request: Message) -> None:
+        session = self._sessions.get(request.controlSessionId)
+        is_close = request.name == "CloseSessionRequest"
+        if session is None or session.image != image:
+            # A client may close twice, or a session that the archive has given up.
+            if not is_close:
+                self._context.log.warning(
+                    f"{request.name} names a control session that this client does not have"
+                )
+            return
+        if is_close:
+            session.leave("it closed the session")
+            return
+        session.activate()
+        if session.state is SessionState.ACTIVE and request.get("correlationId") is not None:
+            self._requests.handle(session, request)
+
+    def _connect(self, image: Image, request: Message) -> None:
+        context, config = self._context, self._context.config
+        if len(self._sessions) >= config.max_control_sessions:
+            # An answer would take a stream of its own, which is what is limited.
+            text = f"max control sessions reached {config.max_control_sessions}"
+            context.log.warning(f"a client cannot connect: {text}")
+            if all(session.image != image for session in self._sessions.values()):
+                self._reject(image, text)
+            return
+        try:
+            uri = ChannelUri(request.responseChannel)
+            channel = uri.stripped(
+                term_length=uri.get("term-length") or format_size(config.control_term_buffer_length),
+                mtu=uri.get("mtu") or config.control_mtu_length,
+                sparse=uri.get("sparse") or ("true" if config.control_term_buffer_sparse else "false"),
+            )
+            publication = context.client.request_exclusive_publication(channel, request.responseStreamId)
+            try:
+                counter = request_control_session(
+                    context.client,
+                    context.archive_id,
+                    self._next_session_id,
+                    request.clientInfo,
+                    image.source_identity,
+                    image.session_id,
+                )
+            except HeadraceError:
+                # No session uses it any more, and the driver would keep it.
+                publication.cancel()
+                raise
+        except HeadraceError as refusal:
+            context.log.warning(
+                "cannot answer a client that connects", f"on {request.responseChannel}: {refusal}"
+            )
+            return
+        session_id = self._next_session_id
+        self._next_session_id += 1
+        context.log.info(
+            f"control session {session_id}: a client connects: {request.clientInfo or image.source_identity}"
+        )
+        self._sessions[session_id] = ControlSession(
+            session_id,
+            request.correlationId,
+            image,
+            publication,
+            counter,
+            context.clock,
+            config.connect_timeout_ns,
+            config.session_liveness_check_interval_ns,
+            self._refusal(session_id, request),
+        )
+        context.counters.control_sessions.get_and_add(1)
+
+    @staticmethod
+    def _refusal(session_id: int, request: Message) -> tuple[int, str] | None:
+        if request.version >> 16 != PROTOCOL_VERSION >> 16:
+            text = f"invalid client version {request.version >> 16}.{request.version >> 8 & 255}, archive is 1.12"
+            return session_id, text
+        if request.encodedCredentials:
+            text = "authentication is not built in this archive: connect without credentials"
+            return int(ErrorCode.AUTHENTICATION_REJECTED), text
+        return None
+
+    def _close(self, session: ControlSession) -> None:
+        self._release(session)
+        self._context.counters.control_sessions.get_and_add(-1)
+        if session.is_aborted:
+            detail = f"control session {session.session_id}: {session.end_reason}"
+            self._context.log.warning("a control session ended although its client had not closed it", detail)
+            self._reject(session.image, session.end_reason)
+        else:
+            self._context.log.info(
+                f"control session {session.session_id}: the client left: {session.end_reason}"
+            )
+
+    def _reject(self, image: Image, reason: str) -> None:
+        """Tell a client that is still there that it is not served."""
+        if not image.is_closed:
+            try:
+                image.reject(reason)
+            except HeadraceError as refusal:
+                self._context.log.warning("a request image could not be rejected", str(refusal))
+
+    def close(self) -> None:
+        """End all sessions."""
+        for session in self._sessions.values():
+            self._release(session)
+        self._sessions.clear()
+
+    def _release(self, session: ControlSession) -> None:
+        try:
+            session.close()
+        except HeadraceError as failure:
+            self._context.log.error(
+                "a control session cannot be closed",
+                failure,
+                f"control session {session.session_id}: {failure}",
+            )

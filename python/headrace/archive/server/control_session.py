@@ -1,0 +1,262 @@
+"""One client's session with the archive.
+
+    INIT --driver added stream and counter--> CONNECTING --client subscribed--> CONNECTED --first request--> ACTIVE
+      |                                           |                                 |                          |
+      +---- refused, or too slow -----------------+---------------------------------+---- closed, lost --------+--> DONE
+
+While CONNECTED the answer to the connect request is repeated, because a client may have missed it. A client that
+cannot be sent to for the connect time-out is given up.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import HeadraceError
+from headrace._results import OfferResult
+from headrace.archive.protocol.codes import ErrorCode, Response
+from headrace.archive.protocol.messages import PROTOCOL_VERSION, correlation_id_of, encode
+
+if TYPE_CHECKING:
+    from headrace.archive.server.listings import Listing
+    from headrace.client import Counter, ExclusivePublication, Image, Pending
+    from headrace.clock import Clock
+
+__all__ = ["ControlSession", "SessionState"]
+
+RESEND_INTERVAL_NS = 200_000_000
+_SEND_ATTEMPTS = 3
+_FINAL = (OfferResult.NOT_CONNECTED, OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED)
+_DRAIN_LIMIT = 16
+_TEXT_MAX = 4096
+# Answers that wait for a client; one that asks on and on without reading what it is told is given up.
+_QUEUE_MAX = 4096
+
+
+class SessionState(Enum):
+    """See the module's diagram."""
+
+    INIT = auto()
+    CONNECTING = auto()
+    CONNECTED = auto()
+    ACTIVE = auto()
+    DONE = auto()
+
+
+class ControlSession:
+    """What the archive knows of a client, and the way back to it."""
+
+    def __init__(
+        self,
+        session_id: int,
+        correlation_id: int,
+        image: Image,
+        publication: Pending[ExclusivePublication],
+        counter: Pending[Counter],
+        clock: Clock,
+        connect_timeout_ns: int,
+        liveness_interval_ns: int,
+        refusal: tuple[int, str] | None,
+    ) -> None:
+        self.session_id = session_id
+        self.image = image
+        self.state = SessionState.INIT
+        self.listing: Listing | None = None
+        self.end_reason = ""
+        self.is_aborted = False
+        self._connect_correlation_id = correlation_id
+        self._pending_publication = publication
+        self._pending_counter = counter
+        self._publication: ExclusivePublication | None = None
+        self._counter: Counter | None = None
+        self._clock = clock
+        self._connect_timeout_ns = connect_timeout_ns
+        self._liveness_interval_ns = liveness_interval_ns
+        self._refusal = refusal
+        self._queue: deque[bytes] = deque()
+        now_ns = clock.now_ns()
+        self._deadline_ns: int | None = now_ns + connect_timeout_ns
+        self._next_resend_ns = now_ns
+        self._next_ping_ns = now_ns + liveness_interval_ns
+
+    @property
+    def is_done(self) -> bool:
+        """True when the session has ended and can be closed."""
+        return self.state is SessionState.DONE
+
+    def activate(self) -> None:
+        """The client has spoken, so it knows that it is connected."""
+        if self.state is SessionState.CONNECTED and self._refusal is None:
+            self.state = SessionState.ACTIVE
+            self._deadline_ns = None
+            self._next_ping_ns = self._clock.now_ns() + self._liveness_interval_ns
+
+    def abort(self, reason: str) -> None:
+        """End the session of a client that cannot be served any longer."""
+        self._end(reason, is_aborted=True)
+
+    def leave(self, how: str) -> None:
+        """End the session of a client that has gone, which is nothing to warn of."""
+        self._end(how, is_aborted=False)
+
+    def _end(self, reason: str, *, is_aborted: bool) -> None:
+        if self.state is not SessionState.DONE:
+            self.state = SessionState.DONE
+            self.end_reason = reason
+            self.is_aborted = is_aborted
+
+    def do_work(self) -> int:
+        """One turn: repeat, drain, ping, give up."""
+        now_ns = self._clock.now_ns()
+        work_count = 0
+        if self.state is SessionState.INIT:
+            work_count += self._init(now_ns)
+        if self.state is SessionState.CONNECTING and self._is_heard:
+            self.state = SessionState.CONNECTED
+            work_count += 1
+        if self.state is SessionState.CONNECTED and now_ns >= self._next_resend_ns:
+            self._next_resend_ns = now_ns + RESEND_INTERVAL_NS
+            self._answer_connect()
+            work_count += 1
+        if self.state is SessionState.ACTIVE:
+            work_count += self._serve(now_ns)
+        if self._deadline_ns is not None and now_ns >= self._deadline_ns:
+            self.abort(f"the client did not take what was sent within {self._connect_timeout_ns} ns")
+        return work_count
+
+    def _init(self, now_ns: int) -> int:
+        try:
+            self._publication = self._publication or self._pending_publication.poll()
+            self._counter = self._counter or self._pending_counter.poll()
+        except HeadraceError as refusal:
+            self.abort(f"cannot answer the client: {refusal}")
+            return 1
+        if self._publication is None or self._counter is None:
+            return 0
+        self._counter.value = self.session_id
+        self._counter.set_reference_id(self._publication.registration_id)
+        self.state = SessionState.CONNECTING
+        self._deadline_ns = now_ns + self._connect_timeout_ns
+        return 1
+
+    @property
+    def _is_heard(self) -> bool:
+        return self._publication is not None and self._publication.is_connected
+
+    def _answer_connect(self) -> None:
+        if self._refusal is not None:
+            relevant_id, text = self._refusal
+            self._offer(self._response(self._connect_correlation_id, relevant_id, Response.ERROR, text))
+        else:
+            self._offer(self._response(self._connect_correlation_id, self.session_id, Response.OK, ""))
+
+    def _serve(self, now_ns: int) -> int:
+        work_count = 0
+        while self._queue and work_count < _DRAIN_LIMIT and self._offer(self._queue[0]):
+            self._queue.popleft()
+            work_count += 1
+        if now_ns >= self._next_ping_ns:
+            self._next_ping_ns = now_ns + self._liveness_interval_ns
+            self._offer(encode("Ping", controlSessionId=self.session_id))
+        if self.state is SessionState.ACTIVE and not self._is_heard:
+            self.leave("its response stream is gone")
+        if self.listing is not None and not self._queue:
+            work_count += self.listing.do_work(self)
+        return work_count
+
+    def _response(self, correlation_id: int, relevant_id: int, code: int, text: str) -> bytes:
+        return encode(
+            "ControlResponse",
+            controlSessionId=self.session_id,
+            correlationId=correlation_id,
+            relevantId=relevant_id,
+            code=code,
+            version=PROTOCOL_VERSION,
+            errorMessage=text.encode("ascii", "replace").decode("ascii")[:_TEXT_MAX],
+        )
+
+    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
+        """Answer a request with a number."""
+        self._send(self._response(correlation_id, relevant_id, Response.OK, ""))
+
+    def send_error(self, correlation_id: int, code: ErrorCode, text: str) -> None:
+        """Refuse a request."""
+        self._send(self._response(correlation_id, int(code), Response.ERROR, text))
+
+    def send_unknown(self, correlation_id: int, relevant_id: int, code: int) -> None:
+        """Answer a request for something that does not exist, or end a listing."""
+        self._send(self._response(correlation_id, relevant_id, code, ""))
+
+    def send_signal(
+        self, correlation_id: int, recording_id: int, subscription_id: int, position: int, signal: int
+    ) -> None:
+        """Tell the client what became of a recording."""
+        message = encode(
+            "RecordingSignalEvent",
+            controlSessionId=self.session_id,
+            correlationId=correlation_id,
+            recordingId=recording_id,
+            subscriptionId=subscription_id,
+            position=position,
+            signal=signal,
+        )
+        self._send(message)
+
+    def try_send(self, message: bytes) -> bool:
+        """Send without queueing, for a listing that can wait. False when there is no room."""
+        return not self._queue and self._offer(message)
+
+    def _send(self, message: bytes) -> None:
+        if self.state is SessionState.DONE:
+            return
+        if self._queue or not self._offer(message):
+            self._queue.append(message)
+            if len(self._queue) > _QUEUE_MAX:
+                self.abort(f"the client left {_QUEUE_MAX} answers unread")
+
+    def _offer(self, message: bytes) -> bool:
+        assert self._publication is not None, "nothing is sent before it was added"
+        if len(message) > self._publication.max_message_length:
+            message = self._too_long(message, self._publication.max_message_length)
+        for _ in range(_SEND_ATTEMPTS):
+            result = self._publication.offer(message)
+            if not isinstance(result, OfferResult):
+                if self.state is SessionState.ACTIVE:
+                    self._deadline_ns = None
+                return True
+            if result in _FINAL:
+                self._lose(result)
+                return False
+        if self._deadline_ns is None:
+            self._deadline_ns = self._clock.now_ns() + self._connect_timeout_ns
+        return False
+
+    def _lose(self, result: OfferResult) -> None:
+        """The client cannot be sent to any more."""
+        if result is OfferResult.NOT_CONNECTED:
+            self.leave("its response stream is gone")
+        else:
+            self.abort(f"the response stream cannot be written to: {result!r}")
+
+    def _too_long(self, message: bytes, longest: int) -> bytes:
+        text = (
+            f"the answer has length={len(message)}, above max_message_length={longest} of the response channel: "
+            "connect with a longer term"
+        )
+        return self._response(correlation_id_of(message), int(ErrorCode.GENERIC), Response.ERROR, text)
+
+    def close(self) -> None:
+        """Take the way back away."""
+        if self._publication is None:
+            self._pending_publication.cancel()
+        else:
+            self._publication.revoke()
+            self._publication.close()
+        if self._counter is None:
+            self._pending_counter.cancel()
+        else:
+            self._counter.close()
+        self._queue.clear()
+        self.listing = None

@@ -1,0 +1,180 @@
+"""Segment files that are to go: one a turn, so that a long list never holds up recordings.
+
+The first step notes what has begun (``files/begun_steps.py``, or the state of the entry in the catalog), the second
+decides it, and the start after a kill finishes it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.archive.files.begun_steps import Truncation, purged_files
+from headrace.archive.files.catalog import STATE_DELETED
+from headrace.archive.files.frames import read_frame
+from headrace.archive.protocol.codes import ErrorCode, RecordingSignal
+from headrace.archive.server.context import Context
+from headrace.archive.server.errors import RequestError
+from headrace.positions import FRAME_ALIGNMENT, HEADER_LENGTH, NULL_VALUE, segment_name
+
+if TYPE_CHECKING:
+    from headrace.archive.files.storage import Storage
+    from headrace.archive.protocol.descriptor import RecordingDescriptor
+    from headrace.archive.server.control_session import ControlSession
+
+__all__ = ["Deletions"]
+
+
+@dataclass(slots=True, eq=False)
+class _Deletion:
+    session: ControlSession
+    correlation_id: int
+    recording_id: int
+    names: deque[str]
+    end: Callable[[Storage, int], None] | None = None
+    is_whole: bool = True
+
+
+class Deletions:
+    """Truncates and purges recordings, and deletes the files that this leaves over.
+
+    Args:
+        context: What the archive shares.
+        has_replays: Whether a recording is being replayed.
+        end_replays: Ends the replays of a recording, before the next turn of this, for a reason.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        has_replays: Callable[[int], bool],
+        end_replays: Callable[[int, str], object],
+    ) -> None:
+        self._context = context
+        self._has_replays = has_replays
+        self._end_replays = end_replays
+        self._deletions: list[_Deletion] = []
+
+    def is_busy(self, recording_id: int) -> bool:
+        """True while files of a recording wait to be deleted."""
+        return any(one.recording_id == recording_id for one in self._deletions)
+
+    def truncate(self, session: ControlSession, correlation_id: int, recording_id: int, position: int) -> int:
+        """Delete everything recorded after a position; gives how many files are to be deleted."""
+        descriptor = self._stopped(recording_id, "truncate")
+        if (
+            not descriptor.start_position <= position <= descriptor.stop_position
+            or position % FRAME_ALIGNMENT
+        ):
+            text = (
+                f"invalid position {position}: start={descriptor.start_position} stop={descriptor.stop_position} "
+                f"alignment={FRAME_ALIGNMENT}"
+            )
+            raise RequestError(ErrorCode.INVALID_POSITION, text)
+        self._check_free(recording_id)
+        geometry = descriptor.geometry
+        is_inside = position not in (descriptor.start_position, descriptor.stop_position)
+        if is_inside and geometry.segment_offset(position) > 0:
+            self._check_frame(descriptor, position)
+        self._end_replays(recording_id, f"the recording is truncated at position={position}")
+        storage, sync_level = self._context.storage, self._context.config.file_sync_level
+        truncation = Truncation(recording_id, position)
+        truncation.begin(storage, sync_level)
+        self._context.catalog.update(recording_id, stop_position=position)
+        truncation.clear(storage, descriptor, sync_level)
+        names = truncation.files(storage, descriptor)
+        self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names), truncation.end))
+        return len(names)
+
+    def purge(self, session: ControlSession, correlation_id: int, recording_id: int) -> int:
+        """Delete a stopped recording; gives how many files are to be deleted."""
+        self._stopped(recording_id, "purge")
+        self._check_free(recording_id)
+        if self._has_replays(recording_id):
+            raise RequestError(
+                ErrorCode.ACTIVE_RECORDING, f"cannot purge recording with active replay {recording_id}"
+            )
+        self._context.catalog.set_state(recording_id, STATE_DELETED)
+        names = purged_files(self._context.storage, [recording_id])
+        self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names)))
+        return len(names)
+
+    def _stopped(self, recording_id: int, what: str) -> RecordingDescriptor:
+        descriptor = self._context.catalog.find(recording_id)
+        if descriptor is None:
+            raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
+        if descriptor.is_active:
+            raise RequestError(ErrorCode.ACTIVE_RECORDING, f"cannot {what} active recording {recording_id}")
+        return descriptor
+
+    def _check_free(self, recording_id: int) -> None:
+        if self.is_busy(recording_id):
+            text = f"another delete operation in progress for recording id: {recording_id}"
+            raise RequestError(ErrorCode.GENERIC, text)
+
+    def _check_frame(self, descriptor: RecordingDescriptor, position: int) -> None:
+        geometry = descriptor.geometry
+        name = segment_name(descriptor.recording_id, geometry.segment_base(position))
+        file = self._context.storage.open(name, read_only=True)
+        try:
+            header = file.read(geometry.segment_offset(position), HEADER_LENGTH)
+        finally:
+            file.close()
+        frame = read_frame(header) if len(header) == HEADER_LENGTH else None
+        found = (frame.term_id, frame.term_offset, frame.stream_id) if frame else None
+        wanted = geometry.term_id(position), geometry.term_offset(position), descriptor.stream_id
+        if found != wanted:
+            text = f"{position} position not aligned to a data header of recording {descriptor.recording_id}"
+            raise RequestError(ErrorCode.INVALID_POSITION, text)
+
+    def do_work(self) -> int:
+        """One turn: at most one file of each deletion."""
+        work_count = 0
+        for deletion in list(self._deletions):
+            work_count += 1
+            try:
+                self._step(deletion)
+            except Exception as failure:
+                # An unexpected exception ends this deletion alone; its note makes the next start finish it.
+                text = f"deletion of files of recording_id={deletion.recording_id} failed: {failure!r}"
+                self._context.log.error(text, failure)
+                if deletion in self._deletions:
+                    self._deletions.remove(deletion)
+        return work_count
+
+    def _step(self, deletion: _Deletion) -> None:
+        if deletion.names:
+            self._delete(deletion)
+            return
+        self._deletions.remove(deletion)
+        self._end(deletion)
+        deletion.session.send_signal(
+            deletion.correlation_id,
+            deletion.recording_id,
+            NULL_VALUE,
+            NULL_VALUE,
+            RecordingSignal.DELETE,
+        )
+
+    def _end(self, deletion: _Deletion) -> None:
+        """Take the note away; one of files that are still there stays, for the next start."""
+        if deletion.end is None or not deletion.is_whole:
+            return
+        try:
+            deletion.end(self._context.storage, self._context.config.file_sync_level)
+        except OSError as failure:
+            self._context.log.error(
+                f"cannot delete the note of a truncation of recording_id={deletion.recording_id}: {failure}"
+            )
+
+    def _delete(self, deletion: _Deletion) -> None:
+        name = deletion.names.popleft()
+        try:
+            self._context.storage.delete(name)
+        except OSError as failure:
+            deletion.is_whole = False
+            text = f"cannot delete {name}: {failure}"
+            self._context.log.error(text)
+            deletion.session.send_error(deletion.correlation_id, ErrorCode.GENERIC, text)

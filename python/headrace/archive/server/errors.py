@@ -1,0 +1,28 @@
+"""Why the archive refuses a request, or ends a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.archive.protocol.codes import ErrorCode
+
+__all__ = ["RequestError", "SessionFailure"]
+
+
+class RequestError(Exception):
+    """A request is refused; the control session turns it into the protocol's answer."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFailure:
+    """Why a recording or a replay ended before it should; its client is told the code and the text."""
+
+    code: ErrorCode
+    text: str
+    is_clients_doing: bool = False
+    """Whether the client can do better; otherwise it is a failure of the archive."""
+    cause: Exception | None = None

@@ -1,0 +1,176 @@
+"""Records one image: takes blocks of whole frames from the log and writes them, until the stream ends or is stopped.
+
+INIT --counter added, first file made--> RECORDING --end of stream, abort, write error--> INACTIVE --closed--> STOPPED
+"""
+
+from __future__ import annotations
+
+import contextlib
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Protocol
+
+from headrace._exceptions import HeadraceError
+from headrace.archive.errors import SegmentError
+from headrace.archive.files.frames import TYPE_PADDING, read_frame
+from headrace.archive.files.storage_space import is_out_of_space
+from headrace.archive.protocol.codes import ErrorCode
+from headrace.archive.server.duty_cycle import work_count
+from headrace.archive.server.errors import SessionFailure
+from headrace.positions import HEADER_LENGTH
+
+if TYPE_CHECKING:
+    from headrace.archive.files.segment_writer import SegmentWriter
+    from headrace.archive.server.counters import ArchiveCounters
+    from headrace.client import Counter, Image, Pending
+    from headrace.clock import Clock
+
+__all__ = ["RecordingSession"]
+
+
+class RecordingListener(Protocol):
+    """Hears how a recording goes on."""
+
+    def on_started(self, session: RecordingSession) -> None:
+        """The first file is open."""
+
+    def on_progress(self, session: RecordingSession) -> None:
+        """The recorded position has moved."""
+
+    def on_stopped(self, session: RecordingSession) -> None:
+        """Nothing more will be written."""
+
+
+class RecordingState(Enum):
+    """See the module's diagram."""
+
+    INIT = auto()
+    RECORDING = auto()
+    INACTIVE = auto()
+    STOPPED = auto()
+
+
+class RecordingSession:
+    """One image on its way into segment files."""
+
+    def __init__(
+        self,
+        recording_id: int,
+        image: Image,
+        writer: SegmentWriter,
+        position: Pending[Counter],
+        listener: RecordingListener,
+        clock: Clock,
+        counters: ArchiveCounters | None,
+        block_length: int,
+    ) -> None:
+        self.recording_id = recording_id
+        self.image = image
+        self.join_position = writer.position
+        self.failure: SessionFailure | None = None
+        self.state = RecordingState.INIT
+        self._writer = writer
+        self._pending: Pending[Counter] | None = position
+        self._counter: Counter
+        self._listener = listener
+        self._clock = clock
+        self._counters = counters
+        self._block_length = min(block_length, image.term_length)
+        self._is_aborted = False
+        self.position = writer.position
+
+    @property
+    def is_awaiting_counter(self) -> bool:
+        """True while the recording has no position counter yet."""
+        return self._pending is not None and self.state is RecordingState.INIT
+
+    @property
+    def is_stopped(self) -> bool:
+        """True when nothing more will be written and the files are closed."""
+        return self.state is RecordingState.STOPPED
+
+    def abort(self) -> None:
+        """Stop at the next turn."""
+        self._is_aborted = True
+
+    def do_work(self) -> int:
+        """One turn: at most one block. Gives the work count, which is 0 for a few bytes (``duty_cycle.py``)."""
+        if self._is_aborted and self.state in (RecordingState.INIT, RecordingState.RECORDING):
+            self.state = RecordingState.INACTIVE
+        if self.state is RecordingState.RECORDING:
+            return self._record()
+        if self.state is RecordingState.INIT:
+            return self._start()
+        if self.state is RecordingState.INACTIVE:
+            self.state = RecordingState.STOPPED
+            self._writer.close()
+            self._listener.on_stopped(self)
+            return 1
+        return 0
+
+    def _start(self) -> int:
+        try:
+            if self._pending is not None:
+                counter = self._pending.poll()
+                if counter is None:
+                    return 0
+                self._counter, self._pending = counter, None
+                counter.value = self.position
+            self._writer.open()
+        except (OSError, HeadraceError) as failure:
+            self.fail(failure)
+            return 1
+        self.state = RecordingState.RECORDING
+        self._listener.on_started(self)
+        return 1
+
+    def _record(self) -> int:
+        image = self.image
+        try:
+            consumed = image.block_poll(self._write, self._block_length, view=True)
+        except (OSError, SegmentError) as failure:
+            self.fail(failure)
+            return 1
+        if consumed:
+            self.position = self._writer.position
+            self._counter.value = self.position
+            self._listener.on_progress(self)
+            return work_count(consumed, image.term_length)
+        if image.is_closed or image.is_end_of_stream:
+            self.state = RecordingState.INACTIVE
+            return 1
+        return 0
+
+    def _write(self, block: memoryview, session_id: int, term_id: int, term_offset: int) -> None:
+        length = len(block)
+        if length == HEADER_LENGTH:
+            frame = read_frame(block)
+            if frame.type == TYPE_PADDING:
+                length = frame.span
+        before_ns = self._clock.now_ns()
+        self._writer.write(block, length)
+        if self._counters is not None:
+            self._counters.wrote(len(block), self._clock.now_ns() - before_ns)
+
+    def fail(self, failure: Exception) -> None:
+        """Stop at the recorded position, and truncate the file there."""
+        code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
+        self.state = RecordingState.INACTIVE
+        self.position = self._writer.position
+        text = f"recording_id={self.recording_id} stopped at position={self.position}: {failure}"
+        self.failure = SessionFailure(code, text, cause=failure)
+        with contextlib.suppress(OSError):
+            self._writer.truncate()
+        if self._pending is None:
+            self._counter.value = self.position
+
+    def close(self) -> None:
+        """Stop writing now, for an archive that ends."""
+        self.state = RecordingState.STOPPED
+        self._writer.close()
+
+    def close_counter(self) -> None:
+        """Give the position counter back; the last step, after the catalog knows where the recording stopped."""
+        if self._pending is not None:
+            self._pending.cancel()
+        else:
+            self._counter.close()

@@ -1,0 +1,508 @@
+"""All recordings of an archive: what is subscribed to for them, and a session for each image."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import ConfigError, HeadraceError
+from headrace.archive.files.segment_writer import SegmentWriter
+from headrace.archive.files.storage_space import is_out_of_space
+from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
+from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.archive.server.context import Context
+from headrace.archive.server.counters import request_recording_position
+from headrace.archive.server.errors import RequestError
+from headrace.archive.server.recording_session import RecordingSession
+from headrace.channel import SPY_PREFIX, ChannelUri, recording_key
+from headrace.positions import NULL_VALUE
+
+if TYPE_CHECKING:
+    from headrace.archive.server.control_session import ControlSession
+    from headrace.archive.server.deletions import Deletions
+    from headrace.archive.server.events import RecordingEvents
+    from headrace.client import Counter, Image, Pending, Subscription
+
+__all__ = ["Recordings"]
+
+_STOP_RETRY_NS = 1_000_000_000
+# Recordings are limited by a setting. This bounds what clients leave at the driver when they never stop what ended.
+_SUBSCRIPTIONS_MAX = 10_000
+
+
+@dataclass(slots=True, eq=False)
+class Recorded:
+    """A subscription made for recording, and who asked for it."""
+
+    key: str
+    channel: str
+    original_channel: str
+    stream_id: int
+    session: ControlSession
+    correlation_id: int
+    is_auto_stop: bool
+    extended_id: int | None
+    pending: Pending[Subscription] | None = None
+    subscription: Subscription | None = None
+    recording_ids: set[int] = field(default_factory=set)
+    has_begun: bool = False
+    """Whether an image has come; until then it counts as a recording."""
+    is_released: bool = False
+    """Whether the request for it was taken back; it is closed when none of its recordings is left."""
+    is_stopping: bool = False
+    """Whether no further image is recorded."""
+
+    @property
+    def subscription_id(self) -> int:
+        """What clients know it by."""
+        assert self.subscription is not None, "it has an id only after it was added"
+        return self.subscription.registration_id
+
+
+@dataclass(slots=True, eq=False)
+class Active:
+    """One image being recorded."""
+
+    session: RecordingSession
+    recorded: Recorded
+    first_signal: RecordingSignal | None
+    """What the client is told once the position can be seen; ``None`` when it was."""
+    next_attempt_ns: int = 0
+    """When its end is to be put into the catalog, after the disk refused it."""
+
+
+class Recordings:
+    """Starts and stops recordings, and steps their sessions."""
+
+    def __init__(self, context: Context, events: RecordingEvents, deletions: Deletions) -> None:
+        self._context = context
+        self._events = events
+        self._deletions = deletions
+        self._by_key: dict[str, Recorded] = {}
+        self._active: dict[int, Active] = {}
+        # A turn looks only at subscriptions with something to do, so idle ones cost nothing.
+        self._pending: list[Recorded] = []
+        self._arrived: deque[tuple[Recorded, Image]] = deque()
+        self._closing: list[Recorded] = []
+
+    def active(self, recording_id: int) -> RecordingSession | None:
+        """The session that is recording now."""
+        found = self._active.get(recording_id)
+        return found.session if found is not None else None
+
+    def subscriptions(self) -> list[tuple[int, int, str]]:
+        """(subscription id, stream id, channel) of what is being recorded."""
+        added = [one for one in self._by_key.values() if one.subscription is not None]
+        return [(one.subscription_id, one.stream_id, one.channel) for one in added]
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    def start(
+        self,
+        session: ControlSession,
+        correlation_id: int,
+        channel: str,
+        stream_id: int,
+        location: int,
+        *,
+        is_auto_stop: bool,
+        extended_id: int | None = None,
+    ) -> None:
+        """Record what arrives on a channel and stream, as new recordings or as the rest of one.
+
+        The session is answered with the id of the subscription when the driver has added it.
+
+        Raises:
+            RequestError: Limits, space, a recording that cannot be extended, or the channel is recorded already.
+        """
+        self._check_limit()
+        if extended_id is not None:
+            self._check_extension(extended_id, stream_id)
+        self._check_space()
+        try:
+            key, stripped = recording_key(channel, stream_id), ChannelUri(channel).stripped()
+        except ConfigError as wrong:
+            raise RequestError(ErrorCode.GENERIC, str(wrong)) from None
+        if key in self._by_key:
+            text = f"recording exists for streamId={stream_id} channel={channel}"
+            raise RequestError(ErrorCode.ACTIVE_SUBSCRIPTION, text)
+        is_spied = location == SourceLocation.LOCAL and ChannelUri(channel).media == "udp"
+        subscribed = SPY_PREFIX + stripped if is_spied else stripped
+        recorded = Recorded(
+            key, subscribed, channel, stream_id, session, correlation_id, is_auto_stop, extended_id
+        )
+        try:
+            recorded.pending = self._context.client.request_subscription(
+                subscribed,
+                stream_id,
+                on_available_image=lambda image: self._arrived.append((recorded, image)),
+            )
+        except HeadraceError as refusal:
+            raise RequestError(ErrorCode.GENERIC, f"cannot subscribe to {subscribed}: {refusal}") from None
+        self._by_key[key] = recorded
+        self._pending.append(recorded)
+
+    def _check_limit(self) -> None:
+        """Count what records, and what waits for its first image; a subscription whose recordings ended is neither."""
+        limit = self._context.config.max_concurrent_recordings
+        awaited = sum(not one.has_begun for one in self._by_key.values())
+        if len(self._active) + awaited >= limit:
+            raise RequestError(ErrorCode.MAX_RECORDINGS, f"max concurrent recordings reached {limit}")
+        if len(self._by_key) >= _SUBSCRIPTIONS_MAX:
+            text = (
+                f"max recording subscriptions reached {_SUBSCRIPTIONS_MAX}: "
+                "stop those whose recordings have ended"
+            )
+            raise RequestError(ErrorCode.MAX_RECORDINGS, text)
+
+    def _check_extension(self, recording_id: int, stream_id: int) -> None:
+        descriptor = self._context.catalog.find(recording_id)
+        if descriptor is None:
+            raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
+        if descriptor.stream_id != stream_id:
+            text = f"cannot extend recording {recording_id} with streamId={stream_id} for existing streamId="
+            raise RequestError(ErrorCode.UNKNOWN_RECORDING, text + str(descriptor.stream_id))
+        self._check_free(recording_id)
+
+    def _check_free(self, recording_id: int) -> None:
+        """Look for what works on a recording; its files may be asked to go after the request to extend it."""
+        if recording_id in self._active:
+            raise RequestError(ErrorCode.ACTIVE_RECORDING, f"cannot extend active recording {recording_id}")
+        if self._deletions.is_busy(recording_id):
+            text = f"cannot extend recording {recording_id} due to an outstanding delete operation"
+            raise RequestError(ErrorCode.GENERIC, text)
+
+    def _check_space(self) -> None:
+        threshold = self._context.config.low_storage_space_threshold
+        usable = self._context.storage.usable_bytes()
+        if usable <= threshold:
+            text = f"low storage threshold={threshold} >= usableSpace={usable}"
+            raise RequestError(ErrorCode.STORAGE_SPACE, text)
+
+    def stop_channel(self, channel: str, stream_id: int) -> None:
+        """Stop what was started with a channel and stream."""
+        try:
+            recorded = self._by_key.get(recording_key(channel, stream_id))
+        except ConfigError as wrong:
+            raise RequestError(ErrorCode.GENERIC, str(wrong)) from None
+        if recorded is None:
+            text = f"no recording found for streamId={stream_id} channel={channel}"
+            raise RequestError(ErrorCode.UNKNOWN_SUBSCRIPTION, text)
+        self._stop(recorded)
+
+    def stop_subscription(self, subscription_id: int) -> None:
+        """Stop what was started under an id."""
+        for recorded in list(self._by_key.values()):
+            if recorded.subscription is not None and recorded.subscription_id == subscription_id:
+                self._stop(recorded)
+                return
+        text = f"no recording subscription found for subscriptionId={subscription_id}"
+        raise RequestError(ErrorCode.UNKNOWN_SUBSCRIPTION, text)
+
+    def stop_recording(self, recording_id: int) -> bool:
+        """Stop one recording; true when its subscription was still there.
+
+        Others of the subscription go on, as do images that come meanwhile; it is closed when none is left.
+        """
+        if self._context.catalog.find(recording_id) is None:
+            raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
+        active = self._active.get(recording_id)
+        if active is None:
+            return False
+        active.session.abort()
+        return self._release(active.recorded)
+
+    def _release(self, recorded: Recorded) -> bool:
+        """Take back the request for a subscription; false when it was."""
+        if recorded.is_released:
+            return False
+        recorded.is_released = True
+        del self._by_key[recorded.key]
+        self._closing.append(recorded)
+        return True
+
+    def _stop(self, recorded: Recorded) -> None:
+        self._release(recorded)
+        recorded.is_stopping = True
+        for recording_id in recorded.recording_ids:
+            self._active[recording_id].session.abort()
+
+    # --- duty cycle ------------------------------------------------------------------------------------------------
+
+    def do_work(self) -> int:
+        """One turn: begin what has arrived, a block for each session, finish what has stopped."""
+        work_count = sum(self._guarded(self._subscribe, recorded) for recorded in list(self._pending))
+        for _ in range(len(self._arrived)):
+            recorded, image = self._arrived.popleft()
+            if recorded.subscription is None:
+                # The client hears of the subscription before it hears of a recording.
+                self._arrived.append((recorded, image))
+            else:
+                work_count += self._guarded(partial(self._on_image, image=image), recorded)
+        for active in list(self._active.values()):
+            work_count += self._step(active)
+        for recorded in [one for one in self._closing if not one.recording_ids]:
+            work_count += self._guarded(self._close, recorded)
+        return work_count
+
+    def _guarded(self, step: Callable[[Recorded], int], recorded: Recorded) -> int:
+        """A step of one subscription. An unexpected exception ends its request with one note, and no other."""
+        try:
+            return step(recorded)
+        except Exception as failure:
+            for waiting in (self._pending, self._closing):
+                if recorded in waiting:
+                    waiting.remove(recorded)
+            if not recorded.is_released:
+                recorded.is_released = True
+                del self._by_key[recorded.key]
+            which = f"stream_id={recorded.stream_id} of {recorded.original_channel}"
+            self._context.log.error(f"a request to record failed: {failure!r}", failure, which)
+            return 1
+
+    def _step(self, active: Active) -> int:
+        """A turn of one session. An unexpected exception ends that recording with one note, and no other."""
+        try:
+            return self._advance(active)
+        except Exception as failure:
+            self._fail(active, failure)
+            return 1
+
+    def _advance(self, active: Active) -> int:
+        session = active.session
+        work_count = 0 if session.is_stopped else session.do_work()
+        if active.first_signal is not None and not session.is_awaiting_counter:
+            signal, active.first_signal = active.first_signal, None
+            self._signal(active, session.join_position, signal)
+        if session.is_stopped and self._note_stop(active):
+            self._finish(active)
+        return work_count
+
+    def _fail(self, active: Active, failure: Exception) -> None:
+        """End a recording in order; one that fails at that is closed where it is, and only its stop is left to note."""
+        session = active.session
+        if session.failure is None and not session.is_stopped:
+            session.fail(failure)
+            return
+        text = f"recording_id={session.recording_id} cannot end in order: {failure!r}"
+        self._context.log.error(text, failure)
+        if not session.is_stopped:
+            with contextlib.suppress(OSError):
+                session.close()
+
+    def _subscribe(self, recorded: Recorded) -> int:
+        """Look whether the driver has added the subscription, and answer who asked for it."""
+        assert recorded.pending is not None, "asked for before it is looked at"
+        try:
+            recorded.subscription = recorded.pending.poll()
+        except HeadraceError as refusal:
+            self._pending.remove(recorded)
+            self._release(recorded)
+            self._closing.remove(recorded)
+            text = f"cannot subscribe to {recorded.channel}: {refusal}"
+            recorded.session.send_error(recorded.correlation_id, ErrorCode.GENERIC, text)
+            return 1
+        if recorded.subscription is None:
+            return 0
+        self._pending.remove(recorded)
+        recorded.session.send_ok(recorded.correlation_id, recorded.subscription_id)
+        return 1
+
+    def _close(self, recorded: Recorded) -> int:
+        if recorded.subscription is None:
+            return 0
+        self._closing.remove(recorded)
+        recorded.subscription.close()
+        return 1
+
+    def _on_image(self, recorded: Recorded, image: Image) -> int:
+        if recorded.is_stopping:
+            return 1
+        recorded.has_begun = True
+        log = self._context.log
+        try:
+            if recorded.extended_id is None:
+                self._begin(recorded, image)
+            else:
+                self._extend(recorded, image, recorded.extended_id)
+        except RequestError as refusal:
+            recorded.session.send_error(recorded.correlation_id, refusal.code, str(refusal))
+            log.warning("a publisher cannot be recorded", str(refusal))
+            if recorded.is_auto_stop:
+                self._stop(recorded)
+        except Exception as failure:
+            code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
+            which = f"session_id={image.session_id} of {recorded.original_channel}"
+            recorded.session.send_error(recorded.correlation_id, code, f"cannot record {which}: {failure}")
+            log.error(f"cannot record a publisher: {failure}", failure, which)
+        return 1
+
+    def _begin(self, recorded: Recorded, image: Image) -> None:
+        context = self._context
+        descriptor = RecordingDescriptor(
+            control_session_id=0,
+            correlation_id=0,
+            recording_id=NULL_VALUE,
+            start_timestamp=context.clock.now_ms(),
+            stop_timestamp=NULL_VALUE,
+            start_position=image.join_position,
+            stop_position=NULL_VALUE,
+            initial_term_id=image.initial_term_id,
+            segment_file_length=max(context.config.segment_file_length, image.term_length),
+            term_buffer_length=image.term_length,
+            mtu_length=image.mtu_length,
+            session_id=image.session_id,
+            stream_id=recorded.stream_id,
+            stripped_channel=ChannelUri(recorded.original_channel).stripped(),
+            original_channel=recorded.original_channel,
+            source_identity=image.source_identity,
+        )
+        defect = descriptor.defect()
+        if defect is not None:
+            text = f"cannot record session_id={image.session_id} of {recorded.original_channel}: {defect}"
+            raise RequestError(ErrorCode.GENERIC, text)
+        descriptor = descriptor.replace(recording_id=context.catalog.next_recording_id)
+        self._add_session(
+            recorded, image, descriptor, RecordingSignal.START, lambda: context.catalog.add(descriptor)
+        )
+
+    def _extend(self, recorded: Recorded, image: Image, recording_id: int) -> None:
+        descriptor = self._context.catalog.find(recording_id)
+        if descriptor is None:
+            raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
+        self._check_free(recording_id)
+        expected = (
+            ("joinPosition", image.join_position, "stopPosition", descriptor.stop_position),
+            ("initialTermId", image.initial_term_id, "initialTermId", descriptor.initial_term_id),
+            ("termBufferLength", image.term_length, "termBufferLength", descriptor.term_buffer_length),
+            ("mtuLength", image.mtu_length, "mtuLength", descriptor.mtu_length),
+        )
+        for name, found, recorded_name, wanted in expected:
+            if found != wanted:
+                text = f"cannot extend recording {recording_id} image.{name}={found} != rec.{recorded_name}={wanted}"
+                raise RequestError(ErrorCode.INVALID_EXTENSION, text)
+        control_session_id = recorded.session.session_id
+        self._add_session(
+            recorded,
+            image,
+            descriptor,
+            RecordingSignal.EXTEND,
+            lambda: self._context.catalog.extended(
+                recording_id, control_session_id, recorded.correlation_id, image.session_id
+            ),
+        )
+
+    def _request_counter(
+        self, recorded: Recorded, image: Image, descriptor: RecordingDescriptor
+    ) -> Pending[Counter]:
+        return request_recording_position(
+            self._context.client,
+            self._context.archive_id,
+            descriptor.recording_id,
+            image.session_id,
+            recorded.stream_id,
+            descriptor.stripped_channel,
+            image.source_identity,
+        )
+
+    def _add_session(
+        self,
+        recorded: Recorded,
+        image: Image,
+        descriptor: RecordingDescriptor,
+        first_signal: RecordingSignal,
+        note_start: Callable[[], object],
+    ) -> None:
+        """Begin to record an image. What can be refused comes before what changes: the counter, then the catalog."""
+        context, recording_id = self._context, descriptor.recording_id
+        writer = SegmentWriter(
+            context.storage,
+            recording_id,
+            descriptor.geometry,
+            image.join_position,
+            sync_level=context.config.file_sync_level,
+            checksum=context.record_checksum,
+            on_note=context.log.warning,
+        )
+        counter = self._request_counter(recorded, image, descriptor)
+        try:
+            session = RecordingSession(
+                recording_id,
+                image,
+                writer,
+                counter,
+                self._events.listener(recorded.original_channel),
+                context.clock,
+                context.counters,
+                context.config.file_io_max_length,
+            )
+            note_start()
+        except BaseException:
+            counter.cancel()
+            raise
+        self._active[recording_id] = Active(session, recorded, first_signal)
+        recorded.recording_ids.add(recording_id)
+        context.counters.recording_sessions.get_and_add(1)
+        context.log.info(
+            f"recording_id={recording_id} {first_signal.name} at position={image.join_position}: session_id="
+            f"{image.session_id} stream_id={recorded.stream_id} of {recorded.original_channel}"
+        )
+
+    def _note_stop(self, active: Active) -> bool:
+        """Put a recording's end into the catalog; until that succeeds, the recording has not ended for clients."""
+        session, context = active.session, self._context
+        now_ns = context.clock.now_ns()
+        if now_ns < active.next_attempt_ns:
+            return False
+        try:
+            context.catalog.stopped(session.recording_id, session.position, context.clock.now_ms())
+        except Exception as failure:
+            active.next_attempt_ns = now_ns + _STOP_RETRY_NS
+            text = f"recording_id={session.recording_id} cannot be noted as stopped: {failure}; the archive tries again"
+            context.log.error(text)
+            return False
+        return True
+
+    def _finish(self, active: Active) -> None:
+        """Tell of a recording whose end is in the catalog."""
+        context, session, recorded = self._context, active.session, active.recorded
+        recording_id = session.recording_id
+        del self._active[recording_id]
+        recorded.recording_ids.discard(recording_id)
+        context.counters.recording_sessions.get_and_add(-1)
+        failure = session.failure
+        if failure is not None:
+            context.log.failure(failure)
+            recorded.session.send_error(recorded.correlation_id, failure.code, failure.text)
+        self._signal(active, session.position, RecordingSignal.STOP)
+        session.close_counter()
+        context.log.info(f"recording_id={recording_id} STOP at position={session.position}")
+        if recorded.is_auto_stop:
+            self._stop(recorded)
+
+    @staticmethod
+    def _signal(active: Active, position: int, signal: RecordingSignal) -> None:
+        recorded = active.recorded
+        recorded.session.send_signal(
+            recorded.correlation_id,
+            active.session.recording_id,
+            recorded.subscription_id,
+            position,
+            signal,
+        )
+
+    def close(self) -> None:
+        """Stop everything where it is, for an archive that ends: nothing needs to be recovered after it."""
+        for active in self._active.values():
+            try:
+                active.session.close()
+            except OSError as failure:
+                text = f"recording_id={active.session.recording_id}: its file cannot be closed: {failure}"
+                self._context.log.error(text)
+            active.next_attempt_ns = 0
+            self._note_stop(active)
+        self._active.clear()

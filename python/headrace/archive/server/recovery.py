@@ -1,0 +1,114 @@
+"""The first step of an archive that starts: what an archive that died had begun is finished, and its recordings end.
+
+Where a recording ended is found in its files (``files/stop_position.py``). A recording whose files no death explains is
+skipped, by name, until a person has looked at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from headrace.archive.errors import ArchiveFileError
+from headrace.archive.files.begun_steps import delete_all, finish_begun, is_delete_all_begun
+from headrace.archive.files.catalog import Catalog
+from headrace.archive.files.checksum import checksum_named
+from headrace.archive.files.stop_position import check_entry, recovered_stop_position
+
+if TYPE_CHECKING:
+    from headrace.archive.files.checksum import Checksum
+    from headrace.archive.files.storage import Storage
+    from headrace.archive.server.config import ArchiveConfig
+
+__all__ = ["open_files", "recover"]
+
+
+def open_files(
+    config: ArchiveConfig,
+    storage: Storage,
+    now_ms: int,
+    on_note: Callable[[str], object],
+    *,
+    on_step: Callable[[], object] = lambda: None,
+) -> Catalog:
+    """The catalog of an archive that starts, with the stop position of every recording.
+
+    Args:
+        config: Settings of the archive.
+        storage: Its files.
+        now_ms: Time for stop timestamps.
+        on_note: Told what was done.
+        on_step: Called before each step that may take long.
+
+    Raises:
+        ArchiveFileError: The catalog is damaged in a way that no death explains.
+        OSError: The disk refuses.
+    """
+    if config.directory_delete_on_start or is_delete_all_begun(storage):
+        delete_all(storage)
+    checksum = checksum_named(config.record_checksum)
+    on_step()
+    catalog = Catalog(
+        storage,
+        capacity=config.catalog_capacity,
+        sync_level=config.catalog_file_sync_level,
+        checksum=checksum,
+        on_note=on_note,
+    )
+    try:
+        recover(
+            catalog, storage, checksum, now_ms, on_note, sync_level=config.file_sync_level, on_step=on_step
+        )
+    except BaseException:
+        catalog.close()
+        raise
+    return catalog
+
+
+def recover(
+    catalog: Catalog,
+    storage: Storage,
+    checksum: Checksum | None,
+    now_ms: int,
+    on_note: Callable[[str], object],
+    *,
+    sync_level: int = 0,
+    on_step: Callable[[], object] = lambda: None,
+) -> None:
+    """Finish what an archive that died had begun, and give every recording that was active its stop position.
+
+    Args:
+        catalog: The catalog, opened for writing.
+        storage: The archive's files.
+        checksum: What frames may carry.
+        now_ms: Time for stop timestamps.
+        on_note: Told what was done, and of each recording that is skipped because no death explains its files.
+        sync_level: How changes are forced to the medium.
+        on_step: Called before each step that may take long.
+    """
+    on_step()
+    finish_begun(catalog, storage, sync_level, on_note)
+    for entry in list(catalog):
+        if not entry.descriptor.is_active:
+            continue
+        on_step()
+        try:
+            check_entry(catalog, storage, entry)
+            stop = recovered_stop_position(storage, entry.descriptor, checksum, on_note)
+        except (ArchiveFileError, OSError) as damage:
+            _leave_alone(catalog, entry.recording_id, damage, on_note)
+            continue
+        catalog.stopped(entry.recording_id, stop, now_ms)
+        on_note(f"recovered recording_id={entry.recording_id} stop_position={stop}")
+
+
+def _leave_alone(
+    catalog: Catalog, recording_id: int, damage: Exception, on_note: Callable[[str], object]
+) -> None:
+    """Skip a recording that cannot be told where it ends, and start; the next start looks at it again."""
+    catalog.leave_alone(recording_id, str(damage))
+    on_note(
+        f"recording_id={recording_id} is skipped, and its files stay as they are: {damage}; restore the archive's "
+        f"catalog or the file from a copy, or look at it with `headrace archive verify {recording_id}`: with --repair "
+        "it takes the catalog entry as it is, where the files allow that"
+    )

@@ -1,0 +1,221 @@
+"""The command and control file of a driver, mapped read-only.
+
+```text
+  0        128                                                                      128 + sum of the lengths
+  | header | to-driver ring | to-clients broadcast | counter metadata | counter values | error log | ..page
+```
+
+The file belongs to a running driver: nothing here writes to it, and everything read from it is checked first.
+It works on the directory of any driver of this version, running or dead.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace._closing import Closing
+from headrace.cnc.counters import METADATA_LENGTH, VALUE_LENGTH, CountersReader
+from headrace.cnc.faults import DriverFileMissingError, DriverNotReadyError, FileFormatError
+
+CNC_FILE = "cnc.dat"
+HEADER_LENGTH = 128
+CNC_MAJOR_VERSION = 0
+RING_TRAILER_LENGTH = 768
+BROADCAST_TRAILER_LENGTH = 128
+HEARTBEAT_TRAILER_OFFSET = 640
+DEFAULT_PAGE_SIZE = 4096
+_HEADER = struct.Struct("<iiiiiiqqqi")
+_POLL_INTERVAL_S = 0.016
+
+
+@dataclass(frozen=True, slots=True)
+class CncHeader:
+    """The header's fields, in the order in which the file has them. Lengths are in bytes."""
+
+    version: int
+    to_driver_length: int
+    to_clients_length: int
+    counters_metadata_length: int
+    counters_values_length: int
+    error_log_length: int
+    client_liveness_timeout_ns: int
+    start_timestamp_ms: int
+    pid: int
+    page_size: int
+
+    @property
+    def version_text(self) -> str:
+        """The version as `major.minor.patch`."""
+        return semantic_version(self.version)
+
+
+class CncFile(Closing):
+    """A driver's command and control file. Use as a context manager; reading it never blocks the driver.
+
+    Not thread-safe to close while another thread reads.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        except FileNotFoundError:
+            advice = "start a driver with `headrace driver`, or name its directory with --dir or AERON_DIR"
+            raise DriverFileMissingError(path, advice) from None
+        try:
+            status = os.fstat(descriptor)
+            if status.st_size < HEADER_LENGTH:
+                raise FileFormatError(
+                    path, f"length={status.st_size}", f"at least {HEADER_LENGTH} bytes are needed"
+                )
+            self._mapping = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+        finally:
+            os.close(descriptor)
+        self._identity = (status.st_dev, status.st_ino)
+        self._view = memoryview(self._mapping)
+        self._sections: list[memoryview] = []
+        try:
+            self.header = _checked_header(path, self._view)
+            self._map_sections()
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str], *, timeout_s: float = 0.0) -> CncFile:
+        """Map the file of the driver in `directory`; a path of a file is taken as it is.
+
+        Waits up to `timeout_s` for a driver that is starting.
+
+        Raises:
+            DriverFileMissingError: no driver has used this directory.
+            DriverNotReadyError: its driver has not finished starting.
+            FileFormatError: the file is of another version, or damaged.
+        """
+        given = Path(directory)
+        path = given if given.is_file() else given / CNC_FILE
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                return cls(path)
+            except (DriverFileMissingError, DriverNotReadyError, FileFormatError):
+                # Absent, being written, or still growing: each may mend itself while a driver starts.
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(_POLL_INTERVAL_S)
+
+    def _map_sections(self) -> None:
+        header = self.header
+        offset = HEADER_LENGTH
+        self._heartbeat_offset = (
+            offset + header.to_driver_length - RING_TRAILER_LENGTH + HEARTBEAT_TRAILER_OFFSET
+        )
+        offset += header.to_driver_length + header.to_clients_length
+        metadata = self._section(offset, header.counters_metadata_length)
+        offset += header.counters_metadata_length
+        values = self._section(offset, header.counters_values_length)
+        offset += header.counters_values_length
+        self.error_log = self._section(offset, header.error_log_length)
+        self.counters = CountersReader(metadata, values)
+
+    def _section(self, offset: int, length: int) -> memoryview:
+        section = self._view[offset : offset + length]
+        self._sections.append(section)
+        return section
+
+    def heartbeat_ms(self) -> int:
+        """When the driver last showed life, epoch milliseconds; -1 once it has stopped, 0 before it began."""
+        value: int = struct.unpack_from("<q", self._view, self._heartbeat_offset)[0]
+        return value
+
+    def heartbeat_age_ms(self, now_ms: int | None = None) -> int | None:
+        """Milliseconds since the driver showed life; `None` if it says that it has stopped."""
+        heartbeat_ms = self.heartbeat_ms()
+        if heartbeat_ms == -1:
+            return None
+        return (time.time_ns() // 1_000_000 if now_ms is None else now_ms) - heartbeat_ms
+
+    def is_replaced(self) -> bool:
+        """Whether the path now names another file: the driver was restarted, or its directory removed."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return True
+        return (status.st_dev, status.st_ino) != self._identity
+
+    def close(self) -> None:
+        """Unmap the file. Closing twice is allowed."""
+        if hasattr(self, "counters"):
+            self.counters.release()
+        for section in self._sections:
+            section.release()
+        self._sections.clear()
+        self._view.release()
+        self._mapping.close()
+
+    def __repr__(self) -> str:
+        return f"CncFile({str(self.path)!r}, version={self.header.version_text})"
+
+
+def semantic_version(packed: int) -> str:
+    """`major.minor.patch` of a version packed into three bytes."""
+    return f"{packed >> 16 & 0xFF}.{packed >> 8 & 0xFF}.{packed & 0xFF}"
+
+
+def _checked_header(path: Path, view: memoryview) -> CncHeader:
+    header = CncHeader(*_HEADER.unpack_from(view, 0))
+    if header.version == 0:
+        # Being written: the version is stored last, so no other field may be trusted yet.
+        raise DriverNotReadyError(path)
+    if header.version >> 16 != CNC_MAJOR_VERSION:
+        rule = f"this reader knows major version {CNC_MAJOR_VERSION}"
+        raise FileFormatError(path, f"version={header.version_text}", rule)
+    _check_lengths(path, header)
+    needed = HEADER_LENGTH + sum(_section_lengths(header))
+    if needed > len(view):
+        raise FileFormatError(path, f"length={len(view)}", f"its header describes {needed} bytes")
+    return header
+
+
+def _section_lengths(header: CncHeader) -> tuple[int, ...]:
+    return (
+        header.to_driver_length,
+        header.to_clients_length,
+        header.counters_metadata_length,
+        header.counters_values_length,
+        header.error_log_length,
+    )
+
+
+def _check_lengths(path: Path, header: CncHeader) -> None:
+    rings = (
+        ("to-driver length", header.to_driver_length, RING_TRAILER_LENGTH),
+        ("to-clients length", header.to_clients_length, BROADCAST_TRAILER_LENGTH),
+    )
+    for name, length, trailer in rings:
+        if not _is_power_of_two(length - trailer) or length % 8:
+            raise FileFormatError(path, f"{name}={length}", f"it must be a power of two plus {trailer}")
+    values = header.counters_values_length
+    if values <= 0 or values % VALUE_LENGTH:
+        raise FileFormatError(
+            path, f"counter values length={values}", f"it must be a multiple of {VALUE_LENGTH}"
+        )
+    ratio = METADATA_LENGTH // VALUE_LENGTH
+    if header.counters_metadata_length != ratio * values:
+        found = f"counter metadata length={header.counters_metadata_length}"
+        raise FileFormatError(path, found, f"it must be {ratio} times the values' {values}")
+    if header.error_log_length <= 0 or header.error_log_length % 8:
+        raise FileFormatError(
+            path, f"error log length={header.error_log_length}", "it must be a multiple of 8"
+        )
+    if not _is_power_of_two(header.page_size or DEFAULT_PAGE_SIZE):
+        raise FileFormatError(path, f"page size={header.page_size}", "it must be a power of two")
+
+
+def _is_power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
