@@ -85,15 +85,24 @@ impl<M: Memory> DistinctErrorLog<M> {
     pub fn record(&self, code: i32, text: &str, now_ms: i64) -> bool {
         // A thread that panicked here left at worst an unfinished record, which the next one overwrites.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(record) = known
+        let record = known
             .find(code, text)
-            .or_else(|| self.append(&mut known, code, text, now_ms))
-        else {
-            return false;
-        };
-        self.memory.get_and_add_i32(record + COUNT_OFFSET, 1);
-        self.memory.put_i64_release(record + LAST_OFFSET, now_ms);
-        true
+            .or_else(|| self.append(&mut known, code, text, now_ms));
+        self.observe(record, now_ms)
+    }
+
+    /// Counts an error that the log has already; false if it is new.
+    pub fn record_known(&self, code: i32, text: &str, now_ms: i64) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        self.observe(known.find(code, text), now_ms)
+    }
+
+    fn observe(&self, record: Option<usize>, now_ms: i64) -> bool {
+        if let Some(record) = record {
+            self.memory.get_and_add_i32(record + COUNT_OFFSET, 1);
+            self.memory.put_i64_release(record + LAST_OFFSET, now_ms);
+        }
+        record.is_some()
     }
 
     fn append(&self, known: &mut Known, code: i32, text: &str, now_ms: i64) -> Option<usize> {
@@ -182,6 +191,21 @@ mod tests {
             }
         );
         assert_eq!((entries.len(), entries[1].observation_count), (2, 1));
+    }
+
+    #[test]
+    fn only_a_known_error_is_counted_as_known() {
+        let memory = AtomicBuffer::allocate(1024);
+        let log = DistinctErrorLog::new(memory.clone());
+        assert!(!log.record_known(1, "x", 1));
+        assert!(log.record(1, "x", 1));
+        assert!(log.record_known(1, "x", 2));
+        assert!(!log.record_known(2, "x", 3));
+        let entries = read(&memory, 0);
+        assert_eq!(
+            (entries.len(), entries[0].observation_count, entries[0].last_ms),
+            (1, 2, 2)
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Errors of the driver: what a client is answered, and what the error log keeps.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headrace_buffers::counters::Counter;
 use headrace_buffers::error_log::DistinctErrorLog;
@@ -55,24 +55,97 @@ pub struct ErrorRecorder {
 struct ErrorLog {
     log: DistinctErrorLog,
     is_full: bool,
+    /// Distinct texts that each group has in the log.
+    text_counts: [usize; ErrorGroup::COUNT],
+}
+
+/// Texts of one group that the log keeps; what the rest said is only counted, in one entry.
+const GROUP_TEXTS_MAX: usize = 32;
+
+/// Entries whose texts hold values that others choose: addresses, ids and texts from the network, a disk's free
+/// space. Every such entry belongs to a group, which bounds what it may take of the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ErrorGroup {
+    /// A receiver refused a stream with an error frame.
+    ErrorFrames,
+    /// A subscriber of this driver rejected an image.
+    Rejections,
+    /// An image could not be made, or a subscription could not join it.
+    Images,
+    /// What the sender and the receiver met on their sockets.
+    Sockets,
+    /// Files that could not be deleted, and little space.
+    Storage,
+}
+
+impl ErrorGroup {
+    const COUNT: usize = Self::Storage as usize + 1;
+
+    /// The entry of all texts that found their group full.
+    fn rest(self) -> &'static str {
+        match self {
+            Self::ErrorFrames => {
+                "WARN - more error frames received: their texts are not kept, only counted here"
+            }
+            Self::Rejections => "WARN - more images rejected: their texts are not kept, only counted here",
+            Self::Images => {
+                "WARN - more images not created or joined: their texts are not kept, only counted here"
+            }
+            Self::Sockets => "WARN - more failures on sockets: their texts are not kept, only counted here",
+            Self::Storage => "WARN - more problems with storage: their texts are not kept, only counted here",
+        }
+    }
+}
+
+impl ErrorLog {
+    /// Room for one more text of the group, taken.
+    fn take_room(&mut self, group: ErrorGroup) -> bool {
+        let count = &mut self.text_counts[group as usize];
+        let has_room = *count < GROUP_TEXTS_MAX;
+        *count += usize::from(has_room);
+        has_room
+    }
+
+    fn record(&mut self, code: i32, text: &str, now_ms: i64) {
+        if !self.log.record(code, text, now_ms) && !std::mem::replace(&mut self.is_full, true) {
+            eprintln!("the error log is full, new errors are only counted from now on: {text}");
+        }
+    }
 }
 
 impl ErrorRecorder {
     /// Records into `log` and counts in `count`.
     pub fn new(log: DistinctErrorLog, count: Counter) -> Self {
+        let log = ErrorLog {
+            log,
+            is_full: false,
+            text_counts: [0; ErrorGroup::COUNT],
+        };
         Self {
-            log: Arc::new(Mutex::new(ErrorLog { log, is_full: false })),
+            log: Arc::new(Mutex::new(log)),
             count,
         }
     }
 
     /// Keeps one observation of an error. The first that finds the log full goes to stderr instead; later ones
-    /// are only counted, since strangers can cause ever new texts.
+    /// are only counted. A text with values that others choose goes through [`Self::record_in`].
     pub fn record(&self, code: i32, text: &str, now_ms: i64) {
         self.count.get_and_add(1);
-        let mut errors = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        if !errors.log.record(code, text, now_ms) && !std::mem::replace(&mut errors.is_full, true) {
-            eprintln!("the error log is full, new errors are only counted from now on: {text}");
+        self.lock().record(code, text, now_ms);
+    }
+
+    /// Keeps one observation of an error whose text holds values that others choose: at most
+    /// [`GROUP_TEXTS_MAX`] texts of one group, then one entry that counts the rest.
+    pub(crate) fn record_in(&self, group: ErrorGroup, code: i32, text: &str, now_ms: i64) {
+        self.count.get_and_add(1);
+        let mut errors = self.lock();
+        if errors.log.record_known(code, text, now_ms) {
+            return;
+        }
+        if errors.take_room(group) {
+            errors.record(code, text, now_ms);
+        } else {
+            errors.record(ErrorCode::GenericError.value(), group.rest(), now_ms);
         }
     }
 
@@ -80,11 +153,42 @@ impl ErrorRecorder {
     pub fn warn(&self, text: &str, now_ms: i64) {
         self.record(ErrorCode::GenericError.value(), &format!("WARN - {text}"), now_ms);
     }
+
+    /// The same for a text with values that others choose.
+    pub(crate) fn warn_in(&self, group: ErrorGroup, text: &str, now_ms: i64) {
+        let code = ErrorCode::GenericError.value();
+        self.record_in(group, code, &format!("WARN - {text}"), now_ms);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ErrorLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use headrace_buffers::{AtomicBuffer, error_log};
+
     use super::*;
+
+    #[test]
+    fn a_group_keeps_its_first_texts_and_counts_the_rest_in_one_entry() {
+        let memory = AtomicBuffer::allocate(1 << 20);
+        let count = Counter::new(AtomicBuffer::allocate(128), 0).unwrap();
+        let errors = ErrorRecorder::new(DistinctErrorLog::new(memory.clone()), count.clone());
+        for port in 0..GROUP_TEXTS_MAX + 8 {
+            errors.warn_in(ErrorGroup::Sockets, &format!("port={port}"), 1);
+        }
+        errors.warn_in(ErrorGroup::Sockets, "port=0", 2);
+        errors.warn_in(ErrorGroup::Images, "another group", 3);
+        errors.warn("a failure of the driver's own", 4);
+        let entries = error_log::read(&memory, 0);
+        let counts: Vec<_> = entries.iter().map(|entry| entry.observation_count).collect();
+        assert_eq!(counts[0], 2, "known texts are counted where they are");
+        assert_eq!(counts[GROUP_TEXTS_MAX..], [8, 1, 1]);
+        assert_eq!(entries[GROUP_TEXTS_MAX].text, ErrorGroup::Sockets.rest());
+        assert_eq!(count.get(), GROUP_TEXTS_MAX as i64 + 11);
+    }
 
     #[test]
     fn a_refusal_reads_as_the_reference_words_it() {

@@ -11,7 +11,7 @@ use super::events::{EventProxy, StreamDescription};
 use super::links::{Links, UntetheredAction};
 use super::subscriptions::Subscription;
 use crate::config::DriverConfig;
-use crate::errors::{CommandError, ErrorRecorder};
+use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
 use crate::mailbox::Outbox;
 use crate::resource_agent::{FreeLog, ResourceTask};
 
@@ -64,6 +64,16 @@ impl Context {
             .record(error.code.value(), &error.to_string(), self.now_ms);
     }
 
+    /// The same for an image, which strangers cause.
+    pub(crate) fn record_image_error(&self, error: &CommandError) {
+        self.errors.record_in(
+            ErrorGroup::Images,
+            error.code.value(),
+            &error.to_string(),
+            self.now_ms,
+        );
+    }
+
     /// Has a log deleted that is no longer used.
     pub(crate) fn free_log(&mut self, log: LogBuffers, path: String) {
         let path = PathBuf::from(path);
@@ -109,7 +119,7 @@ impl Context {
         {
             Ok(position) => Some(position),
             Err(error) => {
-                self.record(&error);
+                self.record_image_error(&error);
                 None
             }
         }

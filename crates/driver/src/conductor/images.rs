@@ -37,7 +37,7 @@ impl Conductor {
     /// The receiver saw the SETUP of a stream that has a subscription.
     pub(crate) fn on_create_image(&mut self, endpoint: EndpointId, setup: Setup, source: SocketAddr) {
         if let Err(error) = self.begin_image(endpoint, setup, source) {
-            self.cx.record(&error);
+            self.cx.record_image_error(&error);
             self.clear_session(endpoint, &setup);
         }
     }
@@ -181,7 +181,7 @@ impl Conductor {
             Err(error) => Err(error.clone()),
         };
         if let Err(error) = &made {
-            self.cx.record(error);
+            self.cx.record_image_error(error);
         }
         if !matches!(made, Ok(true)) {
             let page_size = self.cx.config.file_page_size_bytes;

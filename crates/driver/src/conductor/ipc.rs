@@ -18,7 +18,7 @@ use super::links::UntetheredTimeouts;
 use super::pending::{Pending, Step};
 use super::publications::{NO_TAG, log_start, publication_log_path, shown_path};
 use super::subscriptions::{Subscription, SubscriptionKind};
-use crate::errors::CommandError;
+use crate::errors::{CommandError, ErrorGroup};
 use crate::resource_agent::{CreateLog, ResourceTask};
 
 /// An IPC publication whose log is being created.
@@ -327,7 +327,8 @@ impl Conductor {
         };
         let spec = publication.spec();
         let (session_id, stream_id) = (spec.session_id, spec.stream_id);
-        self.cx.errors.record(
+        self.cx.errors.record_in(
+            ErrorGroup::Rejections,
             ErrorCode::ImageRejected.value(),
             &format!(
                 "WARN - onPublicationError: image rejected by a subscriber of this driver: sessionId={session_id} \

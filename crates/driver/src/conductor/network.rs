@@ -20,7 +20,7 @@ use super::network_publication::{NetworkPublication, NetworkPublicationSpec, Net
 use super::pending::{Pending, Step};
 use super::publications::{NO_TAG, log_start, publication_log_path, shown_path};
 use super::subscriptions::SpiedChannel;
-use crate::errors::CommandError;
+use crate::errors::{CommandError, ErrorGroup};
 use crate::proxy::{EndpointId, SenderCommand};
 use crate::resource_agent::{CreateLog, FindAddresses, ResourceTask};
 use crate::shared::PublicationShared;
@@ -514,7 +514,9 @@ impl Conductor {
             "WARN - error frame received: sessionId={} streamId={} receiverId={} code={} source={source}: {}",
             frame.session_id, frame.stream_id, frame.receiver_id, frame.error_code, frame.text
         );
-        self.cx.errors.record(frame.error_code, &text, self.cx.now_ms);
+        self.cx
+            .errors
+            .record_in(ErrorGroup::ErrorFrames, frame.error_code, &text, self.cx.now_ms);
         self.cx.events.send(&Event::PublicationError(PublicationError {
             registration_id,
             destination_registration_id: -1,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::Conductor;
 use super::endpoints::status;
-use crate::errors::CommandError;
+use crate::errors::{CommandError, ErrorGroup};
 use crate::proxy::{ConductorReply, ConductorRequest, EndpointId, SenderCommand};
 use crate::resource_agent::{Resolve, ResourceTask};
 
@@ -48,7 +48,11 @@ impl Conductor {
                 source,
             } => self.on_publication_error(registration_id, &frame, source),
             ConductorRequest::ReResolve { endpoint } => self.on_re_resolve(endpoint),
-            ConductorRequest::Report { code, text } => self.cx.errors.record(code, &text, self.cx.now_ms),
+            ConductorRequest::Report { code, text } => {
+                self.cx
+                    .errors
+                    .record_in(ErrorGroup::Sockets, code, &text, self.cx.now_ms);
+            }
         }
         1
     }

@@ -8,14 +8,19 @@
 //!       |             (unknown)            (unknown)            CoolDown --> (unknown) when rejoining is allowed
 //!       '------------------------ SETUP --> Initialising
 //! ```
-//! A session without a subscription has no entry: its packets are ignored by asking again each time.
+//! A session without a subscription has no entry: its packets are ignored by asking again each time. Images that
+//! are asked for and made are bounded by the conductor, SETUPs asked for by the endpoint, and sessions that cool
+//! down here: a stranger can forge sessions without end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 
 use crate::stream_map::KeyHasher;
 
 type Map<V> = HashMap<i32, V, BuildHasherDefault<KeyHasher>>;
+
+/// Sessions of one stream that cool down at once; one more and the oldest may be joined again.
+pub(super) const COOL_DOWN_MAX: usize = 1024;
 
 /// Where a session stands. Images are named by their slot in the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +45,8 @@ struct Stream {
     sessions: Map<Session>,
     /// Sessions that are images.
     image_count: usize,
+    /// Sessions that cool down, the oldest first.
+    cooling: VecDeque<i32>,
 }
 
 impl Stream {
@@ -57,7 +64,21 @@ impl Stream {
     fn remove(&mut self, session_id: i32) {
         if let Some(session) = self.sessions.remove(&session_id) {
             self.image_count -= usize::from(session.is_image());
+            if session == Session::CoolDown {
+                self.cooling.retain(|cooling| *cooling != session_id);
+            }
         }
+    }
+
+    /// Ignores a session that is unknown now; the one that is forgotten for it, when too many cool down.
+    fn cool_down(&mut self, session_id: i32) -> Option<i32> {
+        let oldest = (self.cooling.len() == COOL_DOWN_MAX).then(|| self.cooling[0]);
+        if let Some(oldest) = oldest {
+            self.remove(oldest);
+        }
+        self.set(session_id, Session::CoolDown);
+        self.cooling.push_back(session_id);
+        oldest
     }
 
     /// Takes out sessions without a subscription; returns the slots of images among them.
@@ -67,6 +88,7 @@ impl Stream {
             accepted,
             sessions,
             image_count,
+            cooling,
         } = self;
         let mut slots = Vec::new();
         sessions.retain(|session_id, session| {
@@ -77,6 +99,7 @@ impl Stream {
             keep
         });
         *image_count -= slots.len();
+        cooling.retain(|session_id| sessions.contains_key(session_id));
         slots
     }
 }
@@ -210,19 +233,15 @@ impl Dispatcher {
         }
     }
 
-    /// Unmaps an image if it is the one mapped. With `cool_down` the session is ignored until it is cleared.
-    pub(super) fn remove_image(
-        &mut self,
-        session_id: i32,
-        stream_id: i32,
-        slot: usize,
-        cool_down: bool,
-    ) -> bool {
-        let removed = self.take(session_id, stream_id, |session| *session == Session::Image(slot));
-        if removed && cool_down {
-            self.put(session_id, stream_id, Session::CoolDown);
-        }
-        removed
+    /// Unmaps an image if it is the one mapped.
+    pub(super) fn remove_image(&mut self, session_id: i32, stream_id: i32, slot: usize) -> bool {
+        self.take(session_id, stream_id, |session| *session == Session::Image(slot))
+    }
+
+    /// Ignores a session whose image was removed until it is cleared. True when an older one was forgotten for it.
+    pub(super) fn cool_down(&mut self, session_id: i32, stream_id: i32) -> bool {
+        let stream = self.streams.get_mut(&stream_id);
+        stream.is_some_and(|stream| stream.cool_down(session_id).is_some())
     }
 
     fn take(&mut self, session_id: i32, stream_id: i32, matches: impl FnOnce(&Session) -> bool) -> bool {
@@ -303,10 +322,11 @@ mod tests {
         let mut dispatcher = with_wildcard();
         dispatcher.add_image(SESSION, STREAM, 0);
         assert!(
-            !dispatcher.remove_image(SESSION, STREAM, 1, true),
+            !dispatcher.remove_image(SESSION, STREAM, 1),
             "not the image mapped"
         );
-        assert!(dispatcher.remove_image(SESSION, STREAM, 0, true));
+        assert!(dispatcher.remove_image(SESSION, STREAM, 0));
+        assert!(!dispatcher.cool_down(SESSION, STREAM));
         assert_eq!(dispatcher.on_data(SESSION, STREAM, false), OnData::Ignore);
         assert_eq!(dispatcher.on_setup(SESSION, STREAM, NO_LIMIT), OnSetup::Ignore);
         dispatcher.clear(SESSION, STREAM);
@@ -314,10 +334,53 @@ mod tests {
     }
 
     #[test]
+    fn of_too_many_sessions_that_cool_down_the_oldest_is_forgotten() {
+        let mut dispatcher = with_wildcard();
+        let lose = |dispatcher: &mut Dispatcher, session_id| {
+            dispatcher.add_image(session_id, STREAM, 0);
+            assert!(dispatcher.remove_image(session_id, STREAM, 0));
+            dispatcher.cool_down(session_id, STREAM)
+        };
+        let count = COOL_DOWN_MAX as i32;
+        for session_id in 0..count {
+            assert!(!lose(&mut dispatcher, session_id));
+        }
+        dispatcher.clear(0, STREAM);
+        assert!(
+            !lose(&mut dispatcher, count),
+            "a session that was cleared left room"
+        );
+        for session_id in 1..=3 {
+            assert!(lose(&mut dispatcher, count + session_id));
+            assert_eq!(dispatcher.on_setup(session_id, STREAM, NO_LIMIT), OnSetup::Create);
+            assert_eq!(
+                dispatcher.on_setup(session_id + 1, STREAM, NO_LIMIT),
+                OnSetup::Ignore
+            );
+        }
+        let stream = &dispatcher.streams[&STREAM];
+        assert_eq!(
+            (stream.sessions.len(), stream.cooling.len()),
+            (COOL_DOWN_MAX, COOL_DOWN_MAX)
+        );
+    }
+
+    #[test]
+    fn sessions_that_no_subscription_wants_do_not_cool_down() {
+        let mut dispatcher = with_wildcard();
+        dispatcher.add_subscription(STREAM, Some(SESSION));
+        for session_id in [SESSION, SESSION + 1] {
+            dispatcher.cool_down(session_id, STREAM);
+        }
+        dispatcher.remove_subscription(STREAM, None);
+        assert_eq!(dispatcher.streams[&STREAM].cooling, [SESSION]);
+    }
+
+    #[test]
     fn a_finished_image_leaves_its_session_unknown() {
         let mut dispatcher = with_wildcard();
         dispatcher.add_image(SESSION, STREAM, 0);
-        assert!(dispatcher.remove_image(SESSION, STREAM, 0, false));
+        assert!(dispatcher.remove_image(SESSION, STREAM, 0));
         assert_eq!(dispatcher.on_setup(SESSION, STREAM, NO_LIMIT), OnSetup::Create);
     }
 

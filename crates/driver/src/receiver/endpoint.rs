@@ -11,7 +11,7 @@ use headrace_protocol::frame::{
 use headrace_sys::net::ReceiveBatch;
 
 use super::counters::ReceiverCounters;
-use super::dispatcher::{Dispatcher, OnData, OnSetup};
+use super::dispatcher::{COOL_DOWN_MAX, Dispatcher, OnData, OnSetup};
 use super::image::{ImageTimeouts, ReceiverImage};
 use super::outgoing::Outgoing;
 use super::pending_setups::PendingSetups;
@@ -130,7 +130,7 @@ impl ReceiveEndpoint {
             let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
             image.send_status(now_ns, timeouts, &mut cycle.outgoing(&self.spec));
         }
-        self.drop_image(slot);
+        self.drop_image(slot, cycle);
     }
 
     pub(super) fn reject_image(&mut self, correlation_id: i64, reason: String) {
@@ -152,13 +152,19 @@ impl ReceiveEndpoint {
         })
     }
 
-    fn drop_image(&mut self, slot: usize) {
-        if let Some(mut image) = self.images[slot].take() {
-            image.deactivate();
-            let shared = image.shared();
-            let cool_down = !shared.is_end_of_stream();
-            self.dispatcher
-                .remove_image(shared.session_id, shared.stream_id, slot, cool_down);
+    fn drop_image(&mut self, slot: usize, cycle: &Cycle<'_>) {
+        let Some(mut image) = self.images[slot].take() else {
+            return;
+        };
+        image.deactivate();
+        let shared = image.shared();
+        let (session_id, stream_id) = (shared.session_id, shared.stream_id);
+        let is_removed = self.dispatcher.remove_image(session_id, stream_id, slot);
+        if is_removed && !shared.is_end_of_stream() && self.dispatcher.cool_down(session_id, stream_id) {
+            cycle.conductor.report(format!(
+                "WARN - more than {COOL_DOWN_MAX} sessions that may not be joined again, streamId={stream_id}: the \
+                 oldest is forgotten, and joined again if it comes back"
+            ));
         }
     }
 
@@ -219,7 +225,7 @@ impl ReceiveEndpoint {
                 work_count += image.send_status(now_ns, timeouts, &mut out);
                 work_count += image.repair_loss(&mut out);
             } else {
-                self.drop_image(slot);
+                self.drop_image(slot, cycle);
                 work_count += 1;
             }
         }

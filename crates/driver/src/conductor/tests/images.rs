@@ -6,6 +6,7 @@
 //! | Draining | Linger, revoked | `a_revoked_image_does_not_wait_for_its_readers` |
 //! | Active | Draining, no readers | `an_image_whose_last_reader_was_dropped_drains` |
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use headrace_buffers::counters::{system_counter, type_ids};
@@ -527,6 +528,45 @@ fn strangers_cannot_make_the_driver_create_more_than_the_limit_of_logs() {
     assert_eq!(commands(&driver), ["clear"]);
     assert_eq!(driver.image_files(), 2);
     assert!(driver.recorded_errors()[0].contains("aeron.headrace.image.memory.limit=524288"));
+}
+
+#[test]
+fn setups_without_images_from_many_sources_fill_a_bounded_part_of_the_error_log() {
+    let mut driver = Harness::new();
+    driver.add_subscription(UDP, 10);
+    let endpoint = endpoint_of(&driver);
+    for port in 1000..1100 {
+        driver.request(ConductorRequest::CreateImage {
+            endpoint,
+            setup: Setup { mtu: 65_504, ..SETUP },
+            source: SocketAddr::from(([10, 1, 2, 3], port)),
+        });
+    }
+    let errors = driver.recorded_errors();
+    assert_eq!(errors.len(), 33);
+    assert!(
+        errors[32].starts_with("WARN - more images not created"),
+        "{}",
+        errors[32]
+    );
+}
+
+#[test]
+fn addresses_that_cannot_be_answered_fill_a_bounded_part_of_the_error_log() {
+    let mut driver = Harness::new();
+    for port in 1000..1100 {
+        driver.request(ConductorRequest::Report {
+            code: ErrorCode::GenericError.value(),
+            text: format!("WARN - failed to send datagram to 10.1.2.3:{port}: no route"),
+        });
+    }
+    let errors = driver.recorded_errors();
+    assert_eq!(errors.len(), 33);
+    assert!(
+        errors[32].starts_with("WARN - more failures on sockets"),
+        "{}",
+        errors[32]
+    );
 }
 
 #[test]

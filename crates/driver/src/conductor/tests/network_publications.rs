@@ -303,6 +303,34 @@ fn a_receivers_refusal_reaches_publishers_and_the_error_log() {
 }
 
 #[test]
+fn a_flood_of_error_frames_leaves_the_error_log_room_for_others() {
+    let mut driver = Harness::new();
+    let (registration_id, _, shared) = publish(&mut driver);
+    for receiver_id in 0..1000 {
+        driver.request(ConductorRequest::PublicationError {
+            registration_id,
+            frame: ErrorFrame {
+                session_id: shared.session_id,
+                stream_id: 10,
+                receiver_id,
+                group_tag: None,
+                error_code: receiver_id as i32,
+                text: format!("{receiver_id:01000}"),
+            },
+            source: "127.0.0.1:9".parse().unwrap(),
+        });
+    }
+    let errors = driver.recorded_errors();
+    assert_eq!(errors.len(), 33);
+    assert!(
+        errors[32].starts_with("WARN - more error frames"),
+        "{}",
+        errors[32]
+    );
+    assert_eq!(driver.system(system_counter::ERRORS), 1000, "all are counted");
+}
+
+#[test]
 fn a_name_that_moved_is_followed() {
     let mut driver = Harness::new();
     driver.hosts.put("moving.test", "127.0.0.1");
