@@ -144,3 +144,37 @@ with headrace.MediaDriver(directory=sys.argv[1] + "/driver", threading_mode="SHA
 
 def test_a_file_system_that_others_fill_ends_no_driver_and_no_client(tmp_path: Path) -> None:
     assert run_on("64m", FILL_WHILE_IT_RUNS, tmp_path).strip() == "ALIVE True"
+
+
+PROMISE_AND_FILL = """
+import sys, headrace
+with headrace.MediaDriver(
+    directory=sys.argv[1] + "/driver", threading_mode="SHARED", low_file_store_warning_threshold_bytes=1 << 20
+) as driver, driver.connect() as client:
+    channel = "aeron:ipc?term-length=1m|sparse=true"
+    publications = []
+    try:
+        for stream_id in range(100):
+            publications.append(client.add_publication(channel, stream_id))
+    except headrace.RegistrationError as refusal:
+        print(refusal)
+    closed = publications.pop()
+    closed.close()
+    for stream_id, publication in enumerate(publications):
+        subscription = client.add_subscription(channel, stream_id)
+        while not (images := subscription.images):
+            pass
+        [image] = images
+        while publication.position < 3 << 20:
+            publication.offer(bytes(100_000))
+            image.poll(lambda *_: None, 100)
+    print("GRANTED", len(publications))
+"""
+
+
+def test_sparse_logs_are_promised_no_more_than_the_file_system_holds(tmp_path: Path) -> None:
+    """None of them is written before the last one is asked for; then each can be written from end to end."""
+    printed = run_on("128m", PROMISE_AND_FILL, tmp_path)
+    assert "insufficient usable storage for new log of length=3149824" in printed
+    assert "to the sparse logs in use" in printed
+    assert 15 <= int(printed.split()[-1]) <= 27

@@ -17,6 +17,7 @@ mod resource_agent;
 pub mod runner;
 pub mod sender;
 pub mod shared;
+mod sparse_logs;
 mod stream_map;
 mod timestamp;
 pub mod transport;

@@ -21,10 +21,11 @@ use headrace_protocol::channel::{ChannelRole, ChannelUri, UdpChannel};
 use headrace_sys::{Clock, disk};
 
 use crate::agent::Agent;
-use crate::errors::{CommandError, ErrorRecorder};
+use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
 use crate::mailbox::{Inbox, Outbox};
 use crate::name_lookups::NameRequests;
 use crate::proxy::EndpointId;
+use crate::sparse_logs::SparseLogs;
 
 /// A log to create.
 #[derive(Debug)]
@@ -109,6 +110,7 @@ pub(crate) struct ResourceAgent {
     tasks: Inbox<ResourceTask>,
     outcomes: Outbox<ResourceOutcome>,
     to_free: VecDeque<FreeLog>,
+    sparse_logs: SparseLogs,
     settings: ResourceSettings,
     counters: ResourceCounters,
     names: NameRequests,
@@ -130,6 +132,7 @@ impl ResourceAgent {
             tasks,
             outcomes,
             to_free: VecDeque::new(),
+            sparse_logs: SparseLogs::default(),
             settings,
             counters,
             names,
@@ -169,33 +172,61 @@ impl ResourceAgent {
             // A hole that cannot be filled later ends the process that writes to it; an error here is better.
             spec.sparse = false;
         }
-        let log = LogBuffers::create(path, &spec).map_err(|error| log_error(error, path, &spec))?;
+        let log = LogBuffers::create(path, &spec).map_err(|error| self.log_error(&error, path, &spec))?;
+        if spec.sparse {
+            self.sparse_logs.add(path, length as u64);
+        }
         self.counters.bytes_mapped.get_and_add(length as i64);
         Ok(log)
     }
 
     fn check_storage(&self, path: &Path, spec: &LogSpec, length: u64) -> Result<Room, CommandError> {
         let directory = path.parent().unwrap_or(path);
-        let usable = disk::usable_space(directory).map_err(|error| {
-            CommandError::generic(format!(
-                "cannot tell usable storage in {}: {error}",
-                directory.display()
-            ))
-        })?;
-        if usable < length {
-            return Err(no_room(directory, spec, usable));
-        }
         let threshold = self.settings.low_space_threshold;
+        let usable = usable_space(directory)?;
         if usable <= threshold {
             let place = disk::description(directory);
             let text = format!("space is running low: threshold={threshold} usable={usable} in {place}");
-            self.errors.warn(&text, self.clock.epoch_ms());
+            self.errors
+                .warn_in(ErrorGroup::Storage, &text, self.clock.epoch_ms());
         }
-        Ok(if usable - length <= threshold {
-            Room::Scarce
-        } else {
+        let is_ample = |space: Space| space.free() > length.saturating_add(threshold);
+        let lower_bound = Space {
+            usable,
+            promised: self.sparse_logs.total_length(),
+        };
+        if is_ample(lower_bound) {
+            return Ok(Room::Ample);
+        }
+        let space = self.space(directory)?;
+        if space.free() < length {
+            return Err(no_room(directory, spec, space));
+        }
+        Ok(if is_ample(space) {
             Room::Ample
+        } else {
+            Room::Scarce
         })
+    }
+
+    fn space(&self, directory: &Path) -> Result<Space, CommandError> {
+        // In this order, what a log takes meanwhile is counted twice and not never.
+        let promised = self.sparse_logs.missing_length();
+        let usable = usable_space(directory)?;
+        Ok(Space { usable, promised })
+    }
+
+    fn log_error(&self, error: &LogError, path: &Path, spec: &LogSpec) -> CommandError {
+        match error {
+            LogError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                let directory = path.parent().unwrap_or(path);
+                match self.space(directory) {
+                    Ok(space) => no_room(directory, spec, space),
+                    Err(error) => error,
+                }
+            }
+            _ => CommandError::generic(error.to_string()),
+        }
     }
 
     fn free_some(&mut self) -> usize {
@@ -214,10 +245,12 @@ impl ResourceAgent {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 self.counters.free_fails.get_and_add(1);
                 let text = format!("failed to delete log path={}: {error}", request.path.display());
-                self.errors.warn(&text, self.clock.epoch_ms());
+                self.errors
+                    .warn_in(ErrorGroup::Storage, &text, self.clock.epoch_ms());
                 self.to_free.push_back(request);
             }
             _ => {
+                self.sparse_logs.remove(&request.path);
                 let length = log_file_length(
                     request.log.term_length(),
                     request.log.metadata().page_size() as usize,
@@ -264,20 +297,33 @@ enum Room {
     Scarce,
 }
 
-fn log_error(error: LogError, path: &Path, spec: &LogSpec) -> CommandError {
-    match &error {
-        LogError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-            let directory = path.parent().unwrap_or(path);
-            no_room(directory, spec, disk::usable_space(directory).unwrap_or(0))
-        }
-        _ => CommandError::generic(error.to_string()),
+/// The file system's space as new logs find it.
+#[derive(Clone, Copy, Debug)]
+struct Space {
+    usable: u64,
+    /// Part of it that sparse logs may still take.
+    promised: u64,
+}
+
+impl Space {
+    fn free(self) -> u64 {
+        self.usable.saturating_sub(self.promised)
     }
 }
 
+fn usable_space(directory: &Path) -> Result<u64, CommandError> {
+    disk::usable_space(directory).map_err(|error| {
+        CommandError::generic(format!(
+            "cannot tell usable storage in {}: {error}",
+            directory.display()
+        ))
+    })
+}
+
 /// The refusal of a log that does not fit, with the term length that does.
-fn no_room(directory: &Path, spec: &LogSpec, usable: u64) -> CommandError {
+fn no_room(directory: &Path, spec: &LogSpec, space: Space) -> CommandError {
     let length = log_file_length(spec.term_length, spec.page_size);
-    let fits = |term_length: usize| log_file_length(term_length, spec.page_size) as u64 <= usable;
+    let fits = |term_length: usize| log_file_length(term_length, spec.page_size) as u64 <= space.free();
     let mut term_length = spec.term_length / 2;
     while term_length >= TERM_LENGTH_MIN && !fits(term_length) {
         term_length /= 2;
@@ -291,12 +337,18 @@ fn no_room(directory: &Path, spec: &LogSpec, usable: u64) -> CommandError {
             format_size(term_length as u64)
         )
     };
+    let Space { usable, promised } = space;
+    let place = disk::description(directory);
+    let promised = if promised == 0 {
+        String::new()
+    } else {
+        format!(", of which promised={promised} to the sparse logs in use")
+    };
     CommandError::new(
         ErrorCode::StorageSpace,
         format!(
-            "insufficient usable storage for new log of length={length} usable={usable} in {}; {advice} give the \
-             file system more room",
-            disk::description(directory)
+            "insufficient usable storage for new log of length={length} usable={usable} in {place}{promised}; \
+             {advice} give the file system more room"
         ),
     )
 }

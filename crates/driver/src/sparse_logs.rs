@@ -1,0 +1,82 @@
+//! Space that sparse logs were promised and have not taken yet.
+//!
+//! A store into a page that the file system then has no block for ends the process, so no promise may go beyond what
+//! is free. Files that other programs write are not known here: the threshold of low space is the margin for them.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Unit of `st_blocks`, whatever the file system's blocks are.
+const STAT_BLOCK_LENGTH: u64 = 512;
+
+/// The sparse logs of one driver.
+#[derive(Debug, Default)]
+pub(crate) struct SparseLogs {
+    lengths: HashMap<PathBuf, u64>,
+    total_length: u64,
+}
+
+impl SparseLogs {
+    pub(crate) fn add(&mut self, path: &Path, length: u64) {
+        self.lengths.insert(path.to_owned(), length);
+        self.total_length += length;
+    }
+
+    /// Also called for logs that are not sparse, which are not here.
+    pub(crate) fn remove(&mut self, path: &Path) {
+        self.total_length -= self.lengths.remove(path).unwrap_or(0);
+    }
+
+    /// No less than [`Self::missing_length`], without looking at any file.
+    pub(crate) fn total_length(&self) -> u64 {
+        self.total_length
+    }
+
+    /// What the logs may still take: looks at each file.
+    pub(crate) fn missing_length(&self) -> u64 {
+        self.lengths
+            .iter()
+            .map(|(path, length)| {
+                let taken = fs::metadata(path).map_or(0, |file| file.blocks() * STAT_BLOCK_LENGTH);
+                length.saturating_sub(taken)
+            })
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    const LENGTH: u64 = 1 << 20;
+
+    #[test]
+    fn what_is_written_is_no_longer_missing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("1.logbuffer");
+        let file = File::create(&path).unwrap();
+        file.set_len(LENGTH).unwrap();
+        let mut logs = SparseLogs::default();
+        logs.add(&path, LENGTH);
+        let before = logs.missing_length();
+        file.write_all_at(&[1; 1 << 18], 0).unwrap();
+        file.sync_all().unwrap();
+        assert!(before <= LENGTH && logs.missing_length() <= before - (1 << 18));
+        assert_eq!(logs.total_length(), LENGTH);
+        logs.remove(&path);
+        logs.remove(&path);
+        assert_eq!((logs.missing_length(), logs.total_length()), (0, 0));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_looked_at_counts_in_full() {
+        let mut logs = SparseLogs::default();
+        logs.add(Path::new("/no/such/log"), LENGTH);
+        assert_eq!(logs.missing_length(), LENGTH);
+    }
+}
