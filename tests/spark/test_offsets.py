@@ -17,7 +17,9 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from headrace.archive import Catalog, DirectoryStorage
 from headrace.archive.errors import ArchiveFileError
 from headrace.archive.files.catalog import STATE_DELETED, STATE_INVALID, STATE_VALID
+from headrace.positions import NULL_VALUE
 from headrace.spark import _archive_files
+from headrace.spark._offset import Offset, positions
 from headrace.spark._options import ReadOptions
 from headrace.spark._stream import RecordingStreamReader
 from tests.spark.recordings import SEGMENT_LENGTH, RecordingFiles
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SCHEMA = StructType([StructField("recording_id", LongType()), StructField("payload", BinaryType())])
-Offset = dict[str, int]
 
 
 class Query:
@@ -47,7 +48,8 @@ class Query:
         limit = ReadAllAvailable() if max_bytes is None else ReadMaxBytes(max_bytes)
         latest = self.reader.latestOffset(start, limit)
         # Spark keeps offsets as text, and compares them so.
-        assert list(latest) == sorted(latest, key=int)
+        read = positions(latest)
+        assert [*read] == sorted(read, key=int)
         again: Offset = json.loads(json.dumps(latest))
         return again
 
@@ -94,15 +96,31 @@ def test_a_recording_that_was_read_to_its_end_may_be_purged(tmp_path: Path):
     query = Query(tmp_path)
     one, two = (recorded(tmp_path, [b"%d" % number]) for number in range(2))
     first = query.latest({})
-    assert first == {"0": one.position, "1": two.position}
+    assert first == {"0": one.position, "1": two.position, "ended": [0, 1]}
     purge(tmp_path, 0)
     three = recorded(tmp_path, [b"2"])
     for _ in range(2):  # the query that goes on, and the one that is started again from its checkpoint
         second = query.latest(first)
-        assert second == {"1": two.position, "2": three.position}
+        assert second == {"1": two.position, "2": three.position, "ended": [1, 2]}
         assert query.rows(first, second) == [(2, b"2")]
         assert query.latest(second) == second
         query.restarted()
+
+
+def test_a_recording_has_ended_when_it_has_stopped_and_was_read_to_there(tmp_path: Path):
+    query = Query(tmp_path)
+    files = RecordingFiles(tmp_path)
+    files.append((b"x" * 1000, 0) for _ in range(20))
+    active = query.latest({})
+    assert active == {"0": files.position}
+    files.stop()
+    half = query.latest({}, max_bytes=files.position // 2)
+    assert half.keys() == {"0"}
+    assert query.latest(half) == query.latest(active) == active | {"ended": [0]}
+    catalog = Catalog(DirectoryStorage(tmp_path))
+    catalog.update(0, stop_position=NULL_VALUE)  # it is extended
+    catalog.close()
+    assert query.latest(active | {"ended": [0]}) == active
 
 
 def test_a_batch_whose_recording_was_purged_before_it_ran_again_names_it(tmp_path: Path):
@@ -132,7 +150,7 @@ def test_messages_purged_before_they_were_read_fail_the_query_by_name(
     query.restarted(failOnDataLoss="false")
     with caplog.at_level(logging.WARNING):
         end = query.latest(half)
-        assert end == {"1": later.position}
+        assert end == {"1": later.position, "ended": [1]}
         assert query.rows(half, end) == [(1, b"1")]
     assert [expected in text for text in caplog.messages] == [True]
 
@@ -155,7 +173,7 @@ def test_segments_may_be_purged_up_to_where_the_query_is(tmp_path: Path, is_read
         query.latest(start)
     query.restarted(failOnDataLoss="false")
     end = query.latest(start)
-    assert end == {"0": files.position}
+    assert end == {"0": files.position, "ended": [0]}
     rest = [payload for _, payload in query.rows(start, end)]
     assert rest == payloads[-len(rest) :]
     assert len(rest) > 100
@@ -177,7 +195,7 @@ def test_a_truncated_recording_goes_on_where_it_was_cut_if_losses_are_accepted(t
     query.restarted(failOnDataLoss="false")
     assert query.rows({}, start) == [(0, b"one")]
     cut = query.latest(start)
-    assert cut == {"0": one}
+    assert cut == {"0": one, "ended": [0]}
     assert query.rows(start, cut) == []
     assert query.latest(cut) == cut
 
@@ -214,7 +232,7 @@ def test_a_pattern_that_matches_nothing_yet_is_logged_once(tmp_path: Path, caplo
         f"channel=orders: no recording in {tmp_path} has it; known are aeron:ipc; the query waits"
     )
     files = recorded(tmp_path, [b"1"], channel="aeron:udp?endpoint=orders:1")
-    assert query.latest({}) == {"1": files.position}
+    assert query.latest({}) == {"1": files.position, "ended": [1]}
 
 
 def test_a_recording_whose_end_is_unknown_is_left_out_of_a_run_with_a_warning(
@@ -254,4 +272,4 @@ def test_a_batch_is_the_same_after_a_restart_with_other_options(tmp_path: Path, 
     assert {recording_id for recording_id, _ in rows} == {0, 1}
     query.restarted(**changes)
     assert query.rows(start, end) == rows
-    assert query.latest(end).keys() == end.keys()
+    assert positions(query.latest(end)).keys() == end.keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
 from headrace.spark import _source
+from headrace.spark._offset import positions
 from headrace.spark._options import ReadOptions
 from headrace.spark._own_driver import OwnDriver
 from headrace.spark._recordings import select
@@ -122,7 +124,7 @@ def follow(options: Options) -> tuple[list[dict[str, int]], list[dict[str, Any]]
         for part in reader.partitions(offsets[-1], latest):
             rows += table_rows(reader.read(part))
         offsets.append(latest)
-    assert reader.reportLatestOffset().keys() >= offsets[-1].keys()
+    assert reader.reportLatestOffset().keys() >= positions(offsets[-1]).keys()
     return offsets, rows
 
 
@@ -284,19 +286,27 @@ def test_a_recording_that_was_truncated_meanwhile_fails_the_task(stored: Stored)
         list(reader.read(parts[0]))
 
 
-def test_a_purged_recording_ends_a_query_unless_it_saw_its_end(stored: Stored):
+def test_a_recording_that_was_read_to_its_end_may_be_purged_while_no_query_runs(stored: Stored):
     reader = _source.stream_reader(stored.options, schema_of(stored.options))
-    offset = reader.latestOffset({}, ReadAllAvailable())
-    assert offset == {"0": stored.ends[-1]}
+    offset = json.loads(json.dumps(reader.latestOffset({}, ReadAllAvailable())))
+    assert offset == {"0": stored.ends[-1], "ended": [0]}
     with stored.session() as session:
         session.purge_recording(0)
     with pytest.raises(ArchiveFileError, match="was to be read from position=its start"):
         reader.partitions({}, offset)
-    assert reader.latestOffset(offset, ReadAllAvailable()) == {}
     started_again = _source.stream_reader(stored.options, schema_of(stored.options))
-    expected = f"recording_id=0 .* read up to position={stored.ends[-1]} only; where it ended is not known"
+    for each in (reader, started_again):
+        assert each.latestOffset(offset, ReadAllAvailable()) == {}
+
+
+def test_a_recording_that_was_purged_before_it_was_read_to_its_end_fails_the_query(stored: Stored):
+    reader = _source.stream_reader(stored.options, schema_of(stored.options))
+    offset = reader.latestOffset({}, ReadMaxBytes(stored.ends[-1] // 2))
+    with stored.session() as session:
+        session.purge_recording(0)
+    expected = f"recording_id=0 .* read up to position={offset['0']} only; where it ended is not known"
     with pytest.raises(ArchiveFileError, match=expected):
-        started_again.latestOffset(offset, ReadAllAvailable())
+        reader.latestOffset(offset, ReadAllAvailable())
 
 
 def test_a_damaged_segment_fails_the_task_with_its_name(stored: Stored, tmp_path: Path):

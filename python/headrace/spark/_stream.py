@@ -1,7 +1,7 @@
 """Follows recordings, micro-batch by micro-batch.
 
-An offset is ``{"<recording id>": position}``: everything before the position was read, and no message lies across it.
-What a batch reads follows from its two offsets alone, so reading it again gives the same rows. Recordings that are
+An offset (:mod:`headrace.spark._offset`) says how far each recording was read, and which have ended there. What a batch
+reads follows from its two offsets alone, so reading it again gives the same rows. Recordings that are
 gone and were read to their end leave the offset; what becomes of a query that finds messages gone which it has not
 read, :class:`DataLoss` decides.
 """
@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 from headrace._exceptions import ConfigError
 from headrace.archive.errors import ArchiveFileError
 from headrace.spark._columns import batches
+from headrace.spark._offset import Offset, Positions, ended, offset_of, positions
 from headrace.spark._ranges import RangeTask, RecordingRange, tasks_of
 from headrace.spark._reading import opened
 from headrace.spark._recordings import (
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["DataLoss", "RecordingStreamReader"]
 
 _LOG = logging.getLogger(__name__)
-Offset = dict[str, int]
 
 
 class DataLoss:
@@ -78,11 +78,9 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._target: Offset | None = None
+        self._target: Positions | None = None
         self._loss = DataLoss(is_failure=options.fails_on_data_loss)
         self._is_warned = False
-        # Where recordings ended that were seen after they had stopped.
-        self._stopped: dict[int, int] = {}
 
     def initialOffset(self) -> Offset:
         """Nothing read of anything: a recording that is missing in an offset is read from its beginning."""
@@ -103,15 +101,16 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Where the next batch ends: after whole messages, within the limit."""
         chosen = select(self._options)
-        refuse_unknown(self._options, chosen, known=map(int, start))
+        read = positions(start)
+        refuse_unknown(self._options, chosen, known=map(int, read))
         if not chosen:
             self._warn_of_patterns()
-        latest = self._without_gone(start, chosen)
+        latest = self._without_gone(read, ended(start), chosen)
         backlog = {}
         for selected in chosen:
             key = str(selected.recording_id)
-            position = self._position(selected, start)
-            if position != start.get(key, position):
+            position = self._position(selected, read)
+            if position != read.get(key, position):
                 latest[key] = position
             end = self._end(selected)
             if self._target is not None:
@@ -122,32 +121,33 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         for key, (selected, position, end) in backlog.items():
             if budgets[key] > 0:
                 stop = min(end, position + budgets[key])
-                boundary = self._boundary(selected, position, stop, is_frame_at_start=key in start)
+                boundary = self._boundary(selected, position, stop, is_frame_at_start=key in read)
                 if boundary > position:
                     latest[key] = boundary
-        # Spark compares offsets as text.
-        return {key: latest[key] for key in sorted(latest, key=int)}
+        ends = {str(each.recording_id): each.descriptor.stop_position for each in chosen}
+        unchanged = ended(start) & (latest.keys() - ends)
+        return offset_of(latest, unchanged | {key for key, end in ends.items() if latest.get(key) == end})
 
     def reportLatestOffset(self) -> Offset:
         """How far everything is recorded, from which Spark reports the lag."""
-        ends = {each.recording_id: self._end(each) for each in select(self._options)}
-        return {str(recording_id): ends[recording_id] for recording_id in sorted(ends)}
+        return offset_of({str(each.recording_id): self._end(each) for each in select(self._options)}, set())
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The tasks that read what is between two offsets."""
         # Whatever the options choose now: what was planned before Spark was restarted is read as it was planned.
-        moved = {int(key) for key, stop in end.items() if stop != start.get(key)}
+        read, to_read = positions(start), positions(end)
+        moved = {int(key) for key, stop in to_read.items() if stop != read.get(key)}
         ranges = []
         for recording_id, found in sorted(look_up(self._options.archive, moved).items()):
             key = str(recording_id)
-            stop = end[key]
+            stop = to_read[key]
             if isinstance(found, Gone):
                 self._loss.found(
-                    f"recording_id={recording_id} was to be read from position={start.get(key, 'its start')} to "
+                    f"recording_id={recording_id} was to be read from position={read.get(key, 'its start')} to "
                     f"position={stop}, but {found.reason}"
                 )
                 continue
-            position = self._position(found, start)
+            position = self._position(found, read)
             if found.end is not None and stop > found.end:
                 self._loss.found(
                     f"recording_id={recording_id} was to be read to position={stop}, but ends at "
@@ -157,7 +157,7 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             if stop > position:
                 descriptor = found.descriptor
                 # The message before `stop` is whole, so nothing after it is needed.
-                is_frame = position == start.get(key, descriptor.start_position)
+                is_frame = position == read.get(key, descriptor.start_position)
                 ranges.append(RecordingRange.of(descriptor, position, stop, stop, is_frame_at_start=is_frame))
         return tasks_of(ranges, self._options)
 
@@ -176,40 +176,35 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         except ConfigError as refusal:
             _LOG.warning("%s; the query waits for recordings that match", refusal)
 
-    def _without_gone(self, start: Offset, chosen: list[Selected]) -> Offset:
-        """An offset without the recordings that are gone for good and were read to their end."""
-        for each in chosen:
-            self._stopped.pop(each.recording_id, None)
-            if not each.descriptor.is_active:
-                self._stopped[each.recording_id] = each.descriptor.stop_position
-        latest = dict(start)
-        missing = {int(key) for key in start} - {each.recording_id for each in chosen}
+    def _without_gone(self, read: Positions, ended_keys: set[str], chosen: list[Selected]) -> Positions:
+        """Positions without the recordings that are gone for good and were read to their end."""
+        latest = dict(read)
+        missing = {int(key) for key in read} - {each.recording_id for each in chosen}
         for recording_id, found in look_up(self._options.archive, missing).items():
             if isinstance(found, Gone):
                 key = str(recording_id)
-                end = found.end if found.end is not None else self._stopped.get(recording_id)
-                if end is None or start[key] < end:
+                end = found.end if found.end is not None or key not in ended_keys else read[key]
+                if end is None or read[key] < end:
                     self._loss.found(
-                        f"recording_id={recording_id} {found.reason}, and was read up to position={start[key]} "
+                        f"recording_id={recording_id} {found.reason}, and was read up to position={read[key]} "
                         + ("only; where it ended is not known" if end is None else f"of {end} only")
                     )
                 # A recording that the options name is known by its key, and one that is invalid may come back.
                 if found.is_deleted and self._options.recordings is None:
                     del latest[key]
-                    self._stopped.pop(recording_id, None)
         return latest
 
-    def _position(self, selected: Selected, start: Offset) -> int:
+    def _position(self, selected: Selected, read: Positions) -> int:
         """Where a recording is to be read on."""
         descriptor, key = selected.descriptor, str(selected.recording_id)
-        position = start.get(key, max(descriptor.start_position, self._options.start_position))
+        position = read.get(key, max(descriptor.start_position, self._options.start_position))
         if position < descriptor.start_position:
             self._loss.found(
                 f"recording_id={key} was to be read on from position={position}, but begins at "
                 f"start_position={descriptor.start_position} now: what lay between was deleted"
             )
             return descriptor.start_position
-        if selected.end is not None and key in start and position > selected.end:
+        if selected.end is not None and key in read and position > selected.end:
             self._loss.found(
                 f"recording_id={key} was read up to position={position}, but ends at position={selected.end} now: "
                 "it was truncated, and may have gone on with other messages"
