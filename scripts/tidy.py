@@ -54,6 +54,70 @@ CRATE_MAY_USE = {
     "sim": {"buffers", "sys", "protocol", "driver", "client"},
     "python": {"buffers", "sys", "protocol", "driver", "client", "sim"},
 }
+# What a room of the Python package may import, lowest room first. "base" is every module that stands directly in
+# headrace/ and is in no other room; it and the room itself go without saying.
+PYTHON_ROOMS = {
+    "headrace.aio": "client",
+    "headrace": "headrace",
+    "headrace.__main__": "cli",
+}
+PYTHON_MAY_USE: dict[str, set[str]] = {
+    "base": set(),
+    "cnc": set(),
+    "sbe": set(),
+    "core": set(),
+    "client": {"core"},
+    "driver": {"core", "client", "cnc"},
+    "archive.errors": set(),
+    "archive.protocol": {"archive.errors", "sbe"},
+    "archive.files": {"archive.errors", "archive.protocol", "client"},
+    "archive.client": {"archive.protocol", "client"},
+    "archive.server": {
+        "archive.errors",
+        "archive.protocol",
+        "archive.files",
+        "archive.client",
+        "client",
+        "cnc",
+    },
+    "archive": {
+        "archive.errors",
+        "archive.protocol",
+        "archive.files",
+        "archive.client",
+        "archive.server",
+        "client",
+        "driver",
+    },
+    "tools": {"cnc", "archive.protocol"},
+    "spark": {
+        "archive",
+        "archive.errors",
+        "archive.protocol",
+        "archive.files",
+        "archive.client",
+        "client",
+        "driver",
+        "sbe",
+        "tools",
+    },
+    "headrace": {"core", "client", "driver", "sbe", "archive", "tools", "spark", "testing"},
+    "testing": {"core", "client", "headrace"},
+    "cli": {"headrace", "cnc", "tools", "archive", "archive.errors", "archive.files", "archive.protocol"},
+    "demo": {"headrace", "tools", "cli"},
+}
+# Imports that lead back up, each with its reason. No other may: modules form no circle.
+PYTHON_WAYS_BACK = {
+    # asyncio is loaded by programs that await something, and by no other.
+    ("headrace._closing", "headrace.aio"),
+    ("headrace.client._pending", "headrace.aio"),
+    # pyarrow, in the same way; and names for annotations.
+    ("headrace.sbe._arrow", "headrace.sbe._codec"),
+    ("headrace.sbe._arrow", "headrace.sbe._select"),
+    ("headrace.sbe._select", "headrace.sbe._codec"),
+    ("headrace.client._reconnecting", "headrace.client"),
+    ("headrace.archive.client.replay", "headrace.archive.client.archive"),
+}
 
 
 @dataclass(frozen=True)
@@ -177,6 +241,76 @@ def check_crate_layers(sources: list[Source]) -> Findings:
                 yield f"{source.path}: {match[1]} must not use {used}"
 
 
+def check_python_layers(sources: list[Source]) -> Findings:
+    """A room of the Python package uses only the rooms below it, and modules form no circle."""
+    imports = python_imports(sources)
+    for module, used in sorted(imports.items()):
+        room = python_room(module)
+        if room not in PYTHON_MAY_USE:
+            yield f"{module}: the room {room} is not in PYTHON_MAY_USE"
+            continue
+        for other in sorted(used):
+            below = python_room(other)
+            if below not in (room, "base", *PYTHON_MAY_USE[room]) and (module, other) not in PYTHON_WAYS_BACK:
+                yield f"{module}: {room} must not use {below}: it imports {other}"
+    upwards = {
+        module: sorted(other for other in used if (module, other) not in PYTHON_WAYS_BACK)
+        for module, used in imports.items()
+    }
+    circle = first_circle(upwards)
+    if circle:
+        yield f"{circle[0]}: a circle of imports: {' -> '.join([*circle, circle[0]])}"
+
+
+def python_room(module: str) -> str:
+    """The room of a module: its folder, and in the archive the folder below."""
+    if module == "headrace._core":
+        return "core"
+    parts = module.split(".")
+    if module in PYTHON_ROOMS:
+        return PYTHON_ROOMS[module]
+    if parts[1] == "archive" and len(parts) > 2 and ".".join(parts[1:3]) in PYTHON_MAY_USE:
+        return ".".join(parts[1:3])
+    return parts[1] if len(parts) > 2 or parts[1] in PYTHON_MAY_USE else "base"
+
+
+def python_imports(sources: list[Source]) -> dict[str, set[str]]:
+    """Which modules of the package each of them imports, wherever in it, and for annotations alone as well."""
+    texts = {}
+    for source in sources:
+        match = re.match(r"python/(headrace(?:/.+)?)\.pyi?$", source.path)
+        if match is not None:
+            texts[match[1].replace("/", ".").removesuffix(".__init__")] = source.text
+    found: dict[str, set[str]] = {module: set() for module in texts}
+    for module, text in texts.items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                found[module].update(name if name in texts else node.module for name in names)
+            elif isinstance(node, ast.Import):
+                found[module].update(alias.name for alias in node.names)
+    return {module: {one for one in used if one in texts} - {module} for module, used in found.items()}
+
+
+def first_circle(graph: dict[str, list[str]]) -> list[str]:
+    """The nodes of a circle, if the graph has one."""
+    done: set[str] = set()
+
+    def look(node: str, path: list[str]) -> list[str]:
+        if node in path:
+            return path[path.index(node) :]
+        if node in done:
+            return []
+        for other in graph.get(node, []):
+            found = look(other, [*path, node])
+            if found:
+                return found
+        done.add(node)
+        return []
+
+    return next((found for node in sorted(graph) if (found := look(node, []))), [])
+
+
 def check_hidden_sources(sources: list[Source]) -> Findings:
     """Time and chance are arguments in what runs under a seed."""
     for source in sources:
@@ -272,6 +406,7 @@ CHECKS: tuple[Check, ...] = (
     check_dead_rust_files,
     check_dead_python_files,
     check_crate_layers,
+    check_python_layers,
     check_hidden_sources,
     check_core_imports,
     check_pictures,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from headrace._exceptions import HeadraceError
     from headrace._settings import ClientSettings
     from headrace.client import Client, Message, Pending, Publication, ReconnectingClient, Subscription
-    from headrace.driver import MediaDriver
+    from headrace.client._local_driver import LocalDriver
 
 __all__ = ["Messages", "added", "close", "connect", "offer", "receive", "wait_for_messages"]
 
@@ -100,7 +100,7 @@ async def _in_thread(call: Callable[[], _Result], unclaimed: Callable[[_Result],
 async def connect(
     directory: str | os.PathLike[str] | None = None,
     *,
-    driver: MediaDriver | None = None,
+    driver: LocalDriver | None = None,
     reconnect: Literal[False] = False,
     **settings: Unpack[ClientSettings],
 ) -> Client: ...
@@ -108,7 +108,7 @@ async def connect(
 async def connect(
     directory: str | os.PathLike[str] | None = None,
     *,
-    driver: MediaDriver | None = None,
+    driver: LocalDriver | None = None,
     reconnect: Literal[True],
     on_disconnect: Callable[[HeadraceError], object] | None = None,
     on_reconnect: Callable[[ReconnectingClient], object] | None = None,

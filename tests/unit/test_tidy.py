@@ -54,6 +54,52 @@ def test_each_rule_finds_what_breaks_it_and_only_that(
         assert list(run([tidy.Source(path, good)])) == []
 
 
+def layers(tidy: ModuleType, **texts: str) -> list[str]:
+    """What is found in modules of the package, given by path with __ for a slash."""
+    sources = {f"python/headrace/{name.replace('__', '/')}.py": text for name, text in texts.items()}
+    return list(tidy.check_python_layers([tidy.Source(*source) for source in sources.items()]))
+
+
+def test_a_python_room_uses_only_the_rooms_below_it(tidy: ModuleType) -> None:
+    """Also for annotations alone, inside a function, and by any way of importing."""
+    catalog, base = {"archive__files__catalog": ""}, {"positions": ""}
+    for text in (
+        "from headrace.archive.files.catalog import Catalog",
+        "from headrace.archive.files import catalog",
+        "import headrace.archive.files.catalog",
+        "if TYPE_CHECKING:\n    from headrace.archive.files.catalog import Catalog",
+        "def late():\n    from headrace.archive.files.catalog import Catalog",
+    ):
+        assert layers(tidy, archive__server__server=text, **catalog) == []
+        for room in (
+            "archive__client__session",
+            "archive__protocol__codes",
+            "client__a",
+            "tools__a",
+            "clock",
+        ):
+            (finding,) = layers(tidy, **{room: text}, **catalog)
+            assert "must not use archive.files" in finding
+    assert layers(tidy, clock="from headrace.positions import align", **base) == []
+    (finding,) = layers(tidy, cellar__a="")
+    assert "the room cellar is not in PYTHON_MAY_USE" in finding
+
+
+def test_python_modules_form_no_circle(tidy: ModuleType) -> None:
+    texts = {"tools__a": "from headrace.tools.b import x", "tools__b": "from headrace.tools import c"}
+    assert layers(tidy, **texts, tools__c="") == []
+    (finding,) = layers(tidy, **texts, tools__c="def late():\n    from headrace.tools.a import y")
+    assert "headrace.tools.a -> headrace.tools.b -> headrace.tools.c -> headrace.tools.a" in finding
+
+
+def test_the_layers_of_this_repository_are_looked_at(tidy: ModuleType) -> None:
+    imports = tidy.python_imports(tidy.tracked_sources(tidy.ROOT))
+    assert sum(map(len, imports.values())) > 300
+    rooms = {tidy.python_room(module) for module in imports}
+    assert rooms - {"base"} == tidy.PYTHON_MAY_USE.keys() - {"base"}
+    assert all(used in imports[module] for module, used in tidy.PYTHON_WAYS_BACK)
+
+
 def test_a_picture_of_its_text_is_up_to_date(tidy: ModuleType) -> None:
     digest = hashlib.sha256(b"digraph {}").hexdigest()
     sources = {"a.dot": "digraph {}", "a.svg": f"<!-- sha256 of a.dot: {digest} -->\n<svg/>"}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from headrace.client import ExclusivePublication, Subscription
-    from headrace.driver import MediaDriver
+    from headrace.client._local_driver import LocalDriver
 
 __all__ = ["ArchiveSession", "Signal", "refusal_of"]
 
@@ -64,7 +64,7 @@ class ArchiveSession(Closing):
         client: Client | None = None,
         *,
         directory: str | os.PathLike[str] | None = None,
-        driver: MediaDriver | None = None,
+        driver: LocalDriver | None = None,
         control_channel: str = "aeron:ipc",
         control_stream_id: int = 10,
         response_channel: str = "aeron:ipc",

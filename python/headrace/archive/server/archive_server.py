@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace.archive.server.keywords import ArchiveSettings
-    from headrace.driver import MediaDriver
+    from headrace.client._local_driver import LocalDriver
 
 __all__ = ["ArchiveServer"]
 
@@ -81,7 +81,7 @@ class ArchiveServer(Closing):
         config: ArchiveConfig | None = None,
         *,
         properties: Mapping[str, str] | None = None,
-        driver: MediaDriver | None = None,
+        driver: LocalDriver | None = None,
         is_invoked: bool = False,
         clock: Clock | None = None,
         storage: Storage | None = None,
@@ -121,7 +121,7 @@ class ArchiveServer(Closing):
             self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
             self._thread.start()
 
-    def _open(self, driver: MediaDriver | None, seed: random.Random, start_ms: int) -> None:
+    def _open(self, driver: LocalDriver | None, seed: random.Random, start_ms: int) -> None:
         config = self.config
         self._save_old_errors(start_ms)
         self._mark_file.clear_errors()

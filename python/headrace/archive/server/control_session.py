@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from headrace._exceptions import HeadraceError
 from headrace._results import OfferResult
@@ -20,11 +20,10 @@ from headrace.archive.protocol.codes import ErrorCode, Response
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, correlation_id_of, encode
 
 if TYPE_CHECKING:
-    from headrace.archive.server.listings import Listing
     from headrace.client import Counter, ExclusivePublication, Image, Pending
     from headrace.clock import Clock
 
-__all__ = ["ControlSession", "SessionState"]
+__all__ = ["ControlSession", "Listing", "SessionState"]
 
 RESEND_INTERVAL_NS = 200_000_000
 _SEND_ATTEMPTS = 3
@@ -43,6 +42,13 @@ class SessionState(Enum):
     CONNECTED = auto()
     ACTIVE = auto()
     DONE = auto()
+
+
+class Listing(Protocol):
+    """An answer of several messages, which a session sends as its client makes room."""
+
+    def do_work(self, session: ControlSession) -> int:
+        """Send until the session refuses; clears ``session.listing`` after the last message."""
 
 
 class ControlSession:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from headrace.archive.protocol.codes import Response
 from headrace.archive.protocol.messages import encode, header_of
@@ -12,17 +12,10 @@ if TYPE_CHECKING:
     from headrace.archive.files.catalog import Catalog, CatalogEntry
     from headrace.archive.server.control_session import ControlSession
 
-__all__ = ["Listing", "RecordingListing", "SubscriptionListing", "encode_descriptor"]
+__all__ = ["RecordingListing", "SubscriptionListing", "encode_descriptor"]
 
 _ENTRIES_A_TURN = 64
 _CC = 16
-
-
-class Listing(Protocol):
-    """Something being sent to a session bit by bit."""
-
-    def do_work(self, session: ControlSession) -> int:
-        """Send until the session refuses; clears ``session.listing`` after the last message."""
 
 
 def encode_descriptor(session_id: int, correlation_id: int, entry: CatalogEntry) -> bytes:
@@ -49,7 +42,7 @@ class RecordingListing:
         self._is_wanted = is_wanted
 
     def do_work(self, session: ControlSession) -> int:
-        """See :class:`Listing`."""
+        """See :class:`headrace.archive.server.control_session.Listing`."""
         scanned = 0
         for entry in self._catalog.valid_from(self._next_id):
             if self._left <= 0 or scanned >= _ENTRIES_A_TURN:
@@ -80,7 +73,7 @@ class SubscriptionListing:
         self._found = found[:count]
 
     def do_work(self, session: ControlSession) -> int:
-        """See :class:`Listing`."""
+        """See :class:`headrace.archive.server.control_session.Listing`."""
         sent = 0
         while self._found:
             subscription_id, stream_id, channel = self._found[0]
