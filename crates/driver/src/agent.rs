@@ -17,6 +17,11 @@ pub trait Agent: Send {
         interests.may_come_unrung();
     }
 
+    /// Messages that wait: those for this agent in its queues, and those from it that did not fit into another's.
+    fn waiting_messages(&self) -> usize {
+        0
+    }
+
     /// Called once, on the agent's own thread, after its last duty cycle.
     fn on_close(&mut self) {}
 }
@@ -81,6 +86,10 @@ impl<A: Agent> Agent for Tracked<A> {
         self.agent.describe(interests);
     }
 
+    fn waiting_messages(&self) -> usize {
+        self.agent.waiting_messages()
+    }
+
     fn on_close(&mut self) {
         self.agent.on_close();
     }
@@ -112,6 +121,10 @@ impl Agent for Composite {
         for agent in &self.agents {
             agent.describe(interests);
         }
+    }
+
+    fn waiting_messages(&self) -> usize {
+        self.agents.iter().map(|agent| agent.waiting_messages()).sum()
     }
 
     fn on_close(&mut self) {

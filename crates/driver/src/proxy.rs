@@ -203,6 +203,11 @@ impl ConductorProxy {
         self.replies.is_congested()
     }
 
+    /// How many replies wait for room.
+    pub fn backlog_length(&self) -> usize {
+        self.replies.backlog_length()
+    }
+
     /// Offers again the replies that did not fit; returns how many went.
     pub fn flush(&mut self) -> usize {
         self.replies.flush()

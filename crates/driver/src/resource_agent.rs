@@ -287,6 +287,10 @@ impl Agent for ResourceAgent {
             interests.may_come_unrung();
         }
     }
+
+    fn waiting_messages(&self) -> usize {
+        self.tasks.len() + self.to_free.len() + self.outcomes.backlog_length()
+    }
 }
 
 /// Whether a log may be promised space that it does not take yet.

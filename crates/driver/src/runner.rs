@@ -151,6 +151,12 @@ impl Invoker {
         }
     }
 
+    /// Messages that wait between the agents, or for room to get there.
+    pub(crate) fn waiting_messages(&self) -> usize {
+        let agent = self.agent.lock().unwrap_or_else(PoisonError::into_inner);
+        agent.as_ref().map_or(0, |agent| agent.waiting_messages())
+    }
+
     pub(crate) fn close(&self) {
         if let Some(mut agent) = self.take() {
             agent.on_close();

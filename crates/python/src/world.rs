@@ -43,9 +43,11 @@ pub(crate) struct World {
 #[pymethods]
 impl World {
     #[new]
-    fn new(seed: u64, directory: PathBuf) -> Self {
+    #[pyo3(signature = (seed, directory, checks))]
+    fn new(seed: u64, directory: PathBuf, checks: bool) -> Self {
+        let world = headrace_sim::World::new(seed, &directory);
         Self {
-            inner: ForkGuard::new(headrace_sim::World::new(seed, &directory)),
+            inner: ForkGuard::new(if checks { world } else { world.without_checks() }),
         }
     }
 
@@ -87,7 +89,7 @@ impl World {
     /// Moves time, not beyond `end_ns`, and gives each node a turn.
     fn step(&self, py: Python<'_>, end_ns: i64) -> PyResult<usize> {
         let world = self.inner.get()?;
-        Ok(detach(py, || world.step_until(end_ns)))
+        detach(py, || world.step_until(end_ns)).map_err(raise)
     }
 
     fn note_work(&self) -> PyResult<()> {

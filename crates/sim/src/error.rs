@@ -26,6 +26,22 @@ pub enum WorldError {
         /// What it must be, and is not.
         rule: &'static str,
     },
+    /// A rule about positions, limits, counts or queues did not hold after a step. Every later step fails as well.
+    #[error(
+        "node={node}: {rule} does not hold: {what}\nreplay with seed={seed}; the last of its trace:\n{trace}"
+    )]
+    Broken {
+        /// The node.
+        node: String,
+        /// Name of the rule, as in `docs/internals/world.md`.
+        rule: &'static str,
+        /// The values that contradict it.
+        what: String,
+        /// Seed of the world.
+        seed: u64,
+        /// What happened last.
+        trace: String,
+    },
     /// A condition did not come true in its time.
     #[error(
         "{what}: not after {within_ns} ns of virtual time\nreplay with seed={seed}; the last of its trace:\n{trace}"

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod invariants;
 mod network;
 mod node;
 mod random;
@@ -25,6 +26,7 @@ mod trace;
 mod world;
 
 pub use error::WorldError;
+pub use invariants::Holdings;
 pub use network::{LinkSettings, Network};
 pub use node::Node;
 pub use time::NodeClock;

@@ -18,6 +18,7 @@ use headrace_sys::Clock;
 use headrace_sys::idle::IdleStrategy;
 
 use crate::error::WorldError;
+use crate::invariants::{Holdings, Observer, SentStreams, Violation};
 use crate::network::{HostNetwork, LinkSettings};
 use crate::random::fork;
 use crate::time::NodeClock;
@@ -34,6 +35,8 @@ pub(crate) struct NodeCore {
     config: DriverConfig,
     driver: Mutex<Option<MediaDriver>>,
     invoker: Mutex<Option<Invoker>>,
+    /// Sees the driver from outside, while there is one.
+    observer: Mutex<Option<Observer>>,
     clients: Mutex<Vec<Weak<Client>>>,
     is_paused: AtomicBool,
     /// Drivers and clients so far: each gets chances of its own.
@@ -62,6 +65,7 @@ impl NodeCore {
             config,
             driver: Mutex::new(None),
             invoker: Mutex::new(None),
+            observer: Mutex::new(None),
             clients: Mutex::new(Vec::new()),
             is_paused: AtomicBool::new(false),
             born_count: AtomicU64::new(0),
@@ -90,6 +94,21 @@ impl NodeCore {
             }
         }
         work_count
+    }
+
+    /// Looks at what the driver sends, for [`Self::check`] of all nodes.
+    pub(crate) fn look(&self, sent: &mut SentStreams) {
+        if let Some(observer) = lock(&self.observer).as_mut() {
+            observer.look(sent);
+        }
+    }
+
+    /// The first rule that does not hold for the driver.
+    pub(crate) fn check(&self, sent: &SentStreams) -> Result<(), Violation> {
+        match (lock(&self.observer).as_mut(), lock(&self.driver).as_ref()) {
+            (Some(observer), Some(driver)) => observer.check(driver, sent),
+            _ => Ok(()),
+        }
     }
 
     /// The clients that are still held by the program.
@@ -145,6 +164,12 @@ impl Node {
         lock(&self.core.driver).is_some()
     }
 
+    /// What its driver holds; nothing of a driver that is down.
+    pub fn holdings(&self) -> Option<Holdings> {
+        let (observer, driver) = (lock(&self.core.observer), lock(&self.core.driver));
+        Some(observer.as_ref()?.holdings(driver.as_ref()?))
+    }
+
     /// True between [`Self::pause`] and [`Self::resume`].
     pub fn is_paused(&self) -> bool {
         self.core.is_paused.load(Ordering::Relaxed)
@@ -177,6 +202,8 @@ impl Node {
         let launched = MediaDriver::launch_in(self.core.config.clone(), environment)
             .map_err(|source| self.driver_error(source))?;
         *lock(&self.core.invoker) = launched.invoker();
+        let observer = Observer::new(launched.directory()).map_err(|source| self.driver_error(source))?;
+        *lock(&self.core.observer) = Some(observer);
         *driver = Some(launched);
         Ok(())
     }
@@ -243,6 +270,7 @@ impl Node {
         };
         self.note("crashes");
         *lock(&self.core.invoker) = None;
+        *lock(&self.core.observer) = None;
         driver.crash();
         // What clients say at their end goes to the rings of a driver that reads no more.
         for client in self.core.clients() {
@@ -263,6 +291,7 @@ impl Node {
         };
         self.note("closes");
         *lock(&self.core.invoker) = None;
+        *lock(&self.core.observer) = None;
         driver.close().map_err(|source| self.driver_error(source))
     }
 

@@ -8,8 +8,8 @@ use headrace_protocol::frame::{DataHeader, FrameKind, Nak, Setup, StatusMessage,
 
 /// Events kept for people. The digest covers all.
 const KEPT_MAX: usize = 10_000;
-/// Bytes of a datagram that are kept: enough for the header of every frame.
-const HEAD_LENGTH: usize = 48;
+/// Bytes of a datagram that are kept: enough for the header of every frame, and as data may be cut.
+const HEAD_LENGTH: usize = 64;
 
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use headrace_driver::{ConfigError, DriverConfig};
 
 use crate::error::WorldError;
+use crate::invariants::{SentStreams, Violation};
 use crate::network::Network;
 use crate::node::{Node, NodeCore};
 use crate::random::fork;
@@ -30,12 +31,21 @@ struct Pace {
     step_ns: i64,
 }
 
+/// What is checked after each step, and what came of it.
+struct Watch {
+    is_on: bool,
+    sent: SentStreams,
+    /// The first rule that did not hold: node, rule and the events before.
+    broken: Option<(String, Violation, String)>,
+}
+
 /// What the world shares with its nodes and their clients.
 pub(crate) struct Core {
     pub(crate) seed: u64,
     pub(crate) time: WorldTime,
     pub(crate) network: Network,
     pace: Mutex<Pace>,
+    watch: Mutex<Watch>,
     nodes: Mutex<Vec<Arc<NodeCore>>>,
     is_stepping: AtomicBool,
 }
@@ -53,7 +63,39 @@ impl Core {
             lock(&self.pace).step_ns = 0;
         }
         self.is_stepping.store(is_inside, Ordering::Relaxed);
+        self.check(&nodes);
         work_count
+    }
+
+    /// Holds what drivers and logs show against the rules.
+    fn check(&self, nodes: &[Arc<NodeCore>]) {
+        let mut watch = lock(&self.watch);
+        if !watch.is_on || watch.broken.is_some() {
+            return;
+        }
+        for node in nodes {
+            node.look(&mut watch.sent);
+        }
+        for node in nodes {
+            if let Err(violation) = node.check(&watch.sent) {
+                let trace = self.network.trace(SHOWN_EVENTS);
+                watch.broken = Some((node.name().to_owned(), violation, trace));
+                return;
+            }
+        }
+    }
+
+    fn verdict(&self) -> Result<(), WorldError> {
+        match &lock(&self.watch).broken {
+            None => Ok(()),
+            Some((node, violation, trace)) => Err(WorldError::Broken {
+                node: node.clone(),
+                rule: violation.rule,
+                what: violation.what.clone(),
+                seed: self.seed,
+                trace: trace.clone(),
+            }),
+        }
     }
 
     fn pass_time(&self, end_ns: i64, nodes: &mut [Arc<NodeCore>]) {
@@ -95,11 +137,22 @@ impl World {
                     random: fork(seed, "pace"),
                     step_ns: 0,
                 }),
+                watch: Mutex::new(Watch {
+                    is_on: true,
+                    sent: SentStreams::default(),
+                    broken: None,
+                }),
                 nodes: Mutex::new(Vec::new()),
                 is_stepping: AtomicBool::new(false),
             }),
             directory: directory.to_owned(),
         }
+    }
+
+    /// Checks no rules after steps, for measurements of speed alone.
+    pub fn without_checks(self) -> Self {
+        lock(&self.core.watch).is_on = false;
+        self
     }
 
     /// Adds a machine with a driver, which runs when this returns. Channels may use its name as a host.
@@ -151,14 +204,16 @@ impl World {
         &self.core.network
     }
 
-    /// Moves time a little and gives each node that runs one turn. Returns the work done.
-    pub fn step(&self) -> usize {
-        self.core.step(i64::MAX)
+    /// Moves time a little and gives each node that runs one turn. Returns the work done, or the rule that does not
+    /// hold after it.
+    pub fn step(&self) -> Result<usize, WorldError> {
+        self.step_until(i64::MAX)
     }
 
     /// As [`Self::step`], not beyond a time.
-    pub fn step_until(&self, end_ns: i64) -> usize {
-        self.core.step(end_ns)
+    pub fn step_until(&self, end_ns: i64) -> Result<usize, WorldError> {
+        let work_count = self.core.step(end_ns);
+        self.core.verdict().map(|()| work_count)
     }
 
     /// Makes the next step short, as after work: what the caller stepped had some.
@@ -167,11 +222,12 @@ impl World {
     }
 
     /// Steps until `duration_ns` has passed.
-    pub fn run_for(&self, duration_ns: i64) {
+    pub fn run_for(&self, duration_ns: i64) -> Result<(), WorldError> {
         let end_ns = self.now_ns().saturating_add(duration_ns);
         while self.now_ns() < end_ns {
-            self.core.step(end_ns);
+            self.step_until(end_ns)?;
         }
+        Ok(())
     }
 
     /// Steps until the condition holds. An error tells what did not happen within that time, the seed, and what
@@ -192,7 +248,7 @@ impl World {
                     trace: self.trace(SHOWN_EVENTS),
                 });
             }
-            self.core.step(end_ns);
+            self.step_until(end_ns)?;
         }
         Ok(())
     }

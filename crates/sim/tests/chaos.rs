@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Positions, SECOND, World};
+use common::{SECOND, World};
 use headrace_client::{Client, ExclusivePublication, FragmentAssembler, Offer, Subscription};
-use headrace_sim::{LinkSettings, Node};
+use headrace_sim::{Holdings, LinkSettings, Node};
 
 const NODES: usize = 3;
 const STREAMS: i32 = 4;
@@ -148,12 +148,11 @@ struct Chaos {
     world: World,
     random: fastrand::Rng,
     nodes: Vec<Node>,
-    fresh: Vec<(Vec<(i32, i32)>, usize)>,
+    fresh: Vec<Option<Holdings>>,
     clients: Vec<Option<Arc<Client>>>,
     publishers: Vec<Publisher>,
     subscribers: Vec<Subscriber>,
     last_publisher: u64,
-    positions: Vec<Positions>,
 }
 
 impl Chaos {
@@ -162,7 +161,7 @@ impl Chaos {
         let nodes: Vec<_> = (0..NODES)
             .map(|index| world.add_node(&format!("node{index}")).unwrap())
             .collect();
-        let fresh = nodes.iter().map(common::traces_of).collect();
+        let fresh = nodes.iter().map(Node::holdings).collect();
         let mut chaos = Self {
             world,
             random: fastrand::Rng::with_seed(seed),
@@ -172,9 +171,7 @@ impl Chaos {
             publishers: Vec::new(),
             subscribers: Vec::new(),
             last_publisher: 0,
-            positions: Vec::new(),
         };
-        chaos.positions.resize_with(NODES, Positions::default);
         chaos.worsen();
         for _ in 0..2 * STREAMS {
             chaos.subscribe();
@@ -237,7 +234,6 @@ impl Chaos {
         let node = self.random.usize(0..NODES);
         if self.nodes[node].is_up() {
             self.nodes[node].crash().unwrap();
-            self.positions[node] = Positions::default();
             self.clients[node] = None;
             self.publishers.retain(|publisher| publisher.node != node);
             self.subscribers.retain(|subscriber| subscriber.node != node);
@@ -248,14 +244,6 @@ impl Chaos {
         if !self.nodes[node].is_up() {
             self.nodes[node].start().unwrap();
             self.clients[node] = Some(self.nodes[node].connect().unwrap());
-        }
-    }
-
-    fn check_positions(&mut self) {
-        for (node, positions) in self.nodes.iter().zip(&mut self.positions) {
-            if node.is_up() {
-                positions.check(node);
-            }
         }
     }
 
@@ -432,7 +420,7 @@ impl Chaos {
         self.subscribers.clear();
         self.clients.clear();
         self.run_until("nothing is left", |chaos| {
-            let held = chaos.nodes.iter().map(common::traces_of);
+            let held = chaos.nodes.iter().map(Node::holdings);
             chaos.world.socket_count() == 0 && held.eq(chaos.fresh.iter().cloned())
         });
         for node in &self.nodes {
@@ -450,7 +438,6 @@ fn run(seed: u64) -> (u64, u64) {
             _ => chaos.random.i64(0..SECOND / 50),
         };
         chaos.run_for(duration_ns);
-        chaos.check_positions();
     }
     chaos.recover();
     chaos.part();

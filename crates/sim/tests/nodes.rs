@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::{Reader, SECOND, World};
+use common::{Reader, SECOND, Stream, World};
 use headrace_client::ClientError;
 use headrace_sim::WorldError;
 
@@ -14,68 +14,30 @@ const STREAM: i32 = 1001;
 #[test]
 fn a_publisher_reaches_the_subscriber_that_comes_back_after_a_crash() {
     let world = World::new(21);
-    let (left, right) = (world.add_node("left").unwrap(), world.add_node("right").unwrap());
-    let publisher = left.connect().unwrap();
-    let publication = publisher.add_publication(CHANNEL, STREAM).unwrap();
-    let subscriber = right.connect().unwrap();
-    let subscription = subscriber
-        .add_subscription(CHANNEL, STREAM, Default::default())
-        .unwrap();
-    world
-        .run_until(SECOND, "a connection", || subscription.is_connected())
-        .unwrap();
-    right.crash().unwrap();
-    assert!(!right.is_up() && subscriber.is_closed());
-    assert!(matches!(right.crash(), Err(WorldError::Node { .. })));
-    world
-        .run_until(20 * SECOND, "no receiver", || !publication.is_connected())
-        .unwrap();
+    let stream = Stream::connected(&world, CHANNEL, STREAM);
+    stream.right.crash().unwrap();
+    assert!(!stream.right.is_up() && stream.subscriber.is_closed());
+    assert!(matches!(stream.right.crash(), Err(WorldError::Node { .. })));
+    world.run_until(20 * SECOND, "no receiver", || !stream.publication.is_connected());
 
-    right.start().unwrap();
-    let subscriber = right.connect().unwrap();
-    let mut reader = Reader::new(
-        subscriber
-            .add_subscription(CHANNEL, STREAM, Default::default())
-            .unwrap(),
-    );
-    world
-        .run_until(20 * SECOND, "a connection", || publication.is_connected())
-        .unwrap();
-    publication.offer(b"again").unwrap();
-    world
-        .run_until(SECOND, "the message", || {
-            reader.poll();
-            reader.messages == [b"again"]
-        })
-        .unwrap();
+    stream.right.start().unwrap();
+    let subscriber = stream.right.connect().unwrap();
+    let mut reader = Reader::subscribe(&subscriber, CHANNEL, STREAM);
+    world.run_until(20 * SECOND, "a connection", || stream.publication.is_connected());
+    stream.publication.offer(b"again").unwrap();
+    world.run_until(SECOND, "the message", || reader.poll() == [b"again"]);
 }
 
 #[test]
 fn a_pause_shorter_than_the_time_outs_only_delays() {
     let world = World::new(22);
-    let (left, right) = (world.add_node("left").unwrap(), world.add_node("right").unwrap());
-    let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
-    let mut reader = Reader::new(
-        subscriber
-            .add_subscription(CHANNEL, STREAM, Default::default())
-            .unwrap(),
-    );
-    let publication = publisher.add_publication(CHANNEL, STREAM).unwrap();
-    world
-        .run_until(SECOND, "a connection", || publication.is_connected())
-        .unwrap();
-    right.pause();
-    publication.offer(b"later").unwrap();
+    let mut stream = Stream::connected(&world, CHANNEL, STREAM);
+    stream.right.pause();
+    stream.publication.offer(b"later").unwrap();
     world.run_for(3 * SECOND);
-    reader.poll();
-    assert!(reader.messages.is_empty());
-    right.resume();
-    world
-        .run_until(SECOND, "the message", || {
-            reader.poll();
-            reader.messages == [b"later"]
-        })
-        .unwrap();
+    assert!(stream.reader.poll().is_empty());
+    stream.right.resume();
+    world.run_until(SECOND, "the message", || stream.reader.poll() == [b"later"]);
 }
 
 #[test]
@@ -92,9 +54,7 @@ fn a_client_that_slept_too_long_says_so_and_ends() {
     node.pause();
     world.run_for(11 * SECOND);
     node.resume();
-    world
-        .run_until(SECOND, "the end of the client", || client.is_closed())
-        .unwrap();
+    world.run_until(SECOND, "the end of the client", || client.is_closed());
     assert!(matches!(
         errors.lock().unwrap()[..],
         [ClientError::ServiceInterval { .. }]
@@ -118,16 +78,14 @@ fn connecting_to_a_driver_that_is_down_takes_virtual_time() {
 #[test]
 fn wall_clocks_may_be_wrong_by_an_hour() {
     let world = World::new(25);
-    let (left, right) = (world.add_node("left").unwrap(), world.add_node("right").unwrap());
+    let [left, right] = world.pair();
     left.set_clock_skew_ns(3_600 * SECOND);
     let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
     let subscription = subscriber
         .add_subscription(CHANNEL, STREAM, Default::default())
         .unwrap();
     let publication = publisher.add_publication(CHANNEL, STREAM).unwrap();
-    world
-        .run_until(SECOND, "a connection", || publication.is_connected())
-        .unwrap();
+    world.run_until(SECOND, "a connection", || publication.is_connected());
     world.run_for(30 * SECOND);
     assert!(publication.is_connected() && subscription.is_connected());
 }
@@ -142,10 +100,8 @@ fn names_are_checked_and_a_failure_tells_how_to_replay_it() {
             "{name}"
         );
     }
-    let text = world
-        .run_until(SECOND, "the impossible", || false)
-        .unwrap_err()
-        .to_string();
+    let failed = headrace_sim::World::run_until(&world, SECOND, "the impossible", || false);
+    let text = failed.unwrap_err().to_string();
     assert!(
         text.contains("the impossible") && text.contains("seed=26") && text.contains("only starts"),
         "{text}"

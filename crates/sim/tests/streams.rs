@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Reader, SECOND, World, faults};
+use common::{Reader, SECOND, Stream, World, faults};
 use headrace_buffers::counters::system_counter;
 use headrace_client::Offer;
 use headrace_sim::{LinkSettings, Node};
@@ -16,41 +16,29 @@ fn message(number: usize) -> Vec<u8> {
     number.to_le_bytes().into_iter().cycle().take(length).collect()
 }
 
-/// Publishes `count` messages from left to right while the network is as bad as `settings`.
-fn exchange(seed: u64, settings: LinkSettings, count: usize) -> (World, Reader) {
+/// Publishes `count` messages from left to right while the network is as bad as `settings`. Returns what arrives.
+fn exchange(seed: u64, settings: LinkSettings, count: usize) -> (World, Vec<Vec<u8>>) {
     let world = World::new(seed);
-    let (left, right) = (world.add_node("left").unwrap(), world.add_node("right").unwrap());
     world.network().set_links(settings);
-    let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
-    let mut reader = Reader::new(
-        subscriber
-            .add_subscription(CHANNEL, STREAM, Default::default())
-            .unwrap(),
-    );
-    let publication = publisher.add_publication(CHANNEL, STREAM).unwrap();
+    let mut stream = Stream::new(&world, CHANNEL, STREAM);
     let mut sent = 0;
-    world
-        .run_until(120 * SECOND, "all messages arrive", || {
-            while sent < count && matches!(publication.offer(&message(sent)), Ok(Offer::Position(_))) {
-                sent += 1;
-            }
-            reader.poll();
-            reader.messages.len() >= count
-        })
-        .unwrap();
+    world.run_until(120 * SECOND, "all messages arrive", || {
+        while sent < count && stream.offers(&message(sent)) {
+            sent += 1;
+        }
+        stream.reader.poll().len() >= count
+    });
     world.run_for(SECOND);
-    reader.poll();
-    drop(publication);
-    drop((publisher, subscriber, left, right));
-    (world, reader)
+    let messages = stream.reader.poll().to_vec();
+    (world, messages)
 }
 
 #[test]
 fn a_subscriber_reads_each_message_in_order_and_once_whatever_the_network_does() {
     for seed in 0..6 {
-        let (world, reader) = exchange(seed, faults(), 300);
-        assert_eq!(reader.messages.len(), 300, "seed={seed}");
-        for (number, read) in reader.messages.iter().enumerate() {
+        let (world, read) = exchange(seed, faults(), 300);
+        assert_eq!(read.len(), 300, "seed={seed}");
+        for (number, read) in read.iter().enumerate() {
             assert!(*read == message(number), "seed={seed} number={number}");
         }
         let trace = world.trace(10_000);
@@ -64,13 +52,8 @@ fn a_subscriber_reads_each_message_in_order_and_once_whatever_the_network_does()
 #[test]
 fn the_same_seed_gives_the_same_trace_byte_for_byte() {
     let run = |seed| {
-        let (world, reader) = exchange(seed, faults(), 100);
-        (
-            world.digest(),
-            world.trace(10_000),
-            world.now_ns(),
-            reader.messages.len(),
-        )
+        let (world, read) = exchange(seed, faults(), 100);
+        (world.digest(), world.trace(10_000), world.now_ns(), read.len())
     };
     let first = run(7);
     assert_eq!(first, run(7));
@@ -82,44 +65,27 @@ fn the_same_seed_gives_the_same_trace_byte_for_byte() {
 fn a_network_without_faults_needs_no_repair() {
     for seed in 0..6 {
         let world = World::new(seed);
-        let (left, right) = (world.add_node("left").unwrap(), world.add_node("right").unwrap());
-        let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
-        let mut reader = Reader::new(
-            subscriber
-                .add_subscription(CHANNEL, STREAM, Default::default())
-                .unwrap(),
-        );
-        let publication = publisher.add_publication(CHANNEL, STREAM).unwrap();
+        let mut stream = Stream::new(&world, CHANNEL, STREAM);
+        let mut looks = 0;
         for number in 0..600 {
-            let sent = || {
-                matches!(
-                    publication.offer(&message(number + seed as usize)),
-                    Ok(Offer::Position(_))
-                )
-            };
-            let mut looks = 0;
-            let mut offer = || {
+            let message = message(number + seed as usize);
+            world.run_until(SECOND, "room", || {
                 looks += 1;
                 if looks % 16 == 0 {
-                    reader.poll();
+                    stream.reader.poll();
                 }
-                sent()
-            };
-            world.run_until(SECOND, "room", &mut offer).unwrap();
+                stream.offers(&message)
+            });
         }
-        for node in [&left, &right] {
+        for node in [&stream.left, &stream.right] {
             for (id, name) in [
                 (system_counter::NAK_MESSAGES_SENT, "NAKs sent"),
                 (system_counter::RETRANSMITS_SENT, "retransmits"),
                 (system_counter::FLOW_CONTROL_OVER_RUNS, "over-runs"),
                 (system_counter::INVALID_PACKETS, "invalid packets"),
             ] {
-                assert_eq!(
-                    common::system_counter(node, id),
-                    0,
-                    "seed={seed} {} {name}",
-                    node.name()
-                );
+                let count = common::system_counter(node, id);
+                assert_eq!(count, 0, "seed={seed} {} {name}", node.name());
             }
         }
     }
@@ -133,8 +99,8 @@ fn a_slow_link_makes_the_publisher_wait_and_loses_nothing() {
         delay_max_ns: 10_000_000,
         ..LinkSettings::default()
     };
-    let (world, reader) = exchange(3, settings, 500);
-    assert_eq!(reader.messages.len(), 500);
+    let (world, read) = exchange(3, settings, 500);
+    assert_eq!(read.len(), 500);
     // A megabyte takes a second.
     assert!(world.now_ns() > SECOND, "{}", world.now_ns());
 }
@@ -142,73 +108,48 @@ fn a_slow_link_makes_the_publisher_wait_and_loses_nothing() {
 #[test]
 fn a_stream_goes_on_after_a_short_partition_and_ends_in_a_long_one() {
     let world = World::new(11);
-    let (left, right) = (world.add_node("left").unwrap(), world.add_node("right").unwrap());
-    let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
-    let mut reader = Reader::new(
-        subscriber
-            .add_subscription(CHANNEL, STREAM, Default::default())
-            .unwrap(),
-    );
-    let publication = publisher.add_publication(CHANNEL, STREAM).unwrap();
-    world
-        .run_until(SECOND, "a connection", || publication.is_connected())
-        .unwrap();
-    left.set_cut(&right, true);
-    publication.offer(b"held up").unwrap();
+    let mut stream = Stream::connected(&world, CHANNEL, STREAM);
+    stream.left.set_cut(&stream.right, true);
+    stream.publication.offer(b"held up").unwrap();
     world.run_for(2 * SECOND);
-    reader.poll();
-    assert!(reader.messages.is_empty());
-    left.set_cut(&right, false);
-    world
-        .run_until(5 * SECOND, "the message", || {
-            reader.poll();
-            reader.messages == [b"held up"]
-        })
-        .unwrap();
-    left.set_cut(&right, true);
-    world
-        .run_until(20 * SECOND, "the publisher sees it", || {
-            !publication.is_connected()
-        })
-        .unwrap();
-    world
-        .run_until(20 * SECOND, "the image goes", || {
-            !reader.subscription.is_connected()
-        })
-        .unwrap();
+    assert!(stream.reader.poll().is_empty());
+    stream.left.set_cut(&stream.right, false);
+    world.run_until(5 * SECOND, "the message", || stream.reader.poll() == [b"held up"]);
+    stream.left.set_cut(&stream.right, true);
+    world.run_until(20 * SECOND, "the publisher sees it", || {
+        !stream.publication.is_connected()
+    });
+    world.run_until(20 * SECOND, "the image goes", || {
+        !stream.reader.subscription.is_connected()
+    });
 }
 
 #[test]
 fn hundreds_of_streams_share_two_nodes_under_faults() {
     const STREAMS: i32 = 200;
     let world = World::new(5);
-    let (left, right) = (world.add_node("left").unwrap(), world.add_node("right").unwrap());
+    let [left, right] = world.pair();
     world.network().set_links(faults());
     let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
     let mut readers: Vec<Reader> = (0..STREAMS)
-        .map(|stream| {
-            Reader::new(
-                subscriber
-                    .add_subscription(CHANNEL, stream, Default::default())
-                    .unwrap(),
-            )
-        })
+        .map(|stream| Reader::subscribe(&subscriber, CHANNEL, stream))
         .collect();
     let publications: Vec<_> = (0..STREAMS)
         .map(|stream| publisher.add_publication(CHANNEL, stream).unwrap())
         .collect();
     let mut sent = vec![0; STREAMS as usize];
-    world
-        .run_until(60 * SECOND, "every stream has its messages", || {
-            for (publication, sent) in publications.iter().zip(&mut sent) {
-                while *sent < 20 && matches!(publication.offer(&message(*sent)), Ok(Offer::Position(_))) {
-                    *sent += 1;
-                }
+    world.run_until(60 * SECOND, "every stream has its messages", || {
+        for (publication, sent) in publications.iter().zip(&mut sent) {
+            while *sent < 20 && matches!(publication.offer(&message(*sent)), Ok(Offer::Position(_))) {
+                *sent += 1;
             }
-            readers.iter_mut().for_each(Reader::poll);
-            readers.iter().all(|reader| reader.messages.len() >= 20)
-        })
-        .unwrap();
+        }
+        readers
+            .iter_mut()
+            .map(|reader| usize::from(reader.poll().len() < 20))
+            .sum::<usize>()
+            == 0
+    });
     for reader in &readers {
         let expected: Vec<_> = (0..20).map(message).collect();
         assert!(reader.messages == expected);
@@ -218,36 +159,47 @@ fn hundreds_of_streams_share_two_nodes_under_faults() {
 #[test]
 fn nothing_is_left_when_all_is_closed() {
     let world = World::new(9);
-    let nodes: Vec<Node> = ["left", "right"].map(|name| world.add_node(name).unwrap()).into();
+    let nodes = world.pair();
     world.network().set_links(faults());
-    let fresh: Vec<_> = nodes.iter().map(common::traces_of).collect();
+    let fresh = nodes.each_ref().map(Node::holdings);
     let (publisher, subscriber) = (nodes[0].connect().unwrap(), nodes[1].connect().unwrap());
-    let subscription = subscriber
-        .add_subscription(CHANNEL, STREAM, Default::default())
-        .unwrap();
+    let reader = Reader::subscribe(&subscriber, CHANNEL, STREAM);
     let publication = publisher.add_publication(CHANNEL, STREAM).unwrap();
     let ipc = publisher.add_publication("aeron:ipc", STREAM).unwrap();
-    world
-        .run_until(5 * SECOND, "an image", || {
-            subscription.is_connected() && publication.is_connected()
-        })
-        .unwrap();
+    world.run_until(5 * SECOND, "an image", || {
+        reader.subscription.is_connected() && publication.is_connected()
+    });
     assert_eq!(world.socket_count(), 2);
-    assert!(
-        nodes
-            .iter()
-            .zip(&fresh)
-            .all(|(node, fresh)| common::traces_of(node) != *fresh)
-    );
-    drop((publication, ipc, subscription));
+    for (node, fresh) in nodes.iter().zip(&fresh) {
+        assert_ne!(node.holdings(), *fresh);
+    }
+    drop((publication, ipc, reader));
     drop((publisher, subscriber));
-    world
-        .run_until(40 * SECOND, "drivers as they were at the start", || {
-            world.socket_count() == 0
-                && nodes
-                    .iter()
-                    .zip(&fresh)
-                    .all(|(node, fresh)| common::traces_of(node) == *fresh)
-        })
-        .unwrap();
+    world.run_until(40 * SECOND, "drivers as they were at the start", || {
+        world.socket_count() == 0 && nodes.each_ref().map(Node::holdings) == fresh
+    });
+}
+
+/// A publisher without receivers ends although not all is sent. Receivers that come back while it lingers get the rest,
+/// and are not told before that they have it all.
+#[test]
+fn a_receiver_that_was_away_when_the_stream_ended_reads_it_to_its_end() {
+    let world = World::new(12);
+    let mut stream = Stream::connected(&world, CHANNEL, STREAM);
+    stream.left.set_cut(&stream.right, true);
+    let message = [7; 1_000];
+    let mut sent = 0;
+    // Beyond what the receiver allows to be sent.
+    world.run_until(SECOND, "no room", || {
+        let is_taken = stream.offers(&message);
+        sent += usize::from(is_taken);
+        !is_taken
+    });
+    assert!(sent > 50, "{sent}");
+    drop(stream.publication);
+    world.run_for(7 * SECOND);
+    stream.left.set_cut(&stream.right, false);
+    world.run_until(3 * SECOND, "the end of the stream", || {
+        stream.reader.poll().len() == sent
+    });
 }

@@ -220,15 +220,17 @@ class World(Closing):
     Args:
         seed: A whole number from 0 to 2**64 - 1. If not given, that of the environment variable ``HEADRACE_SEED``, or a
             fresh one.
+        checks: Hold drivers and logs against the rules of ``docs/internals/world.md`` after each step. A world without
+            is faster, and sees no defect by itself.
     """
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(self, seed: int | None = None, *, checks: bool = True) -> None:
         chosen = choose_seed(seed)
         if not 0 <= chosen < 2**64:
             raise _invalid("seed", chosen, "must be a whole number from 0 to 2**64 - 1")
         place = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
         directory = tempfile.mkdtemp(prefix="headrace-world-", dir=place)
-        self._core = _core.World(chosen, directory)
+        self._core = _core.World(chosen, directory, checks)
         self._nodes: dict[str, Node] = {}
         self._finalizer = weakref.finalize(self, _end, self._nodes, directory, os.getpid())
 
@@ -286,6 +288,10 @@ class World(Closing):
 
         Returns:
             How much work was done.
+
+        Raises:
+            DriverError: A driver broke a rule about its positions, limits, counts or queues. The text has the rule, the
+                values, the seed and the last events.
         """
         return self._step(_END_OF_TIME_NS)
 

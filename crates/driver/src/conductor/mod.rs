@@ -358,6 +358,12 @@ impl Agent for Conductor {
         self.describe_work(interests);
     }
 
+    fn waiting_messages(&self) -> usize {
+        let outboxes =
+            self.cx.tasks.backlog_length() + self.sender.backlog_length() + self.receiver.backlog_length();
+        outboxes + self.outcomes.len() + self.replies.len() + self.requests.len()
+    }
+
     fn on_close(&mut self) {
         // Tells clients and the next driver that this one has stopped.
         self.ring.put_consumer_heartbeat_ms(-1);

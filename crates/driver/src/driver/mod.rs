@@ -172,6 +172,12 @@ impl MediaDriver {
         self.invoker.clone()
     }
 
+    /// Messages between the agents of an invoked driver that wait to be taken, or for room in a queue. Zero for a
+    /// driver that has threads or has ended.
+    pub fn waiting_messages(&self) -> usize {
+        self.invoker.as_ref().map_or(0, Invoker::waiting_messages)
+    }
+
     /// True when the driver should be closed: a client asked and may, or an agent failed.
     pub fn is_terminated(&self) -> bool {
         self.supervisor.termination.load(Ordering::Acquire)

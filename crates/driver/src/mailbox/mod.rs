@@ -92,6 +92,11 @@ impl<T> Outbox<T> {
     pub fn is_congested(&self) -> bool {
         !self.backlog.is_empty()
     }
+
+    /// How many messages wait for room.
+    pub fn backlog_length(&self) -> usize {
+        self.backlog.len()
+    }
 }
 
 /// The sending end of a queue whose messages may be refused, since their cause repeats them.

@@ -181,6 +181,10 @@ impl Agent for Receiver {
         }
     }
 
+    fn waiting_messages(&self) -> usize {
+        self.inbox.len() + self.conductor.backlog_length()
+    }
+
     fn on_close(&mut self) {
         self.endpoints.clear();
     }

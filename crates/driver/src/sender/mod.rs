@@ -251,6 +251,10 @@ impl Agent for Sender {
         }
     }
 
+    fn waiting_messages(&self) -> usize {
+        self.inbox.len() + self.conductor.backlog_length()
+    }
+
     fn on_close(&mut self) {
         self.endpoints.clear();
     }

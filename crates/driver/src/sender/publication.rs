@@ -199,7 +199,7 @@ impl SenderPublication {
         let shared = &self.shared;
         let flags = if shared.log.metadata().is_publication_revoked_acquire() {
             data::FLAGS_UNFRAGMENTED | data::FLAG_END_OF_STREAM | data::FLAG_REVOKED
-        } else if shared.signals_end_of_stream && shared.is_end_of_stream() {
+        } else if shared.signals_end_of_stream && self.is_at_end_of_stream() {
             data::FLAGS_UNFRAGMENTED | data::FLAG_END_OF_STREAM
         } else {
             data::FLAGS_UNFRAGMENTED
@@ -217,6 +217,14 @@ impl SenderPublication {
         heartbeat.encode(&mut frame);
         out.counters.heartbeats_sent.increment_release();
         out.send_frame(&frame)
+    }
+
+    /// Ended, and sent to its end. A stream also ends when no receiver is left to send the rest to; one that comes back
+    /// gets the rest, and must not be told before that it was all.
+    fn is_at_end_of_stream(&self) -> bool {
+        let shared = &self.shared;
+        let end = shared.log.metadata().end_of_stream_position_acquire();
+        shared.is_end_of_stream() && shared.sender_position.get() >= end
     }
 
     /// A receiver asks what the stream looks like. An ended stream has nothing left to join.

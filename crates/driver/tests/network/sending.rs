@@ -123,14 +123,18 @@ fn an_idle_stream_beats_and_says_when_it_ended_or_was_revoked() {
     assert!(beats.iter().all(|beat| *beat == expected));
     assert!(world.counter(system_counter::HEARTBEATS_SENT) >= beats.len() as i64);
 
+    let metadata = world.publication.log.metadata().clone();
+    metadata.put_end_of_stream_position_release(192);
     world.publication.set_end_of_stream();
     world.run_for(SECOND / 5);
+    assert!(
+        heartbeats(&world).iter().all(|beat| beat.flags == 0xC0),
+        "not all is sent"
+    );
+    metadata.put_end_of_stream_position_release(160);
+    world.run_for(SECOND / 5);
     assert!(heartbeats(&world).iter().any(|beat| beat.flags == 0xE0));
-    world
-        .publication
-        .log
-        .metadata()
-        .put_is_publication_revoked_release();
+    metadata.put_is_publication_revoked_release();
     world.run_for(SECOND / 5);
     assert!(heartbeats(&world).iter().any(|beat| beat.flags == 0xF0));
 }

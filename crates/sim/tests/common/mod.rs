@@ -2,15 +2,15 @@
 
 #![allow(dead_code, unreachable_pub)] // each test file uses its own part of it
 
-use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 
 use headrace_buffers::cnc::{self, CncFile};
-use headrace_buffers::counters::{CounterRecord, CountersReader, type_ids};
+use headrace_buffers::counters::CountersReader;
 use headrace_buffers::error_log;
-use headrace_client::{FragmentAssembler, Subscription};
-use headrace_sim::{LinkSettings, Node};
+use headrace_client::{Client, FragmentAssembler, Offer, Publication, Subscription};
+use headrace_sim::{LinkSettings, Node, WorldError};
 use headrace_sys::Access;
 
 pub const SECOND: i64 = 1_000_000_000;
@@ -35,6 +35,32 @@ impl World {
             _directory: directory,
         }
     }
+
+    /// The nodes `left` and `right`.
+    pub fn pair(&self) -> [Node; 2] {
+        ["left", "right"].map(|name| self.add_node(name).unwrap())
+    }
+
+    /// As the world's own, and fails the test when a rule does not hold. So do the next three.
+    pub fn step(&self) -> usize {
+        succeed(self.world.step())
+    }
+
+    pub fn step_until(&self, end_ns: i64) -> usize {
+        succeed(self.world.step_until(end_ns))
+    }
+
+    pub fn run_for(&self, duration_ns: i64) {
+        succeed(self.world.run_for(duration_ns));
+    }
+
+    pub fn run_until(&self, within_ns: i64, what: &str, condition: impl FnMut() -> bool) {
+        succeed(self.world.run_until(within_ns, what, condition));
+    }
+}
+
+fn succeed<T>(result: Result<T, WorldError>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
 }
 
 impl Deref for World {
@@ -72,7 +98,17 @@ impl Reader {
         }
     }
 
-    pub fn poll(&mut self) {
+    /// A subscription with no handlers.
+    pub fn subscribe(client: &Client, channel: &str, stream_id: i32) -> Self {
+        Self::new(
+            client
+                .add_subscription(channel, stream_id, Default::default())
+                .unwrap(),
+        )
+    }
+
+    /// Reads all that is there. Returns the messages so far.
+    pub fn poll(&mut self) -> &[Vec<u8>] {
         let (assembler, messages) = (&mut self.assembler, &mut self.messages);
         while self
             .subscription
@@ -85,6 +121,51 @@ impl Reader {
             .unwrap()
             > 0
         {}
+        &self.messages
+    }
+}
+
+/// Two nodes of a world, a publisher on the left and a reader on the right.
+pub struct Stream {
+    pub left: Node,
+    pub right: Node,
+    pub publisher: Arc<Client>,
+    pub subscriber: Arc<Client>,
+    pub publication: Publication,
+    pub reader: Reader,
+}
+
+impl Stream {
+    /// Adds the nodes `left` and `right`. The channel should lead to `right`.
+    pub fn new(world: &World, channel: &str, stream_id: i32) -> Self {
+        let [left, right] = world.pair();
+        let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
+        let reader = Reader::subscribe(&subscriber, channel, stream_id);
+        let publication = publisher.add_publication(channel, stream_id).unwrap();
+        Self {
+            left,
+            right,
+            publisher,
+            subscriber,
+            publication,
+            reader,
+        }
+    }
+
+    /// As [`Self::new`], when publisher and reader know each other.
+    pub fn connected(world: &World, channel: &str, stream_id: i32) -> Self {
+        let stream = Self::new(world, channel, stream_id);
+        world.run_until(SECOND, "a connection", || {
+            stream.publication.is_connected() && stream.reader.subscription.is_connected()
+        });
+        stream
+    }
+}
+
+impl Stream {
+    /// Offers a message. False when there is no room for it, or no reader.
+    pub fn offers(&self, message: &[u8]) -> bool {
+        matches!(self.publication.offer(message), Ok(Offer::Position(_)))
     }
 }
 
@@ -92,96 +173,16 @@ fn map(node: &Node) -> CncFile {
     CncFile::map(&node.directory().join(cnc::FILE_NAME), Access::ReadOnly).unwrap()
 }
 
-fn counters_of(node: &Node) -> Vec<CounterRecord> {
-    let cnc = map(node);
-    let counters = CountersReader::new(cnc.counters_metadata(), cnc.counters_values());
-    let mut records = Vec::new();
-    counters.for_each(|record| records.push(record));
-    records
-}
-
 /// The value of one of a driver's system counters.
 pub fn system_counter(node: &Node, id: i32) -> i64 {
-    let found = counters_of(node).into_iter().find(|record| record.id == id);
-    found.unwrap().value
-}
-
-/// What a driver holds: counters by id and type, and logs.
-pub fn traces_of(node: &Node) -> (Vec<(i32, i32)>, usize) {
-    let ids = counters_of(node)
-        .iter()
-        .map(|record| (record.id, record.type_id))
-        .collect();
-    let logs = ["publications", "images"]
-        .map(|name| std::fs::read_dir(node.directory().join(name)).unwrap().count());
-    (ids, logs.iter().sum())
+    let cnc = map(node);
+    CountersReader::new(cnc.counters_metadata(), cnc.counters_values())
+        .value(id)
+        .unwrap()
 }
 
 /// The texts of a driver's error log.
 pub fn errors_of(node: &Node) -> Vec<String> {
     let entries = error_log::read(&map(node).error_log(), 0);
     entries.into_iter().map(|entry| entry.text).collect()
-}
-
-/// Positions of one driver as they were last seen, and what must hold between them at any time:
-///
-/// - a position of a stream never goes back;
-/// - no subscriber, and no rebuilding, is beyond the highest byte that its image has received.
-#[derive(Default)]
-pub struct Positions {
-    seen: BTreeMap<(i32, i64), i64>,
-}
-
-impl Positions {
-    pub fn check(&mut self, node: &Node) {
-        let records = counters_of(node);
-        let mut high_water: BTreeMap<(i32, i32), i64> = BTreeMap::new();
-        for record in records
-            .iter()
-            .filter(|record| record.type_id == type_ids::RECEIVER_HIGH_WATER_MARK)
-        {
-            let highest = high_water.entry(stream_of(record)).or_default();
-            *highest = record.value.max(*highest);
-        }
-        let mut seen = BTreeMap::new();
-        for record in records.iter().filter(|record| is_position(record.type_id)) {
-            let name = (record.id, record.registration_id);
-            let before = self.seen.get(&name).copied().unwrap_or(0);
-            assert!(
-                record.value >= before,
-                "{} went back from {before}: {record:?}",
-                node.name()
-            );
-            seen.insert(name, record.value);
-            if matches!(
-                record.type_id,
-                type_ids::SUBSCRIBER_POSITION | type_ids::RECEIVER_POSITION
-            ) {
-                let highest = high_water.get(&stream_of(record));
-                assert!(
-                    highest.is_none_or(|highest| record.value <= *highest),
-                    "{} has received {highest:?} and read {record:?}",
-                    node.name()
-                );
-            }
-        }
-        self.seen = seen;
-    }
-}
-
-fn is_position(type_id: i32) -> bool {
-    matches!(
-        type_id,
-        type_ids::SENDER_POSITION
-            | type_ids::RECEIVER_HIGH_WATER_MARK
-            | type_ids::SUBSCRIBER_POSITION
-            | type_ids::RECEIVER_POSITION
-            | type_ids::PUBLISHER_POSITION
-    )
-}
-
-/// Session and stream of a stream's counter, from its key.
-fn stream_of(record: &CounterRecord) -> (i32, i32) {
-    let word = |at: usize| i32::from_le_bytes(record.key[at..at + 4].try_into().unwrap());
-    (word(8), word(12))
 }

@@ -1,0 +1,164 @@
+//! Rules about an image.
+
+use std::fmt;
+
+use headrace_buffers::counters::{Counter, type_ids};
+use headrace_buffers::log::LogBuffers;
+use headrace_buffers::log::frame::FrameHeader;
+
+use super::{Own, Readers, Rule, SentStreams, Violation, broken, is_aligned, is_clean};
+
+pub(super) const RULES: &[Rule<Image>] = &[
+    Rule {
+        name: "rebuilt-within-received",
+        holds: |it| {
+            it.before.rebuilt <= it.now.rebuilt
+                && it.now.rebuilt <= it.now.received
+                && is_aligned(it.now.rebuilt)
+        },
+    },
+    Rule {
+        name: "received-within-window",
+        holds: |it| {
+            let room_end = it.consumed + it.term_length() / 2;
+            it.before.received <= it.now.received
+                && (it.now.received <= room_end || it.is_term_start(it.now.received))
+        },
+    },
+    Rule {
+        name: "received-is-sent",
+        holds: |it| it.sent.is_none_or(|sent| it.now.received <= sent),
+    },
+    Rule {
+        name: "readers-within-received",
+        holds: |it| it.readers.are_within(it.now.received),
+    },
+    Rule {
+        name: "reader-is-at-a-frame",
+        holds: |it| {
+            it.readers
+                .0
+                .iter()
+                .all(|reader| !reader.is_tethered || it.has_frame_at(reader.position.get_acquire()))
+        },
+    },
+    Rule {
+        name: "end-is-final",
+        // A revoked stream ends wherever it was when its publisher heard of it.
+        holds: |it| {
+            (it.before.end == i64::MAX || it.before.end == it.now.end)
+                && (it.now.received <= it.now.end || it.log.metadata().is_publication_revoked_acquire())
+        },
+    },
+    Rule {
+        name: "room-is-clean",
+        holds: |it| {
+            is_clean(
+                &it.log,
+                it.now.received,
+                it.consumed + it.term_length() / 2,
+                it.turn,
+            )
+        },
+    },
+];
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Values {
+    received: i64,
+    rebuilt: i64,
+    end: i64,
+}
+
+pub(super) struct Image {
+    log: LogBuffers,
+    received: Counter,
+    rebuilt: Counter,
+    pub(super) readers: Readers,
+    /// The furthest that the slowest reader ever was: status messages said no more.
+    consumed: i64,
+    /// How far its publisher has sent, if that is in the world.
+    sent: Option<i64>,
+    before: Values,
+    now: Values,
+    turn: u64,
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("session", &self.log.session_id())
+            .field("stream", &self.log.stream_id())
+            .field("readers", &self.readers.0)
+            .field("consumed", &self.consumed)
+            .field("sent", &self.sent)
+            .field("before", &self.before)
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Image {
+    pub(super) fn new(own: &Own<'_>, log: LogBuffers) -> Option<Self> {
+        let mut image = Self {
+            received: own.counter(type_ids::RECEIVER_HIGH_WATER_MARK)?,
+            rebuilt: own.counter(type_ids::RECEIVER_POSITION)?,
+            readers: Readers(own.readers()),
+            consumed: 0,
+            sent: None,
+            before: Values::default(),
+            now: Values::default(),
+            turn: 0,
+            log,
+        };
+        image.now = image.values();
+        // It starts where it was joined, and nothing was received since: the driver has had one turn.
+        image.consumed = image.now.rebuilt;
+        Some(image)
+    }
+
+    fn values(&self) -> Values {
+        Values {
+            received: self.received.get_acquire(),
+            rebuilt: self.rebuilt.get_acquire(),
+            end: self.log.metadata().end_of_stream_position_acquire(),
+        }
+    }
+
+    pub(super) fn look(&mut self, turn: u64, sent: &SentStreams) {
+        self.turn = turn;
+        self.before = self.now;
+        self.now = self.values();
+        let slowest = self.readers.slowest_tethered().or_else(|| self.readers.fastest());
+        self.consumed = slowest.unwrap_or(0).max(self.consumed);
+        self.sent = sent.highest((self.log.session_id(), self.log.stream_id()));
+    }
+
+    pub(super) fn check(&mut self) -> Result<(), Violation> {
+        broken(RULES, self)?;
+        self.readers.note();
+        Ok(())
+    }
+
+    fn term_length(&self) -> i64 {
+        self.log.term_length() as i64
+    }
+
+    fn is_term_start(&self, position: i64) -> bool {
+        position & (self.term_length() - 1) == 0
+    }
+
+    /// Where something was rebuilt, there is a frame of this stream and this place.
+    fn has_frame_at(&self, position: i64) -> bool {
+        if position >= self.now.rebuilt {
+            return true;
+        }
+        let geometry = self.log.geometry();
+        let offset = geometry.term_offset(position);
+        let header = FrameHeader::read(self.log.term(geometry.partition(position)), offset);
+        header.frame_length > 0
+            && header.term_offset == offset as i32
+            && header.term_id == geometry.term_id(position)
+            && (header.session_id, header.stream_id) == (self.log.session_id(), self.log.stream_id())
+    }
+}
