@@ -25,6 +25,7 @@ MODULES = (
     "headrace",
     "headrace.aio",
     "headrace.archive",
+    "headrace.archive.files",
     "headrace.client.native",
     "headrace.sbe",
     "headrace.spark",

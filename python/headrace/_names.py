@@ -36,5 +36,5 @@ def publish(
         if not isinstance(value, type | FunctionType) or is_dataclass(value):
             continue
         if value.__module__.startswith(homes):
-            DEFINED_IN[value] = value.__module__
+            DEFINED_IN.setdefault(value, value.__module__)
             value.__module__ = package

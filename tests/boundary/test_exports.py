@@ -144,7 +144,14 @@ def test_help_shows_types_results_and_errors():
     assert "_Data" not in headrace.Publication.offer.__doc__
 
 
-PACKAGES = ("headrace", "headrace.archive", "headrace.sbe", "headrace.testing", "headrace.tools")
+PACKAGES = (
+    "headrace",
+    "headrace.archive",
+    "headrace.archive.files",
+    "headrace.sbe",
+    "headrace.testing",
+    "headrace.tools",
+)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -18,7 +18,7 @@ from headrace.archive import Catalog, DirectoryStorage
 from headrace.archive.errors import ArchiveFileError
 from headrace.archive.files.catalog import STATE_DELETED, STATE_INVALID, STATE_VALID
 from headrace.positions import NULL_VALUE
-from headrace.spark import _archive_files
+from headrace.spark import _recordings
 from headrace.spark._offset import Offset, positions
 from headrace.spark._options import ReadOptions
 from headrace.spark._stream import RecordingStreamReader
@@ -239,7 +239,7 @@ def test_a_recording_whose_end_is_unknown_is_left_out_of_a_run_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     # As it is for ten seconds after an archive was killed.
-    monkeypatch.setattr(_archive_files, "live_ends", lambda *_: {})
+    monkeypatch.setattr(_recordings, "_live_ends", lambda *_: {})
     RecordingFiles(tmp_path).append([(b"0", 0)])
     query = Query(tmp_path)
     with caplog.at_level(logging.WARNING):

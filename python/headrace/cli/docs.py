@@ -16,6 +16,7 @@ MODULES = (
     "headrace",
     "headrace.aio",
     "headrace.archive",
+    "headrace.archive.files",
     "headrace.client",
     "headrace.client.native",
     "headrace.sbe",

@@ -24,16 +24,14 @@ from headrace._exceptions import (
     PublicationError,
     RegistrationError,
 )
-from headrace.archive.client.archive import Archive
-from headrace.archive.errors import ArchiveFileError
-from headrace.archive.protocol.codes import ErrorCode
+from headrace.archive import Archive, ArchiveFileError, ErrorCode
 from headrace.channel import ChannelUri
 from headrace.client import Client
 from headrace.spark._option_values import refuse
 from headrace.spark._own_driver import OwnDriver
 
 if TYPE_CHECKING:
-    from headrace.archive.client.replay import Replay
+    from headrace.archive import Replay
     from headrace.client import Image
     from headrace.spark._archive_options import ArchiveService
     from headrace.spark._ranges import RecordingRange

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
-from headrace.archive.files.checksum import checksum_named
+from headrace.archive.files import checksum_named
 from headrace.client import RecordingReader
 from headrace.spark._archive_options import ArchiveFiles
 
 if TYPE_CHECKING:
-    from headrace.archive.protocol.descriptor import RecordingDescriptor
+    from headrace.archive import RecordingDescriptor
     from headrace.client import Image
     from headrace.spark._options import ReadOptions
 

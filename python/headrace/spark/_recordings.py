@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from headrace._exceptions import ArchiveError
-from headrace.archive.errors import ArchiveFileError
-from headrace.archive.files.catalog import STATE_DELETED
-from headrace.archive.protocol.codes import ErrorCode
-from headrace.spark import _archive_files, _archive_service
+from headrace.archive import ArchiveFileError, ErrorCode
+from headrace.archive.files import ArchiveDirectory
+from headrace.spark import _archive_service
 from headrace.spark._archive_options import ArchiveFiles
 from headrace.spark._option_values import refuse
 
 if TYPE_CHECKING:
-    from headrace.archive.client.archive import Archive
-    from headrace.archive.files.catalog import CatalogEntry
-    from headrace.archive.protocol.descriptor import RecordingDescriptor
+    from headrace.archive import Archive, CatalogEntry, RecordingDescriptor
     from headrace.spark._archive_options import ArchiveService
     from headrace.spark._options import ReadOptions
 
@@ -106,10 +104,9 @@ def look_up(archive: ArchiveFiles | ArchiveService, recording_ids: set[int]) -> 
     selected, entries = _looked_up(archive, lambda each: each.recording_id in recording_ids)
     for entry in entries:
         if entry.recording_id in recording_ids and not entry.is_valid:
-            is_deleted = entry.state == STATE_DELETED
             end = None if entry.descriptor.is_active else entry.descriptor.stop_position
-            reason = "was deleted" if is_deleted else "is marked invalid"
-            found[entry.recording_id] = Gone(reason, end, is_deleted)
+            reason = "was deleted" if entry.is_deleted else "is marked invalid"
+            found[entry.recording_id] = Gone(reason, end, entry.is_deleted)
     return found | {each.recording_id: each for each in selected}
 
 
@@ -168,12 +165,13 @@ def _looked_up(
     archive: ArchiveFiles, is_wanted: Callable[[RecordingDescriptor], bool]
 ) -> tuple[list[Selected], list[CatalogEntry]]:
     """Recordings with their ends, and all entries of the catalog that were seen with them."""
-    storage = _archive_files.storage_of(archive)
+    if not Path(archive.directory).is_dir():
+        refuse("archiveDirectory", archive.directory, "no such directory")
     for _ in range(_ATTEMPTS):
-        entries = _archive_files.entries(storage)
-        chosen = [each.descriptor for each in entries if each.is_valid and is_wanted(each.descriptor)]
-        active = {each.recording_id for each in chosen if each.is_active}
-        ends = _archive_files.live_ends(storage, archive, active) if active else {}
+        with ArchiveDirectory(archive.directory) as directory:
+            entries = directory.entries()
+            chosen = [each.descriptor for each in entries if each.is_valid and is_wanted(each.descriptor)]
+            ends = _live_ends(directory, archive, {each.recording_id for each in chosen if each.is_active})
         found = [
             Selected(each, ends.get(each.recording_id) if each.is_active else each.stop_position)
             for each in chosen
@@ -181,6 +179,14 @@ def _looked_up(
         if all(each.end is not None for each in found):
             break
     return found, entries
+
+
+def _live_ends(directory: ArchiveDirectory, archive: ArchiveFiles, active: set[int]) -> dict[int, int]:
+    if not active:
+        return {}
+    return directory.live_ends(
+        active, aeron_directory=archive.aeron_directory, checksum=archive.record_checksum
+    )
 
 
 def _with_end(session: Archive, each: RecordingDescriptor) -> Selected:

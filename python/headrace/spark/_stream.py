@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from headrace._exceptions import ConfigError
-from headrace.archive.errors import ArchiveFileError
+from headrace.archive import ArchiveFileError
 from headrace.spark._columns import batches
 from headrace.spark._offset import Offset, Positions, ended, offset_of, positions
 from headrace.spark._ranges import RangeTask, RecordingRange, tasks_of

@@ -1,1 +1,36 @@
-"""The archive on disk: catalog, mark file, segment files, and what keeps and mends them."""
+"""The files of an archive, read without one: recordings, their segments and frames, and what is wrong with them.
+
+::
+
+    from headrace.archive.files import ArchiveDirectory
+
+    with ArchiveDirectory("recordings") as archive:
+        for recording in archive.recordings():
+            print(recording.recording_id, recording.stripped_channel, archive.end(recording.recording_id))
+
+The directory may be of an archive that runs, that died, or of a copy, and of Aeron's archive as well.
+"""
+
+from __future__ import annotations
+
+from headrace._names import publish as _publish
+from headrace.archive.files.catalog import CatalogEntry
+from headrace.archive.files.checksum import checksum_named
+from headrace.archive.files.directory import ArchiveDirectory, RecordedFrame, Segment, repair
+from headrace.archive.files.frames import Frame
+from headrace.archive.files.mark_file import MarkFields
+from headrace.archive.files.verify import Finding
+
+__all__ = [
+    "ArchiveDirectory",
+    "CatalogEntry",
+    "Finding",
+    "Frame",
+    "MarkFields",
+    "RecordedFrame",
+    "Segment",
+    "checksum_named",
+    "repair",
+]
+
+_publish(__name__, globals(), __all__)

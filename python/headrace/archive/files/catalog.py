@@ -78,6 +78,11 @@ class CatalogEntry:
         return self.state == STATE_VALID and self.defect is None
 
     @property
+    def is_deleted(self) -> bool:
+        """True once it was purged."""
+        return self.state == STATE_DELETED
+
+    @property
     def state_name(self) -> str:
         """The state in a word."""
         if self.defect is not None:

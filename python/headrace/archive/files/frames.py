@@ -42,6 +42,11 @@ class Frame:
         return self.type == TYPE_PADDING
 
     @property
+    def payload_length(self) -> int:
+        """Bytes of payload, padding not included."""
+        return self.length - HEADER_LENGTH
+
+    @property
     def span(self) -> int:
         """Bytes of stream it occupies."""
         return align(self.length, FRAME_ALIGNMENT)

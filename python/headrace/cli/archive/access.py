@@ -1,10 +1,8 @@
-"""How the archive's commands open an archive: its files, or a session with a running archive."""
+"""How the archive's commands find an archive: its directory, or a session with a running archive."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +14,7 @@ from headrace.cli import options
 from headrace.cli.connection import connect
 
 if TYPE_CHECKING:
-    from headrace.archive import Archive, ArchiveError, Catalog, DirectoryStorage
+    from headrace.archive import Archive, ArchiveError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -84,22 +82,3 @@ def session(
         ) as archive,
     ):
         yield archive
-
-
-@contextmanager
-def files(directory: Path, *, read_only: bool = True) -> Iterator[tuple[DirectoryStorage, Catalog]]:
-    """The files of an archive. The archive may run while they are read, and must not run while they are changed."""
-    from headrace.archive import Catalog, CatalogError, DirectoryStorage
-    from headrace.archive.files.catalog import CATALOG_NAME
-    from headrace.archive.files.mark_file import no_archive_running
-
-    if not (directory / CATALOG_NAME).is_file():
-        advice = "name the archive's directory with --archive-dir or AERON_ARCHIVE_DIR"
-        raise CatalogError(f"there is no catalog: {directory / CATALOG_NAME}; {advice}")
-    storage = DirectoryStorage(directory, create=False)
-    with contextlib.ExitStack() as stack:
-        if not read_only:
-            stack.enter_context(no_archive_running(storage, time.time_ns() // 1_000_000))
-        catalog = Catalog(storage, read_only=read_only)
-        stack.callback(catalog.close)
-        yield storage, catalog

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import time
 from pathlib import Path
 
 import click
@@ -12,9 +12,10 @@ from rich.text import Text
 
 from headrace._exceptions import ConfigError
 from headrace.cli import options
-from headrace.cli.archive.access import archive_directory_option, files
+from headrace.cli.archive.access import archive_directory_option
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import print_json
+from headrace.positions import FRAME_ALIGNMENT
 from headrace.tools.views.recordings import recording_details, recording_json, recordings_table
 
 _BYTES_A_LINE = 16
@@ -32,9 +33,11 @@ def list_command(archive_directory: Path, show_all: bool, as_json: bool) -> None
       headrace archive list -a /data/recordings
       headrace archive list --json | jq 'select(.stream_id == 10)'
     """
-    with files(archive_directory) as (_, catalog):
-        entries = catalog.entries() if show_all else list(catalog)
-        found = [(entry.descriptor, entry.state_name) for entry in entries]
+    from headrace.archive.files import ArchiveDirectory
+
+    with ArchiveDirectory(archive_directory) as archive:
+        entries = [entry for entry in archive.entries() if show_all or entry.is_valid]
+    found = [(entry.descriptor, entry.state_name) for entry in entries]
     if as_json:
         for one, state in found:
             print_json(recording_json(one, state))
@@ -51,18 +54,18 @@ def list_command(archive_directory: Path, show_all: bool, as_json: bool) -> None
 @options.json_option
 def describe_command(recording_id: int | None, archive_directory: Path, as_json: bool) -> None:
     """Show all fields of one recording from the catalog; without an id those of all, and of the mark file."""
-    from headrace.archive.errors import CatalogError
-    from headrace.archive.files.mark_file import read_mark_fields
+    from headrace.archive import CatalogError
+    from headrace.archive.files import ArchiveDirectory
 
     console = Console()
-    with files(archive_directory) as (storage, catalog):
-        entries = catalog.entries()
+    with ArchiveDirectory(archive_directory) as archive:
+        entries = archive.entries()
         if recording_id is not None:
             entries = [entry for entry in entries if entry.recording_id == recording_id]
             if not entries:
                 raise CatalogError(f"unknown recording_id={recording_id} in {archive_directory}")
         elif not as_json:
-            mark = dataclasses.asdict(read_mark_fields(storage))
+            mark = dataclasses.asdict(archive.mark())
             console.print(Text(f"archive  {archive_directory}", style="bold"))
             console.print(Text("\n".join(f"{name}: {value}" for name, value in mark.items())))
         for entry in entries:
@@ -83,30 +86,25 @@ def dump_command(
     recording_id: int, archive_directory: Path, start: int | None, limit: int | None, as_json: bool
 ) -> None:
     """Print the frames of a recording: header, and payload in hexadecimal."""
-    from headrace.archive.errors import CatalogError
-    from headrace.archive.files.stop_position import recovered_stop_position
-    from headrace.archive.files.verify import check_frame, frames_of
-    from headrace.positions import FRAME_ALIGNMENT
+    from headrace.archive import CatalogError
+    from headrace.archive.files import ArchiveDirectory
 
-    with files(archive_directory) as (storage, catalog):
-        descriptor = catalog.find(recording_id)
+    with ArchiveDirectory(archive_directory) as archive:
+        descriptor = archive.find(recording_id)
         if descriptor is None:
             raise CatalogError(f"unknown recording_id={recording_id} in {archive_directory}")
-        stop = descriptor.stop_position
-        if descriptor.is_active:
-            stop = recovered_stop_position(storage, descriptor, None, lambda text: None, may_truncate=False)
+        stop = archive.end(recording_id)
         first = descriptor.start_position if start is None else start
         if not descriptor.start_position <= first <= stop or first % FRAME_ALIGNMENT:
             raise ConfigError(
                 f"--from={first}: recording {recording_id} has positions from {descriptor.start_position} to {stop}, "
                 f"and frames begin at multiples of {FRAME_ALIGNMENT}"
             )
-        for number, (position, frame, body) in enumerate(frames_of(storage, descriptor, first, stop)):
+        for number, frame in enumerate(archive.frames(recording_id, first, stop)):
             if limit is not None and number >= limit:
                 break
-            check_frame(descriptor, position, frame)
-            payload = b"" if frame.is_padding else body[: frame.length - 32]
-            values = {"position": position, **dataclasses.asdict(frame)}
+            payload = frame.payload
+            values = {"position": frame.position, **dataclasses.asdict(frame.header)}
             if as_json:
                 print_json(values | {"payload": payload.hex()})
                 continue
@@ -147,20 +145,17 @@ def verify_command(
       headrace archive verify -a /data/recordings
       headrace archive verify 7 --thorough --checksum CRC-32
     """
-    from headrace.archive.files.checksum import checksum_named
-    from headrace.archive.files.verify import verify
+    from headrace.archive.files import ArchiveDirectory
+    from headrace.archive.files import repair as repaired
 
     is_ok, count = True, 0
-    with files(archive_directory, read_only=not repair) as (storage, catalog):
-        for finding in verify(
-            catalog,
-            storage,
-            recording_id=recording_id,
-            is_thorough=thorough,
-            checksum=checksum_named(checksum),
-            is_repaired=repair,
-            now_ms=time.time_ns() // 1_000_000,
-        ):
+    with contextlib.ExitStack() as stack:
+        if repair:
+            findings = repaired(archive_directory, recording_id, is_thorough=thorough, checksum=checksum)
+        else:
+            archive = stack.enter_context(ArchiveDirectory(archive_directory))
+            findings = archive.verify(recording_id, is_thorough=thorough, checksum=checksum)
+        for finding in findings:
             is_ok &= finding.is_ok
             count += 1
             if as_json:

@@ -15,7 +15,7 @@ from rich.text import Text
 from headrace.tools.units import format_bytes, format_time_ms
 
 if TYPE_CHECKING:
-    from headrace.archive.protocol.descriptor import RecordingDescriptor
+    from headrace.archive import RecordingDescriptor
 
 # In a narrower table, the least important columns would leave no room for the channel.
 _WIDE = 130

@@ -1,0 +1,257 @@
+"""An archive's directory, read by programs other than the archive: they change nothing, and it may run meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace._closing import Closing
+from headrace.archive.errors import CatalogError
+from headrace.archive.files.catalog import CATALOG_NAME, Catalog, CatalogEntry
+from headrace.archive.files.checksum import checksum_named
+from headrace.archive.files.frames import Frame
+from headrace.archive.files.live_ends import live_ends
+from headrace.archive.files.mark_file import MarkFields, no_archive_running, read_mark_fields
+from headrace.archive.files.stop_position import recovered_stop_position
+from headrace.archive.files.storage import DirectoryStorage
+from headrace.archive.files.verify import Finding, check_frame, frames_of, verify
+from headrace.clock import SystemClock
+from headrace.positions import segment_name, segment_position
+
+if TYPE_CHECKING:
+    from headrace.archive.protocol.descriptor import RecordingDescriptor
+    from headrace.clock import Clock
+
+__all__ = ["ArchiveDirectory", "RecordedFrame", "Segment", "repair"]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One file of a recording. It holds the stream's bytes from position ``base`` on."""
+
+    path: Path
+    base: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFrame:
+    """One frame of a recording: where it begins in the stream, its header, and its payload without padding."""
+
+    position: int
+    header: Frame
+    payload: bytes
+
+
+class ArchiveDirectory(Closing):
+    """The recordings in an archive's directory, ours or Aeron's. A context manager; used by one thread at a time.
+
+    ::
+
+        from headrace.archive.files import ArchiveDirectory
+
+        with ArchiveDirectory("recordings") as archive:
+            for entry in archive.entries():
+                for frame in archive.frames(entry.recording_id):
+                    print(frame.position, frame.payload)
+
+    Nothing is changed, and no archive need run; one may run meanwhile. The catalog is read once, here: open the
+    directory again to see later recordings. All methods read files and may block on the disk.
+
+    Args:
+        directory: The archive's directory.
+        clock: Time, for tests.
+
+    Raises:
+        CatalogError: The directory has no catalog, or a damaged one.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], *, clock: Clock | None = None) -> None:
+        self.path = Path(directory)
+        self._clock = clock or SystemClock()
+        self._storage = _storage_of(self.path)
+        self._catalog = Catalog(self._storage, read_only=True)
+
+    def entries(self) -> list[CatalogEntry]:
+        """Everything in the catalog in the order of ids, also what is invalid, damaged or deleted."""
+        return self._catalog.entries()
+
+    def recordings(self) -> list[RecordingDescriptor]:
+        """The valid recordings in the order of ids: those that a client of the archive is shown."""
+        return [entry.descriptor for entry in self._catalog]
+
+    def find(self, recording_id: int) -> RecordingDescriptor | None:
+        """One valid recording; ``None`` when the catalog has none of this id."""
+        return self._catalog.find(recording_id)
+
+    def mark(self) -> MarkFields:
+        """What the archive's mark file says: its id, channels, process, and when it was last active.
+
+        Raises:
+            MarkFileError: The directory has no mark file, or it is damaged.
+        """
+        return read_mark_fields(self._storage)
+
+    def segments(self, recording_id: int) -> list[Segment]:
+        """The segment files that are there of a recording, in the order of the stream.
+
+        Raises:
+            CatalogError: The catalog has no valid recording of this id.
+        """
+        self._known(recording_id)
+        bases = (segment_position(name, recording_id) for name in self._storage.names())
+        found = []
+        for base in sorted(one for one in bases if one is not None and one >= 0):
+            name = segment_name(recording_id, base)
+            length = self._storage.length(name)
+            if length is not None:
+                found.append(Segment(self.path / name, base, length))
+        return found
+
+    def end(self, recording_id: int, *, checksum: str | None = None) -> int:
+        """Up to where a recording has whole frames: its stop position, or as far as the files of an active one go.
+
+        While the archive records, its files may already have more than :meth:`live_ends` vouches for.
+
+        Args:
+            recording_id: Which recording.
+            checksum: What the archive puts into frames, such as ``"CRC-32"``; it tells a torn frame at the end.
+
+        Raises:
+            CatalogError: The catalog has no valid recording of this id.
+            SegmentError: The files contradict the catalog.
+        """
+        descriptor = self._known(recording_id)
+        if not descriptor.is_active:
+            return descriptor.stop_position
+        return recovered_stop_position(
+            self._storage, descriptor, checksum_named(checksum), lambda note: None, may_truncate=False
+        )
+
+    def live_ends(
+        self,
+        recording_ids: Collection[int],
+        *,
+        aeron_directory: str | os.PathLike[str] | None = None,
+        checksum: str | None = None,
+    ) -> dict[int, int]:
+        """How far active recordings are now: as the running archive shows, or as the files of a dead one say.
+
+        Args:
+            recording_ids: Which recordings.
+            aeron_directory: The directory of the archive's driver, whose counters show it; the one that the mark file
+                names by default.
+            checksum: As for :meth:`end`.
+
+        Returns:
+            Positions by id. A recording is left out if no counter shows it and the archive may be starting, or may
+            have died within the last ten seconds.
+        """
+        return live_ends(
+            self._storage, recording_ids, aeron_directory, checksum_named(checksum), self._clock.now_ms()
+        )
+
+    def frames(
+        self, recording_id: int, start: int | None = None, stop: int | None = None
+    ) -> Iterator[RecordedFrame]:
+        """The frames of a recording in order, padding frames included.
+
+        Args:
+            recording_id: Which recording.
+            start: Position of the first; where the recording begins by default.
+            stop: Where to end; :meth:`end` by default.
+
+        Raises:
+            CatalogError: The catalog has no valid recording of this id.
+            ArchiveFileError: A file is damaged, or the frames end before ``stop``.
+            FileNotFoundError: A segment file is missing.
+        """
+        descriptor = self._known(recording_id)
+        first = descriptor.start_position if start is None else start
+        last = self.end(recording_id) if stop is None else stop
+        for position, header, body in frames_of(self._storage, descriptor, first, last):
+            check_frame(descriptor, position, header)
+            yield RecordedFrame(position, header, b"" if header.is_padding else body[: header.payload_length])
+
+    def verify(
+        self, recording_id: int | None = None, *, is_thorough: bool = False, checksum: str | None = None
+    ) -> Iterator[Finding]:
+        """Compare the files with the catalog, of one recording or of all. Damage is a finding and raises nothing.
+
+        Args:
+            recording_id: Only this one.
+            is_thorough: Walk all segment files and not only the last of each recording.
+            checksum: Also check the checksums of this kind in entries and frames.
+        """
+        return verify(
+            self._catalog,
+            self._storage,
+            recording_id=recording_id,
+            is_thorough=is_thorough,
+            checksum=checksum_named(checksum),
+        )
+
+    def _known(self, recording_id: int) -> RecordingDescriptor:
+        descriptor = self._catalog.find(recording_id)
+        if descriptor is None:
+            raise CatalogError(f"unknown recording_id={recording_id} in {self.path}")
+        return descriptor
+
+    def close(self) -> None:
+        """Close the catalog. Closing again does nothing."""
+        self._catalog.close()
+
+    def __repr__(self) -> str:
+        return f"ArchiveDirectory({str(self.path)!r})"
+
+
+def repair(
+    directory: str | os.PathLike[str],
+    recording_id: int | None = None,
+    *,
+    is_thorough: bool = False,
+    checksum: str | None = None,
+    clock: Clock | None = None,
+) -> Iterator[Finding]:
+    """Verify, and cut off recordings whose last segment file is damaged, at the last whole frame before the damage.
+
+    The bytes after that position are kept in a ``.cut`` file, stop positions are written, and recordings without damage
+    are marked as valid. No archive may run on the directory.
+
+    Args:
+        directory: The archive's directory.
+        recording_id: As for :meth:`ArchiveDirectory.verify`.
+        is_thorough: As for :meth:`ArchiveDirectory.verify`.
+        checksum: As for :meth:`ArchiveDirectory.verify`.
+        clock: Time, for tests.
+
+    Raises:
+        CatalogError: The directory has no catalog, or a damaged one.
+        MarkFileError: An archive is running on the directory.
+    """
+    storage = _storage_of(Path(directory))
+    now_ms = (clock or SystemClock()).now_ms()
+    with no_archive_running(storage, now_ms):
+        catalog = Catalog(storage)
+        try:
+            yield from verify(
+                catalog,
+                storage,
+                recording_id=recording_id,
+                is_thorough=is_thorough,
+                checksum=checksum_named(checksum),
+                is_repaired=True,
+                now_ms=now_ms,
+            )
+        finally:
+            catalog.close()
+
+
+def _storage_of(directory: Path) -> DirectoryStorage:
+    if not (directory / CATALOG_NAME).is_file():
+        advice = "name the archive's directory: commands take it with --archive-dir or AERON_ARCHIVE_DIR"
+        raise CatalogError(f"there is no catalog: {directory / CATALOG_NAME}; {advice}")
+    return DirectoryStorage(directory, create=False)
