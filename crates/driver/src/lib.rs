@@ -7,6 +7,7 @@ mod conductor;
 pub mod config;
 pub mod directory;
 pub mod driver;
+pub mod endpoint;
 pub mod environment;
 mod errors;
 pub mod mailbox;

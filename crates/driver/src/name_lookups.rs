@@ -15,6 +15,7 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::{ResolveError, Resolver, UdpChannel, UdpEnvironment};
 use headrace_sys::Clock;
 
+use crate::endpoint::EndpointId;
 use crate::environment::Network;
 use crate::errors::{CommandError, ErrorRecorder};
 use crate::mailbox::{Inbox, QUEUE_CAPACITY, inbox};
@@ -338,7 +339,7 @@ fn host_and_port(name: &str) -> Result<(&str, u16), String> {
         .ok_or_else(|| format!("not host:port: {name}"))
 }
 
-fn resolved(endpoint: crate::proxy::EndpointId, answer: Answer, port: u16) -> ResourceOutcome {
+fn resolved(endpoint: EndpointId, answer: Answer, port: u16) -> ResourceOutcome {
     ResourceOutcome::Resolved {
         endpoint,
         result: answer.map(|ip| SocketAddr::new(ip, port)),

@@ -9,19 +9,15 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::flow::FlowControl;
 use headrace_protocol::frame::{ErrorFrame, Setup};
 
+pub use crate::endpoint::EndpointId;
+use crate::endpoint::{ReceiveEndpointSpec, SendEndpointSpec};
 pub use crate::mailbox::{Inbox, Outbox, QUEUE_CAPACITY, Requests, inbox};
-use crate::receiver::ReceiveEndpoint;
-use crate::sender::SendEndpoint;
 use crate::shared::{ImageShared, PublicationShared};
-
-/// Names a send or receive endpoint within one driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EndpointId(pub i64);
 
 /// From the conductor to the sender.
 pub enum SenderCommand {
     /// A channel's socket is open: poll it and send through it.
-    AddEndpoint(Box<SendEndpoint>),
+    AddEndpoint(Box<SendEndpointSpec>),
     /// The last publication of the channel is gone: close the socket, then answer `SendEndpointReleased`.
     RemoveEndpoint(EndpointId),
     /// Start sending a stream.
@@ -54,7 +50,7 @@ pub enum SenderCommand {
 /// From the conductor to the receiver.
 pub enum ReceiverCommand {
     /// A channel's socket is open: poll it.
-    AddEndpoint(Box<ReceiveEndpoint>),
+    AddEndpoint(Box<ReceiveEndpointSpec>),
     /// The channel has no users left: close the socket, then answer `ReceiveEndpointReleased`.
     RemoveEndpoint(EndpointId),
     /// Accept a stream: every session of it, or one.

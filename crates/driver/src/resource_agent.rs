@@ -21,10 +21,10 @@ use headrace_protocol::channel::{ChannelRole, ChannelUri, UdpChannel};
 use headrace_sys::{Clock, disk};
 
 use crate::agent::Agent;
+use crate::endpoint::EndpointId;
 use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
 use crate::mailbox::{Inbox, Outbox};
 use crate::name_lookups::NameRequests;
-use crate::proxy::EndpointId;
 use crate::sparse_logs::SparseLogs;
 
 /// A log to create.

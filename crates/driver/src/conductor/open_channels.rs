@@ -9,11 +9,10 @@ use headrace_sys::net::SocketOptions;
 use super::Conductor;
 use super::counters::{Counters, OFFLOAD_MODE};
 use super::endpoints::{Endpoint, EndpointCounters, ReceiveChannel, SendChannel, status};
+use crate::endpoint::{EndpointId, ReceiveEndpointSpec, SendEndpointSpec};
 use crate::environment::OpenSocket;
 use crate::errors::CommandError;
-use crate::proxy::{EndpointId, ReceiverCommand, SenderCommand};
-use crate::receiver::{ReceiveEndpoint, ReceiveEndpointSpec};
-use crate::sender::{SendEndpoint, SendEndpointSpec};
+use crate::proxy::{ReceiverCommand, SenderCommand};
 
 /// Names of a channel's counters.
 struct Labels {
@@ -101,11 +100,7 @@ impl Conductor {
             is_re_resolvable: names_a_host(&channel),
             offload_mode: Some(counters.offload.clone()),
         };
-        self.sender
-            .send(SenderCommand::AddEndpoint(Box::new(SendEndpoint::new(
-                spec,
-                self.cx.now_ns,
-            ))));
+        self.sender.send(SenderCommand::AddEndpoint(Box::new(spec)));
         self.send_channels.push(SendChannel {
             endpoint: Endpoint::new(id, channel, counters, port),
             send_buffer_length: usable_length(options.send_buffer_length, socket.send_buffer_length),
@@ -160,8 +155,7 @@ impl Conductor {
             group_tag,
             offload_mode: Some(counters.offload.clone()),
         };
-        self.receiver
-            .send(ReceiverCommand::AddEndpoint(Box::new(ReceiveEndpoint::new(spec))));
+        self.receiver.send(ReceiverCommand::AddEndpoint(Box::new(spec)));
         let endpoint = Endpoint::new(id, channel, counters, port);
         let receive_buffer_length =
             usable_length(options.receive_buffer_length, socket.receive_buffer_length);

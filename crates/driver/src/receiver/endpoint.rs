@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use headrace_buffers::counters::Counter;
 use headrace_buffers::doorbell::Interests;
 use headrace_protocol::frame::{
     DataHeader, FrameError, FrameKind, RttMeasurement, Setup, StatusMessage, classify, data,
@@ -15,26 +14,13 @@ use super::dispatcher::{COOL_DOWN_MAX, Dispatcher, OnData, OnSetup};
 use super::image::{ImageTimeouts, ReceiverImage};
 use super::outgoing::Outgoing;
 use super::pending_setups::PendingSetups;
-use crate::proxy::{ConductorProxy, ConductorRequest, EndpointId};
+use crate::endpoint::{EndpointId, ReceiveEndpointSpec};
+use crate::proxy::{ConductorProxy, ConductorRequest};
 use crate::shared::{ImageShared, ImageState};
-use crate::transport::{self, Transport};
-
-/// What the conductor gives when it opens a receive channel.
-pub struct ReceiveEndpointSpec {
-    /// Names the channel.
-    pub id: EndpointId,
-    /// The open, bound socket.
-    pub transport: Box<dyn Transport>,
-    /// Names this receiver to senders.
-    pub receiver_id: i64,
-    /// Group that status messages and error frames claim.
-    pub group_tag: Option<i64>,
-    /// Publishes how datagrams arrive, an [`OffloadMode`](headrace_sys::net::OffloadMode) as a number.
-    pub offload_mode: Option<Counter>,
-}
+use crate::transport;
 
 /// A receive channel in the receiver's hands.
-pub struct ReceiveEndpoint {
+pub(super) struct ReceiveEndpoint {
     spec: ReceiveEndpointSpec,
     dispatcher: Dispatcher,
     // Slots keep their numbers, which the dispatcher holds.
@@ -65,7 +51,7 @@ impl Cycle<'_> {
 
 impl ReceiveEndpoint {
     /// A channel without subscriptions.
-    pub fn new(spec: ReceiveEndpointSpec) -> Self {
+    pub(super) fn new(spec: ReceiveEndpointSpec) -> Self {
         let endpoint = Self {
             spec,
             dispatcher: Dispatcher::default(),
@@ -77,7 +63,7 @@ impl ReceiveEndpoint {
     }
 
     /// Names the channel.
-    pub fn id(&self) -> EndpointId {
+    pub(super) fn id(&self) -> EndpointId {
         self.spec.id
     }
 

@@ -13,11 +13,12 @@ use headrace_buffers::doorbell::{Bell, Interests};
 use headrace_sys::net::ReceiveBatch;
 
 pub use counters::ReceiverCounters;
-pub use endpoint::{ReceiveEndpoint, ReceiveEndpointSpec};
 
 use crate::agent::Agent;
-use crate::proxy::{ConductorProxy, ConductorReply, EndpointId, Inbox, ReceiverCommand};
-use endpoint::Cycle;
+use crate::endpoint::EndpointId;
+use crate::mailbox::Inbox;
+use crate::proxy::{ConductorProxy, ConductorReply, ReceiverCommand};
+use endpoint::{Cycle, ReceiveEndpoint};
 use image::ImageTimeouts;
 
 /// How late the timers of a receiver may be to which nothing comes.
@@ -99,7 +100,7 @@ impl Receiver {
 
     fn on_command(&mut self, command: ReceiverCommand, now_ns: i64) {
         match command {
-            ReceiverCommand::AddEndpoint(endpoint) => self.endpoints.push(*endpoint),
+            ReceiverCommand::AddEndpoint(spec) => self.endpoints.push(ReceiveEndpoint::new(*spec)),
             ReceiverCommand::RemoveEndpoint(id) => {
                 self.endpoints.retain(|endpoint| endpoint.id() != id);
                 self.conductor.reply(ConductorReply::ReceiveEndpointReleased(id));

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use headrace_buffers::counters::Counter;
 use headrace_buffers::doorbell::Interests;
 use headrace_protocol::frame::{
     ErrorFrame, FrameError, FrameKind, Nak, RttMeasurement, StatusMessage, TERM_LENGTH_MAX, classify,
@@ -12,29 +11,16 @@ use headrace_sys::net::ReceiveBatch;
 use super::counters::SenderCounters;
 use super::outgoing::{Outgoing, Scratch};
 use super::publication::SenderPublication;
-use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, EndpointId};
+use crate::endpoint::{EndpointId, SendEndpointSpec};
+use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest};
 use crate::stream_map::StreamMap;
 use crate::transport::{self, Transport};
 
 /// Silence of all receivers of a channel after which its name is looked up again.
 pub(super) const RE_RESOLUTION_INACTIVITY_NS: i64 = 5_000_000_000;
 
-/// What the conductor gives when it opens a send channel.
-pub struct SendEndpointSpec {
-    /// Names the channel.
-    pub id: EndpointId,
-    /// The open socket, connected to `remote`.
-    pub transport: Box<dyn Transport>,
-    /// Where data goes; for error texts.
-    pub remote: SocketAddr,
-    /// The channel names a host that may move to another address.
-    pub is_re_resolvable: bool,
-    /// Publishes how datagrams leave, an [`OffloadMode`](headrace_sys::net::OffloadMode) as a number.
-    pub offload_mode: Option<Counter>,
-}
-
 /// A send channel in the sender's hands.
-pub struct SendEndpoint {
+pub(super) struct SendEndpoint {
     spec: SendEndpointSpec,
     publications: Vec<SenderPublication>,
     by_stream: StreamMap<usize>,
@@ -68,7 +54,7 @@ impl Cycle<'_> {
 
 impl SendEndpoint {
     /// A channel without publications. `now_ns` starts the wait for a first sign of life.
-    pub fn new(spec: SendEndpointSpec, now_ns: i64) -> Self {
+    pub(super) fn new(spec: SendEndpointSpec, now_ns: i64) -> Self {
         let endpoint = Self {
             spec,
             publications: Vec::new(),
@@ -82,7 +68,7 @@ impl SendEndpoint {
     }
 
     /// Names the channel.
-    pub fn id(&self) -> EndpointId {
+    pub(super) fn id(&self) -> EndpointId {
         self.spec.id
     }
 

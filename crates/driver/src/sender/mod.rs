@@ -18,11 +18,12 @@ use headrace_protocol::retransmit::RetransmitHandler;
 use headrace_sys::net::ReceiveBatch;
 
 pub use counters::SenderCounters;
-pub use endpoint::{SendEndpoint, SendEndpointSpec};
 
 use crate::agent::Agent;
-use crate::proxy::{ConductorProxy, ConductorReply, EndpointId, Inbox, SenderCommand};
-use endpoint::Cycle;
+use crate::endpoint::EndpointId;
+use crate::mailbox::Inbox;
+use crate::proxy::{ConductorProxy, ConductorReply, SenderCommand};
+use endpoint::{Cycle, SendEndpoint};
 use outgoing::Scratch;
 use publication::SenderPublication;
 
@@ -124,7 +125,7 @@ impl Sender {
 
     fn on_command(&mut self, command: SenderCommand, now_ns: i64) {
         match command {
-            SenderCommand::AddEndpoint(endpoint) => self.endpoints.push(*endpoint),
+            SenderCommand::AddEndpoint(spec) => self.endpoints.push(SendEndpoint::new(*spec, now_ns)),
             SenderCommand::RemoveEndpoint(id) => {
                 self.endpoints.retain(|endpoint| endpoint.id() != id);
                 self.conductor.reply(ConductorReply::SendEndpointReleased(id));

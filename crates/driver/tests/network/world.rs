@@ -12,14 +12,12 @@ use headrace_buffers::log::gap::scan_for_gap;
 use headrace_buffers::log::read;
 use headrace_buffers::log::spec::{LogSpec, LogType};
 use headrace_driver::agent::Agent;
+use headrace_driver::endpoint::{EndpointId, ReceiveEndpointSpec, SendEndpointSpec};
 use headrace_driver::proxy::{
-    ConductorProxy, ConductorReply, ConductorRequest, EndpointId, Inbox, ReceiverCommand, SenderCommand,
-    inbox,
+    ConductorProxy, ConductorReply, ConductorRequest, Inbox, ReceiverCommand, SenderCommand, inbox,
 };
-use headrace_driver::receiver::{
-    ReceiveEndpoint, ReceiveEndpointSpec, Receiver, ReceiverCounters, ReceiverSettings,
-};
-use headrace_driver::sender::{SendEndpoint, SendEndpointSpec, Sender, SenderCounters, SenderSettings};
+use headrace_driver::receiver::{Receiver, ReceiverCounters, ReceiverSettings};
+use headrace_driver::sender::{Sender, SenderCounters, SenderSettings};
 use headrace_driver::shared::image::{ImageCounters, ImageIdentity};
 use headrace_driver::shared::publication::{PublicationCounters, PublicationIdentity};
 use headrace_driver::shared::{ImageShared, ImageState, LossRange, PublicationShared, StatusMessageDue};
@@ -191,24 +189,21 @@ impl World {
 
     /// Opens both ends of the channel and adds the publication and a subscription to every session.
     fn open(&self, ends: Ends) {
-        let receive = ReceiveEndpoint::new(ReceiveEndpointSpec {
+        let receive = ReceiveEndpointSpec {
             id: ENDPOINT,
             transport: ends.to_senders,
             receiver_id: RECEIVER_ID,
             group_tag: None,
             offload_mode: None,
-        });
+        };
         self.tell_receiver(ReceiverCommand::AddEndpoint(Box::new(receive)));
-        let send = SendEndpoint::new(
-            SendEndpointSpec {
-                id: ENDPOINT,
-                transport: ends.to_receivers,
-                remote: ends.remote,
-                is_re_resolvable: true,
-                offload_mode: None,
-            },
-            self.now_ns,
-        );
+        let send = SendEndpointSpec {
+            id: ENDPOINT,
+            transport: ends.to_receivers,
+            remote: ends.remote,
+            is_re_resolvable: true,
+            offload_mode: None,
+        };
         self.tell_sender(SenderCommand::AddEndpoint(Box::new(send)));
         self.tell_sender(SenderCommand::AddPublication {
             endpoint: ENDPOINT,

@@ -276,13 +276,13 @@ impl Chaos {
                 SenderCommand::RemoveEndpoint(id) => {
                     self.driver.reply(ConductorReply::SendEndpointReleased(id));
                 }
-                SenderCommand::AddEndpoint(endpoint) => self.endpoints.push(endpoint.id()),
+                SenderCommand::AddEndpoint(endpoint) => self.endpoints.push(endpoint.id),
                 SenderCommand::Reconnect { .. } => {}
             }
         }
         for command in self.driver.receiver_commands() {
             match command {
-                ReceiverCommand::AddEndpoint(endpoint) => self.endpoints.push(endpoint.id()),
+                ReceiverCommand::AddEndpoint(endpoint) => self.endpoints.push(endpoint.id),
                 ReceiverCommand::AddImage { image, .. } => {
                     image.advance_to(ImageState::Active);
                     self.images.push(image);
