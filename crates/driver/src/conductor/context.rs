@@ -1,18 +1,23 @@
-//! What every part of the conductor needs: settings, time, counters, events, errors, the resource agent.
+//! The services that every room of the conductor may use: settings, time, chance, counters, events, errors, and the
+//! ways to the other agents. No table of streams or clients is kept here.
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use headrace_buffers::counters::{Counter, CountersManager, system_counter};
+use headrace_buffers::doorbell::Doorbells;
 use headrace_buffers::log::LogBuffers;
+use headrace_protocol::ErrorCode;
+use headrace_protocol::channel::ChannelDefaults;
 
 use super::counters::Counters;
-use super::events::{EventProxy, StreamDescription};
-use super::links::{Links, UntetheredAction};
-use super::subscriptions::Subscription;
+use super::events::EventProxy;
 use crate::config::DriverConfig;
+use crate::environment::BufferLengths;
 use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
 use crate::mailbox::Outbox;
+use crate::proxy::{ReceiverCommand, SenderCommand};
 use crate::resource_agent::{FreeLog, ResourceTask};
 
 /// The counters whose id is their meaning. Clones share them.
@@ -36,26 +41,56 @@ impl SystemCounters {
     }
 }
 
-/// Shared by all parts of the conductor, which run on one thread.
+/// Shared by all rooms of the conductor, which run on one thread.
 pub(crate) struct Context {
     pub(crate) config: Arc<DriverConfig>,
+    /// What channels get when they do not say.
+    pub(crate) defaults: ChannelDefaults,
+    pub(crate) system_buffers: BufferLengths,
     /// Monotonic time of this duty cycle.
     pub(crate) now_ns: i64,
     /// Epoch time, at most a millisecond old.
     pub(crate) now_ms: i64,
+    /// Source of session ids, initial term ids and receiver ids, and of the delays before a loss is reported.
+    pub(crate) random: fastrand::Rng,
     pub(crate) counters: Counters,
     pub(crate) system: SystemCounters,
     pub(crate) events: EventProxy,
     pub(crate) errors: ErrorRecorder,
+    pub(crate) doorbells: Doorbells,
     pub(crate) tasks: Outbox<ResourceTask>,
+    pub(crate) sender: Outbox<SenderCommand>,
+    pub(crate) receiver: Outbox<ReceiverCommand>,
+    /// Set when a client may and does stop the driver.
+    pub(crate) termination: Arc<AtomicBool>,
 }
 
 impl Context {
-    /// Sets the time of all parts.
+    /// Sets the epoch time of all services.
     pub(crate) fn set_time(&mut self, now_ms: i64) {
         self.now_ms = now_ms;
         self.counters.set_time(now_ms);
         self.events.set_time(now_ms);
+    }
+
+    /// Passes on what other agents had no room for; returns how many messages went.
+    pub(crate) fn flush(&mut self) -> usize {
+        self.tasks.flush() + self.sender.flush() + self.receiver.flush()
+    }
+
+    /// True while another agent has yet to take earlier messages: begin no new work. See [`crate::mailbox`].
+    pub(crate) fn is_congested(&self) -> bool {
+        self.tasks.is_congested() || self.sender.is_congested() || self.receiver.is_congested()
+    }
+
+    /// How many messages wait for room in the queues to other agents.
+    pub(crate) fn backlog_length(&self) -> usize {
+        self.tasks.backlog_length() + self.sender.backlog_length() + self.receiver.backlog_length()
+    }
+
+    /// Counts one more of what the system counter stands for.
+    pub(crate) fn count(&self, system_counter_id: i32) {
+        self.system.get(system_counter_id).increment_release();
     }
 
     /// Notes a failure that no client gets as an answer.
@@ -74,54 +109,35 @@ impl Context {
         );
     }
 
+    /// Notes something worth knowing that is not a failure.
+    pub(crate) fn warn(&self, text: &str) {
+        self.errors.warn(text, self.now_ms);
+    }
+
+    /// Answers a command with an error and keeps it, unless the client is only asked to try again.
+    pub(crate) fn refuse(&mut self, correlation_id: i64, error: &CommandError) {
+        self.events.error(correlation_id, error.code, &error.to_string());
+        if error.code != ErrorCode::ResourceTemporarilyUnavailable {
+            self.record(error);
+        }
+    }
+
+    /// Has the driver stop.
+    pub(crate) fn terminate(&self) {
+        self.termination.store(true, Ordering::Release);
+    }
+
     /// Has a log deleted that is no longer used.
-    pub(crate) fn free_log(&mut self, log: LogBuffers, path: String) {
-        let path = PathBuf::from(path);
+    pub(crate) fn free_log(&mut self, log: LogBuffers, path: impl Into<PathBuf>) {
+        let path = path.into();
         self.tasks
             .send(ResourceTask::FreeLog(Box::new(FreeLog { log, path })));
     }
 
-    /// Tells the readers of a stream that it is gone for them.
-    pub(crate) fn announce_end(&mut self, image_correlation_id: i64, links: &Links) {
-        for link in links.iter().filter(|link| link.is_available()) {
-            self.events.unavailable_image(image_correlation_id, link);
-        }
-    }
-
-    /// Does what the state machine of untethered links asks for.
-    pub(crate) fn announce_untethered(
-        &mut self,
-        actions: &[UntetheredAction],
-        stream: StreamDescription<'_>,
-    ) {
-        for action in actions {
-            match action {
-                UntetheredAction::Unavailable(link) => {
-                    self.events.unavailable_image(stream.image_correlation_id, link);
-                }
-                UntetheredAction::Available(link) => self.events.available_image(stream, link),
-                UntetheredAction::Removed(link) => self.counters.free(link.position.id()),
-            }
-        }
-    }
-
-    /// The position counter of a new link. A failure is recorded: the command that led here was answered.
-    pub(crate) fn join(
-        &mut self,
-        subscription: &Subscription,
-        stream: StreamDescription<'_>,
-        join_position: i64,
-    ) -> Option<Counter> {
-        let key = subscription.key(stream.session_id);
-        match self
-            .counters
-            .subscriber_position(key, stream.image_correlation_id, join_position)
-        {
-            Ok(position) => Some(position),
-            Err(error) => {
-                self.record_image_error(&error);
-                None
-            }
+    /// Remembers that a log may be written to by a client that wakes no waiter.
+    pub(crate) fn note_publisher(&self, client_id: i64, log: &LogBuffers) {
+        if !self.doorbells.is_registered(client_id) {
+            log.doorbells().data.mark_foreign();
         }
     }
 }

@@ -7,7 +7,7 @@ use headrace_buffers::doorbell::Doorbell;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::event::{Event, PublicationError, PublicationReady};
 
-use super::links::Link;
+use super::subscriptions::links::Link;
 use crate::errors::ErrorRecorder;
 
 /// What an available or unavailable image event says about the stream.

@@ -5,74 +5,54 @@
 //! the order they were sent. Only a command that waits for a name server steps aside: those after it go on, and are
 //! answered before it.
 
+mod channels;
 mod clients;
 mod commands;
 mod context;
-mod counter_commands;
 mod counters;
-mod endpoints;
 mod events;
-mod image;
-mod image_budget;
 mod images;
-mod ipc;
-mod ipc_publication;
-mod links;
-mod network;
-mod network_events;
-mod network_publication;
-mod network_subscriptions;
-mod open_channels;
-mod pending;
-mod ports;
-mod processes;
+mod inboxes;
+mod log_files;
 mod publications;
 mod quiet;
-mod session_ids;
-mod spies;
+mod rooms;
+mod strategies;
 mod subscriptions;
-mod unblock;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use headrace_buffers::BufferError;
 use headrace_buffers::broadcast::Transmitter;
-use headrace_buffers::counters::{CountersManager, system_counter};
-use headrace_buffers::doorbell::{Bell, Doorbell, Doorbells, Interests};
+use headrace_buffers::counters::CountersManager;
+use headrace_buffers::doorbell::{Bell, Doorbells, Interests};
 use headrace_buffers::loss_report::LossReport;
-use headrace_buffers::ring::{ManyToOneRing, ReadAction};
-use headrace_protocol::ErrorCode;
-use headrace_protocol::channel::ChannelDefaults;
+use headrace_buffers::ring::ManyToOneRing;
 use headrace_sys::Clock;
 use headrace_sys::open_watch::OpenWatch;
 
+pub(crate) use clients::ProcessWatch;
 pub(crate) use context::SystemCounters;
-pub(crate) use processes::ProcessWatch;
 
 use crate::agent::Agent;
 use crate::config::DriverConfig;
 use crate::environment::{BufferLengths, Network};
-use crate::errors::{CommandError, ErrorRecorder};
+use crate::errors::ErrorRecorder;
 use crate::mailbox::{Inbox, Outbox};
 use crate::proxy::{ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
 use crate::resource_agent::{ResourceOutcome, ResourceTask};
+use channels::Channels;
 use clients::Clients;
+use commands::{CommandRing, Progress, Read};
 use context::Context;
 use counters::Counters;
-use endpoints::{ReceiveChannel, SendChannel};
 use events::EventProxy;
-use image::{Image, Rebuild};
-use image_budget::ImageBudget;
-use images::PendingImage;
-use ipc_publication::IpcPublication;
-use network_publication::NetworkPublication;
-use pending::{Lookup, Pending};
-use ports::Ports;
-use processes::WatchRound;
+use images::Images;
+use inboxes::Inboxes;
+use publications::{Publications, SessionIds};
 use quiet::Quiet;
-use session_ids::SessionIds;
-use subscriptions::Subscription;
+use rooms::Rooms;
+use subscriptions::Subscriptions;
 
 /// How old the cached wall clock may get.
 const EPOCH_CLOCK_REFRESH_NS: i64 = 1_000_000;
@@ -105,59 +85,43 @@ pub(crate) struct ConductorParts {
     pub(crate) random: fastrand::Rng,
 }
 
-/// The conductor agent.
+/// The conductor agent: the rooms, and the duty cycle that goes through them.
 pub(crate) struct Conductor {
     cx: Context,
-    clock: Arc<dyn Clock>,
-    ring: ManyToOneRing,
-    is_ring_broken: bool,
-    message: Vec<u8>,
-    outcomes: Inbox<ResourceOutcome>,
-    replies: Inbox<ConductorReply>,
-    requests: Inbox<ConductorRequest>,
-    sender: Outbox<SenderCommand>,
-    receiver: Outbox<ReceiverCommand>,
-    network: Arc<dyn Network>,
-    processes: Box<dyn ProcessWatch>,
-    watch_round: WatchRound,
-    system_buffers: BufferLengths,
-    loss_report: LossReport,
-    doorbells: Doorbells,
+    rooms: Rooms,
+    ring: CommandRing,
+    progress: Progress,
+    inboxes: Inboxes,
     quiet: Quiet,
-    receiver_doorbell: Doorbell,
-    pending: Option<Pending>,
-    lookups: Vec<Lookup>,
-    pending_images: Vec<PendingImage>,
-    clients: Clients,
-    subscriptions: Vec<Subscription>,
-    ipc_publications: Vec<IpcPublication>,
-    network_publications: Vec<NetworkPublication>,
-    images: Vec<Image>,
-    image_budget: ImageBudget,
-    send_channels: Vec<SendChannel>,
-    receive_channels: Vec<ReceiveChannel>,
-    send_ports: Ports,
-    receive_ports: Ports,
-    last_endpoint_id: i64,
-    next_receiver_id: i64,
-    session_ids: SessionIds,
-    random: fastrand::Rng,
-    /// What channels get when they do not say.
-    defaults: ChannelDefaults,
-    termination: Arc<AtomicBool>,
+    clock: Arc<dyn Clock>,
     next_tick_ns: i64,
     epoch_refreshed_ns: i64,
-    last_command_position: i64,
-    command_position_since_ns: i64,
 }
 
 impl Conductor {
     pub(crate) fn new(mut parts: ConductorParts) -> Self {
         let now_ns = parts.clock.nano_time();
-        let config = Arc::clone(&parts.config);
+        let config = parts.config;
+        let first_receiver_id = parts.random.i64(..);
+        let session_ids = SessionIds::new(
+            parts.random.i32(..),
+            config.publication_reserved_session_id_low,
+            config.publication_reserved_session_id_high,
+        );
+        let receiver_doorbell = parts.doorbells.bell(Bell::Receiver);
+        let rooms = Rooms {
+            clients: Clients::new(parts.processes),
+            subscriptions: Subscriptions::default(),
+            publications: Publications::new(session_ids),
+            images: Images::new(config.image_limits(), parts.loss_report, receiver_doorbell),
+            channels: Channels::new(&config, parts.network, first_receiver_id),
+        };
         let mut cx = Context {
             now_ns,
             now_ms: 0,
+            defaults: config.channel_defaults(),
+            system_buffers: parts.system_buffers,
+            random: parts.random,
             counters: Counters::new(parts.counters),
             system: parts.system,
             events: EventProxy::new(
@@ -166,56 +130,28 @@ impl Conductor {
                 parts.doorbells.bell(Bell::Events),
             ),
             errors: parts.errors,
+            doorbells: parts.doorbells,
             tasks: parts.tasks,
-            config: parts.config,
+            sender: parts.sender,
+            receiver: parts.receiver,
+            termination: parts.termination,
+            config,
         };
         cx.set_time(parts.clock.epoch_ms());
         Self {
-            cx,
-            next_tick_ns: now_ns.saturating_add(config.timer_interval_ns),
+            next_tick_ns: now_ns.saturating_add(cx.config.timer_interval_ns),
             epoch_refreshed_ns: now_ns,
-            last_command_position: parts.ring.consumer_position(),
-            command_position_since_ns: now_ns,
-            clock: parts.clock,
-            ring: parts.ring,
-            is_ring_broken: false,
-            message: Vec::with_capacity(4096),
-            outcomes: parts.outcomes,
-            replies: parts.replies,
-            requests: parts.requests,
-            sender: parts.sender,
-            receiver: parts.receiver,
-            network: parts.network,
-            processes: parts.processes,
-            watch_round: WatchRound::default(),
-            system_buffers: parts.system_buffers,
-            loss_report: parts.loss_report,
-            receiver_doorbell: parts.doorbells.bell(Bell::Receiver),
-            doorbells: parts.doorbells,
+            ring: CommandRing::new(parts.ring, now_ns),
+            progress: Progress::default(),
+            inboxes: Inboxes {
+                outcomes: parts.outcomes,
+                replies: parts.replies,
+                requests: parts.requests,
+            },
             quiet: Quiet::new(parts.openings),
-            pending: None,
-            lookups: Vec::new(),
-            pending_images: Vec::new(),
-            clients: Clients::default(),
-            subscriptions: Vec::new(),
-            ipc_publications: Vec::new(),
-            network_publications: Vec::new(),
-            images: Vec::new(),
-            image_budget: ImageBudget::new(config.image_limits()),
-            send_channels: Vec::new(),
-            receive_channels: Vec::new(),
-            send_ports: Ports::new(config.sender_wildcard_port_range),
-            receive_ports: Ports::new(config.receiver_wildcard_port_range),
-            last_endpoint_id: 0,
-            next_receiver_id: parts.random.i64(..),
-            session_ids: SessionIds::new(
-                parts.random.i32(..),
-                config.publication_reserved_session_id_low,
-                config.publication_reserved_session_id_high,
-            ),
-            random: parts.random,
-            defaults: config.channel_defaults(),
-            termination: parts.termination,
+            clock: parts.clock,
+            rooms,
+            cx,
         }
     }
 
@@ -228,102 +164,59 @@ impl Conductor {
         }
     }
 
+    /// The timers of all rooms.
     fn on_tick(&mut self) {
-        self.ring.put_consumer_heartbeat_ms(self.cx.now_ms);
-        self.check_clients();
-        self.tick_network_publications();
-        self.tick_images();
-        self.receiver_doorbell.ring();
-        self.tick_ipc_publications();
-        self.check_blocked_command();
-        self.tell_refused_waiters();
+        self.ring.put_heartbeat_ms(self.cx.now_ms);
+        self.free_gone_clients();
+        let Rooms {
+            subscriptions,
+            publications,
+            images,
+            channels,
+            ..
+        } = &mut self.rooms;
+        publications.tick_network(&mut self.cx, subscriptions, channels);
+        images.tick(&mut self.cx, &mut channels.receive);
+        publications.tick_ipc(&mut self.cx, subscriptions);
+        self.ring.check_blocked(&self.cx);
+        self.quiet.tell_refused_waiters(&self.cx);
+    }
+
+    fn free_gone_clients(&mut self) {
+        commands::free_gone(
+            &mut self.cx,
+            &mut self.rooms,
+            &mut self.progress,
+            self.ring.consumed(),
+        );
+    }
+
+    /// Looks for clients that have ended, when it is time to, and frees what they held.
+    fn check_processes(&mut self) -> usize {
+        let (written, read) = (self.ring.written(), self.ring.consumed());
+        let has_ended = self.rooms.clients.check_processes(self.cx.now_ns, written, read);
+        if has_ended {
+            self.free_gone_clients();
+        }
+        usize::from(has_ended)
     }
 
     /// Reads and runs one command, unless there is one in progress or no room to pass its consequences on.
     fn read_command(&mut self) -> usize {
-        if self.pending.is_some() || self.is_congested() || self.is_ring_broken {
+        if self.progress.is_waiting() || self.cx.is_congested() {
             return 0;
         }
-        let mut message = std::mem::take(&mut self.message);
-        let mut type_id = 0;
-        let read = self.ring.read(1, |id, bytes| {
-            type_id = id;
-            message.clear();
-            message.extend_from_slice(bytes);
-            ReadAction::Continue
-        });
-        let work_count = match read {
-            Ok(0) => 0,
-            Ok(count) => {
-                self.on_command(type_id, &message);
-                count
-            }
-            Err(error) => {
-                self.on_ring_error(&error);
+        match self.ring.read(&self.cx) {
+            Read::Nothing => 0,
+            Read::Command(type_id) => {
+                let message = self.ring.message();
+                let Self {
+                    cx, rooms, progress, ..
+                } = self;
+                commands::on_message(type_id, message, cx, rooms, progress);
                 1
             }
-        };
-        self.message = message;
-        work_count
-    }
-
-    /// True while another agent has yet to take earlier messages: begin no new work. See [`crate::mailbox`].
-    fn is_congested(&self) -> bool {
-        self.cx.tasks.is_congested() || self.sender.is_congested() || self.receiver.is_congested()
-    }
-
-    /// Moves limits and looks at what has arrived, for every stream.
-    fn track_streams(&mut self) -> usize {
-        let mut work_count = 0;
-        let mut turn = Rebuild {
-            now_ns: self.cx.now_ns,
-            now_ms: self.cx.now_ms,
-            random: &mut self.random,
-            loss_report: &mut self.loss_report,
-        };
-        for image in &mut self.images {
-            work_count += image.rebuild(&mut turn);
-        }
-        if work_count > 0 {
-            self.receiver_doorbell.ring();
-        }
-        for publication in &mut self.network_publications {
-            work_count += publication.update_limit();
-        }
-        for publication in &mut self.ipc_publications {
-            work_count += publication.update_limit();
-        }
-        work_count
-    }
-
-    fn on_ring_error(&mut self, error: &BufferError) {
-        self.is_ring_broken = matches!(error, BufferError::CorruptPositions { .. });
-        self.cx.record(&CommandError::generic(error.to_string()));
-    }
-
-    /// Frees the commands after one whose client died while writing it.
-    fn check_blocked_command(&mut self) {
-        let position = self.ring.consumer_position();
-        if position == self.last_command_position && self.ring.producer_position() > position {
-            let stood_still_ns = self.cx.now_ns - self.command_position_since_ns;
-            if stood_still_ns > self.cx.config.client_liveness_timeout_ns && self.ring.unblock() {
-                self.cx
-                    .system
-                    .get(system_counter::UNBLOCKED_COMMANDS)
-                    .increment_release();
-            }
-        } else {
-            self.command_position_since_ns = self.cx.now_ns;
-            self.last_command_position = position;
-        }
-    }
-
-    /// Answers a command with an error and keeps it, unless the client is only asked to try again.
-    fn refuse(&mut self, correlation_id: i64, error: &CommandError) {
-        let text = error.to_string();
-        self.cx.events.error(correlation_id, error.code, &text);
-        if error.code != ErrorCode::ResourceTemporarilyUnavailable {
-            self.cx.record(error);
+            Read::Fault => 1,
         }
     }
 }
@@ -335,19 +228,29 @@ impl Agent for Conductor {
 
     fn do_work(&mut self, now_ns: i64) -> usize {
         self.set_time(now_ns);
-        let mut work_count = self.cx.tasks.flush() + self.sender.flush() + self.receiver.flush();
+        let mut work_count = self.cx.flush();
         if now_ns >= self.next_tick_ns {
             self.next_tick_ns = now_ns.saturating_add(self.cx.config.timer_interval_ns);
             self.on_tick();
             work_count += 1;
         }
         work_count += self.check_processes();
-        work_count += self.process_outcome();
-        work_count += self.process_reply();
-        work_count += self.resume_lookup();
+        let Self {
+            cx,
+            rooms,
+            progress,
+            inboxes,
+            ..
+        } = self;
+        work_count += inboxes.take_outcome(cx, rooms, progress);
+        work_count += inboxes.take_reply(cx, rooms);
+        work_count += progress.resume(cx, rooms);
         work_count += self.read_command();
-        work_count += self.process_request();
-        work_count += self.track_streams();
+        work_count += self
+            .inboxes
+            .take_request(&mut self.cx, &mut self.rooms, &self.ring);
+        work_count += self.rooms.images.rebuild(&mut self.cx);
+        work_count += self.rooms.publications.update_limits();
         if work_count > 0 {
             self.quiet.on_work(now_ns);
         }
@@ -355,18 +258,16 @@ impl Agent for Conductor {
     }
 
     fn describe(&self, interests: &mut Interests) {
-        self.describe_work(interests);
+        self.quiet.describe(&self.cx, &self.rooms, interests);
     }
 
     fn waiting_messages(&self) -> usize {
-        let outboxes =
-            self.cx.tasks.backlog_length() + self.sender.backlog_length() + self.receiver.backlog_length();
-        outboxes + self.outcomes.len() + self.replies.len() + self.requests.len()
+        self.cx.backlog_length() + self.inboxes.len()
     }
 
     fn on_close(&mut self) {
         // Tells clients and the next driver that this one has stopped.
-        self.ring.put_consumer_heartbeat_ms(-1);
+        self.ring.put_heartbeat_ms(-1);
     }
 }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use headrace_buffers::doorbell::{Bell, Interests};
 use headrace_buffers::log::LogBuffers;
-use headrace_protocol::ErrorCode;
 use headrace_sys::open_watch::OpenWatch;
 
-use super::Conductor;
+use super::context::Context;
+use super::rooms::Rooms;
 
 /// How long work keeps the conductor from sleeping long: more of it may be on its way.
 const AFTER_WORK_NS: i64 = 20_000_000;
@@ -52,54 +52,44 @@ impl Quiet {
     fn look_for(&mut self, now_ns: i64, duration_ns: i64) {
         self.looks_until_ns = self.looks_until_ns.max(now_ns.saturating_add(duration_ns));
     }
-}
 
-impl Conductor {
     /// Threads that found no slot to be woken through: the error log counts them.
-    pub(super) fn tell_refused_waiters(&mut self) {
-        let refusals = self.doorbells.refusal_count();
-        if refusals != self.quiet.refusals_told {
-            self.quiet.refusals_told = refusals;
-            let text = "WARN - a thread that waits found none of the 64 slots of the directory's waiters/ to be woken \
-                        through: threads without one look for work every millisecond";
-            let code = ErrorCode::GenericError.value();
-            self.cx.errors.record(code, text, self.cx.now_ms);
+    pub(crate) fn tell_refused_waiters(&mut self, cx: &Context) {
+        let refusals = cx.doorbells.refusal_count();
+        if refusals != self.refusals_told {
+            self.refusals_told = refusals;
+            cx.warn(
+                "a thread that waits found none of the 64 slots of the directory's waiters/ to be woken \
+                 through: threads without one look for work every millisecond",
+            );
         }
     }
 
-    pub(crate) fn describe_work(&self, interests: &mut Interests) {
+    /// Names what gives the conductor work.
+    pub(crate) fn describe(&self, cx: &Context, rooms: &Rooms, interests: &mut Interests) {
         interests.bell(Bell::Conductor);
-        match &self.quiet.openings {
-            Some(openings) if self.is_quiet() => {
+        match &self.openings {
+            Some(openings) if self.is_quiet(cx, rooms) => {
                 interests.descriptor(openings.as_raw_fd());
                 interests.limit_park(TIMER_RESOLUTION);
             }
             _ => interests.may_come_unrung(),
         }
         // Readers are only followed at once while a publisher waits for them: it rings when it begins to.
-        let ipc = self
-            .ipc_publications
-            .iter()
-            .map(|publication| &publication.spec().log);
-        let network = self
-            .network_publications
-            .iter()
-            .map(|publication| &publication.spec().shared.log);
-        for doorbells in ipc.chain(network).map(LogBuffers::doorbells) {
+        for doorbells in rooms.publications.logs().map(LogBuffers::doorbells) {
             if doorbells.limit.is_armed() {
                 interests.doorbell(&doorbells.position);
             }
         }
     }
 
-    fn is_quiet(&self) -> bool {
-        self.cx.now_ns > self.quiet.looks_until_ns
-            && self.images.is_empty()
-            && self.pending_images.is_empty()
-            && !self.is_congested()
-            && self
+    fn is_quiet(&self, cx: &Context, rooms: &Rooms) -> bool {
+        cx.now_ns > self.looks_until_ns
+            && rooms.images.is_empty()
+            && !cx.is_congested()
+            && rooms
                 .clients
                 .ids()
-                .all(|client_id| self.doorbells.is_registered(client_id))
+                .all(|client_id| cx.doorbells.is_registered(client_id))
     }
 }

@@ -14,13 +14,16 @@
 use std::sync::Arc;
 
 use headrace_buffers::log::gap::{Gap, scan_for_gap};
-use headrace_buffers::loss_report::{LossEntry, LossReport};
+use headrace_buffers::loss_report::LossReport;
 use headrace_protocol::congestion::{CongestionControl, RebuildProgress};
 use headrace_protocol::loss::LossDetector;
 
-use super::events::StreamDescription;
-use super::links::{Link, Links, UntetheredAction, UntetheredTimeouts};
-use crate::proxy::EndpointId;
+use super::loss_log::LossLog;
+use crate::conductor::context::Context;
+use crate::conductor::events::StreamDescription;
+use crate::conductor::subscriptions::Subscription;
+use crate::conductor::subscriptions::links::{Links, UntetheredAction, UntetheredTimeouts};
+use crate::endpoint::EndpointId;
 use crate::shared::{ImageShared, ImageState, LossRange, StatusMessageDue};
 
 /// Status messages that a draining image still sends.
@@ -36,6 +39,18 @@ pub(crate) struct ImageSpec {
     pub(crate) untethered: UntetheredTimeouts,
     pub(crate) loss_detector: LossDetector,
     pub(crate) congestion: Box<dyn CongestionControl>,
+}
+
+impl ImageSpec {
+    pub(crate) fn describe_stream(&self) -> StreamDescription<'_> {
+        StreamDescription {
+            image_correlation_id: self.shared.correlation_id,
+            session_id: self.shared.session_id,
+            stream_id: self.shared.stream_id,
+            log_file_name: &self.log_file_name,
+            source_identity: &self.source_identity,
+        }
+    }
 }
 
 /// The conductor's record of one image.
@@ -100,13 +115,23 @@ impl Image {
     }
 
     pub(crate) fn describe_stream(&self) -> StreamDescription<'_> {
-        StreamDescription {
-            image_correlation_id: self.correlation_id(),
-            session_id: self.spec.shared.session_id,
-            stream_id: self.spec.shared.stream_id,
-            log_file_name: &self.spec.log_file_name,
-            source_identity: &self.spec.source_identity,
-        }
+        self.spec.describe_stream()
+    }
+
+    /// What a reader is linked with.
+    pub(crate) fn for_linking(&mut self) -> (&ImageSpec, &mut Links) {
+        (&self.spec, &mut self.links)
+    }
+
+    /// True when the subscription is for this channel, stream and session, and does not read it yet.
+    pub(crate) fn is_wanted_by(&self, subscription: &Subscription) -> bool {
+        let shared = &self.spec.shared;
+        subscription
+            .network()
+            .is_some_and(|(endpoint, _)| endpoint == self.spec.endpoint)
+            && subscription.matches_stream(shared.stream_id, shared.session_id)
+            && self.state() < ImageState::Linger
+            && !self.links.contains(subscription.registration_id)
     }
 
     /// True when a later subscription may join.
@@ -145,10 +170,17 @@ impl Image {
         self.is_released && self.state() == ImageState::Done
     }
 
-    /// What is left to free once it is finished.
-    pub(crate) fn into_parts(mut self) -> (ImageSpec, Vec<Link>) {
+    /// Gives up the counters and the log.
+    pub(crate) fn free(mut self, cx: &mut Context) {
         let links = self.links.take_all();
-        (self.spec, links)
+        let shared = &self.spec.shared;
+        cx.counters.free_all(links.iter().map(|link| &link.position));
+        cx.counters.free_all([
+            &shared.high_water_mark,
+            &shared.rebuild_position,
+            &shared.naks_sent,
+        ]);
+        cx.free_log(shared.log.clone(), self.spec.log_file_name);
     }
 
     /// Looks at what has arrived: moves the rebuild position, reports the first gap, and schedules a status
@@ -251,89 +283,61 @@ impl Image {
         liveness_timeout_ns: i64,
     ) -> ImageTick {
         let mut tick = ImageTick::default();
-        self.note_state(now_ns);
+        self.enter(self.state(), now_ns, "the receiver's half moved on");
+        let waited_ns = now_ns - self.since_ns;
         match self.seen_state {
-            ImageState::Init => {}
-            ImageState::Active => self.tick_active(now_ns, &mut tick),
-            ImageState::Draining => {
-                let drain_ns = status_timeout_ns.saturating_mul(DRAIN_STATUS_MESSAGES);
-                if self.is_revoked() || (self.is_drained() && now_ns - self.since_ns >= drain_ns) {
-                    if self.is_revoked() {
-                        self.spec.shared.set_sends_end_of_stream_status();
-                        self.spec.shared.request_status_message();
-                    }
-                    self.spec.shared.advance_to(ImageState::Linger);
+            ImageState::Active if self.is_revoked() => self.enter(ImageState::Draining, now_ns, "revoked"),
+            ImageState::Active if self.links.is_empty() => {
+                self.enter(ImageState::Draining, now_ns, "no reader is left");
+            }
+            ImageState::Active => tick.untethered = self.check_untethered(now_ns),
+            ImageState::Draining if self.is_revoked() => {
+                self.spec.shared.set_sends_end_of_stream_status();
+                self.spec.shared.request_status_message();
+                self.enter(ImageState::Linger, now_ns, "revoked");
+                tick.has_ended = true;
+            }
+            ImageState::Draining if self.is_drained() => {
+                if waited_ns >= status_timeout_ns.saturating_mul(DRAIN_STATUS_MESSAGES) {
+                    self.enter(ImageState::Linger, now_ns, "every reader has read all");
                     tick.has_ended = true;
                 }
             }
-            ImageState::Linger => {
-                if self.links.is_empty() || now_ns - self.since_ns >= liveness_timeout_ns {
-                    self.spec.shared.advance_to(ImageState::Done);
-                }
+            ImageState::Linger if self.links.is_empty() => {
+                self.enter(ImageState::Done, now_ns, "no reader is left");
             }
-            ImageState::Done => {}
+            ImageState::Linger if waited_ns >= liveness_timeout_ns => {
+                self.enter(ImageState::Done, now_ns, "the liveness time-out is over");
+            }
+            ImageState::Init | ImageState::Draining | ImageState::Linger | ImageState::Done => {}
         }
-        self.note_state(now_ns);
         tick
     }
 
-    /// Starts the clock of a state when it is first seen: the receiver may have entered it.
-    fn note_state(&mut self, now_ns: i64) {
+    /// The one place where the conductor's half changes its state, and starts the clock of the new one. The receiver's
+    /// half may have entered it, or a later one, before.
+    fn enter(&mut self, state: ImageState, now_ns: i64, reason: &'static str) {
+        self.spec.shared.advance_to(state);
         let state = self.state();
         if state != self.seen_state {
+            debug_assert!(
+                self.seen_state < state,
+                "{:?} -> {state:?}: {reason}",
+                self.seen_state
+            );
             self.seen_state = state;
             self.since_ns = now_ns;
         }
     }
 
-    fn tick_active(&mut self, now_ns: i64, tick: &mut ImageTick) {
-        if self.is_revoked() || self.links.is_empty() {
-            self.spec.shared.advance_to(ImageState::Draining);
-            return;
-        }
+    fn check_untethered(&mut self, now_ns: i64) -> Vec<UntetheredAction> {
         let Some((_, max)) = self.links.min_max() else {
-            return;
+            return Vec::new();
         };
         let window = i64::from(self.next_status.window_length);
         let limit = max - window + window / 4;
         let join_position = self.join_position();
-        tick.untethered = self
-            .links
-            .check_untethered(now_ns, limit, join_position, self.spec.untethered);
-    }
-}
-
-/// What of an image's loss was reported, so that nothing is counted twice.
-#[derive(Debug, Default)]
-struct LossLog {
-    entry: Option<LossEntry>,
-    is_full: bool,
-    // Term, first byte and end of the last report.
-    last: Option<(i32, usize, usize)>,
-}
-
-impl LossLog {
-    fn on_report(&mut self, gap: Gap, now_ms: i64, create: impl FnOnce(i64) -> Option<LossEntry>) {
-        let end = gap.offset + gap.length;
-        let new_bytes = match self.last {
-            Some((term_id, start, last_end))
-                if term_id == gap.term_id && gap.offset >= start && gap.offset < last_end =>
-            {
-                end.saturating_sub(last_end)
-            }
-            _ => gap.length,
-        };
-        if new_bytes == 0 {
-            return;
-        }
-        self.last = Some((gap.term_id, gap.offset, end));
-        match &self.entry {
-            Some(entry) => entry.observe(new_bytes as i64, now_ms),
-            None if !self.is_full => {
-                self.entry = create(new_bytes as i64);
-                self.is_full = self.entry.is_none();
-            }
-            None => {}
-        }
+        self.links
+            .check_untethered(now_ns, limit, join_position, self.spec.untethered)
     }
 }

@@ -3,9 +3,9 @@
 //! Only clients that showed that they live when they became known are watched; of the others the heartbeat tells. A
 //! client wrote its commands before it ended, so it is given up when those are read: a close among them is a close.
 
-use headrace_buffers::liveness::Liveness;
+use std::ops::Range;
 
-use super::Conductor;
+use headrace_buffers::liveness::Liveness;
 
 /// Time between two looks at clients.
 const CHECK_INTERVAL_NS: i64 = 20_000_000;
@@ -33,23 +33,19 @@ pub(crate) struct WatchRound {
     next_index: usize,
 }
 
-impl Conductor {
-    /// Looks for clients that have ended, when it is time to, and frees what they held.
-    pub(crate) fn check_processes(&mut self) -> usize {
-        if self.cx.now_ns < self.watch_round.next_ns {
-            return 0;
+impl WatchRound {
+    /// Which of `count` clients to look at now; none before it is time to.
+    pub(crate) fn next(&mut self, now_ns: i64, count: usize) -> Option<Range<usize>> {
+        if now_ns < self.next_ns {
+            return None;
         }
-        self.watch_round.next_ns = self.cx.now_ns.saturating_add(CHECK_INTERVAL_NS);
-        let (processes, written) = (&self.processes, self.ring.producer_position());
-        self.watch_round.next_index =
-            self.clients
-                .note_ended(self.watch_round.next_index, CHECKS_MAX, written, |client_id| {
-                    processes.is_alive(client_id)
-                });
-        if !self.clients.has_ended(self.ring.consumer_position()) {
-            return 0;
-        }
-        self.check_clients();
-        1
+        self.next_ns = now_ns.saturating_add(CHECK_INTERVAL_NS);
+        let first = if self.next_index < count {
+            self.next_index
+        } else {
+            0
+        };
+        self.next_index = first + CHECKS_MAX;
+        Some(first..self.next_index.min(count))
     }
 }

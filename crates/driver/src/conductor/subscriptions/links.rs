@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use headrace_buffers::counters::Counter;
+use headrace_protocol::channel::{PublicationParams, SubscriptionParams};
 
 /// Where an untethered link is in its life; a tethered one stays active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,26 @@ pub(crate) struct UntetheredTimeouts {
     pub(crate) window_limit_ns: i64,
     pub(crate) linger_ns: i64,
     pub(crate) resting_ns: i64,
+}
+
+impl From<&PublicationParams> for UntetheredTimeouts {
+    fn from(params: &PublicationParams) -> Self {
+        Self {
+            window_limit_ns: params.untethered_window_limit_timeout_ns,
+            linger_ns: params.untethered_linger_timeout_ns,
+            resting_ns: params.untethered_resting_timeout_ns,
+        }
+    }
+}
+
+impl From<&SubscriptionParams> for UntetheredTimeouts {
+    fn from(params: &SubscriptionParams) -> Self {
+        Self {
+            window_limit_ns: params.untethered_window_limit_timeout_ns,
+            linger_ns: params.untethered_linger_timeout_ns,
+            resting_ns: params.untethered_resting_timeout_ns,
+        }
+    }
 }
 
 /// What the owner of the stream must do about an untethered link.
@@ -155,39 +176,65 @@ impl Links {
         timeouts: UntetheredTimeouts,
     ) -> Vec<UntetheredAction> {
         let mut actions = Vec::new();
-        let mut index = 0;
-        while index < self.links.len() {
-            let link = &mut self.links[index];
-            if !link.is_tethered {
-                match link.state {
-                    LinkState::Active if link.position.get_acquire() > limit => link.since_ns = now_ns,
-                    LinkState::Active if now_ns - link.since_ns >= timeouts.window_limit_ns => {
-                        link.enter(LinkState::Linger, now_ns);
-                        actions.push(UntetheredAction::Unavailable(link.clone()));
-                    }
-                    LinkState::Linger if now_ns - link.since_ns >= timeouts.linger_ns => {
-                        if !link.may_rejoin {
-                            actions.push(UntetheredAction::Removed(self.links.remove(index)));
-                            continue;
-                        }
-                        link.enter(LinkState::Resting, now_ns);
-                    }
-                    LinkState::Resting if now_ns - link.since_ns >= timeouts.resting_ns => {
-                        link.position.set_release(join_position);
-                        link.enter(LinkState::Active, now_ns);
-                        actions.push(UntetheredAction::Available(link.clone()));
-                    }
-                    _ => {}
-                }
-            }
-            index += 1;
-        }
+        let step = Step {
+            now_ns,
+            limit,
+            join_position,
+            timeouts,
+        };
+        self.links.retain_mut(|link| {
+            let action = link.step(&step);
+            let stays = !matches!(action, Some(UntetheredAction::Removed(_)));
+            actions.extend(action);
+            stays
+        });
         actions
     }
 }
 
+/// What a step of untethered links goes by.
+struct Step {
+    now_ns: i64,
+    limit: i64,
+    join_position: i64,
+    timeouts: UntetheredTimeouts,
+}
+
 impl Link {
-    fn enter(&mut self, state: LinkState, now_ns: i64) {
+    fn step(&mut self, step: &Step) -> Option<UntetheredAction> {
+        if self.is_tethered {
+            return None;
+        }
+        let (now_ns, timeouts) = (step.now_ns, step.timeouts);
+        let waited_ns = now_ns - self.since_ns;
+        match self.state {
+            LinkState::Active if self.position.get_acquire() > step.limit => {
+                self.since_ns = now_ns;
+                None
+            }
+            LinkState::Active if waited_ns >= timeouts.window_limit_ns => {
+                self.enter(LinkState::Linger, now_ns, "the reader holds the stream back");
+                Some(UntetheredAction::Unavailable(self.clone()))
+            }
+            LinkState::Linger if waited_ns >= timeouts.linger_ns && !self.may_rejoin => {
+                Some(UntetheredAction::Removed(self.clone()))
+            }
+            LinkState::Linger if waited_ns >= timeouts.linger_ns => {
+                self.enter(LinkState::Resting, now_ns, "its linger time-out is over");
+                None
+            }
+            LinkState::Resting if waited_ns >= timeouts.resting_ns => {
+                self.position.set_release(step.join_position);
+                self.enter(LinkState::Active, now_ns, "it has rested");
+                Some(UntetheredAction::Available(self.clone()))
+            }
+            LinkState::Active | LinkState::Linger | LinkState::Resting => None,
+        }
+    }
+
+    /// The one place where the state changes.
+    fn enter(&mut self, state: LinkState, now_ns: i64, reason: &'static str) {
+        debug_assert_ne!(self.state, state, "{reason}");
         self.state = state;
         self.since_ns = now_ns;
     }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use headrace_buffers::counters::Counter;
-use headrace_protocol::channel::SubscriptionParams;
+use headrace_protocol::channel::{SubscriptionParams, UdpChannel};
 
-use super::counters::StreamKey;
 use super::links::LinkSpec;
-use crate::proxy::EndpointId;
+use crate::conductor::counters::StreamKey;
+use crate::endpoint::EndpointId;
 
 /// Where the streams of a subscription come from.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,15 @@ pub(crate) enum SubscriptionKind {
 pub(crate) struct SpiedChannel {
     pub(crate) channel_tag: Option<i64>,
     pub(crate) canonical_form: String,
+}
+
+impl From<&UdpChannel> for SpiedChannel {
+    fn from(channel: &UdpChannel) -> Self {
+        Self {
+            channel_tag: channel.channel_tag,
+            canonical_form: channel.canonical_form.clone(),
+        }
+    }
 }
 
 /// One subscription of one client.

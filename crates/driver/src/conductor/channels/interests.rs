@@ -1,0 +1,44 @@
+//! Which streams of a receive channel have subscriptions.
+
+/// One stream, or one session of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interest {
+    pub(crate) stream_id: i32,
+    /// One session, or all.
+    pub(crate) session_id: Option<i32>,
+}
+
+/// The streams that a channel accepts, each with the number of its subscriptions.
+#[derive(Debug, Default)]
+pub(crate) struct Interests {
+    counts: Vec<(Interest, usize)>,
+}
+
+impl Interests {
+    /// Counts a subscription; true for the first of its kind.
+    pub(crate) fn add(&mut self, interest: Interest) -> bool {
+        if let Some((_, count)) = self.counts.iter_mut().find(|(known, _)| *known == interest) {
+            *count += 1;
+            return false;
+        }
+        self.counts.push((interest, 1));
+        true
+    }
+
+    /// Takes a subscription away; true for the last of its kind.
+    pub(crate) fn remove(&mut self, interest: Interest) -> bool {
+        let Some(index) = self.counts.iter().position(|(known, _)| *known == interest) else {
+            return false;
+        };
+        self.counts[index].1 -= 1;
+        let is_last = self.counts[index].1 == 0;
+        if is_last {
+            self.counts.remove(index);
+        }
+        is_last
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+}

@@ -1,0 +1,60 @@
+//! The room of channels: sockets handed to the sender or the receiver, who uses them, and their ports.
+
+mod endpoint;
+mod interests;
+mod ports;
+mod receive;
+mod send;
+mod sockets;
+
+use std::sync::Arc;
+
+use headrace_protocol::channel::UdpChannel;
+
+pub(crate) use interests::Interest;
+pub(crate) use receive::{ReceiveChannels, ReceiveRequest};
+pub(crate) use send::{SendChannel, SendChannels, wanted_send_buffer_length};
+
+use super::context::Context;
+use crate::config::DriverConfig;
+use crate::endpoint::EndpointId;
+use crate::environment::Network;
+use crate::errors::CommandError;
+use ports::Ports;
+use sockets::Sockets;
+
+/// All open channels.
+pub(crate) struct Channels {
+    pub(crate) send: SendChannels,
+    pub(crate) receive: ReceiveChannels,
+    sockets: Sockets,
+}
+
+impl Channels {
+    pub(crate) fn new(config: &DriverConfig, network: Arc<dyn Network>, first_receiver_id: i64) -> Self {
+        Self {
+            send: SendChannels::new(Ports::new(config.sender_wildcard_port_range)),
+            receive: ReceiveChannels::new(Ports::new(config.receiver_wildcard_port_range), first_receiver_id),
+            sockets: Sockets::new(network),
+        }
+    }
+
+    /// Adds a publication to a channel, which is opened if it is the first.
+    pub(crate) fn join_send(
+        &mut self,
+        cx: &mut Context,
+        registration_id: i64,
+        channel: &UdpChannel,
+    ) -> Result<&SendChannel, CommandError> {
+        self.send.join(cx, &mut self.sockets, registration_id, channel)
+    }
+
+    /// Opens a channel for a first subscription.
+    pub(crate) fn open_receive(
+        &mut self,
+        cx: &mut Context,
+        request: ReceiveRequest,
+    ) -> Result<EndpointId, CommandError> {
+        self.receive.open(cx, &mut self.sockets, request)
+    }
+}

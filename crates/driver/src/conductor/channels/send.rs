@@ -1,0 +1,212 @@
+//! Channels that publications send through.
+
+use std::net::SocketAddr;
+
+use headrace_protocol::channel::{UdpChannel, UdpChannelKind};
+
+use super::endpoint::{ChannelState, Endpoint, EndpointCounters, find};
+use super::ports::Ports;
+use super::sockets::{SEND, Sockets, channel_counters, open_error, socket_options, usable_length};
+use crate::conductor::context::Context;
+use crate::endpoint::{EndpointId, SendEndpointSpec};
+use crate::environment::OpenSocket;
+use crate::errors::CommandError;
+use crate::proxy::SenderCommand;
+use crate::resource_agent::{Resolve, ResourceTask};
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct SendChannel {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) send_buffer_length: usize,
+    publication_count: usize,
+}
+
+/// All of them, and their ports.
+pub(crate) struct SendChannels {
+    channels: Vec<SendChannel>,
+    ports: Ports,
+}
+
+impl SendChannels {
+    pub(crate) fn new(ports: Ports) -> Self {
+        Self {
+            channels: Vec::new(),
+            ports,
+        }
+    }
+
+    /// The open channel that `channel` means, if there is one.
+    pub(crate) fn find(&self, channel: &UdpChannel) -> Result<Option<&SendChannel>, CommandError> {
+        let endpoints = self.channels.iter().map(|send| &send.endpoint);
+        let found = find(endpoints, channel, "SendChannelEndpoint")?;
+        if found.is_none() {
+            channel.check_original()?;
+        }
+        Ok(found.and_then(|endpoint| self.channels.iter().find(|send| send.endpoint.id == endpoint.id)))
+    }
+
+    fn get(&mut self, id: EndpointId) -> Option<&mut SendChannel> {
+        self.channels.iter_mut().find(|send| send.endpoint.id == id)
+    }
+
+    /// Adds a publication to a channel, which is opened if it is the first.
+    pub(crate) fn join(
+        &mut self,
+        cx: &mut Context,
+        sockets: &mut Sockets,
+        registration_id: i64,
+        channel: &UdpChannel,
+    ) -> Result<&SendChannel, CommandError> {
+        let id = match self.find(channel)? {
+            Some(send) => send.endpoint.id,
+            None => self.open(cx, sockets, registration_id, channel.clone())?,
+        };
+        let index = self.channels.iter().position(|send| send.endpoint.id == id);
+        let send = &mut self.channels[index.expect("found or opened just now")];
+        send.publication_count += 1;
+        Ok(send)
+    }
+
+    fn open(
+        &mut self,
+        cx: &mut Context,
+        sockets: &mut Sockets,
+        registration_id: i64,
+        channel: UdpChannel,
+    ) -> Result<EndpointId, CommandError> {
+        let port = self.take_port(&channel)?;
+        let local = SocketAddr::new(channel.local.ip(), port);
+        let opened = open_socket(cx, sockets, registration_id, &channel, local);
+        if opened.is_err() {
+            self.ports.release(port);
+        }
+        let (socket, counters) = opened?;
+        let id = sockets.next_endpoint_id();
+        let spec = SendEndpointSpec {
+            id,
+            transport: socket.transport,
+            remote: channel.remote,
+            is_re_resolvable: names_a_host(&channel),
+            offload_mode: Some(counters.offload.clone()),
+        };
+        cx.sender.send(SenderCommand::AddEndpoint(Box::new(spec)));
+        let asked = socket_options(&cx.config, &channel).send_buffer_length;
+        self.channels.push(SendChannel {
+            endpoint: Endpoint::new(id, channel, counters, port),
+            send_buffer_length: usable_length(asked, socket.send_buffer_length),
+            publication_count: 0,
+        });
+        Ok(id)
+    }
+
+    /// Plain publications keep the system's ephemeral ports; a control address draws from the range.
+    fn take_port(&mut self, channel: &UdpChannel) -> Result<u16, CommandError> {
+        let port = channel.local.port();
+        if channel.kind != UdpChannelKind::Control && port == 0 {
+            return Ok(0);
+        }
+        self.ports.take(port).map_err(|fault| open_error(&fault, channel))
+    }
+
+    /// A publication no longer sends; the channel closes with its last one.
+    pub(crate) fn release(&mut self, cx: &mut Context, id: EndpointId) {
+        let Some(send) = self.get(id) else {
+            return;
+        };
+        send.publication_count -= 1;
+        if send.publication_count == 0 && !send.endpoint.is_closing() {
+            send.endpoint
+                .enter(ChannelState::Closing, "its last publication is gone");
+            cx.sender.send(SenderCommand::RemoveEndpoint(id));
+        }
+    }
+
+    /// The sender closed the socket.
+    pub(crate) fn on_closed(&mut self, cx: &mut Context, id: EndpointId) {
+        for send in self.channels.extract_if(.., |send| send.endpoint.id == id) {
+            self.ports.release(send.endpoint.port);
+            send.endpoint.free(cx);
+        }
+    }
+
+    /// The sender heard nothing of the far side: its name is looked up again.
+    pub(crate) fn re_resolve(&mut self, cx: &mut Context, endpoint: EndpointId) {
+        let Some(send) = self.get(endpoint) else {
+            return;
+        };
+        let Some(name) = send.endpoint.channel.endpoint.clone() else {
+            return;
+        };
+        if !send.endpoint.is_closing() {
+            cx.tasks
+                .send(ResourceTask::Resolve(Box::new(Resolve { endpoint, name })));
+        }
+    }
+
+    /// A name was looked up again.
+    pub(crate) fn on_resolved(
+        &mut self,
+        cx: &mut Context,
+        endpoint: EndpointId,
+        result: Result<SocketAddr, String>,
+    ) {
+        let Some(send) = self.get(endpoint) else {
+            return;
+        };
+        match result {
+            Ok(remote) if remote == send.endpoint.channel.remote || send.endpoint.is_closing() => {}
+            Ok(remote) => {
+                send.endpoint.channel.remote = remote;
+                send.endpoint
+                    .enter(ChannelState::Active, "its name resolves to another address");
+                cx.sender.send(SenderCommand::Reconnect { endpoint, remote });
+            }
+            Err(reason) => {
+                let name = send.endpoint.channel.endpoint.as_deref().unwrap_or_default();
+                cx.warn(&format!("could not re-resolve: endpoint={name}: {reason}"));
+            }
+        }
+    }
+
+    /// The sender could not use the new address.
+    pub(crate) fn on_reconnect_failed(&mut self, cx: &mut Context, endpoint: EndpointId, reason: &str) {
+        let Some(send) = self.get(endpoint) else {
+            return;
+        };
+        send.endpoint
+            .enter(ChannelState::Errored, "its new address cannot be used");
+        cx.record(&open_error(
+            &format!("failed to reconnect: {reason}"),
+            &send.endpoint.channel,
+        ));
+    }
+}
+
+/// The length of a send buffer that a channel asks for, or gets from the settings or the system.
+pub(crate) fn wanted_send_buffer_length(cx: &Context, channel: &UdpChannel) -> usize {
+    socket_options(&cx.config, channel)
+        .send_buffer_length
+        .unwrap_or(cx.system_buffers.default_send_length)
+}
+
+fn open_socket(
+    cx: &mut Context,
+    sockets: &Sockets,
+    registration_id: i64,
+    channel: &UdpChannel,
+    local: SocketAddr,
+) -> Result<(OpenSocket, EndpointCounters), CommandError> {
+    let options = socket_options(&cx.config, channel);
+    let socket = sockets.open(channel, local, Some(channel.remote), &options)?;
+    let counters = channel_counters(cx, &SEND, registration_id, channel, &socket)?;
+    Ok((socket, counters))
+}
+
+/// True when the endpoint is a name whose address may change.
+fn names_a_host(channel: &UdpChannel) -> bool {
+    channel
+        .endpoint
+        .as_deref()
+        .is_some_and(|endpoint| endpoint.parse::<SocketAddr>().is_err())
+}

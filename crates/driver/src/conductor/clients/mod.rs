@@ -1,0 +1,188 @@
+//! The room of clients: who is known, what each holds, and whether it is still there.
+
+mod client;
+mod processes;
+
+use headrace_buffers::counters::type_ids;
+
+pub(crate) use client::{Client, ClientState, OwnedCounter, PublicationHandle};
+pub(crate) use processes::ProcessWatch;
+
+use super::context::Context;
+use crate::errors::CommandError;
+use processes::WatchRound;
+
+/// All clients.
+pub(crate) struct Clients {
+    clients: Vec<Client>,
+    processes: Box<dyn ProcessWatch>,
+    round: WatchRound,
+}
+
+impl Clients {
+    /// No clients; `processes` tells whether those live that come.
+    pub(crate) fn new(processes: Box<dyn ProcessWatch>) -> Self {
+        Self {
+            clients: Vec::new(),
+            processes,
+            round: WatchRound::default(),
+        }
+    }
+
+    pub(crate) fn find(&mut self, client_id: i64) -> Option<&mut Client> {
+        self.clients.iter_mut().find(|client| client.id == client_id)
+    }
+
+    /// Makes the client known with its first success: the heartbeat counter comes before the command's reply.
+    pub(crate) fn known(&mut self, cx: &mut Context, client_id: i64) -> Result<&mut Client, CommandError> {
+        let index = match self.clients.iter().position(|client| client.id == client_id) {
+            Some(index) => index,
+            None => {
+                let client = self.meet(cx, client_id)?;
+                self.clients.push(client);
+                self.clients.len() - 1
+            }
+        };
+        Ok(&mut self.clients[index])
+    }
+
+    fn meet(&self, cx: &mut Context, client_id: i64) -> Result<Client, CommandError> {
+        let heartbeat = cx.counters.allocate(
+            type_ids::CLIENT_HEARTBEAT,
+            &client_id.to_le_bytes(),
+            &format!("client-heartbeat: id={client_id}"),
+            client_id,
+            client_id,
+        )?;
+        heartbeat.set_release(cx.now_ms);
+        cx.events.counter_ready(client_id, heartbeat.id());
+        Ok(Client::new(
+            client_id,
+            heartbeat,
+            self.processes.is_alive(client_id),
+        ))
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = i64> {
+        self.clients.iter().map(|client| client.id)
+    }
+
+    /// A client says that it lives.
+    pub(crate) fn keep_alive(&mut self, client_id: i64, now_ms: i64) {
+        if let Some(client) = self.find(client_id) {
+            client.heartbeat.set_release(now_ms);
+        }
+    }
+
+    /// A client says that it is done.
+    pub(crate) fn close(&mut self, client_id: i64) {
+        if let Some(client) = self.find(client_id) {
+            client.enter(ClientState::Closed, "it closed");
+            client.heartbeat.set_release(0);
+        }
+    }
+
+    /// Takes out a publication handle of any client.
+    pub(crate) fn remove_publication(&mut self, registration_id: i64) -> Option<PublicationHandle> {
+        self.clients.iter_mut().find_map(|client| {
+            let handles = &mut client.publications;
+            let index = handles
+                .iter()
+                .position(|handle| handle.registration_id == registration_id)?;
+            Some(handles.remove(index))
+        })
+    }
+
+    /// Takes out a counter of any client.
+    pub(crate) fn remove_counter(&mut self, registration_id: i64) -> Option<OwnedCounter> {
+        self.clients.iter_mut().find_map(|client| {
+            let counters = &mut client.counters;
+            let index = counters
+                .iter()
+                .position(|counter| counter.registration_id == registration_id)?;
+            Some(counters.remove(index))
+        })
+    }
+
+    /// Looks, when it is time to, for clients whose process has ended. They wrote nothing from position `written` of
+    /// the ring. True when a client is over whose commands were read, up to `read`.
+    pub(crate) fn check_processes(&mut self, now_ns: i64, written: i64, read: i64) -> bool {
+        let Some(turn) = self.round.next(now_ns, self.clients.len()) else {
+            return false;
+        };
+        for client in &mut self.clients[turn] {
+            if client.state() == ClientState::Watched && !self.processes.is_alive(client.id) {
+                client.enter(ClientState::Ended { written }, "its process ended");
+            }
+        }
+        self.clients.iter().any(|client| client.is_over(read))
+    }
+
+    /// Takes out the clients that closed, whose process ended, or that were not heard from.
+    pub(crate) fn take_gone(&mut self, now_ms: i64, liveness_timeout_ms: i64, read: i64) -> Vec<Client> {
+        self.clients
+            .extract_if(.., |client| client.is_gone(now_ms, liveness_timeout_ms, read))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_buffers::AtomicBuffer;
+    use headrace_buffers::counters::CountersManager;
+
+    use super::*;
+
+    /// Clients with these ids that are known by their heartbeats, at 1 s.
+    fn heard(ids: &[i64]) -> Clients {
+        let mut counters =
+            CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
+        let mut clients = Clients::new(Box::new(None));
+        for id in ids {
+            let counter_id = counters.allocate(11, &[], "", 0).unwrap();
+            let heartbeat = counters.counter(counter_id);
+            heartbeat.set_release(1_000);
+            clients.clients.push(Client::new(*id, heartbeat, false));
+        }
+        clients
+    }
+
+    #[test]
+    fn a_client_is_gone_once_its_heartbeat_is_older_than_the_timeout_or_it_closed() {
+        let mut clients = heard(&[7, 8]);
+        assert!(clients.take_gone(1_100, 100, 0).is_empty());
+        clients.find(8).unwrap().heartbeat.set_release(1_001);
+        let gone: Vec<_> = clients
+            .take_gone(1_101, 100, 0)
+            .iter()
+            .map(|client| client.id)
+            .collect();
+        assert_eq!(gone, [7]);
+        clients.close(8);
+        assert_eq!(clients.take_gone(1_001, 100, 0).len(), 1);
+        assert!(clients.find(8).is_none());
+    }
+
+    #[test]
+    fn a_client_that_dies_before_the_clock_is_set_back_is_gone_after_the_timeout() {
+        let mut clients = heard(&[7]);
+        clients.find(7).unwrap().heartbeat.set_release(1_000_000);
+        assert!(clients.take_gone(1_000, 100, 0).is_empty());
+        assert!(clients.take_gone(1_100, 100, 0).is_empty());
+        assert_eq!(clients.take_gone(1_101, 100, 0).len(), 1);
+    }
+
+    #[test]
+    fn handles_and_counters_are_found_by_their_own_registration_id() {
+        let mut clients = heard(&[7]);
+        let handle = PublicationHandle {
+            registration_id: 5,
+            publication_id: 3,
+        };
+        clients.find(7).unwrap().publications.push(handle);
+        assert_eq!(clients.remove_publication(3), None);
+        assert_eq!(clients.remove_publication(5), Some(handle));
+        assert_eq!(clients.remove_publication(5), None);
+        assert_eq!(clients.remove_counter(5), None);
+    }
+}

@@ -1,0 +1,244 @@
+//! Adding a network publication: find the addresses of its channel, then share one, or have a log created and make one.
+
+use std::sync::Arc;
+
+use headrace_buffers::counters::type_ids;
+use headrace_buffers::log::{LogBuffers, LogSpec};
+use headrace_protocol::channel::{ChannelRole, UdpChannel};
+
+use super::add_publication::{hold, share};
+use super::step::{AddressesWanted, Adds, Next, Origin, Step};
+use crate::conductor::channels::{SendChannels, wanted_send_buffer_length};
+use crate::conductor::context::Context;
+use crate::conductor::publications::{
+    NetworkPublication, NetworkSpec, PublicationPlan, PublicationRequest, StreamCounters,
+};
+use crate::conductor::rooms::Rooms;
+use crate::conductor::strategies::flow_control;
+use crate::conductor::subscriptions::SpiedChannel;
+use crate::endpoint::EndpointId;
+use crate::errors::CommandError;
+use crate::proxy::SenderCommand;
+use crate::shared::PublicationShared;
+use crate::shared::publication::{PublicationCounters, PublicationIdentity};
+
+/// One receiver at most may answer.
+const HAS_GROUP_SEMANTICS: bool = false;
+
+/// The first step: the channel has names.
+pub(crate) fn begin(request: PublicationRequest) -> Next {
+    let wanted = AddressesWanted {
+        uri: request.uri.clone(),
+        role: ChannelRole::Publication,
+        adds: Adds::Publication,
+    };
+    Next::Addresses(wanted, Box::new(Share(request)))
+}
+
+/// The addresses are known: share a publication, or have a log created.
+struct Share(PublicationRequest);
+
+impl Step<UdpChannel> for Share {
+    fn go_on(
+        self: Box<Self>,
+        origin: Origin,
+        udp: UdpChannel,
+        cx: &mut Context,
+        rooms: &mut Rooms,
+    ) -> Result<Next, CommandError> {
+        let Self(mut request) = *self;
+        let publications = &mut rooms.publications;
+        publications.network.adopt_tag(cx, &mut request)?;
+        publications.check_entity_tag(&request.params, &request.channel)?;
+        let place = Place::of(cx, &rooms.channels.send, &udp)?;
+        udp.check_mtu(request.params.mtu_length, place.send_buffer_length)?;
+        let shareable = publications.network.shareable(request.stream_id, |publication| {
+            !request.is_exclusive && place.open == Some(publication.endpoint())
+        });
+        if let Some(stream) = shareable {
+            request
+                .params
+                .check_matches(&stream.existing(), &request.channel)?;
+            share(cx, &mut rooms.clients, origin, stream)?;
+            return Ok(Next::Done);
+        }
+        let suffix = format!(" channel={}", request.channel);
+        let session_id = publications.network.session_id(
+            &mut publications.session_ids,
+            &request,
+            &suffix,
+            |publication| publication.canonical_form() == place.canonical_form,
+        )?;
+        let start = request.start(&mut cx.random);
+        let directory = &cx.config.directory;
+        let plan = PublicationPlan::new(request, origin.correlation_id, session_id, start, directory)?;
+        let task = plan.create_log(log_spec(cx, &plan, &udp));
+        Ok(Next::Log(task, Box::new(Make { plan, udp })))
+    }
+}
+
+/// The channel as far as it is open. One known by its tag goes by the form of the one that is open.
+struct Place {
+    open: Option<EndpointId>,
+    send_buffer_length: usize,
+    canonical_form: String,
+}
+
+impl Place {
+    fn of(cx: &Context, channels: &SendChannels, udp: &UdpChannel) -> Result<Self, CommandError> {
+        let Some(send) = channels.find(udp)? else {
+            return Ok(Self {
+                open: None,
+                send_buffer_length: wanted_send_buffer_length(cx, udp),
+                canonical_form: udp.canonical_form.clone(),
+            });
+        };
+        udp.check_socket_buffers(&send.endpoint.channel, &cx.defaults)?;
+        Ok(Self {
+            open: Some(send.endpoint.id),
+            send_buffer_length: send.send_buffer_length,
+            canonical_form: send.endpoint.channel.canonical_form.clone(),
+        })
+    }
+}
+
+fn log_spec(cx: &Context, plan: &PublicationPlan, udp: &UdpChannel) -> LogSpec {
+    let (config, buffers) = (&cx.config, cx.system_buffers);
+    let send_length = udp
+        .socket_sndbuf_length
+        .unwrap_or(config.socket_send_buffer_length);
+    let receive_length = udp
+        .socket_rcvbuf_length
+        .unwrap_or(config.socket_receive_buffer_length);
+    LogSpec {
+        socket_send_buffer_length: send_length as i32,
+        os_default_send_buffer_length: buffers.default_send_length as i32,
+        os_max_send_buffer_length: buffers.max_send_length as i32,
+        socket_receive_buffer_length: receive_length as i32,
+        os_default_receive_buffer_length: buffers.default_receive_length as i32,
+        os_max_receive_buffer_length: buffers.max_receive_length as i32,
+        ..plan.log_spec(config)
+    }
+}
+
+/// The log is there: open the channel, or join it, and make the publication.
+struct Make {
+    plan: PublicationPlan,
+    udp: UdpChannel,
+}
+
+impl Step<LogBuffers> for Make {
+    fn go_on(
+        self: Box<Self>,
+        origin: Origin,
+        log: LogBuffers,
+        cx: &mut Context,
+        rooms: &mut Rooms,
+    ) -> Result<Next, CommandError> {
+        let Self { plan, udp } = *self;
+        rooms.clients.known(cx, origin.client_id)?;
+        // The channel may have begun to close while the log was made.
+        let send = rooms.channels.join_send(cx, origin.correlation_id, &udp)?;
+        let (endpoint, status_id) = (send.endpoint.id, send.endpoint.counters.status.id());
+        let channel = SpiedChannel::from(&send.endpoint.channel);
+        let counters = match counters(cx, origin, &plan) {
+            Ok(counters) => counters,
+            Err(error) => {
+                // Gives the channel up again if this was its first publication.
+                rooms.channels.send.release(cx, endpoint);
+                return Err(error);
+            }
+        };
+        hold(cx, &mut rooms.clients, origin, origin.correlation_id)?;
+        let sending = flow_control(&cx.config);
+        let shared = shared_half(cx, origin, &plan, log.clone(), counters.sender);
+        cx.sender.send(SenderCommand::AddPublication {
+            endpoint,
+            publication: Arc::clone(&shared),
+            flow_control: sending.flow_control,
+            max_resend: sending.max_resend,
+        });
+        let spec = NetworkSpec {
+            shared,
+            endpoint,
+            channel,
+            linger_timeout_ns: plan.request.params.linger_timeout_ns,
+        };
+        let stream = plan.into_stream(log, counters.publisher, status_id);
+        let publication = NetworkPublication::new(stream, spec, cx.now_ns);
+        rooms
+            .publications
+            .network
+            .add(cx, publication, &rooms.subscriptions);
+        Ok(Next::Done)
+    }
+}
+
+/// All counters of one network publication.
+struct Counters {
+    publisher: StreamCounters,
+    sender: PublicationCounters,
+}
+
+fn counters(cx: &mut Context, origin: Origin, plan: &PublicationPlan) -> Result<Counters, CommandError> {
+    let [publisher_position, publisher_limit] = plan.counter_rows();
+    let start_position = plan.start_position();
+    let [
+        publisher_position,
+        publisher_limit,
+        sender_position,
+        sender_limit,
+        back_pressure_events,
+        naks_received,
+    ] = cx.counters.stream_set(
+        plan.key(origin.client_id),
+        [
+            publisher_position,
+            publisher_limit,
+            (type_ids::SENDER_POSITION, "snd-pos", start_position),
+            (type_ids::SENDER_LIMIT, "snd-lmt", start_position),
+            (type_ids::SENDER_BACK_PRESSURE_EVENTS, "snd-bpe", 0),
+            (type_ids::SENDER_NAKS_RECEIVED, "snd-naks-received", 0),
+        ],
+    )?;
+    let sender = PublicationCounters {
+        sender_position,
+        sender_limit,
+        back_pressure_events,
+        naks_received,
+    };
+    Ok(Counters {
+        publisher: StreamCounters {
+            publisher_position,
+            publisher_limit,
+            further: vec![
+                sender.sender_position.clone(),
+                sender.sender_limit.clone(),
+                sender.back_pressure_events.clone(),
+                sender.naks_received.clone(),
+            ],
+        },
+        sender,
+    })
+}
+
+/// What the conductor and the sender share of a new publication.
+fn shared_half(
+    cx: &Context,
+    origin: Origin,
+    plan: &PublicationPlan,
+    log: LogBuffers,
+    counters: PublicationCounters,
+) -> Arc<PublicationShared> {
+    let request = &plan.request;
+    let identity = PublicationIdentity {
+        registration_id: origin.correlation_id,
+        session_id: plan.session_id(),
+        stream_id: request.stream_id,
+        mtu_length: request.params.mtu_length,
+        has_group_semantics: HAS_GROUP_SEMANTICS,
+        signals_end_of_stream: request.params.signals_end_of_stream,
+        spies_simulate_connection: request.params.spies_simulate_connection,
+    };
+    Arc::new(PublicationShared::new(identity, log, counters, cx.now_ns))
+}

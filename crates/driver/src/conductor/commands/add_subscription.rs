@@ -1,0 +1,169 @@
+//! Adding a subscription: to IPC at once, to the network or as a spy once the addresses of the channel are known.
+
+use std::sync::Arc;
+
+use headrace_protocol::channel::{ChannelRole, ChannelUri, SubscriptionParams, UdpChannel};
+
+use super::step::{AddressesWanted, Adds, Next, Origin, Step};
+use crate::conductor::channels::{Interest, ReceiveChannels, ReceiveRequest};
+use crate::conductor::context::Context;
+use crate::conductor::rooms::Rooms;
+use crate::conductor::subscriptions::{SpiedChannel, Subscription, SubscriptionKind, Subscriptions};
+use crate::endpoint::EndpointId;
+use crate::errors::CommandError;
+
+/// IPC subscriptions and spies have no channel of their own, hence no status of one.
+const NO_CHANNEL_STATUS: i32 = -1;
+
+/// An add, taken apart and checked.
+pub(crate) struct SubscriptionRequest {
+    stream_id: i32,
+    channel: Arc<str>,
+    params: SubscriptionParams,
+}
+
+impl SubscriptionRequest {
+    pub(crate) fn new(
+        uri: &ChannelUri,
+        channel: &str,
+        stream_id: i32,
+        cx: &Context,
+    ) -> Result<Self, CommandError> {
+        Ok(Self {
+            stream_id,
+            channel: channel.into(),
+            params: SubscriptionParams::from_uri(uri, &cx.defaults)?,
+        })
+    }
+
+    fn into_subscription(self, origin: Origin, kind: SubscriptionKind) -> Subscription {
+        Subscription {
+            registration_id: origin.correlation_id,
+            client_id: origin.client_id,
+            stream_id: self.stream_id,
+            session_id: self.params.session_id,
+            channel: self.channel,
+            is_tethered: self.params.is_tethered,
+            may_rejoin: self.params.is_rejoin,
+            kind,
+        }
+    }
+}
+
+/// A subscription to IPC publications.
+pub(crate) fn add_ipc(
+    origin: Origin,
+    request: SubscriptionRequest,
+    cx: &mut Context,
+    rooms: &mut Rooms,
+) -> Result<Next, CommandError> {
+    rooms.clients.known(cx, origin.client_id)?;
+    let subscription = request.into_subscription(origin, SubscriptionKind::Ipc);
+    cx.events
+        .subscription_ready(origin.correlation_id, NO_CHANNEL_STATUS);
+    rooms.publications.ipc.link(cx, &subscription);
+    rooms.subscriptions.add(subscription);
+    Ok(Next::Done)
+}
+
+/// A subscription to a channel with names.
+pub(crate) fn begin(uri: ChannelUri, request: SubscriptionRequest) -> Next {
+    // A spy reads what a publication on its channel sends.
+    let (role, step): (_, Box<dyn Step<UdpChannel>>) = if uri.is_spy() {
+        (ChannelRole::Publication, Box::new(Spy(request)))
+    } else {
+        (ChannelRole::Subscription, Box::new(Receive(request)))
+    };
+    let adds = Adds::Subscription;
+    Next::Addresses(AddressesWanted { uri, role, adds }, step)
+}
+
+/// The addresses are known: read what this driver sends there.
+struct Spy(SubscriptionRequest);
+
+impl Step<UdpChannel> for Spy {
+    fn go_on(
+        self: Box<Self>,
+        origin: Origin,
+        udp: UdpChannel,
+        cx: &mut Context,
+        rooms: &mut Rooms,
+    ) -> Result<Next, CommandError> {
+        rooms.clients.known(cx, origin.client_id)?;
+        let kind = SubscriptionKind::Spy(SpiedChannel::from(&udp));
+        let subscription = self.0.into_subscription(origin, kind);
+        cx.events
+            .subscription_ready(origin.correlation_id, NO_CHANNEL_STATUS);
+        rooms.publications.network.link(cx, &subscription);
+        rooms.subscriptions.add(subscription);
+        Ok(Next::Done)
+    }
+}
+
+/// The addresses are known: open the channel, or join it.
+struct Receive(SubscriptionRequest);
+
+impl Step<UdpChannel> for Receive {
+    fn go_on(
+        self: Box<Self>,
+        origin: Origin,
+        udp: UdpChannel,
+        cx: &mut Context,
+        rooms: &mut Rooms,
+    ) -> Result<Next, CommandError> {
+        rooms.clients.known(cx, origin.client_id)?;
+        let Self(request) = *self;
+        let joined = join(cx, &rooms.channels.receive, &rooms.subscriptions, &request, &udp)?;
+        let endpoint = match joined {
+            Some(endpoint) => endpoint,
+            None => {
+                let wanted = ReceiveRequest {
+                    registration_id: origin.correlation_id,
+                    channel: udp,
+                    window_length: request.params.receiver_window_length,
+                };
+                rooms.channels.open_receive(cx, wanted)?
+            }
+        };
+        let interest = Interest {
+            stream_id: request.stream_id,
+            session_id: request.params.session_id,
+        };
+        let receive = &mut rooms.channels.receive;
+        let status_id = receive.add_interest(cx, endpoint, interest);
+        cx.events.subscription_ready(origin.correlation_id, status_id);
+        let params = Box::new(request.params.clone());
+        let subscription = request.into_subscription(origin, SubscriptionKind::Network { endpoint, params });
+        rooms.images.link(cx, &subscription);
+        rooms.subscriptions.add(subscription);
+        Ok(Next::Done)
+    }
+}
+
+/// The open channel that the request means, which must agree with it and with the subscriptions already there.
+fn join(
+    cx: &Context,
+    channels: &ReceiveChannels,
+    subscriptions: &Subscriptions,
+    request: &SubscriptionRequest,
+    udp: &UdpChannel,
+) -> Result<Option<EndpointId>, CommandError> {
+    let Some(receive) = channels.find(udp)? else {
+        return Ok(None);
+    };
+    let params = &request.params;
+    udp.check_socket_buffers(&receive.endpoint.channel, &cx.defaults)?;
+    udp.check_receiver_window(params.receiver_window_length, receive.receive_buffer_length)?;
+    for subscription in subscriptions.iter() {
+        let Some((endpoint, other)) = subscription.network() else {
+            continue;
+        };
+        if endpoint == receive.endpoint.id
+            && subscription.stream_id == request.stream_id
+            && subscription.session_id == params.session_id
+        {
+            params.check_matches(&request.channel, other, &subscription.channel)?;
+        }
+    }
+    Ok(Some(receive.endpoint.id))
+}

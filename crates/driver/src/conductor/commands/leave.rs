@@ -1,0 +1,55 @@
+//! Clients that close, die or fall silent: what they held goes.
+
+use headrace_buffers::counters::system_counter;
+
+use super::progress::Progress;
+use super::remove::release_subscription;
+use crate::conductor::clients::{Client, ClientState};
+use crate::conductor::context::Context;
+use crate::conductor::rooms::Rooms;
+
+/// A client says that it is done. What it holds goes with the next look at clients.
+pub(crate) fn close(client_id: i64, rooms: &mut Rooms, progress: &mut Progress) {
+    progress.cancel_all_of(client_id);
+    rooms.clients.close(client_id);
+}
+
+/// Frees what clients held that closed, whose process ended, or that were not heard from. `read` is how far their
+/// commands were read.
+pub(crate) fn free_gone(cx: &mut Context, rooms: &mut Rooms, progress: &mut Progress, read: i64) {
+    let liveness_timeout_ms = cx.config.client_liveness_timeout_ns / 1_000_000;
+    for client in rooms.clients.take_gone(cx.now_ms, liveness_timeout_ms, read) {
+        progress.cancel_all_of(client.id);
+        if client.state() != ClientState::Closed {
+            note_death(cx, &client, read);
+        }
+        cx.events.unavailable_counter(client.id, client.heartbeat.id());
+        cx.counters.free(client.heartbeat.id());
+        free(cx, rooms, &client);
+    }
+}
+
+fn note_death(cx: &mut Context, client: &Client, read: i64) {
+    cx.count(system_counter::CLIENT_TIMEOUTS);
+    cx.events.client_timeout(client.id);
+    if client.is_over(read) {
+        cx.warn(
+            "a client's process ended without closing the client: \
+             the driver closes its publications, subscriptions and counters",
+        );
+    }
+}
+
+fn free(cx: &mut Context, rooms: &mut Rooms, client: &Client) {
+    for handle in &client.publications {
+        rooms.publications.release(handle.publication_id, false);
+    }
+    for registration_id in rooms.subscriptions.ids_of(client.id) {
+        release_subscription(cx, rooms, registration_id);
+    }
+    for counter in &client.counters {
+        cx.events
+            .unavailable_counter(counter.registration_id, counter.counter_id);
+        cx.counters.free(counter.counter_id);
+    }
+}

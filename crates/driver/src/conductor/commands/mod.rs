@@ -1,0 +1,195 @@
+//! The room of commands: what clients ask for, from the bytes in the ring to the answer.
+//!
+//! A command that is answered at once is a function. One that takes several steps has a file of its own, whose steps
+//! stand in the order they are taken ([`step`]).
+
+mod add_ipc_publication;
+mod add_network_publication;
+mod add_publication;
+mod add_subscription;
+mod counters;
+mod leave;
+mod progress;
+mod reject_image;
+mod remove;
+mod ring;
+mod step;
+
+use headrace_protocol::channel::{ChannelUri, Media, doubts};
+use headrace_protocol::command::Command;
+
+pub(crate) use leave::free_gone;
+pub(crate) use progress::Progress;
+pub(crate) use ring::{CommandRing, Read};
+
+use super::context::Context;
+use super::publications::PublicationRequest;
+use super::rooms::Rooms;
+use crate::config::TerminationValidator;
+use crate::errors::CommandError;
+use add_subscription::SubscriptionRequest;
+use counters::CounterText;
+use step::{Next, Origin};
+
+/// Runs the command that a message holds, up to its answer or to what it must wait for.
+pub(crate) fn on_message(
+    type_id: i32,
+    message: &[u8],
+    cx: &mut Context,
+    rooms: &mut Rooms,
+    progress: &mut Progress,
+) {
+    match Command::decode(type_id, message) {
+        Ok(command) => {
+            let origin = Origin {
+                client_id: command.client_id(),
+                correlation_id: command.correlation_id(),
+            };
+            let step = run(origin, command, cx, rooms, progress);
+            progress.proceed(origin, step, cx);
+        }
+        Err(error) => {
+            let correlation_id = error.correlation_id.unwrap_or(0);
+            cx.refuse(
+                correlation_id,
+                &CommandError::new(error.code(), error.to_string()),
+            );
+        }
+    }
+}
+
+fn run(
+    origin: Origin,
+    command: Command<'_>,
+    cx: &mut Context,
+    rooms: &mut Rooms,
+    progress: &mut Progress,
+) -> Result<Next, CommandError> {
+    match command {
+        Command::AddPublication {
+            stream_id, channel, ..
+        } => add_publication(origin, stream_id, &channel, false, cx, rooms),
+        Command::AddExclusivePublication {
+            stream_id, channel, ..
+        } => add_publication(origin, stream_id, &channel, true, cx, rooms),
+        Command::AddSubscription {
+            stream_id, channel, ..
+        } => add_subscription(origin, stream_id, &channel, cx, rooms),
+        command => run_at_once(origin, command, cx, rooms, progress).map(|()| Next::Done),
+    }
+}
+
+/// The commands that are answered in one step, or not at all.
+fn run_at_once(
+    origin: Origin,
+    command: Command<'_>,
+    cx: &mut Context,
+    rooms: &mut Rooms,
+    progress: &mut Progress,
+) -> Result<(), CommandError> {
+    let id = origin.correlation_id;
+    match command {
+        Command::RemovePublication {
+            registration_id,
+            revoke,
+            ..
+        } => remove::publication(id, registration_id, revoke, cx, (rooms, progress))?,
+        Command::RemoveSubscription { registration_id, .. } => {
+            remove::subscription(id, registration_id, cx, (rooms, progress))?;
+        }
+        Command::AddDestination { registration_id, .. }
+        | Command::RemoveDestination { registration_id, .. }
+        | Command::RemoveDestinationById { registration_id, .. } => {
+            return Err(remove::refuse_send_destination(rooms, registration_id));
+        }
+        Command::AddReceiveDestination { registration_id, .. }
+        | Command::RemoveReceiveDestination { registration_id, .. } => {
+            return Err(remove::refuse_receive_destination(rooms, registration_id));
+        }
+        Command::AddCounter {
+            type_id, key, label, ..
+        } => counters::add(
+            origin,
+            &CounterText::new(type_id, key, &label),
+            cx,
+            &mut rooms.clients,
+        )?,
+        Command::RemoveCounter { registration_id, .. } => {
+            counters::remove(id, registration_id, cx, &mut rooms.clients)?;
+        }
+        Command::AddStaticCounter {
+            registration_id,
+            type_id,
+            key,
+            label,
+            ..
+        } => {
+            let text = CounterText::new(type_id, key, &label);
+            counters::add_static(origin, registration_id, &text, cx, &mut rooms.clients)?;
+        }
+        Command::RejectImage {
+            image_correlation_id,
+            reason,
+            ..
+        } => reject_image::reject(id, image_correlation_id, &reason, cx, rooms)?,
+        Command::NextAvailableSessionId { stream_id, .. } => {
+            let session_id = rooms.publications.next_session_id(stream_id);
+            cx.events.next_available_session_id(id, session_id);
+        }
+        Command::ClientKeepalive { client_id, .. } => rooms.clients.keep_alive(client_id, cx.now_ms),
+        Command::ClientClose { client_id, .. } => leave::close(client_id, rooms, progress),
+        Command::TerminateDriver { .. } => terminate(cx),
+        Command::AddPublication { .. }
+        | Command::AddExclusivePublication { .. }
+        | Command::AddSubscription { .. } => {}
+    }
+    Ok(())
+}
+
+fn add_publication(
+    origin: Origin,
+    stream_id: i32,
+    channel: &str,
+    is_exclusive: bool,
+    cx: &mut Context,
+    rooms: &mut Rooms,
+) -> Result<Next, CommandError> {
+    let uri = parse_channel(cx, channel)?;
+    let media = uri.media();
+    let request = PublicationRequest::new(uri, channel, stream_id, is_exclusive, &cx.defaults)?;
+    match media {
+        Media::Ipc => add_ipc_publication::begin(origin, request, cx, rooms),
+        Media::Udp => Ok(add_network_publication::begin(request)),
+    }
+}
+
+fn add_subscription(
+    origin: Origin,
+    stream_id: i32,
+    channel: &str,
+    cx: &mut Context,
+    rooms: &mut Rooms,
+) -> Result<Next, CommandError> {
+    let uri = parse_channel(cx, channel)?;
+    let request = SubscriptionRequest::new(&uri, channel, stream_id, cx)?;
+    match uri.media() {
+        Media::Ipc => add_subscription::add_ipc(origin, request, cx, rooms),
+        Media::Udp => Ok(add_subscription::begin(uri, request)),
+    }
+}
+
+/// What looks wrong and has no effect goes to the error log: the client is not refused.
+fn parse_channel(cx: &Context, channel: &str) -> Result<ChannelUri, CommandError> {
+    let uri = ChannelUri::parse(channel)?;
+    for doubt in doubts(&uri) {
+        cx.warn(&format!("{doubt}, channel={channel}"));
+    }
+    Ok(uri)
+}
+
+fn terminate(cx: &Context) {
+    match cx.config.termination_validator {
+        TerminationValidator::Allow => cx.terminate(),
+        TerminationValidator::Deny => cx.warn("a client's request to terminate the driver was denied"),
+    }
+}

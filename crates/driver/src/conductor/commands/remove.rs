@@ -1,0 +1,94 @@
+//! Removing publications and subscriptions.
+
+use headrace_protocol::ErrorCode;
+
+use super::progress::Progress;
+use super::step::Adds;
+use crate::conductor::channels::Interest;
+use crate::conductor::context::Context;
+use crate::conductor::rooms::Rooms;
+use crate::conductor::subscriptions::SubscriptionKind;
+use crate::errors::CommandError;
+
+/// Drops a client's hold on a publication, or gives up the add that waits for a name.
+pub(crate) fn publication(
+    correlation_id: i64,
+    registration_id: i64,
+    revoke: bool,
+    cx: &mut Context,
+    (rooms, progress): (&mut Rooms, &mut Progress),
+) -> Result<(), CommandError> {
+    if !progress.cancel(registration_id, Adds::Publication) {
+        let Some(handle) = rooms.clients.remove_publication(registration_id) else {
+            return Err(unknown_publication(registration_id));
+        };
+        rooms.publications.release(handle.publication_id, revoke);
+    }
+    cx.events.operation_success(correlation_id);
+    Ok(())
+}
+
+/// Ends a subscription, or gives up the add that waits for a name.
+pub(crate) fn subscription(
+    correlation_id: i64,
+    registration_id: i64,
+    cx: &mut Context,
+    (rooms, progress): (&mut Rooms, &mut Progress),
+) -> Result<(), CommandError> {
+    let is_gone = progress.cancel(registration_id, Adds::Subscription)
+        || release_subscription(cx, rooms, registration_id);
+    if !is_gone {
+        return Err(unknown_subscription(registration_id));
+    }
+    cx.events.operation_success(correlation_id);
+    Ok(())
+}
+
+/// Removes a subscription with all its links. The reader is not told: it asked, or it is dead. False when there is no
+/// such subscription.
+pub(crate) fn release_subscription(cx: &mut Context, rooms: &mut Rooms, registration_id: i64) -> bool {
+    let Some(subscription) = rooms.subscriptions.take(registration_id) else {
+        return false;
+    };
+    match subscription.kind {
+        SubscriptionKind::Ipc => rooms.publications.ipc.unlink(cx, registration_id),
+        SubscriptionKind::Spy(_) => rooms.publications.network.unlink(cx, registration_id),
+        SubscriptionKind::Network { endpoint, .. } => {
+            rooms.images.unlink(cx, registration_id);
+            let interest = Interest {
+                stream_id: subscription.stream_id,
+                session_id: subscription.session_id,
+            };
+            rooms.channels.receive.remove_interest(cx, endpoint, interest);
+        }
+    }
+    true
+}
+
+/// Why a publication cannot have the destination that a client adds or removes.
+pub(crate) fn refuse_send_destination(rooms: &Rooms, registration_id: i64) -> CommandError {
+    if rooms.publications.contains(registration_id) {
+        CommandError::not_supported("destinations of publications are not supported in this release")
+    } else {
+        unknown_publication(registration_id)
+    }
+}
+
+/// Why a subscription cannot have the destination that a client adds or removes.
+pub(crate) fn refuse_receive_destination(rooms: &Rooms, registration_id: i64) -> CommandError {
+    if rooms.subscriptions.contains(registration_id) {
+        CommandError::not_supported("destinations of subscriptions are not supported in this release")
+    } else {
+        unknown_subscription(registration_id)
+    }
+}
+
+fn unknown_publication(registration_id: i64) -> CommandError {
+    let text = format!("registrationId={registration_id}");
+    CommandError::new(ErrorCode::UnknownPublication, text)
+}
+
+fn unknown_subscription(registration_id: i64) -> CommandError {
+    let text = format!("registrationId={registration_id}");
+    CommandError::new(ErrorCode::UnknownSubscription, text)
+}

@@ -1,0 +1,291 @@
+//! Images on their way: from a SETUP, over the creation of the log, to an image.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use headrace_buffers::counters::type_ids;
+use headrace_buffers::log::descriptor::log_file_length;
+use headrace_buffers::log::{LogBuffers, LogSpec, LogType};
+use headrace_protocol::channel::SubscriptionParams;
+use headrace_protocol::congestion::CongestionControl;
+use headrace_protocol::frame::Setup;
+
+use super::budget::ImageBudget;
+use super::image::{Image, ImageSpec};
+use crate::conductor::channels::ReceiveChannels;
+use crate::conductor::context::Context;
+use crate::conductor::counters::StreamKey;
+use crate::conductor::log_files;
+use crate::conductor::strategies::{congestion_control, is_group, loss_detector};
+use crate::conductor::subscriptions::links::UntetheredTimeouts;
+use crate::conductor::subscriptions::{Subscription, Subscriptions};
+use crate::endpoint::EndpointId;
+use crate::errors::CommandError;
+use crate::proxy::ReceiverCommand;
+use crate::resource_agent::{CreateLog, ResourceTask};
+use crate::shared::ImageShared;
+use crate::shared::image::{ImageCounters, ImageIdentity};
+
+/// A SETUP of a stream without an image.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    pub(crate) endpoint: EndpointId,
+    pub(crate) setup: Setup,
+    pub(crate) source: SocketAddr,
+}
+
+impl Arrival {
+    fn first_matching<'a>(
+        &self,
+        subscriptions: &'a Subscriptions,
+    ) -> Option<(&'a Subscription, &'a SubscriptionParams)> {
+        subscriptions.first_matching(self.endpoint, self.setup.stream_id, self.setup.session_id)
+    }
+
+    /// Lets the receiver ask again.
+    fn clear_session(&self, cx: &mut Context) {
+        cx.receiver.send(ReceiverCommand::ClearSession {
+            endpoint: self.endpoint,
+            stream_id: self.setup.stream_id,
+            session_id: self.setup.session_id,
+        });
+    }
+}
+
+/// An image whose log is being created.
+struct PendingImage {
+    correlation_id: i64,
+    arrival: Arrival,
+    log_file_name: String,
+}
+
+/// The images on their way.
+pub(crate) struct Making {
+    pending: Vec<PendingImage>,
+    budget: ImageBudget,
+}
+
+impl Making {
+    pub(crate) fn new(budget: ImageBudget) -> Self {
+        Self {
+            pending: Vec::new(),
+            budget,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Has a log created for a stream that has a subscription.
+    pub(crate) fn begin(
+        &mut self,
+        cx: &mut Context,
+        subscriptions: &Subscriptions,
+        channels: &mut ReceiveChannels,
+        arrival: Arrival,
+        next_id: impl FnOnce() -> i64,
+    ) {
+        if let Err(error) = self.try_begin(cx, subscriptions, channels, arrival, next_id) {
+            cx.record_image_error(&error);
+            arrival.clear_session(cx);
+        }
+    }
+
+    fn try_begin(
+        &mut self,
+        cx: &mut Context,
+        subscriptions: &Subscriptions,
+        channels: &mut ReceiveChannels,
+        arrival: Arrival,
+        next_id: impl FnOnce() -> i64,
+    ) -> Result<(), CommandError> {
+        let (setup, source) = (&arrival.setup, arrival.source);
+        setup
+            .check()
+            .map_err(|error| CommandError::generic(format!("image not created, source={source}: {error}")))?;
+        let Some((_, params)) = arrival.first_matching(subscriptions) else {
+            arrival.clear_session(cx);
+            return Ok(());
+        };
+        let window_length = congestion_control(params, setup).initial_window_length();
+        if setup.mtu > window_length {
+            return Err(CommandError::generic(format!(
+                "image not created: mtuLength={} > initialWindowLength={window_length} source={source}",
+                setup.mtu
+            )));
+        }
+        let correlation_id = next_id();
+        let log_file_name = log_files::image_log(&cx.config.directory, correlation_id)?;
+        let spec = log_spec(cx, correlation_id, setup, params, window_length);
+        if !channels.contains(arrival.endpoint) {
+            return Ok(());
+        }
+        self.budget
+            .reserve(log_file_length(spec.term_length, spec.page_size))?;
+        channels.attach_image(arrival.endpoint);
+        cx.tasks.send(ResourceTask::CreateLog(Box::new(CreateLog {
+            correlation_id,
+            path: log_file_name.clone().into(),
+            spec,
+        })));
+        self.pending.push(PendingImage {
+            correlation_id,
+            arrival,
+            log_file_name,
+        });
+        Ok(())
+    }
+
+    /// True when a log was asked for by an image.
+    pub(crate) fn awaits(&self, correlation_id: i64) -> bool {
+        self.pending
+            .iter()
+            .any(|pending| pending.correlation_id == correlation_id)
+    }
+
+    /// Makes the image of a log. None when that failed, or the stream no longer has a subscription.
+    pub(crate) fn finish(
+        &mut self,
+        cx: &mut Context,
+        subscriptions: &Subscriptions,
+        channels: &mut ReceiveChannels,
+        correlation_id: i64,
+        result: Result<LogBuffers, CommandError>,
+    ) -> Option<Image> {
+        let index = self
+            .pending
+            .iter()
+            .position(|pending| pending.correlation_id == correlation_id)?;
+        let pending = self.pending.swap_remove(index);
+        let made = match result {
+            Ok(log) => {
+                let made = make(cx, subscriptions, &pending, log.clone());
+                if !matches!(made, Ok(Some(_))) {
+                    cx.free_log(log, pending.log_file_name);
+                }
+                made
+            }
+            Err(error) => Err(error),
+        };
+        match made {
+            Ok(Some(image)) => return Some(image),
+            Ok(None) => {}
+            Err(error) => cx.record_image_error(&error),
+        }
+        self.release(cx, pending.arrival.setup.term_length as usize);
+        pending.arrival.clear_session(cx);
+        channels.detach_image(cx, pending.arrival.endpoint);
+        None
+    }
+
+    /// The log of an image is given up.
+    pub(crate) fn release(&mut self, cx: &Context, term_length: usize) {
+        self.budget
+            .release(log_file_length(term_length, cx.config.file_page_size_bytes));
+    }
+}
+
+/// None when the stream no longer has a subscription.
+fn make(
+    cx: &mut Context,
+    subscriptions: &Subscriptions,
+    pending: &PendingImage,
+    log: LogBuffers,
+) -> Result<Option<Image>, CommandError> {
+    let Some((first, params)) = pending.arrival.first_matching(subscriptions) else {
+        return Ok(None);
+    };
+    let congestion = congestion_control(params, &pending.arrival.setup);
+    let shared = Arc::new(shared_half(cx, pending, first, congestion.as_ref(), log)?);
+    let spec = ImageSpec {
+        shared,
+        endpoint: pending.arrival.endpoint,
+        channel: Arc::clone(&first.channel),
+        log_file_name: pending.log_file_name.clone(),
+        source_identity: pending.arrival.source.to_string(),
+        untethered: UntetheredTimeouts::from(params),
+        loss_detector: loss_detector(&cx.config, params, &pending.arrival.setup),
+        congestion,
+    };
+    Ok(Some(Image::new(spec, cx.now_ns)))
+}
+
+/// What the conductor and the receiver share of a new image, with its counters.
+fn shared_half(
+    cx: &mut Context,
+    pending: &PendingImage,
+    first: &Subscription,
+    congestion: &dyn CongestionControl,
+    log: LogBuffers,
+) -> Result<ImageShared, CommandError> {
+    let setup = &pending.arrival.setup;
+    let join_position = log
+        .geometry()
+        .position(setup.active_term_id, setup.term_offset as usize);
+    let [high_water_mark, rebuild_position, naks_sent] = cx.counters.stream_set(
+        StreamKey {
+            registration_id: pending.correlation_id,
+            owner_id: first.client_id,
+            session_id: setup.session_id,
+            stream_id: setup.stream_id,
+            channel: &first.channel,
+        },
+        [
+            (type_ids::RECEIVER_HIGH_WATER_MARK, "rcv-hwm", join_position),
+            (type_ids::RECEIVER_POSITION, "rcv-pos", join_position),
+            (type_ids::RECEIVER_NAKS_SENT, "rcv-naks-sent", 0),
+        ],
+    )?;
+    let identity = ImageIdentity {
+        correlation_id: pending.correlation_id,
+        session_id: setup.session_id,
+        stream_id: setup.stream_id,
+        source: pending.arrival.source,
+        is_reliable: first.network().is_none_or(|(_, params)| params.is_reliable),
+        join_position,
+        initial_window_length: congestion.initial_window_length(),
+    };
+    let counters = ImageCounters {
+        high_water_mark,
+        rebuild_position,
+        naks_sent,
+    };
+    Ok(ImageShared::new(identity, log, counters))
+}
+
+fn log_spec(
+    cx: &Context,
+    correlation_id: i64,
+    setup: &Setup,
+    params: &SubscriptionParams,
+    window_length: i32,
+) -> LogSpec {
+    let (config, buffers) = (&cx.config, cx.system_buffers);
+    LogSpec {
+        log_type: LogType::Image,
+        term_length: setup.term_length as usize,
+        page_size: config.file_page_size_bytes,
+        sparse: params.is_sparse,
+        mtu: setup.mtu as usize,
+        session_id: setup.session_id,
+        stream_id: setup.stream_id,
+        initial_term_id: setup.initial_term_id,
+        correlation_id,
+        receiver_window_length: window_length,
+        socket_send_buffer_length: config.socket_send_buffer_length as i32,
+        os_default_send_buffer_length: buffers.default_send_length as i32,
+        os_max_send_buffer_length: buffers.max_send_length as i32,
+        socket_receive_buffer_length: config.socket_receive_buffer_length as i32,
+        os_default_receive_buffer_length: buffers.default_receive_length as i32,
+        os_max_receive_buffer_length: buffers.max_receive_length as i32,
+        untethered_window_limit_timeout_ns: params.untethered_window_limit_timeout_ns,
+        untethered_linger_timeout_ns: params.untethered_linger_timeout_ns,
+        untethered_resting_timeout_ns: params.untethered_resting_timeout_ns,
+        group: is_group(params, setup),
+        rejoin: params.is_rejoin,
+        reliable: params.is_reliable,
+        tether: params.is_tethered,
+        ..LogSpec::default()
+    }
+}

@@ -1,0 +1,200 @@
+//! A publication read on this host only, through its own log.
+//!
+//! | state | leaves when |
+//! |---|---|
+//! | Active | revoked: readers told unavailable, Linger. Last handle gone: limit and end of stream fixed, Draining |
+//! | Draining | every reader has read all: readers told unavailable, session id free, Linger |
+//! | Linger | no handles left, one tick later at the earliest: Done |
+//! | Done | positions freed, log unmapped and deleted |
+//!
+//! While active, every duty cycle raises the publisher's limit to the slowest reader's position plus a window,
+//! after zeroing the bytes before that position.
+
+use super::publication::{Publication, Tick};
+use super::stream::{PublicationState, Stream, StreamSpec};
+use super::unblock::unblock;
+use crate::conductor::subscriptions::links::Link;
+use crate::conductor::subscriptions::{Subscription, SubscriptionKind};
+
+/// The conductor's record of one IPC publication.
+pub(crate) struct IpcPublication {
+    stream: Stream,
+    trip_limit: i64,
+    trip_gain: i64,
+    consumer_position: i64,
+    cool_down_until_ns: Option<i64>,
+}
+
+impl IpcPublication {
+    pub(crate) fn new(spec: StreamSpec, now_ns: i64) -> Self {
+        Self {
+            trip_limit: 0,
+            trip_gain: spec.window_length / 8,
+            consumer_position: spec.start_position(),
+            cool_down_until_ns: None,
+            stream: Stream::new(spec, now_ns),
+        }
+    }
+
+    /// What is left to free once it is done.
+    pub(crate) fn into_stream(self) -> Stream {
+        self.stream
+    }
+
+    fn on_unlinked(&mut self, link: &Link) {
+        let consumed = link.position.get_acquire().min(self.stream.producer_position());
+        self.consumer_position = self.consumer_position.max(consumed);
+        if !self.stream.links.is_counted() {
+            self.stream.set_connected(false);
+        }
+    }
+
+    /// Turns every reader away until the cool-down is over. Returns the links to end.
+    pub(crate) fn reject(&mut self, cool_down_until_ns: i64) -> Vec<Link> {
+        self.cool_down_until_ns = Some(cool_down_until_ns);
+        let links = self.stream.links.take_all();
+        for link in &links {
+            self.on_unlinked(link);
+        }
+        links
+    }
+
+    fn end(&mut self, tick: &mut Tick, reason: &'static str) {
+        self.stream.set_connected(false);
+        self.stream.enter(PublicationState::Linger, reason);
+        tick.has_ended = true;
+    }
+
+    fn tick_active(&mut self, now_ns: i64, unblock_timeout_ns: i64, tick: &mut Tick) {
+        if self.cool_down_until_ns.is_some_and(|until_ns| until_ns <= now_ns) {
+            self.cool_down_until_ns = None;
+            tick.relink = true;
+        }
+        let join_position = self.join_position();
+        let Stream { spec, links, .. } = &mut self.stream;
+        let limit = self.consumer_position - spec.window_length + spec.window_length / 4;
+        tick.untethered = links.check_untethered(now_ns, limit, join_position, spec.untethered);
+        self.stream.set_connected(self.stream.links.is_counted());
+        tick.unblocked = self
+            .stream
+            .check_blocked(self.consumer_position, now_ns, unblock_timeout_ns);
+    }
+
+    fn tick_draining(&mut self, tick: &mut Tick) {
+        let producer_position = self.stream.publish_position();
+        if self.stream.links.is_any_behind(producer_position) {
+            if let Some((_, max)) = self.stream.links.min_max() {
+                self.consumer_position = self.consumer_position.max(max.min(producer_position));
+            }
+            tick.unblocked = unblock(&self.stream.spec.log, self.consumer_position);
+        } else {
+            self.end(tick, "every reader has read all");
+        }
+    }
+}
+
+impl Publication for IpcPublication {
+    const KIND: &'static str = "an IPC";
+
+    fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    fn stream_mut(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+
+    fn holds_session_id(&self) -> bool {
+        self.stream.state() < PublicationState::Linger
+    }
+
+    fn is_wanted_by(&self, subscription: &Subscription) -> bool {
+        let spec = &self.stream.spec;
+        subscription.kind == SubscriptionKind::Ipc
+            && subscription.matches_stream(spec.stream_id, spec.session_id)
+    }
+
+    fn accepts_links(&self) -> bool {
+        self.cool_down_until_ns.is_none()
+            && match self.stream.state() {
+                PublicationState::Active => true,
+                PublicationState::Draining => {
+                    self.stream.links.is_any_behind(self.stream.producer_position())
+                }
+                PublicationState::Linger | PublicationState::Done => false,
+            }
+    }
+
+    fn join_position(&self) -> i64 {
+        self.stream.links.join_position(self.consumer_position)
+    }
+
+    fn on_linked(&mut self) {
+        if self.stream.state() == PublicationState::Active {
+            self.stream.set_connected(true);
+            self.stream.spec.log.doorbells().limit.ring();
+        }
+    }
+
+    fn unlink(&mut self, subscription_id: i64) -> Option<Link> {
+        let link = self.stream.links.remove(subscription_id)?;
+        self.on_unlinked(&link);
+        Some(link)
+    }
+
+    fn begin_draining(&mut self) {
+        self.stream.fix_end_of_stream();
+        self.stream
+            .enter(PublicationState::Draining, "no client holds it");
+    }
+
+    #[inline]
+    fn update_limit(&mut self) -> usize {
+        if self.stream.state() != PublicationState::Active {
+            return 0;
+        }
+        let producer_position = self.stream.publish_position();
+        match self.stream.links.min_max() {
+            Some((min, max)) => {
+                // Readers are other processes: what they claim to have read is capped by what was written.
+                let min = min.min(producer_position);
+                self.consumer_position = self.consumer_position.max(max.min(producer_position));
+                let limit = min + self.stream.spec.window_length;
+                if limit < self.trip_limit {
+                    return 0;
+                }
+                self.stream.clean_to(min);
+                self.stream.raise_limit(limit);
+                self.trip_limit = limit + self.trip_gain;
+                1
+            }
+            None if self.stream.limit() > self.consumer_position => {
+                // Zeroed before it is seen that there is no room.
+                self.stream.clean_to(self.consumer_position);
+                self.trip_limit = self.consumer_position;
+                usize::from(self.stream.withdraw_limit(self.consumer_position))
+            }
+            None => 0,
+        }
+    }
+
+    fn on_tick(&mut self, now_ns: i64, unblock_timeout_ns: i64) -> Tick {
+        let mut tick = Tick::default();
+        match self.stream.state() {
+            PublicationState::Active if self.stream.is_revoked() => {
+                self.stream.fix_end_of_stream();
+                tick.revoked = true;
+                self.end(&mut tick, "revoked");
+            }
+            PublicationState::Active => self.tick_active(now_ns, unblock_timeout_ns, &mut tick),
+            PublicationState::Draining => self.tick_draining(&mut tick),
+            PublicationState::Linger if !self.stream.has_handles() => {
+                self.stream
+                    .enter(PublicationState::Done, "no client holds it any longer");
+                tick.finished = true;
+            }
+            PublicationState::Linger | PublicationState::Done => {}
+        }
+        tick
+    }
+}

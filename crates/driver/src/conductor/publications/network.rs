@@ -1,0 +1,280 @@
+//! The conductor's half of a publication sent over the network.
+//!
+//! | state | leaves when |
+//! |---|---|
+//! | Active | revoked: limit and end of stream fixed, Linger. Last handle gone: the same, Draining |
+//! | Draining | everything is sent, or no receiver is left, and every spy has read all: Linger |
+//! | Linger | no handles, and the receiver confirmed the end or the linger time-out passed: sender told, Done |
+//! | Done | the sender let go: counters freed, log unmapped and deleted |
+//!
+//! Entering Linger, the stream is over for its spies.
+//!
+//! While active, every duty cycle raises the publisher's limit to the position of the sender, or of the slowest
+//! spy if that is lower, plus a window. What was sent stays in the log for a whole term, for repairs, before it
+//! is zeroed.
+
+use std::sync::Arc;
+
+use headrace_buffers::log::frame::FRAME_ALIGNMENT;
+
+use super::publication::{Publication, Tick};
+use super::stream::{PublicationState, Stream, StreamSpec};
+use super::unblock::unblock;
+use crate::conductor::subscriptions::links::Link;
+use crate::conductor::subscriptions::{SpiedChannel, Subscription};
+use crate::endpoint::EndpointId;
+use crate::shared::PublicationShared;
+
+/// What a network publication has beside its stream.
+pub(crate) struct NetworkSpec {
+    pub(crate) shared: Arc<PublicationShared>,
+    pub(crate) endpoint: EndpointId,
+    /// Session ids are unique among publications with the same canonical form and stream.
+    pub(crate) channel: SpiedChannel,
+    pub(crate) linger_timeout_ns: i64,
+}
+
+/// The conductor's record of one network publication. Its links are the spies.
+pub(crate) struct NetworkPublication {
+    stream: Stream,
+    spec: NetworkSpec,
+    start_position: i64,
+    last_activity_ns: i64,
+}
+
+impl NetworkPublication {
+    pub(crate) fn new(stream: StreamSpec, spec: NetworkSpec, now_ns: i64) -> Self {
+        Self {
+            start_position: stream.start_position(),
+            stream: Stream::new(stream, now_ns),
+            spec,
+            last_activity_ns: now_ns,
+        }
+    }
+
+    /// What is left to free once it is done.
+    pub(crate) fn into_stream(self) -> Stream {
+        self.stream
+    }
+
+    /// The channel it is sent through.
+    pub(crate) fn endpoint(&self) -> EndpointId {
+        self.spec.endpoint
+    }
+
+    /// What makes a channel the same as another.
+    pub(crate) fn canonical_form(&self) -> &str {
+        &self.spec.channel.canonical_form
+    }
+
+    fn update_has_spies(&mut self) {
+        let is_active = self.stream.state() == PublicationState::Active;
+        self.spec.shared.set_has_spies(self.stream.links.is_counted());
+        let is_connected = is_active && self.spec.shared.is_connected();
+        if is_active && !is_connected {
+            // Before a publisher is told, so that its next offer is refused.
+            self.withdraw_limit();
+        }
+        self.stream.set_connected(is_connected);
+        self.stream.spec.log.doorbells().limit.ring();
+    }
+
+    /// Without a reader there is no room beyond what was sent; returns the work done.
+    fn withdraw_limit(&mut self) -> usize {
+        let sent = self.join_position();
+        if !self.stream.withdraw_limit(sent) {
+            return 0;
+        }
+        // Spies are at most a window below: they have all read the bytes zeroed here.
+        self.clean_behind(sent);
+        1
+    }
+
+    /// Lets the sender know how far the fastest spy is. Returns how far the slowest one is.
+    fn track_spies(&self) -> Option<i64> {
+        let (min, max) = self.stream.links.min_max()?;
+        // Spies are other processes: what they claim to have read is held to what was written, frame by frame.
+        let written = self.stream.producer_position();
+        let max = max.min(written) & !(FRAME_ALIGNMENT as i64 - 1);
+        self.spec.shared.advance_spy_position(max);
+        Some(min)
+    }
+
+    /// Held to where the stream started: the counter lies in memory that every process can write.
+    fn sender_position(&self) -> i64 {
+        let position = self.spec.shared.sender_position.get_acquire();
+        position.max(self.start_position)
+    }
+
+    fn clean_behind(&mut self, consumed: i64) {
+        let term_length = self.stream.spec.log.term_length() as i64;
+        self.stream.clean_to(consumed - term_length);
+    }
+
+    /// False when a publisher within `limit` could reach a term that is not zeroed to its end.
+    fn is_clean_for(&self, limit: i64) -> bool {
+        let (log, clean_position) = (&self.stream.spec.log, self.stream.clean_position());
+        let bits = log.position_bits_to_shift();
+        let terms_ahead = (limit >> bits) - (clean_position >> bits);
+        let is_at_term_start = clean_position & (log.term_length() as i64 - 1) == 0;
+        terms_ahead < 2 || (terms_ahead == 2 && !is_at_term_start)
+    }
+
+    fn tick_active(&mut self, now_ns: i64, unblock_timeout_ns: i64, tick: &mut Tick) {
+        let join_position = self.join_position();
+        let Stream { spec, links, .. } = &mut self.stream;
+        let limit = join_position - spec.window_length + spec.window_length / 4;
+        tick.untethered = links.check_untethered(now_ns, limit, join_position, spec.untethered);
+        self.update_has_spies();
+        let position = self.sender_position();
+        tick.unblocked = self.stream.check_blocked(position, now_ns, unblock_timeout_ns);
+    }
+
+    fn tick_draining(&mut self, now_ns: i64, tick: &mut Tick) {
+        let sender_position = self.sender_position();
+        let producer_position = self.stream.publish_position();
+        if producer_position > sender_position {
+            if unblock(&self.stream.spec.log, sender_position) {
+                tick.unblocked = true;
+                return;
+            }
+            if self.spec.shared.has_receivers() {
+                return;
+            }
+        }
+        self.spec.shared.set_end_of_stream();
+        if !self.stream.links.is_any_behind(producer_position) {
+            self.enter_linger(
+                now_ns,
+                tick,
+                "all is sent or no receiver is left, and spies have read all",
+            );
+        } else if let Some((_, max)) = self.stream.links.min_max() {
+            // No receiver is left to bring the sender to a hole that the spies wait at.
+            tick.unblocked = unblock(&self.stream.spec.log, max.min(producer_position));
+        }
+    }
+
+    fn enter_linger(&mut self, now_ns: i64, tick: &mut Tick, reason: &'static str) {
+        self.last_activity_ns = now_ns;
+        self.stream.enter(PublicationState::Linger, reason);
+        self.spec.shared.set_has_spies(false);
+        tick.has_ended = true;
+    }
+
+    fn is_linger_over(&self, now_ns: i64) -> bool {
+        self.spec.shared.is_end_of_stream_confirmed()
+            || now_ns - self.last_activity_ns > self.spec.linger_timeout_ns
+    }
+}
+
+impl Publication for NetworkPublication {
+    const KIND: &'static str = "a network";
+
+    fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    fn stream_mut(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+
+    fn holds_session_id(&self) -> bool {
+        self.stream.state() < PublicationState::Done
+    }
+
+    fn is_wanted_by(&self, subscription: &Subscription) -> bool {
+        let spec = &self.stream.spec;
+        subscription.spies_on(&self.spec.channel, spec.stream_id, spec.session_id)
+    }
+
+    fn accepts_links(&self) -> bool {
+        match self.stream.state() {
+            PublicationState::Active => !self.stream.is_revoked(),
+            PublicationState::Draining => {
+                self.stream.links.is_counted() && self.stream.producer_position() > self.sender_position()
+            }
+            PublicationState::Linger | PublicationState::Done => false,
+        }
+    }
+
+    fn join_position(&self) -> i64 {
+        self.sender_position().min(self.stream.producer_position())
+    }
+
+    fn on_linked(&mut self) {
+        self.update_has_spies();
+    }
+
+    fn unlink(&mut self, subscription_id: i64) -> Option<Link> {
+        self.track_spies();
+        let link = self.stream.links.remove(subscription_id)?;
+        if self.stream.state() < PublicationState::Linger {
+            self.update_has_spies();
+        }
+        Some(link)
+    }
+
+    fn begin_draining(&mut self) {
+        let producer_position = self.stream.fix_end_of_stream();
+        if self.sender_position() >= producer_position {
+            self.spec.shared.set_end_of_stream();
+        }
+        self.stream
+            .enter(PublicationState::Draining, "no client holds it");
+    }
+
+    #[inline]
+    fn update_limit(&mut self) -> usize {
+        if self.stream.state() > PublicationState::Draining {
+            return 0;
+        }
+        let slowest_spy = self.track_spies();
+        if self.stream.state() == PublicationState::Draining {
+            return 0;
+        }
+        let producer_position = self.stream.publish_position();
+        if !self.spec.shared.is_connected() {
+            let work_count = self.withdraw_limit();
+            if work_count > 0 {
+                self.stream.set_connected(false);
+            }
+            return work_count;
+        }
+        let sent = self.sender_position().min(producer_position);
+        let consumed = slowest_spy.map_or(sent, |position| position.min(sent));
+        let limit = consumed + self.stream.spec.window_length;
+        if limit <= self.stream.limit() {
+            return 0;
+        }
+        self.clean_behind(consumed);
+        if self.is_clean_for(limit) {
+            self.stream.raise_limit(limit);
+        }
+        1
+    }
+
+    fn on_tick(&mut self, now_ns: i64, unblock_timeout_ns: i64) -> Tick {
+        let mut tick = Tick::default();
+        match self.stream.state() {
+            PublicationState::Active if self.stream.is_revoked() => {
+                self.stream.fix_end_of_stream();
+                self.stream.set_connected(false);
+                self.spec.shared.set_end_of_stream();
+                self.enter_linger(now_ns, &mut tick, "revoked");
+                tick.revoked = true;
+            }
+            PublicationState::Active => self.tick_active(now_ns, unblock_timeout_ns, &mut tick),
+            PublicationState::Draining => self.tick_draining(now_ns, &mut tick),
+            PublicationState::Linger if !self.stream.has_handles() && self.is_linger_over(now_ns) => {
+                self.stream.enter(
+                    PublicationState::Done,
+                    "the end is confirmed, or the linger time-out over",
+                );
+                tick.finished = true;
+            }
+            PublicationState::Linger | PublicationState::Done => {}
+        }
+        tick
+    }
+}

@@ -1,0 +1,10 @@
+//! The suppliers of strategies: which flow control a publication gets, which congestion control and which loss delays
+//! an image gets. They go by the channel, the SETUP and the settings, and keep nothing.
+
+mod congestion_control;
+mod flow_control;
+mod loss_detection;
+
+pub(crate) use congestion_control::congestion_control;
+pub(crate) use flow_control::flow_control;
+pub(crate) use loss_detection::{is_group, loss_detector};
