@@ -45,6 +45,48 @@ MAY_ASK_THE_MACHINE = ("crates/driver/src/environment.rs", "crates/client/src/co
 HIDDEN_SOURCES = re.compile(
     r"\b(?:Instant::now|SystemTime::now|SystemClock::new|thread::sleep|Rng::new|fastrand::[a-z]\w*)\b"
 )
+# The same for the Python package, each with its reason.
+PYTHON_MAY_ASK_THE_MACHINE = (
+    # The clock of the machine itself.
+    "python/headrace/clock.py",
+    # A word for people about a wait that takes long for them, whatever the client goes by.
+    "python/headrace/client/_events.py",
+    # Where an archive takes numbers from that others must not guess, when it is handed no others.
+    "python/headrace/archive/server/archive_server.py",
+    # Names of directories that no other process has.
+    "python/headrace/driver/__init__.py",
+    "python/headrace/spark/_own_driver.py",
+    # Names of queries and of attempts, which Spark's processes give independently of each other.
+    "python/headrace/spark/_envelope.py",
+    "python/headrace/spark/_sink.py",
+    # A fresh seed, and what tests sockets of the machine.
+    "python/headrace/testing/seeds.py",
+    "python/headrace/testing/relay.py",
+    # Programs of their own.
+    "python/headrace/cli/",
+    "python/headrace/demo/",
+)
+PYTHON_HIDDEN_SOURCES = {
+    "time": {
+        "time",
+        "time_ns",
+        "monotonic",
+        "monotonic_ns",
+        "perf_counter",
+        "perf_counter_ns",
+        "sleep",
+        "localtime",
+    },
+    "datetime": {"now", "utcnow", "today"},
+    "date": {"today"},
+    "threading": {"Timer"},
+    "os": {"urandom", "getrandom"},
+    "uuid": {"uuid1", "uuid4"},
+    "secrets": None,
+    "random": None,
+}
+# A generator that is handed a seed.
+PYTHON_SEEDED = {("random", "Random")}
 CRATE_MAY_USE = {
     "sys": set(),
     "buffers": {"sys"},
@@ -102,12 +144,10 @@ PYTHON_MAY_USE: dict[str, set[str]] = {
 PYTHON_WAYS_BACK = {
     # asyncio is loaded by programs that await something, and by no other.
     ("headrace._closing", "headrace.aio"),
-    ("headrace.client._pending", "headrace.aio"),
     # pyarrow, in the same way; and names for annotations.
     ("headrace.sbe._arrow", "headrace.sbe._codec"),
     ("headrace.sbe._arrow", "headrace.sbe._select"),
     ("headrace.sbe._select", "headrace.sbe._codec"),
-    ("headrace.client._reconnecting", "headrace.client"),
     ("headrace.archive.client.replay", "headrace.archive.client.archive"),
 }
 
@@ -316,6 +356,34 @@ def check_hidden_sources(sources: list[Source]) -> Findings:
                 yield f"{source.path}:{number}: asks the machine for time or chance: {line.strip()[:80]}"
 
 
+def check_python_hidden_sources(sources: list[Source]) -> Findings:
+    """The same in Python: a clock and a generator are arguments."""
+    for source in sources:
+        if not re.match(r"python/headrace/.*\.py$", source.path) or source.path.startswith(
+            PYTHON_MAY_ASK_THE_MACHINE
+        ):
+            continue
+        for node in ast.walk(ast.parse(source.text)):
+            for module, name in _names_used(node):
+                hidden = PYTHON_HIDDEN_SOURCES.get(module, set())
+                if (hidden is None or name in hidden) and (module, name) not in PYTHON_SEEDED:
+                    text = f"asks the machine for time or chance: {module}.{name}"
+                    yield f"{source.path}:{node.lineno}: {text}"  # type: ignore[attr-defined]
+
+
+def _names_used(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """The module, or class, and the name in it that a node uses: of `time.sleep`, or of `from time import sleep`."""
+    if isinstance(node, ast.Attribute):
+        owner = node.value
+        if isinstance(owner, ast.Name):
+            yield owner.id, node.attr
+        elif ast.unparse(owner) in ("datetime.datetime", "datetime.date"):
+            yield ast.unparse(owner).partition(".")[2], node.attr
+    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        for alias in node.names:
+            yield node.module, alias.name
+
+
 def check_core_imports(sources: list[Source]) -> Findings:
     """Only the wrappers touch the extension module."""
     pattern = re.compile(
@@ -400,6 +468,7 @@ CHECKS: tuple[Check, ...] = (
     check_crate_layers,
     check_python_layers,
     check_hidden_sources,
+    check_python_hidden_sources,
     check_core_imports,
     check_pictures,
 )

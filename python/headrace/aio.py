@@ -22,7 +22,6 @@ import contextvars
 import functools
 import math
 import threading
-import time
 import weakref
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
@@ -34,6 +33,7 @@ from headrace._exceptions import (
     PublicationTimeoutError,
 )
 from headrace._results import OfferResult
+from headrace.client._pending import added
 
 if TYPE_CHECKING:
     import os
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from headrace._closing import Closing
     from headrace._exceptions import HeadraceError
     from headrace._settings import ClientSettings
-    from headrace.client import Client, Message, Pending, Publication, ReconnectingClient, Subscription
+    from headrace.client import Client, Message, Publication, ReconnectingClient, Subscription
     from headrace.client._local_driver import LocalDriver
 
 __all__ = ["Messages", "added", "close", "connect", "offer", "receive", "wait_for_messages"]
@@ -53,17 +53,16 @@ _Result = TypeVar("_Result")
 # Messages taken without a pause before other coroutines get a turn.
 _TURN_LENGTH = 64
 
-# A driver answers within a turn of its conductor and of the client's, which may be asleep; so it is asked for the
-# answer at once, then every few milliseconds.
-_ANSWER_DELAYS_S = (0.0, 0.001, 0.002, 0.004)
-
 
 async def _in_thread(call: Callable[[], _Result], unclaimed: Callable[[_Result], object]) -> _Result:
     """The result of a call that blocks, made in a thread that no loop and no interpreter waits for at its end.
 
-    What it gives after this was cancelled goes to `unclaimed`, in a thread as well.
+    What it gives after this was cancelled goes to `unclaimed`, in a thread as well. A loop of a simulated world has one
+    thread for all, and makes the call itself.
     """
     loop = asyncio.get_running_loop()
+    if getattr(loop, "calls_in_place", False):
+        return call()
     future: asyncio.Future[_Result] = loop.create_future()
 
     def fail(error: Exception) -> None:
@@ -141,28 +140,6 @@ async def close(client: Closing) -> None:
         ReentrantError: Called from one of the client's handlers.
     """
     await _in_thread(client.close, lambda _: None)
-
-
-async def added(pending: Pending[_Added]) -> _Added:
-    """What was asked for with ``Client.request_publication`` and its like; ``await pending`` is short for it.
-
-    Cancelling it gives the request up.
-
-    Raises:
-        RegistrationError: The driver refused, with the reason.
-        DriverTimeoutError: The driver did not answer within ``driver_timeout_ms``.
-        ClosedError: The client is closed.
-    """
-    delays = iter(_ANSWER_DELAYS_S)
-    delay_s = 0.0
-    try:
-        while (found := pending.poll()) is None:
-            delay_s = next(delays, delay_s)
-            await asyncio.sleep(delay_s)
-    except asyncio.CancelledError:
-        pending.cancel()
-        raise
-    return found
 
 
 class _Wait(asyncio.Future[None]):
@@ -369,7 +346,9 @@ async def offer(publication: Publication, data: Any, timeout_s: float | None = N
         PublicationClosedError: The publication is closed.
         MaxPositionExceededError: The stream is used up.
     """
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    # The loop's clock, by which its time-outs go.
+    loop = asyncio.get_running_loop()
+    deadline = None if timeout_s is None else loop.time() + timeout_s
     while True:
         result = publication.offer(data)
         if result > 0:
@@ -380,7 +359,7 @@ async def offer(publication: Publication, data: Any, timeout_s: float | None = N
             raise MaxPositionExceededError(f"the stream is used up: {publication!r}", result)
         if result == OfferResult.ADMIN_ACTION:
             continue
-        left = None if deadline is None else deadline - time.monotonic()
+        left = None if deadline is None else deadline - loop.time()
         if left is not None and left <= 0:
             raise PublicationTimeoutError(
                 f"not accepted in {timeout_s} s: {result!r}: {publication!r}", result

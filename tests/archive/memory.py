@@ -1,24 +1,8 @@
-"""A disk in memory that can fill up, and a clock that a test moves."""
+"""A disk in memory that can fill up."""
 
 import errno
 
 from headrace.archive.files.storage import StorageFile
-
-
-class ManualClock:
-    """Stands still until it is told to go on."""
-
-    def __init__(self) -> None:
-        self.ns = 1_000_000_000_000_000
-
-    def now_ms(self) -> int:
-        return self.ns // 1_000_000
-
-    def now_ns(self) -> int:
-        return self.ns
-
-    def advance_ms(self, duration: int) -> None:
-        self.ns += duration * 1_000_000
 
 
 class MemoryStorage:

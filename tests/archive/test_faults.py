@@ -30,7 +30,8 @@ from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.mark_file import MARK_NAME
 from headrace.archive.files.stop_position import recovered_stop_position
 from headrace.archive.files.verify import frames_of, verify
-from tests.archive.memory import ManualClock, MemoryStorage
+from headrace.testing import ManualClock
+from tests.archive.memory import MemoryStorage
 from tests.helpers import TIMEOUT_S, await_true, rounds
 
 pytestmark = pytest.mark.faults
@@ -373,12 +374,12 @@ def test_a_mark_file_that_cannot_be_written_is_noted_and_ends_nothing(driver: he
     ) as server:
         storage.is_full = True
         for _ in range(2):
-            clock.advance_ms(1001)
+            clock.advance(1.001)
             server.do_work()
         assert len(noted) == server.error_count == 2
         assert "cannot say in the mark file that this archive runs" in noted[0]
         storage.is_full = False
-        clock.advance_ms(1001)
+        clock.advance(1.001)
         server.do_work()
         assert len(noted) == 2
 

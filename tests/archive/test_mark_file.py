@@ -15,7 +15,8 @@ from headrace.archive.files.mark_file import (
     read_mark_fields,
 )
 from headrace.archive.files.storage import DirectoryStorage
-from tests.archive.memory import ManualClock, MemoryStorage
+from headrace.testing import ManualClock
+from tests.archive.memory import MemoryStorage
 
 FIELDS = MarkFields(
     version=0,
@@ -45,16 +46,16 @@ def foreign_mark(storage: MemoryStorage, activity_ms: int) -> None:
 def test_a_lock_that_is_free_is_of_a_dead_archive_whatever_its_clock_said() -> None:
     """A killed archive locks no one out, and a clock that was set back needs no person."""
     storage, clock = MemoryStorage(), ManualClock()
-    mark = MarkFile(storage, 1 << 20, clock.now_ms())
-    mark.ready(FIELDS, clock.now_ms())
+    mark = MarkFile(storage, 1 << 20, clock.epoch_ms())
+    mark.ready(FIELDS, clock.epoch_ms())
     assert bytes(storage.files[MARK_NAME][:8]) == struct.pack("<HHHH", 128, 200, 100, 2)
     assert struct.unpack_from("<qq", storage.files[MARK_NAME], 120) == (4711, 5)
     fields = read_mark_fields(storage)
     assert (fields.version, fields.pid, fields.archive_id) == (196864, 4711, -3)
     assert fields.aeron_directory == "/dev/shm/aeron-me"
     with pytest.raises(MarkFileError, match="is locked"):
-        MarkFile(storage, 1 << 20, clock.now_ms() + 3_600_000)
-    for now_ms in (clock.now_ms(), clock.now_ms() - 3_600_000, clock.now_ms() + 3_600_000):
+        MarkFile(storage, 1 << 20, clock.epoch_ms() + 3_600_000)
+    for now_ms in (clock.epoch_ms(), clock.epoch_ms() - 3_600_000, clock.epoch_ms() + 3_600_000):
         storage.locked.clear()  # killed
         with no_archive_running(storage, now_ms):
             pass
@@ -67,17 +68,17 @@ def test_a_lock_that_is_free_is_of_a_dead_archive_whatever_its_clock_said() -> N
 def test_the_time_tells_of_an_archive_that_holds_no_lock() -> None:
     """Ten seconds after its last sign of life; at once after a stop in order; and what is to come is told as that."""
     storage, clock = MemoryStorage(), ManualClock()
-    foreign_mark(storage, clock.now_ms())
+    foreign_mark(storage, clock.epoch_ms())
     with pytest.raises(MarkFileError, match=r"active 9999 ms ago, pid=4711"):
-        MarkFile(storage, 1 << 20, clock.now_ms() + 9_999)
+        MarkFile(storage, 1 << 20, clock.epoch_ms() + 9_999)
     with pytest.raises(MarkFileError, match="active 0 ms ago"):
-        MarkFile(storage, 1 << 20, clock.now_ms() - 10_000)
+        MarkFile(storage, 1 << 20, clock.epoch_ms() - 10_000)
     with pytest.raises(MarkFileError, match=r"active 10001 ms later than it is now.*then delete the file"):
-        MarkFile(storage, 1 << 20, clock.now_ms() - 10_001)
-    MarkFile(storage, 1 << 20, clock.now_ms() + 10_000).close()
+        MarkFile(storage, 1 << 20, clock.epoch_ms() - 10_001)
+    MarkFile(storage, 1 << 20, clock.epoch_ms() + 10_000).close()
     foreign_mark_again = MemoryStorage()
     foreign_mark(foreign_mark_again, -1)
-    MarkFile(foreign_mark_again, 1 << 20, clock.now_ms()).close()
+    MarkFile(foreign_mark_again, 1 << 20, clock.epoch_ms()).close()
 
 
 @pytest.mark.parametrize(("offset", "value"), [(24, 6), (32, 4712), (16, (1 << 63) - 1)])
@@ -86,36 +87,36 @@ def test_a_foreign_archive_on_a_directory_that_was_ours_is_not_taken_for_dead(
 ) -> None:
     """It writes its start timestamp and process id, and before them the end of time, and holds no lock."""
     storage, clock = MemoryStorage(), ManualClock()
-    MarkFile(storage, 1 << 20, clock.now_ms()).ready(FIELDS, clock.now_ms())
+    MarkFile(storage, 1 << 20, clock.epoch_ms()).ready(FIELDS, clock.epoch_ms())
     storage.locked.clear()
     put_mark(storage, offset, struct.pack("<q", value))
-    storage.modified[MARK_NAME] = clock.now_ms()
+    storage.modified[MARK_NAME] = clock.epoch_ms()
     with pytest.raises(MarkFileError, match="active 0 ms ago"):
-        MarkFile(storage, 1 << 20, clock.now_ms())
+        MarkFile(storage, 1 << 20, clock.epoch_ms())
 
 
 def test_a_kill_while_an_archive_starts_does_not_lock_its_directory() -> None:
     """Ours has the time there; the reference has the end of time, which counts by when it was written."""
     storage, clock = MemoryStorage(), ManualClock()
-    foreign_mark(storage, clock.now_ms())
-    clock.advance_ms(10_000)
-    MarkFile(storage, 1 << 20, clock.now_ms())
-    assert read_mark_fields(storage).activity_timestamp == clock.now_ms()
+    foreign_mark(storage, clock.epoch_ms())
+    clock.advance(10)
+    MarkFile(storage, 1 << 20, clock.epoch_ms())
+    assert read_mark_fields(storage).activity_timestamp == clock.epoch_ms()
     storage.locked.clear()  # killed while it started
-    clock.advance_ms(10_000)
-    MarkFile(storage, 1 << 20, clock.now_ms()).forget()
+    clock.advance(10)
+    MarkFile(storage, 1 << 20, clock.epoch_ms()).forget()
     storage.locked.clear()
-    storage.modified[MARK_NAME] = clock.now_ms()
+    storage.modified[MARK_NAME] = clock.epoch_ms()
     put_mark(storage, 16, struct.pack("<q", (1 << 63) - 1))
     with (
         pytest.raises(MarkFileError, match="active 9999 ms ago"),
-        no_archive_running(storage, clock.now_ms() + 9_999),
+        no_archive_running(storage, clock.epoch_ms() + 9_999),
     ):
         pytest.fail("an archive may be starting")
     with pytest.raises(MarkFileError, match="active 0 ms ago"):
-        MarkFile(storage, 1 << 20, clock.now_ms())
-    clock.advance_ms(10_000)
-    MarkFile(storage, 1 << 20, clock.now_ms()).close()
+        MarkFile(storage, 1 << 20, clock.epoch_ms())
+    clock.advance(10)
+    MarkFile(storage, 1 << 20, clock.epoch_ms()).close()
 
 
 def test_a_file_of_another_version_is_told_with_both_versions_and_what_to_do() -> None:
@@ -136,11 +137,11 @@ def test_a_file_of_another_version_is_told_with_both_versions_and_what_to_do() -
 def test_a_header_of_the_mark_file_that_was_written_in_part_locks_nothing() -> None:
     """Its texts may lie in two pages."""
     storage, clock = MemoryStorage(), ManualClock()
-    MarkFile(storage, 1 << 20, clock.now_ms()).ready(FIELDS, clock.now_ms())
+    MarkFile(storage, 1 << 20, clock.epoch_ms()).ready(FIELDS, clock.epoch_ms())
     storage.locked.clear()
     put_mark(storage, 136, struct.pack("<I", 1 << 20))
-    clock.advance_ms(10_000)
-    MarkFile(storage, 1 << 20, clock.now_ms()).close()
+    clock.advance(10)
+    MarkFile(storage, 1 << 20, clock.epoch_ms()).close()
 
 
 def put_mark(storage: MemoryStorage, offset: int, data: bytes) -> None:

@@ -16,8 +16,9 @@ from headrace.archive.server.control_session import ControlSession, SessionState
 from headrace.archive.server.recording_session import RecordingSession
 from headrace.archive.server.replay_session import Limit, LimitState, ReplaySession
 from headrace.positions import HEADER_LENGTH
+from headrace.testing import ManualClock
 from tests.archive.fakes import FakeCounter, FakeImage, FakeLog, FakePending, FakePublication, Heard
-from tests.archive.memory import ManualClock, MemoryStorage
+from tests.archive.memory import MemoryStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frame, frames
 
 TIMEOUT_MS = 5_000
@@ -51,11 +52,11 @@ def test_the_answer_to_a_connect_is_repeated_until_the_client_speaks() -> None:
     publication.is_connected = True
     for _ in range(6):
         session.do_work()
-        clock.advance_ms(100)
+        clock.advance(0.1)
     answers = [(one.name, one.correlationId, one.relevantId, int(one.code)) for one in publication.sent]
     assert answers == [("ControlResponse", 99, 11, 0)] * 3
     session.activate()
-    clock.advance_ms(300)
+    clock.advance(0.3)
     session.do_work()
     assert session.state is SessionState.ACTIVE
     assert len(publication.sent) == 3
@@ -101,10 +102,10 @@ def test_a_client_that_never_connects_or_never_speaks_is_given_up() -> None:
         publication.is_connected = is_connected
         session = control(publication, clock)
         session.do_work()
-        clock.advance_ms(TIMEOUT_MS - 1)
+        clock.advance((TIMEOUT_MS - 1) / 1000)
         session.do_work()
         assert not session.is_done
-        clock.advance_ms(1)
+        clock.advance(0.001)
         session.do_work()
         assert session.is_done
         assert session.end_reason
@@ -130,14 +131,14 @@ def test_a_session_begins_when_the_driver_has_added_its_stream_and_counter() -> 
         session, *pending = session_in_the_making(clock)
         session.do_work()
         pending[first].is_ready = True
-        clock.advance_ms(TIMEOUT_MS - 1)
+        clock.advance((TIMEOUT_MS - 1) / 1000)
         session.do_work()
         assert session.state is SessionState.INIT
         pending[last].is_ready = True
         session.do_work()
         assert session.state is SessionState.CONNECTED
         assert (pending[1].added.value, pending[1].added.reference_id) == (11, 4711)
-        clock.advance_ms(TIMEOUT_MS - 1)
+        clock.advance((TIMEOUT_MS - 1) / 1000)
         session.do_work()
         assert not session.is_done
         assert pending[0].added.names() == ["ControlResponse"] * 2
@@ -153,7 +154,7 @@ def test_a_session_that_the_driver_refuses_or_is_late_for_leaves_nothing() -> No
         if refuse:
             publication.refusal = RegistrationError("no room for a log")
         else:
-            clock.advance_ms(TIMEOUT_MS)
+            clock.advance(TIMEOUT_MS / 1000)
         session.do_work()
         assert session.is_done
         assert ("no room for a log" in session.end_reason) == refuse
@@ -171,7 +172,7 @@ def test_a_refused_client_is_told_and_never_served() -> None:
     session.activate()
     assert session.state is SessionState.CONNECTED
     assert (publication.sent[0].relevantId, publication.sent[0].errorMessage) == (10, "no")
-    clock.advance_ms(TIMEOUT_MS)
+    clock.advance(TIMEOUT_MS / 1000)
     session.do_work()
     assert session.is_done
 
@@ -181,7 +182,7 @@ def test_an_active_session_is_pinged_each_second_and_ends_with_its_stream() -> N
     publication, clock = FakePublication(), ManualClock()
     session = active(publication, clock)
     for _ in range(25):
-        clock.advance_ms(100)
+        clock.advance(0.1)
         session.do_work()
     assert publication.names() == ["Ping", "Ping"]
     publication.is_connected = False
@@ -197,18 +198,18 @@ def test_answers_wait_in_order_for_a_client_that_is_slow() -> None:
     publication.refusal = OfferResult.BACK_PRESSURED
     for correlation_id in range(3):
         session.send_ok(correlation_id)
-    clock.advance_ms(TIMEOUT_MS - 1)
+    clock.advance((TIMEOUT_MS - 1) / 1000)
     session.do_work()
     assert not session.try_send(b"later")
     publication.refusal = None
     session.do_work()
     assert [one.correlationId for one in publication.sent if one.name == "ControlResponse"] == [0, 1, 2]
-    clock.advance_ms(TIMEOUT_MS)
+    clock.advance(TIMEOUT_MS / 1000)
     session.do_work()
     assert not session.is_done
     publication.refusal = OfferResult.BACK_PRESSURED
     session.send_ok(4)
-    clock.advance_ms(TIMEOUT_MS)
+    clock.advance(TIMEOUT_MS / 1000)
     session.do_work()
     assert session.is_done
 
@@ -492,7 +493,7 @@ def test_a_replay_without_a_subscriber_fails_and_is_revoked() -> None:
     data = frames(0, 10, 96)
     session = replay(stored(data), clock, publication, answers, 0, len(data), len(data))
     session.do_work()
-    clock.advance_ms(TIMEOUT_MS)
+    clock.advance(TIMEOUT_MS / 1000)
     session.do_work()
     assert session.failure is not None
     assert "no subscriber" in session.failure.text
@@ -564,7 +565,7 @@ def test_a_replay_awaits_a_first_file_that_is_made_late() -> None:
         session.do_work()
     assert b"".join(publication.blocks)[32:128] == data[32:128]
     late = replay(MemoryStorage(), clock, FakePublication(), FakePublication(), 0, 64, 64)
-    clock.advance_ms(TIMEOUT_MS)
+    clock.advance(TIMEOUT_MS / 1000)
     late.do_work()
     assert late.failure is not None
     assert "0-0.rec" in late.failure.text

@@ -60,6 +60,7 @@ def test_wrappers_cover_what_they_wrap():
         "launch",
         "doubts",
         "note_work",
+        "set_programs",
         "clock_ns",
         "set_clock_skew_ns",
         "set_link_to",

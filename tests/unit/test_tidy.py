@@ -35,6 +35,9 @@ RULES = [
     ("check_dead_python_files", "python/headrace/lost.py", "", None),
     ("check_crate_layers", "crates/protocol/Cargo.toml", "[dependencies]\nheadrace-driver = 1", "[dependencies]\n"),
     ("check_hidden_sources", "crates/client/src/a.rs", "fastrand::u8(..);", "#[cfg(test)]\nthread::sleep(x);"),
+    ("check_python_hidden_sources", "python/headrace/archive/a.py", "import time\ntime.sleep(1)", "clock.sleep(1)"),
+    ("check_python_hidden_sources", "python/headrace/a.py", "from time import monotonic", "from time import gmtime"),
+    ("check_python_hidden_sources", "python/headrace/b.py", "datetime.datetime.now()", "random.Random(7).random()"),
     ("check_core_imports", "python/headrace/cli/a.py", "from headrace._core import X", "from headrace import Client"),
     ("check_pictures", "docs/images/a.dot", "digraph {}", None),
 ]  # fmt: skip

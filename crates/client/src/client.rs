@@ -294,10 +294,16 @@ impl Client {
         Answers(&self.core)
     }
 
+    /// What a thread that waits for anything does between two looks, where it runs the driver itself: a turn of the
+    /// driver and, unless another thread is in the middle of one, of the client.
+    pub fn step(&self) -> usize {
+        self.core.step()
+    }
+
     /// Does what a blocking call does between two looks for its reply: reads events, unless another thread is at
     /// it, and lets the request fail when its time is over. For loops that wait in their own way.
     pub fn drive(&self, correlation_id: i64) -> usize {
-        let work_count = self.core.step();
+        let work_count = self.step();
         self.core.expire_requests(Some(correlation_id));
         work_count
     }

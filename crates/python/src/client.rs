@@ -22,7 +22,7 @@ use crate::publication::{self, Publication};
 use crate::subscription::Subscription;
 use crate::wait::Waiter;
 use crate::world::Node;
-use crate::{arguments, errors};
+use crate::{arguments, clock, errors};
 
 /// A driver in this process.
 #[derive(FromPyObject)]
@@ -57,7 +57,7 @@ impl Client {
         let inner: &client::Client = kept;
         let id = detach(py, || request(inner)).map_err(errors::client)?;
         let idle = inner.config().awaiting_idle.clone();
-        let waited = Waiter::with(None, idle).wait_for(py, &inner.answers(), move || {
+        let waited = Waiter::without_end(idle).wait_for(py, &inner.answers(), move || {
             inner.drive(id);
             find(inner, id).transpose()
         });
@@ -89,7 +89,7 @@ impl Client {
 #[pymethods]
 impl Client {
     #[staticmethod]
-    #[pyo3(signature = (directory, *, settings, handlers, use_invoker, driver))]
+    #[pyo3(signature = (directory, *, settings, handlers, use_invoker, driver, clock))]
     fn connect(
         py: Python<'_>,
         directory: PathBuf,
@@ -97,6 +97,7 @@ impl Client {
         handlers: &Bound<'_, PyDict>,
         use_invoker: bool,
         driver: Option<LocalDriver<'_>>,
+        clock: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let mut config = ClientConfig {
             directory,
@@ -135,9 +136,9 @@ impl Client {
                         invoker.invoke();
                     }));
                 }
-                Arc::new(connect_interruptibly(py, config)?)
+                Arc::new(connect_on(py, config, clock)?)
             }
-            None => Arc::new(connect_interruptibly(py, config)?),
+            None => Arc::new(connect_on(py, config, clock)?),
         };
         Ok(Self {
             inner: ForkGuard::new(KeptClient::new(connected)),
@@ -372,6 +373,22 @@ fn values_of(py: Python<'_>, record: CounterRecord) -> RecordValues<'_> {
     )
 }
 
+/// Connects by the clock of the machine, or by one of the program.
+fn connect_on(
+    py: Python<'_>,
+    mut config: ClientConfig,
+    clock: Option<Py<PyAny>>,
+) -> PyResult<client::Client> {
+    match clock {
+        None => connect_interruptibly(py, config),
+        Some(clock) => {
+            clock::place(&mut config, clock);
+            // The clock is the program's, and so is the thread that asks it.
+            detach(py, || client::Client::connect(config)).map_err(errors::client)
+        }
+    }
+}
+
 /// Connects on a thread of its own, so that Ctrl-C ends the wait for a driver that is not there. The thread then
 /// finishes by itself: it gives up at its deadline, or closes the client that its caller no longer takes.
 fn connect_interruptibly(py: Python<'_>, config: ClientConfig) -> PyResult<client::Client> {
@@ -383,20 +400,16 @@ fn connect_interruptibly(py: Python<'_>, config: ClientConfig) -> PyResult<clien
             let _ = sender.send(client::Client::connect(config));
         })
         .map_err(|error| errors::driver("DriverError", &format!("cannot start a thread: {error}")))?;
-    let waited = Waiter::without_end().wait_for(py, &Unrung, move || match receiver.try_recv() {
-        Ok(result) => Some(Some(result)),
-        Err(std::sync::mpsc::TryRecvError::Empty) => None,
-        Err(std::sync::mpsc::TryRecvError::Disconnected) => Some(None),
-    })?;
+    let waited =
+        Waiter::without_end(IdleStrategy::default()).wait_for(py, &Unrung, move || {
+            match receiver.try_recv() {
+                Ok(result) => Some(Some(result)),
+                Err(std::sync::mpsc::TryRecvError::Empty) => None,
+                Err(std::sync::mpsc::TryRecvError::Disconnected) => Some(None),
+            }
+        })?;
     match waited.flatten() {
         Some(result) => result.map_err(errors::client),
         None => Err(errors::driver("DriverError", "the connecting thread failed")),
-    }
-}
-
-impl Waiter {
-    /// Waits for as long as it takes, backing off.
-    pub(crate) fn without_end() -> Self {
-        Self::with(None, IdleStrategy::default())
     }
 }

@@ -19,7 +19,7 @@ use crate::{arguments, errors};
 pub(crate) struct Image {
     inner: ForkGuard<Arc<headrace_client::Image>>,
     spare: Arc<Spare>,
-    _client: ForkGuard<Option<KeptClient>>,
+    client: ForkGuard<Option<KeptClient>>,
 }
 
 impl Image {
@@ -28,12 +28,17 @@ impl Image {
         Self {
             inner: ForkGuard::new(inner),
             spare: Arc::default(),
-            _client: ForkGuard::new(client),
+            client: ForkGuard::new(client),
         }
     }
 
     pub(crate) fn shared(&self) -> PyResult<Arc<headrace_client::Image>> {
         self.inner.get().map(Arc::clone)
+    }
+
+    /// The client that this keeps open, if it does.
+    pub(crate) fn client(&self) -> PyResult<Option<&KeptClient>> {
+        self.client.get().map(Option::as_ref)
     }
 }
 

@@ -153,7 +153,8 @@ impl Poller {
         timeout_s: Option<f64>,
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let waiter = Waiter::new(timeout_s, idle)?;
+        let first = self.subscriptions[0].get();
+        let waiter = Waiter::new(first.client()?, timeout_s, idle)?;
         if let Some(message) = self.poll_message(py)? {
             return Ok(Some(message));
         }

@@ -211,7 +211,7 @@ impl Publication {
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<i64> {
         let inner = self.inner.get()?;
-        let waiter = Waiter::new(timeout_s, idle)?;
+        let waiter = Waiter::new(self.client.get()?, timeout_s, idle)?;
         let first = match data.cast::<PyBytes>() {
             Ok(bytes) => inner.offer(bytes.as_bytes()).map_err(errors::offer)?,
             Err(_) => Self::offer_other(inner, data)?,
@@ -279,7 +279,7 @@ impl Publication {
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Claim> {
         let inner = self.inner.get()?;
-        let waiter = Waiter::new(timeout_s, idle)?;
+        let waiter = Waiter::new(self.client.get()?, timeout_s, idle)?;
         let mut last = Append::BackPressured;
         let done = waiter.wait_for(py, inner.handle(), || match Self::claim_now(inner, length) {
             Ok(Ok(claim)) => Some(Ok(claim)),
@@ -329,7 +329,7 @@ impl Publication {
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<i64> {
         let inner = self.inner.get()?;
-        let waiter = Waiter::new(timeout_s, idle)?;
+        let waiter = Waiter::new(self.client.get()?, timeout_s, idle)?;
         let messages = Messages::extract(messages)?;
         let slices = messages.slices()?;
         check_lengths(inner, &slices)?;
@@ -365,7 +365,7 @@ impl Publication {
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let handle = self.handle()?;
-        let waiter = Waiter::new(timeout_s, idle)?;
+        let waiter = Waiter::new(self.client.get()?, timeout_s, idle)?;
         let step = || (handle.is_connected() || handle.is_closed()).then(|| handle.is_connected());
         Ok(waiter.wait_for(py, handle, step)?.unwrap_or(false))
     }
@@ -392,7 +392,7 @@ impl Publication {
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let handle = self.handle()?;
-        let waiter = Waiter::new(timeout_s, idle)?;
+        let waiter = Waiter::new(self.client.get()?, timeout_s, idle)?;
         let is_counted = matches!(handle.subscriber_count(), SubscriberCount::Exactly(_));
         if count > 1 && !is_counted {
             return Err(errors::config(

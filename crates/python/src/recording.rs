@@ -44,9 +44,15 @@ impl RecordingReader {
         timeout_s: f64,
         mut step: impl FnMut(&mut recording::RecordingReader) -> Result<bool, RecordingError> + Send,
     ) -> PyResult<()> {
-        if let Some(image) = &self.image {
-            image.get().shared()?;
-        }
+        let client = match &self.image {
+            Some(image) => image.get().client()?,
+            None => None,
+        };
+        let waiter = match client {
+            Some(client) => Waiter::new(client, Some(timeout_s), None)?,
+            // Files grow in the time of the machine.
+            None => Waiter::without_client(Some(timeout_s))?,
+        };
         let once = || {
             let mut reader = lock(&self.inner);
             match step(&mut reader) {
@@ -54,7 +60,7 @@ impl RecordingReader {
                 Err(error) => Some(Err(error)),
             }
         };
-        let done = Waiter::new(Some(timeout_s), None)?.wait_for(py, &Unrung, once)?;
+        let done = waiter.wait_for(py, &Unrung, once)?;
         done.unwrap_or(Ok(())).map_err(errors::recording)
     }
 }

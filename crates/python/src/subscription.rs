@@ -41,6 +41,10 @@ impl Subscription {
         }
     }
 
+    pub(crate) fn client(&self) -> PyResult<&KeptClient> {
+        self.client.get()
+    }
+
     pub(crate) fn shared(&self) -> PyResult<Arc<headrace_client::Subscription>> {
         self.inner.get().map(Arc::clone)
     }
@@ -265,7 +269,7 @@ impl Subscription {
         if let Some(message) = self.poll_message(py)? {
             return Ok(Some(message));
         }
-        let waiter = Waiter::new(timeout_s, idle)?;
+        let waiter = Waiter::new(self.client.get()?, timeout_s, idle)?;
         let copy = |payload: &[u8], header: &LogHeader<'_>| (payload.to_vec(), header_values(header));
         let awaited: &headrace_client::Subscription = self.inner.get()?;
         let taken = waiter
@@ -286,7 +290,7 @@ impl Subscription {
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let subscription = self.inner.get()?;
-        let waiter = Waiter::new(timeout_s, idle)?;
+        let waiter = Waiter::new(self.client.get()?, timeout_s, idle)?;
         let step =
             || (subscription.is_connected() || subscription.is_closed()).then(|| subscription.is_connected());
         Ok(waiter.wait_for(py, &**subscription, step)?.unwrap_or(false))

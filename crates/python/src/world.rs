@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use crate::errors;
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
+use crate::programs::{self, Programs};
 
 /// Loss, duplication, reordering, shortest and longest delay in nanoseconds, bytes a second.
 type LinkValues = (f64, f64, f64, i64, i64, Option<u64>);
@@ -38,6 +39,7 @@ fn raise(error: WorldError) -> PyErr {
 #[pyclass(frozen, weakref, module = "headrace._core")]
 pub(crate) struct World {
     inner: ForkGuard<headrace_sim::World>,
+    programs: Arc<Programs>,
 }
 
 #[pymethods]
@@ -48,6 +50,7 @@ impl World {
         let world = headrace_sim::World::new(seed, &directory);
         Self {
             inner: ForkGuard::new(if checks { world } else { world.without_checks() }),
+            programs: Arc::default(),
         }
     }
 
@@ -78,6 +81,7 @@ impl World {
         });
         Ok(Node {
             inner: ForkGuard::new(added.map_err(raise)?),
+            programs: Arc::clone(&self.programs),
         })
     }
 
@@ -86,10 +90,26 @@ impl World {
         Ok(())
     }
 
-    /// Moves time, not beyond `end_ns`, and gives each node a turn.
+    /// Sets what gives the programs their turns after each step: a call that gives the work that was done.
+    fn set_programs(&self, turn: Py<PyAny>) {
+        self.programs.set(turn);
+    }
+
+    /// Moves time, not beyond `end_ns`, and gives each node a turn, then the programs.
     fn step(&self, py: Python<'_>, end_ns: i64) -> PyResult<usize> {
         let world = self.inner.get()?;
-        detach(py, || world.step_until(end_ns)).map_err(raise)
+        let mut verdict = Ok(());
+        let work_count = detach(py, || {
+            self.programs.follow(|| {
+                let stepped = world.step_until(end_ns);
+                stepped.unwrap_or_else(|broken| {
+                    verdict = Err(broken);
+                    0
+                })
+            })
+        });
+        programs::take_raised()?;
+        verdict.map(|()| work_count).map_err(raise)
     }
 
     fn note_work(&self) -> PyResult<()> {
@@ -110,6 +130,7 @@ impl World {
 #[pyclass(frozen, weakref, module = "headrace._core")]
 pub(crate) struct Node {
     inner: ForkGuard<headrace_sim::Node>,
+    programs: Arc<Programs>,
 }
 
 impl Node {
@@ -117,6 +138,16 @@ impl Node {
     pub(crate) fn connect(&self, py: Python<'_>, mut config: ClientConfig) -> PyResult<Arc<Client>> {
         let node = self.inner.get()?;
         node.place(&mut config);
+        // A step that a wait makes is one as any other, programs included.
+        let programs = Arc::clone(&self.programs);
+        config.driver_invoker = config.driver_invoker.map(|step| {
+            Arc::new(move || {
+                programs.follow(|| {
+                    step();
+                    0
+                });
+            }) as Arc<dyn Fn() + Send + Sync>
+        });
         let client = Arc::new(detach(py, || Client::connect(config)).map_err(errors::client)?);
         node.adopt(&client);
         Ok(client)

@@ -19,6 +19,7 @@ MODULES = (
     "headrace.archive.files",
     "headrace.client",
     "headrace.client.native",
+    "headrace.clock",
     "headrace.sbe",
     "headrace.spark",
     "headrace.testing",

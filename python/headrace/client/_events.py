@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from headrace._checks import check_callable
 from headrace._exceptions import DriverTimeoutError
 from headrace._logging import CLIENT
+from headrace.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from headrace._core import Image
     from headrace._exceptions import HeadraceError
+    from headrace.clock import Clock
 
 __all__ = ["await_driver", "fault", "no_slot", "on_image"]
 
@@ -33,8 +35,10 @@ def no_slot(reason: str) -> None:
 
 
 @contextmanager
-def await_driver(directory: str, timeout_ms: int) -> Iterator[None]:
+def await_driver(directory: str, timeout_ms: int, clock: Clock) -> Iterator[None]:
     """Around the wait for a driver: after a second the program's user is told what it waits for.
+
+    A wait on another clock than the machine's is over at once for its user, and needs no word.
 
     Raises:
         DriverTimeoutError: As the wait itself, with how to start a driver.
@@ -51,7 +55,8 @@ def await_driver(directory: str, timeout_ms: int) -> Iterator[None]:
         ),
     )
     notice.daemon = True
-    notice.start()
+    if clock is SYSTEM_CLOCK:
+        notice.start()
     try:
         yield
     except DriverTimeoutError as absent:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from headrace import _core
+    from headrace.clock import Clock
 
 __all__ = ["LocalDriver"]
 
@@ -16,6 +17,10 @@ class LocalDriver(Protocol):
     @property
     def directory(self) -> str:
         """Where clients find it."""
+
+    @property
+    def _clock(self) -> Clock:
+        """What it and its clients go by."""
 
     @property
     def _driver(self) -> _core.MediaDriver | _core.Node: ...

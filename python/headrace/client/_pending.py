@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -10,14 +9,18 @@ from headrace._exceptions import RegistrationError
 
 if TYPE_CHECKING:
     from headrace import _core
+    from headrace.clock import Clock
 
-__all__ = ["CLOSING_TIMEOUT_S", "TEMPORARILY_UNAVAILABLE", "Pending"]
+__all__ = ["CLOSING_TIMEOUT_S", "TEMPORARILY_UNAVAILABLE", "Pending", "added"]
 
 _Added = TypeVar("_Added")
 
 # The protocol's code for an endpoint that is being closed, and how long to ask again.
 TEMPORARILY_UNAVAILABLE = 10
 CLOSING_TIMEOUT_S = 1.0
+# A driver answers within a turn of its conductor and of the client's, which may be asleep; so it is asked for the
+# answer at once, then every few milliseconds.
+_ANSWER_DELAYS_S = (0.0, 0.001, 0.002, 0.004)
 
 
 class Pending(Generic[_Added]):
@@ -28,10 +31,10 @@ class Pending(Generic[_Added]):
     stays at the driver until the client is closed.
     """
 
-    def __init__(self, ask: Callable[[], _core.Pending[_Added]]) -> None:
+    def __init__(self, clock: Clock, ask: Callable[[], _core.Pending[_Added]]) -> None:
         self._ask = ask
         self._asked = ask()
-        self._deadline = time.monotonic() + CLOSING_TIMEOUT_S
+        self._deadline = clock.deadline(CLOSING_TIMEOUT_S)
 
     def poll(self) -> _Added | None:
         """What was asked for, once; ``None`` while the driver has not answered. Never blocks.
@@ -47,16 +50,14 @@ class Pending(Generic[_Added]):
             return self._asked.poll()
         except RegistrationError as refusal:
             # The driver has no event for the moment at which an endpoint that a program just left is closed.
-            if refusal.code != TEMPORARILY_UNAVAILABLE or time.monotonic() > self._deadline:
+            if refusal.code != TEMPORARILY_UNAVAILABLE or self._deadline.is_over:
                 raise
         self._asked = self._ask()
         return None
 
     def __await__(self) -> Generator[Any, None, _Added]:
         """What was asked for, waiting for it without blocking the event loop. Raises as :meth:`poll`."""
-        from headrace import aio
-
-        return (yield from aio.added(self).__await__())
+        return (yield from added(self).__await__())
 
     def cancel(self) -> None:
         """Give it up. What came of it already is closed; nothing happens once it was taken. Never blocks.
@@ -68,3 +69,28 @@ class Pending(Generic[_Added]):
 
     def __repr__(self) -> str:
         return repr(self._asked)
+
+
+async def added(pending: Pending[_Added]) -> _Added:
+    """What was asked for with ``Client.request_publication`` and its like; ``await pending`` is short for it.
+
+    Cancelling it gives the request up.
+
+    Raises:
+        RegistrationError: The driver refused, with the reason.
+        DriverTimeoutError: The driver did not answer within ``driver_timeout_ms``.
+        ClosedError: The client is closed.
+    """
+    # Loaded by programs that await something, and by no other.
+    import asyncio
+
+    delays = iter(_ANSWER_DELAYS_S)
+    delay_s = 0.0
+    try:
+        while (found := pending.poll()) is None:
+            delay_s = next(delays, delay_s)
+            await asyncio.sleep(delay_s)
+    except asyncio.CancelledError:
+        pending.cancel()
+        raise
+    return found

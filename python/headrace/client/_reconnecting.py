@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import AsyncIterator, Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -34,10 +33,9 @@ from headrace._results import OfferResult
 if TYPE_CHECKING:
     from typing import Self
 
-    from headrace._core import Image
-    from headrace.client import Client
-
-    ImageHandler = Callable[[Image], object]
+    from headrace.client._client import Client
+    from headrace.client._keywords import ImageHandler
+    from headrace.clock import Clock
 
 __all__ = ["ConnectionState", "ReconnectingClient", "ReconnectingPublication", "ReconnectingSubscription"]
 
@@ -56,16 +54,6 @@ class ConnectionState(Enum):
     CONNECTED = "connected"
     DISCONNECTED = "disconnected"
     CLOSED = "closed"
-
-
-class _Deadline:
-    """The time that is left of a time-out."""
-
-    def __init__(self, timeout_s: float | None) -> None:
-        self._end = None if timeout_s is None else time.monotonic() + timeout_s
-
-    def left_s(self) -> float | None:
-        return None if self._end is None else max(self._end - time.monotonic(), 0.0)
 
 
 class _Reconnecting(Closing, Generic[_Native]):
@@ -120,7 +108,7 @@ class _Reconnecting(Closing, Generic[_Native]):
         self, call: Callable[[_Native, float | None], _Value], timeout_s: float | None
     ) -> _Value | None:
         """A call that waits, made again after each reconnection; ``None`` when no driver came in time."""
-        deadline = _Deadline(timeout_s)
+        deadline = self._owner.clock.deadline(timeout_s)
         while True:
             connection, native = self._bound
             try:
@@ -197,7 +185,7 @@ class ReconnectingPublication(_Reconnecting[Publication]):
 
     async def offer_async(self, data: Any, /, *, timeout_s: float | None = None) -> int:
         """As ``Publication.offer_async``, waiting for a driver as well."""
-        deadline = _Deadline(timeout_s)
+        deadline = self._owner.clock.deadline(timeout_s)
         while True:
             connection, native = self._bound
             try:
@@ -386,6 +374,11 @@ class ReconnectingClient(EitherClosing):
     def current(self) -> Client:
         """The client of the present driver, or of the last one. Another one after each reconnection."""
         return self._client
+
+    @property
+    def clock(self) -> Clock:
+        """What this client goes by: the clock of the machine."""
+        return self._client.clock
 
     @property
     def state(self) -> ConnectionState:

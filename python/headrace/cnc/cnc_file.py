@@ -14,11 +14,11 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from headrace._closing import Closing
+from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cnc.counters import METADATA_LENGTH, VALUE_LENGTH, CountersReader
 from headrace.cnc.faults import DriverFileMissingError, DriverNotReadyError, FileFormatError
 
@@ -87,10 +87,12 @@ class CncFile(Closing):
             raise
 
     @classmethod
-    def open(cls, directory: str | os.PathLike[str], *, timeout_s: float = 0.0) -> CncFile:
+    def open(
+        cls, directory: str | os.PathLike[str], *, timeout_s: float = 0.0, clock: Clock = SYSTEM_CLOCK
+    ) -> CncFile:
         """Map the file of the driver in `directory`; a path of a file is taken as it is.
 
-        Waits up to `timeout_s` for a driver that is starting.
+        Waits up to `timeout_s`, on `clock`, for a driver that is starting.
 
         Raises:
             DriverFileMissingError: no driver has used this directory.
@@ -99,15 +101,15 @@ class CncFile(Closing):
         """
         given = Path(directory)
         path = given if given.is_file() else given / CNC_FILE
-        deadline = time.monotonic() + timeout_s
+        deadline = clock.deadline(timeout_s)
         while True:
             try:
                 return cls(path)
             except (DriverFileMissingError, DriverNotReadyError, FileFormatError):
                 # Absent, being written, or still growing: each may mend itself while a driver starts.
-                if time.monotonic() >= deadline:
+                if deadline.is_over:
                     raise
-            time.sleep(_POLL_INTERVAL_S)
+            clock.sleep(_POLL_INTERVAL_S)
 
     def _map_sections(self) -> None:
         header = self.header
@@ -133,12 +135,12 @@ class CncFile(Closing):
         value: int = struct.unpack_from("<q", self._view, self._heartbeat_offset)[0]
         return value
 
-    def heartbeat_age_ms(self, now_ms: int | None = None) -> int | None:
-        """Milliseconds since the driver showed life; `None` if it says that it has stopped."""
+    def heartbeat_age_ms(self, now_ms: int) -> int | None:
+        """Milliseconds since the driver showed life, at a time; `None` if it says that it has stopped."""
         heartbeat_ms = self.heartbeat_ms()
         if heartbeat_ms == -1:
             return None
-        return (time.time_ns() // 1_000_000 if now_ms is None else now_ms) - heartbeat_ms
+        return now_ms - heartbeat_ms
 
     def is_replaced(self) -> bool:
         """Whether the path now names another file: the driver was restarted, or its directory removed."""

@@ -20,12 +20,15 @@ from headrace._config import default_directory
 from headrace._exceptions import ClosedError
 from headrace._names import publish as _publish
 from headrace._settings import DriverConfig, DriverSettings
+from headrace.clock import SYSTEM_CLOCK
 from headrace.driver import _events
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from headrace.client import Client
+    from headrace.client._keywords import ClientKeywords
+    from headrace.clock import Clock
 
 __all__ = ["MediaDriver", "__version__"]
 
@@ -61,6 +64,7 @@ class MediaDriver(Closing):
         properties: Mapping[str, str] | None = None,
         **settings: Unpack[DriverSettings],
     ) -> None:
+        self._clock: Clock = SYSTEM_CLOCK
         names = DriverConfig.__dataclass_fields__
         check_names(settings, names, "is not a setting of the media driver, see headrace.DriverConfig")
         config = dataclasses.replace(config or DriverConfig(), **settings)
@@ -90,7 +94,7 @@ class MediaDriver(Closing):
         settings.setdefault("dir_delete_on_shutdown", True)
         return cls(properties=properties, **settings)
 
-    def connect(self, **settings: object) -> Client:
+    def connect(self, **keywords: Unpack[ClientKeywords]) -> Client:
         """A client of this driver: :meth:`headrace.Client.connect` with this driver's directory.
 
         Raises:
@@ -100,7 +104,7 @@ class MediaDriver(Closing):
 
         if self.is_closed:
             raise ClosedError(f"media driver is closed: directory={self._directory}")
-        return Client.connect(driver=self, **settings)  # type: ignore[arg-type]
+        return Client.connect(driver=self, **keywords)
 
     @property
     def directory(self) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -83,7 +82,7 @@ class RangeReplay:
         self._limit = part.limit
         self._timeout_s = timeout_s
         self._position = part.first
-        self._moved_at = time.monotonic()
+        self._deadline = replay.clock.deadline(timeout_s)
 
     def check(self, position: int) -> None:
         """Called when nothing came after ``position``, where the reader is: is there still something to wait for?
@@ -99,10 +98,9 @@ class RangeReplay:
                 "recording was truncated or purged meanwhile"
             )
             raise ArchiveError(text, recording_id=self._replay.recording_id)
-        now = time.monotonic()
         if position > self._position:
-            self._position, self._moved_at = position, now
-        elif now - self._moved_at > self._timeout_s:
+            self._position, self._deadline = position, self._replay.clock.deadline(self._timeout_s)
+        elif self._deadline.is_over:
             text = f"nothing came after position={position} for {self._timeout_s:g} s (option timeoutMs)"
             raise ArchiveTimeoutError(text, recording_id=self._replay.recording_id)
 
@@ -132,7 +130,8 @@ def replayed(service: ArchiveService, part: RecordingRange) -> Iterator[RangeRep
 
 
 def _start(session: _Session, service: ArchiveService, part: RecordingRange) -> Replay:
-    deadline = time.monotonic() + service.timeout_s
+    clock = session.archive.clock
+    deadline = clock.deadline(service.timeout_s)
     while True:
         try:
             return session.archive.replay(
@@ -144,9 +143,9 @@ def _start(session: _Session, service: ArchiveService, part: RecordingRange) -> 
             )
         except ArchiveError as refusal:
             # Other tasks have all there are, and will end.
-            if refusal.code != ErrorCode.MAX_REPLAYS or time.monotonic() > deadline:
+            if refusal.code != ErrorCode.MAX_REPLAYS or deadline.is_over:
                 raise
-        time.sleep(_WAIT_S)
+        clock.sleep(_WAIT_S)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Tools for testing programs that use Headrace, and Headrace itself.
 
 - `World`: whole nodes under one seed and virtual time: real drivers and clients on a simulated network.
+- `ManualClock`: time that a test moves, for one client or archive alone.
 - `Relay`: a UDP relay between two drivers that loses, reorders, duplicates and delays datagrams from a seed.
 - `NetworkPath`: the same network without sockets or clock, for tests that step it themselves.
 - `Namespaces`: two network namespaces with a cable between them, for loss made by the kernel.
@@ -9,6 +10,7 @@
 from __future__ import annotations
 
 from headrace._names import publish as _publish
+from headrace.testing.clock import ManualClock
 from headrace.testing.conditions import PERFECT, Conditions, NetworkPath, PathCounters, path_random
 from headrace.testing.namespaces import Namespace, NamespaceError, Namespaces
 from headrace.testing.relay import Address, Relay
@@ -21,6 +23,7 @@ __all__ = [
     "Address",
     "Conditions",
     "Link",
+    "ManualClock",
     "Namespace",
     "NamespaceError",
     "Namespaces",

@@ -6,15 +6,16 @@ seed 4711 shows once is shown by it always.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace import _core
 from headrace._closing import Closing
@@ -22,12 +23,15 @@ from headrace._exceptions import ConfigError, HeadraceError
 from headrace._fork import is_own
 from headrace._settings import DriverConfig
 from headrace.client import Client
+from headrace.clock import Clock
+from headrace.testing.loop import WorldEventLoop
 from headrace.testing.seeds import choose_seed, replay_note
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from headrace._settings import ClientSettings, DriverSettings
+    from headrace._settings import DriverSettings
+    from headrace.client._keywords import ClientKeywords
 
 __all__ = ["Link", "Node", "World", "WorldTimeoutError"]
 
@@ -39,6 +43,30 @@ _SHARED_MEMORY = Path("/dev/shm")
 _SHOWN_EVENTS = 40
 
 Program = Callable[[], int | None]
+_Result = TypeVar("_Result")
+
+
+class NodeClock(Clock):
+    """The clock of a node: the time of the world, and a wall clock that may be wrong. Sleeping steps the world."""
+
+    def __init__(self, core: _core.Node, run_for: Callable[[float], None]) -> None:
+        self._core = core
+        self._run_for = run_for
+
+    def monotonic_ns(self) -> int:
+        """See :class:`headrace.clock.Clock`. The same on all nodes."""
+        return self._core.clock_ns()[0]
+
+    def epoch_ns(self) -> int:
+        """See :class:`headrace.clock.Clock`. Moved by :meth:`Node.set_clock_skew`."""
+        return self._core.clock_ns()[1]
+
+    def sleep(self, duration_s: float) -> None:
+        """Step the world for so many virtual seconds."""
+        self._run_for(duration_s)
+
+    def __repr__(self) -> str:
+        return f"NodeClock({self._core.name!r})"
 
 
 class WorldTimeoutError(HeadraceError, TimeoutError):
@@ -90,10 +118,13 @@ class Node:
     ``headrace.connect(driver=...)``, a node will do.
     """
 
-    def __init__(self, core: _core.Node) -> None:
+    def __init__(self, core: _core.Node, run_for: Callable[[float], None]) -> None:
         self._driver = core
         self._directory = os.fspath(core.directory)
+        self._clock: Clock = NodeClock(core, run_for)
         self._programs: list[Program] = []
+        # Those whose turn it is: they wait for something, while the world goes on.
+        self._running: list[Program] = []
 
     @property
     def name(self) -> str:
@@ -125,26 +156,33 @@ class Node:
         """Nanoseconds since 1970 on the wall clock of the node."""
         return self._driver.clock_ns()[1]
 
-    def connect(self, **settings: Unpack[ClientSettings]) -> Client:
+    @property
+    def clock(self) -> Clock:
+        """What its driver and its clients go by. Sleeping on it steps the world."""
+        return self._clock
+
+    def connect(self, **keywords: Unpack[ClientKeywords]) -> Client:
         """Connect a client, which gets its turns from the world.
 
-        Requests such as ``add_publication`` step the world until they are answered. Waits with ``timeout_s``
-        (``offer_blocking``, ``receive``, ``wait_until_connected``) do not: they count real time. Use ``offer``,
-        ``poll`` and :meth:`World.run_until` instead.
+        Calls that wait step the world: requests such as ``add_publication``, and all with a ``timeout_s``, which
+        counts virtual time. Other nodes and programs go on meanwhile.
 
         Args:
-            **settings: See :class:`headrace.ClientConfig`.
+            **keywords: See :meth:`headrace.Client.connect`.
 
         Raises:
             DriverTimeoutError: The node has no driver, for ``driver_timeout_ms`` of virtual time.
             ConfigError: A setting is wrong.
         """
-        return Client.connect(driver=self, **settings)
+        return Client.connect(driver=self, **keywords)
 
     def run(self, program: Program) -> None:
         """Call `program` after each step, while the node runs. It returns how much it did, or ``None`` for nothing.
 
-        What it raises comes out of the step. A crash ends the programs of the node; `start` does not bring them back.
+        It may call what waits: then the world goes on, with all programs but this one, and it goes on itself after
+        those that began to wait later. Programs that wait for each other are for :meth:`World.run_async`. What it
+        raises comes out of the step, or of the call that made the step. A crash ends the programs of the node; `start`
+        does not bring them back.
         """
         self._programs.append(program)
 
@@ -196,10 +234,17 @@ class Node:
         self._driver.set_cut_to(other._driver, False)
 
     def _turn(self) -> int:
-        if self.is_paused:
-            return 0
         # A program may start others, or crash its node.
-        return sum(program() or 0 for program in tuple(self._programs))
+        return sum(self._run(program) for program in tuple(self._programs))
+
+    def _run(self, program: Program) -> int:
+        if self.is_paused or program in self._running or program not in self._programs:
+            return 0
+        self._running.append(program)
+        try:
+            return program() or 0
+        finally:
+            self._running.remove(program)
 
     def __repr__(self) -> str:
         state = "paused" if self.is_paused else "up" if self.is_up else "down"
@@ -210,7 +255,7 @@ class World(Closing):
     """Nodes on one simulated network, on one thread, in virtual time.
 
     Each node has a real driver with real files, and real clients. Time passes only in :meth:`step`, in what calls it
-    (:meth:`run_for`, :meth:`run_until`), and in requests of clients that wait for their driver. The seed decides the
+    (:meth:`run_for`, :meth:`run_until`), and in calls of clients that wait. The seed decides the
     rest: how long each step is, in which order nodes take their turns, what the network loses and delays, and all ids
     that are chosen at random. Python's own ``random`` and ``time`` know nothing of the seed: a program draws from
     ``random.Random(world.seed)`` and asks the world for the time.
@@ -232,6 +277,9 @@ class World(Closing):
         directory = tempfile.mkdtemp(prefix="headrace-world-", dir=place)
         self._core = _core.World(chosen, directory, checks)
         self._nodes: dict[str, Node] = {}
+        # Weak, as the world holds what calls it.
+        world = weakref.proxy(self)
+        self._core.set_programs(lambda: world._turn())
         self._finalizer = weakref.finalize(self, _end, self._nodes, directory, os.getpid())
 
     @property
@@ -277,7 +325,9 @@ class World(Closing):
             if ours in settings:
                 raise _invalid(ours, settings[ours], "is chosen by the world")
         config = DriverConfig(**settings, properties=dict(properties or {}))
-        node = Node(self._core.add_node(name, list(config.to_properties().items())))
+        world = weakref.proxy(self)
+        core = self._core.add_node(name, list(config.to_properties().items()))
+        node = Node(core, lambda duration_s: world.run_for(duration_s))
         self._nodes[name] = node
         return node
 
@@ -296,11 +346,14 @@ class World(Closing):
         return self._step(_END_OF_TIME_NS)
 
     def _step(self, end_ns: int) -> int:
-        work_count = self._core.step(end_ns)
-        program_count = sum(node._turn() for node in tuple(self._nodes.values()))
-        if program_count > 0:
+        return self._core.step(end_ns)
+
+    def _turn(self) -> int:
+        """What follows the turns of drivers and clients in each step, whichever call makes the step."""
+        work_count = sum(node._turn() for node in tuple(self._nodes.values()))
+        if work_count > 0:
             self._core.note_work()
-        return work_count + program_count
+        return work_count
 
     def run_for(self, duration_s: float) -> None:
         """Step until `duration_s` virtual seconds have passed."""
@@ -327,6 +380,19 @@ class World(Closing):
                     f"{self.trace(_SHOWN_EVENTS)}"
                 )
             self._step(end_ns)
+
+    def run_async(self, main: Coroutine[Any, Any, _Result]) -> _Result:
+        """Run a coroutine, and what it starts, in the time of the world, as ``asyncio.run`` in that of the machine.
+
+        Each turn of the event loop is a step of the world, so ``asyncio.sleep``, ``asyncio.timeout`` and the time-outs
+        of clients count virtual time. What would run in a thread, as the requests of
+        :class:`headrace.archive.aio.AsyncArchive`, runs at once: other coroutines wait for it, and the world goes on.
+
+        Returns:
+            What the coroutine returns.
+        """
+        with asyncio.Runner(loop_factory=lambda: WorldEventLoop(self)) as runner:
+            return runner.run(main)
 
     def set_links(self, link: Link) -> None:
         """Set what all links do, but for those that were set apart."""

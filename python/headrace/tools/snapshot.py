@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from headrace._closing import Closing
 from headrace._counter_record import CounterRecord
+from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cnc.cnc_file import CncFile
 from headrace.cnc.error_log import ErrorEntry, read_error_log
 
@@ -40,18 +40,21 @@ class DriverWatcher(Closing):
     is the past.
     """
 
-    def __init__(self, directory: str | os.PathLike[str], *, timeout_s: float = 0.0) -> None:
+    def __init__(
+        self, directory: str | os.PathLike[str], *, timeout_s: float = 0.0, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self._directory = directory
-        self._cnc = CncFile.open(directory, timeout_s=timeout_s)
+        self._clock = clock
+        self._cnc = CncFile.open(directory, timeout_s=timeout_s, clock=clock)
 
     def snapshot(self) -> DriverSnapshot:
         """The driver now."""
         if self._cnc.is_replaced() and self._cnc.path.exists():
-            newer = CncFile.open(self._directory, timeout_s=1.0)
+            newer = CncFile.open(self._directory, timeout_s=1.0, clock=self._clock)
             self._cnc.close()
             self._cnc = newer
         cnc = self._cnc
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = self._clock.epoch_ms()
         return DriverSnapshot(
             time_ms=now_ms,
             path=cnc.path,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from headrace._fork import is_own
 if TYPE_CHECKING:
     from headrace.archive.client.archive import Archive
     from headrace.client import Image, Message, Subscription
+    from headrace.clock import Clock, Deadline
 
 __all__ = ["Replay"]
 
@@ -42,12 +42,12 @@ class Replay(Closing):
         self._archive = archive
         self._correlation_id = correlation_id
         archive._notices.await_error(correlation_id)
-        self._deadline = time.monotonic() + timeout_s
+        self._deadline = self.clock.deadline(timeout_s)
         self._timeout_s = timeout_s
         self._images = images
         self._is_closed = False
         self._pid = os.getpid()
-        self._ended_at: float | None = None
+        self._reason_deadline: Deadline | None = None
         self.recording_id = recording_id
         self.replay_id = replay_id
         self.subscription = subscription
@@ -80,7 +80,7 @@ class Replay(Closing):
             return True
         image = self.image
         if image is None:
-            if time.monotonic() > self._deadline:
+            if self._deadline.is_over:
                 error = self._archive.late_error(self._correlation_id)
                 raise error or ArchiveTimeoutError(
                     f"the replay did not begin within {self._timeout_s} s", recording_id=self.recording_id
@@ -92,8 +92,9 @@ class Replay(Closing):
         if error is not None:
             raise error
         if image.is_publication_revoked:
-            self._ended_at = self._ended_at or time.monotonic()
-            if time.monotonic() - self._ended_at < _REASON_WAIT_S and self._archive.is_connected:
+            if self._reason_deadline is None:
+                self._reason_deadline = self.clock.deadline(_REASON_WAIT_S)
+            if not self._reason_deadline.is_over and self._archive.is_connected:
                 return False
             text = f"the archive ended the replay early, at position={image.position}"
             if not self._archive.is_connected:
@@ -119,6 +120,11 @@ class Replay(Closing):
                 f"the archive is gone; its replay ended at position={self.position}, perhaps early: {silence}"
             )
             raise ArchiveError(text, recording_id=self.recording_id) from silence
+
+    @property
+    def clock(self) -> Clock:
+        """What it goes by: the clock of the session's client."""
+        return self._archive.clock
 
     @property
     def image(self) -> Image | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -26,11 +25,14 @@ if TYPE_CHECKING:
 
     from headrace.client import ExclusivePublication, Subscription
     from headrace.client._local_driver import LocalDriver
+    from headrace.clock import Clock
 
 __all__ = ["ArchiveSession", "Signal", "refusal_of"]
 
 _ARCHIVE_ID_SINCE = 1 << 16 | 11 << 8
 _LOOK_INTERVAL_S = 0.1
+# For what no doorbell tells.
+_POLL_INTERVAL_S = 0.001
 
 
 class ArchiveSession(Closing):
@@ -163,11 +165,11 @@ class ArchiveSession(Closing):
         """The channel of a subscription with the port that the system chose, if it was to choose one."""
         if not ChannelUri(channel).is_port_open:
             return channel
-        deadline = time.monotonic() + self._timeout_s
+        deadline = self.clock.deadline(self._timeout_s)
         while (resolved := subscription.resolved_channel) is None:
-            if time.monotonic() > deadline:
+            if deadline.is_over:
                 raise ArchiveTimeoutError(f"the port of {channel} is not known")
-            time.sleep(0.001)
+            self.clock.sleep(_POLL_INTERVAL_S)
         return resolved
 
     # --- sending and waiting ---------------------------------------------------------------------------------------
@@ -202,14 +204,16 @@ class ArchiveSession(Closing):
 
     def _messages(self, correlation_id: int) -> Iterator[Message]:
         """What comes for a request: answers, later errors, signals. All else is passed on to whom it concerns."""
-        deadline = time.monotonic() + self._timeout_s
+        deadline = self.clock.deadline(self._timeout_s)
         while True:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
+            left_s = deadline.left_s()
+            if left_s == 0:
                 raise ArchiveTimeoutError(
                     f"the archive did not answer within {self._timeout_s} s", correlation_id=correlation_id
                 )
-            received = self._subscription.receive(timeout_s=min(left_s, _LOOK_INTERVAL_S))
+            received = self._subscription.receive(
+                timeout_s=_LOOK_INTERVAL_S if left_s is None else min(left_s, _LOOK_INTERVAL_S)
+            )
             if received is None:
                 self._check_alive(correlation_id)
                 continue
@@ -222,7 +226,7 @@ class ArchiveSession(Closing):
                 self._pass_on(message)
             if is_for_request:
                 yield message
-                deadline = time.monotonic() + self._timeout_s
+                deadline = self.clock.deadline(self._timeout_s)
 
     def _check_alive(self, correlation_id: int) -> None:
         """Give up waiting for what cannot come any more."""
@@ -294,15 +298,15 @@ class ArchiveSession(Closing):
         Raises:
             ArchiveTimeoutError: It did not come in time.
         """
-        deadline = time.monotonic() + timeout_s
+        deadline = self.clock.deadline(timeout_s)
         while True:
             self.poll()
             found = self._notices.take_signal(signal, recording_id)
             if found is not None:
                 return found
-            if time.monotonic() > deadline:
+            if deadline.is_over:
                 raise ArchiveTimeoutError(f"no signal {signal.name} within {timeout_s} s")
-            time.sleep(0.001)
+            self.clock.sleep(_POLL_INTERVAL_S)
 
     def late_error(self, correlation_id: int) -> ArchiveError | None:
         """The error that came after the answer to a request, if one did. Never blocks."""
@@ -313,6 +317,11 @@ class ArchiveSession(Closing):
     def client(self) -> Client:
         """The client in use."""
         return self._client
+
+    @property
+    def clock(self) -> Clock:
+        """What it goes by: the clock of its client."""
+        return self._client.clock
 
     @property
     def is_connected(self) -> bool:

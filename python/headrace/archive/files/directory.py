@@ -18,7 +18,7 @@ from headrace.archive.files.mark_file import MarkFields, no_archive_running, rea
 from headrace.archive.files.stop_position import recovered_stop_position
 from headrace.archive.files.storage import DirectoryStorage
 from headrace.archive.files.verify import Finding, check_frame, frames_of, verify
-from headrace.clock import SystemClock
+from headrace.clock import SYSTEM_CLOCK
 from headrace.positions import segment_name, segment_position
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ArchiveDirectory(Closing):
 
     Args:
         directory: The archive's directory.
-        clock: Time, for tests.
+        clock: What it goes by; by default the clock of the machine.
 
     Raises:
         CatalogError: The directory has no catalog, or a damaged one.
@@ -71,7 +71,7 @@ class ArchiveDirectory(Closing):
 
     def __init__(self, directory: str | os.PathLike[str], *, clock: Clock | None = None) -> None:
         self.path = Path(directory)
-        self._clock = clock or SystemClock()
+        self._clock = clock or SYSTEM_CLOCK
         self._storage = _storage_of(self.path)
         self._catalog = Catalog(self._storage, read_only=True)
 
@@ -151,7 +151,7 @@ class ArchiveDirectory(Closing):
             have died within the last ten seconds.
         """
         return live_ends(
-            self._storage, recording_ids, aeron_directory, checksum_named(checksum), self._clock.now_ms()
+            self._storage, recording_ids, aeron_directory, checksum_named(checksum), self._clock.epoch_ms()
         )
 
     def frames(
@@ -226,14 +226,14 @@ def repair(
         recording_id: As for :meth:`ArchiveDirectory.verify`.
         is_thorough: As for :meth:`ArchiveDirectory.verify`.
         checksum: As for :meth:`ArchiveDirectory.verify`.
-        clock: Time, for tests.
+        clock: What it goes by; by default the clock of the machine.
 
     Raises:
         CatalogError: The directory has no catalog, or a damaged one.
         MarkFileError: An archive is running on the directory.
     """
     storage = _storage_of(Path(directory))
-    now_ms = (clock or SystemClock()).now_ms()
+    now_ms = (clock or SYSTEM_CLOCK).epoch_ms()
     with no_archive_running(storage, now_ms):
         catalog = Catalog(storage)
         try:

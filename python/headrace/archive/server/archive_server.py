@@ -32,7 +32,7 @@ from headrace.archive.server.replays import Replays
 from headrace.archive.server.requests import Requests
 from headrace.channel import format_duration
 from headrace.client import Client, IdleStrategy
-from headrace.clock import Clock, SystemClock
+from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cnc.error_log import read_error_log
 from headrace.positions import NULL_VALUE
 
@@ -61,11 +61,11 @@ class ArchiveServer(Closing):
     Args:
         config: All settings as one object; keywords override it.
         properties: Settings by the specification's property names, such as ``{"aeron.archive.dir": "/data"}``.
-        driver: The driver, if it runs in this process.
+        driver: The driver, if it runs in this process; also a node of a simulated world.
         is_invoked: No thread; the program calls :meth:`do_work`, at least every few seconds.
-        clock: Time, for tests.
-        storage: The archive's files, for tests; by default those of ``archive_directory``.
-        seed: Randomness, for tests.
+        clock: What it goes by; by default the clock of `driver`, or of the machine.
+        storage: The archive's files; by default those of ``archive_directory``.
+        chance: Where numbers that others must not guess come from; by default the machine.
         on_error: Told of each failure of the archive as text, besides the error log in the mark file and the
             logger ``headrace.archive``, which have warnings as well.
         **settings: See :class:`headrace.archive.ArchiveConfig`.
@@ -85,16 +85,16 @@ class ArchiveServer(Closing):
         is_invoked: bool = False,
         clock: Clock | None = None,
         storage: Storage | None = None,
-        seed: random.Random | None = None,
+        chance: random.Random | None = None,
         on_error: Callable[[str], object] | None = None,
         **settings: Unpack[ArchiveSettings],
     ) -> None:
         self.config = config = ArchiveConfig.of(config, properties, **settings)
-        self._clock = clock or SystemClock()
+        self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         self._storage = storage or DirectoryStorage(config.archive_directory)
         self._is_closed = False
         self._failure: BaseException | None = None
-        start_ms = self._clock.now_ms()
+        start_ms = self._clock.epoch_ms()
         self._mark_file = MarkFile(
             _mark_storage(config, self._storage),
             config.error_buffer_length,
@@ -112,16 +112,16 @@ class ArchiveServer(Closing):
         self._client: Client | None = None
         self._catalog: Catalog | None = None
         try:
-            self._open(driver, seed or random.SystemRandom(), start_ms)
+            self._open(driver, chance or random.SystemRandom(), start_ms)
         except BaseException:
             self._release()
             raise
-        self._next_mark_ns = self._clock.now_ns()
+        self._next_mark_ns = self._clock.monotonic_ns()
         if not is_invoked:
             self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
             self._thread.start()
 
-    def _open(self, driver: LocalDriver | None, seed: random.Random, start_ms: int) -> None:
+    def _open(self, driver: LocalDriver | None, chance: random.Random, start_ms: int) -> None:
         config = self.config
         self._save_old_errors(start_ms)
         self._mark_file.clear_errors()
@@ -166,7 +166,7 @@ class ArchiveServer(Closing):
         self._recordings = Recordings(context, RecordingEvents(events), self._deletions)
         self._replays = Replays(context, self._recordings)
         requests = Requests(context, self._recordings, self._replays, self._deletions)
-        self._control = Control(context, requests, seed)
+        self._control = Control(context, requests, chance)
         self._mark_file.ready(self._mark_fields(start_ms), start_ms)
 
     def _save_old_errors(self, now_ms: int) -> None:
@@ -218,7 +218,7 @@ class ArchiveServer(Closing):
     def do_work(self) -> int:
         """One turn of everything; gives how much there was to do. Only with ``is_invoked=True``."""
         assert self._client is not None, "open until closed"
-        now_ns = self._clock.now_ns()
+        now_ns = self._clock.monotonic_ns()
         work_count = self._hear_driver(self._client)
         # Before requests: who sees its publication connected and asks for the recording of it is to find it.
         work_count += self._recordings.do_work()
@@ -228,16 +228,16 @@ class ArchiveServer(Closing):
         if now_ns >= self._next_mark_ns:
             self._next_mark_ns = now_ns + _MARK_INTERVAL_NS
             self._mark()
-        self._note_cycle(self._clock.now_ns() - now_ns)
+        self._note_cycle(self._clock.monotonic_ns() - now_ns)
         return work_count
 
     def _renew_mark(self) -> None:
         """Before a step of the start that may take long."""
-        self._mark_file.update(self._clock.now_ms())
+        self._mark_file.update(self._clock.epoch_ms())
 
     def _mark(self) -> None:
         try:
-            self._mark_file.update(self._clock.now_ms())
+            self._mark_file.update(self._clock.epoch_ms())
         except OSError as failure:
             # What is being recorded and replayed goes on; the lock still keeps other archives of ours out.
             self._log.error(f"cannot say in the mark file that this archive runs: {failure}")

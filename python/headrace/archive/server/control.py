@@ -26,10 +26,10 @@ _FRAGMENTS_A_TURN = 10
 class Control:
     """Control sessions of one archive."""
 
-    def __init__(self, context: Context, requests: Requests, seed: random.Random) -> None:
+    def __init__(self, context: Context, requests: Requests, chance: random.Random) -> None:
         self._context = context
         self._requests = requests
-        self._next_session_id = seed.randrange(1 << 31)
+        self._next_session_id = chance.randrange(1 << 31)
         self._sessions: dict[int, ControlSession] = {}
         self._subscriptions: list[Subscription] = []
         config = context.config

@@ -82,7 +82,7 @@ class ControlSession:
         self._liveness_interval_ns = liveness_interval_ns
         self._refusal = refusal
         self._queue: deque[bytes] = deque()
-        now_ns = clock.now_ns()
+        now_ns = clock.monotonic_ns()
         self._deadline_ns: int | None = now_ns + connect_timeout_ns
         self._next_resend_ns = now_ns
         self._next_ping_ns = now_ns + liveness_interval_ns
@@ -97,7 +97,7 @@ class ControlSession:
         if self.state is SessionState.CONNECTED and self._refusal is None:
             self.state = SessionState.ACTIVE
             self._deadline_ns = None
-            self._next_ping_ns = self._clock.now_ns() + self._liveness_interval_ns
+            self._next_ping_ns = self._clock.monotonic_ns() + self._liveness_interval_ns
 
     def abort(self, reason: str) -> None:
         """End the session of a client that cannot be served any longer."""
@@ -115,7 +115,7 @@ class ControlSession:
 
     def do_work(self) -> int:
         """One turn: repeat, drain, ping, give up."""
-        now_ns = self._clock.now_ns()
+        now_ns = self._clock.monotonic_ns()
         work_count = 0
         if self.state is SessionState.INIT:
             work_count += self._init(now_ns)
@@ -236,7 +236,7 @@ class ControlSession:
                 self._lose(result)
                 return False
         if self._deadline_ns is None:
-            self._deadline_ns = self._clock.now_ns() + self._connect_timeout_ns
+            self._deadline_ns = self._clock.monotonic_ns() + self._connect_timeout_ns
         return False
 
     def _lose(self, result: OfferResult) -> None:

@@ -55,7 +55,7 @@ class ArchiveLog:
         is for ``logging`` alone.
         """
         text = WARNING_PREFIX + text
-        self._entries.record(text, self._clock.now_ms())
+        self._entries.record(text, self._clock.epoch_ms())
         ARCHIVE.warning("%s", _joined(text, detail))
 
     def failure(self, failure: SessionFailure) -> None:
@@ -70,7 +70,7 @@ class ArchiveLog:
 
         The detail is as for a warning.
         """
-        self._entries.record(text, self._clock.now_ms())
+        self._entries.record(text, self._clock.epoch_ms())
         self.error_count += 1
         if self._counter is not None:
             with contextlib.suppress(ClosedError):

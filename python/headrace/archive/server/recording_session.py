@@ -146,10 +146,10 @@ class RecordingSession:
             frame = read_frame(block)
             if frame.type == TYPE_PADDING:
                 length = frame.span
-        before_ns = self._clock.now_ns()
+        before_ns = self._clock.monotonic_ns()
         self._writer.write(block, length)
         if self._counters is not None:
-            self._counters.wrote(len(block), self._clock.now_ns() - before_ns)
+            self._counters.wrote(len(block), self._clock.monotonic_ns() - before_ns)
 
     def fail(self, failure: Exception) -> None:
         """Stop at the recorded position, and truncate the file there."""

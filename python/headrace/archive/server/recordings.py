@@ -347,7 +347,7 @@ class Recordings:
             control_session_id=0,
             correlation_id=0,
             recording_id=NULL_VALUE,
-            start_timestamp=context.clock.now_ms(),
+            start_timestamp=context.clock.epoch_ms(),
             stop_timestamp=NULL_VALUE,
             start_position=image.join_position,
             stop_position=NULL_VALUE,
@@ -455,11 +455,11 @@ class Recordings:
     def _note_stop(self, active: Active) -> bool:
         """Put a recording's end into the catalog; until that succeeds, the recording has not ended for clients."""
         session, context = active.session, self._context
-        now_ns = context.clock.now_ns()
+        now_ns = context.clock.monotonic_ns()
         if now_ns < active.next_attempt_ns:
             return False
         try:
-            context.catalog.stopped(session.recording_id, session.position, context.clock.now_ms())
+            context.catalog.stopped(session.recording_id, session.position, context.clock.epoch_ms())
         except Exception as failure:
             active.next_attempt_ns = now_ns + _STOP_RETRY_NS
             text = f"recording_id={session.recording_id} cannot be noted as stopped: {failure}; the archive tries again"

@@ -118,7 +118,7 @@ class ReplaySession:
         self._limit = limit
         self._storage = storage
         self._clock = clock
-        self._deadline_ns = clock.now_ns() + timeout_ns
+        self._deadline_ns = clock.monotonic_ns() + timeout_ns
         self._io_length = io_length
         self._checksum = checksum
         self._counters = counters
@@ -186,7 +186,7 @@ class ReplaySession:
         is_within = self._descriptor.start_position < self._position != self._stop
         if (is_within or self._position < self._replay_limit) and not self._open_file():
             # A recording that has just begun makes its first file a moment later.
-            if self._clock.now_ns() < self._deadline_ns:
+            if self._clock.monotonic_ns() < self._deadline_ns:
                 return 0
             return self._break(f"recording segment file not created: {self._file_path()}")
         if is_within and not self._is_at_frame():
@@ -228,7 +228,7 @@ class ReplaySession:
         if self._publication.is_connected:
             self.state = ReplayState.REPLAYING
             return 1
-        if self._clock.now_ns() >= self._deadline_ns:
+        if self._clock.monotonic_ns() >= self._deadline_ns:
             text = (
                 f"no connection established for replayChannel={self._publication.channel}, replayStreamId="
                 f"{self._publication.stream_id}: no subscriber came for the replay of recording {self.recording_id}"
@@ -317,10 +317,10 @@ class ReplaySession:
     def _read(self, header: memoryview, rest: memoryview) -> int:
         file, position = self._file, self._position
         assert file is not None, "opened before it is read"
-        before_ns = self._clock.now_ns()
+        before_ns = self._clock.monotonic_ns()
         length = file.read_into(position - self._base, header, rest)
         if self._counters is not None:
-            self._counters.read(length, self._clock.now_ns() - before_ns)
+            self._counters.read(length, self._clock.monotonic_ns() - before_ns)
         if self._checksum is not None:
             block = b"".join((header, rest))[:length]
             wrong = self._checksum.first_wrong(block, min(self._replay_limit - position, length))

@@ -1,0 +1,87 @@
+"""The first line of most programs: `headrace.connect`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, overload
+
+from headrace._checks import wrong
+from headrace.client._client import Client
+from headrace.client._reconnecting import ReconnectingClient
+from headrace.clock import SYSTEM_CLOCK
+
+if TYPE_CHECKING:
+    import os
+    from typing import Unpack
+
+    from headrace._exceptions import HeadraceError
+    from headrace.client._keywords import ClientKeywords
+    from headrace.client._local_driver import LocalDriver
+
+__all__ = ["connect"]
+
+
+@overload
+def connect(
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    driver: LocalDriver | None = None,
+    reconnect: Literal[False] = False,
+    **keywords: Unpack[ClientKeywords],
+) -> Client: ...
+@overload
+def connect(
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    driver: LocalDriver | None = None,
+    reconnect: Literal[True],
+    on_disconnect: Callable[[HeadraceError], object] | None = None,
+    on_reconnect: Callable[[ReconnectingClient], object] | None = None,
+    **keywords: Unpack[ClientKeywords],
+) -> ReconnectingClient: ...
+def connect(
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    driver: LocalDriver | None = None,
+    reconnect: bool = False,
+    on_disconnect: Callable[[HeadraceError], object] | None = None,
+    on_reconnect: Callable[[ReconnectingClient], object] | None = None,
+    **keywords: Unpack[ClientKeywords],
+) -> Client | ReconnectingClient:
+    """Connect to the driver of a directory, waiting for one to start: short for :meth:`Client.connect`.
+
+    Args:
+        directory: As for :meth:`Client.connect`.
+        driver: As for :meth:`Client.connect`.
+        reconnect: Connect again when the driver ended and another one started in the directory; publications and
+            subscriptions then come back. The first driver is waited for as without it.
+        on_disconnect: Given the reason when the driver ended. With ``reconnect`` only, as the next; both run on a
+            thread of the client and may call anything.
+        on_reconnect: Called with the client when its publications and subscriptions are back.
+        **keywords: See :meth:`Client.connect`.
+
+    Raises:
+        DriverTimeoutError: No driver answers on the directory.
+        ConfigError: A setting is wrong.
+        ClientError: The driver's files cannot be used.
+    """
+    if not reconnect:
+        if on_disconnect is not None or on_reconnect is not None:
+            name = "on_reconnect" if on_disconnect is None else "on_disconnect"
+            raise wrong(name, on_disconnect or on_reconnect, "is only called with reconnect=True")
+        return Client.connect(directory, driver=driver, **keywords)
+    if driver is not None:
+        if driver._clock is not SYSTEM_CLOCK:
+            rule = "a reconnecting client has a thread of its own, and the nodes of a world have one for all"
+            raise wrong("reconnect", reconnect, rule)
+        # The next driver is another object, in the same directory.
+        directory = driver.directory
+    handler = keywords.get("on_close")
+    if handler is not None:
+        raise wrong("on_close", handler, "is not called with reconnect=True; on_disconnect is")
+
+    def connect_again(on_close: Callable[[], object]) -> Client:
+        again: ClientKeywords = {**keywords, "on_close": on_close}
+        return Client.connect(directory, **again)
+
+    return ReconnectingClient(connect_again, on_disconnect=on_disconnect, on_reconnect=on_reconnect)
