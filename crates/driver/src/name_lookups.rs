@@ -16,10 +16,10 @@ use headrace_protocol::channel::{ResolveError, Resolver, UdpChannel, UdpEnvironm
 use headrace_sys::Clock;
 
 use crate::endpoint::EndpointId;
-use crate::environment::Network;
 use crate::errors::{CommandError, ErrorRecorder};
 use crate::mailbox::{Inbox, QUEUE_CAPACITY, inbox};
-use crate::resource_agent::{FindAddresses, Resolve, ResourceOutcome};
+use crate::network::Network;
+use crate::resource_tasks::{FindAddresses, Resolve, ResourceOutcome};
 
 /// Lookups at once. More than one, so that a name that no server answers for does not delay others.
 const THREADS_MAX: usize = 4;

@@ -1,14 +1,10 @@
 //! Work that may block, kept off the conductor: creating, mapping and deleting logs. Names are looked up for it
 //! elsewhere ([`crate::name_lookups`]), since that may take longer than a log may wait.
-//!
-//! The conductor sends tasks and gets one outcome for each, except for freeing, which has none, and for a channel
-//! that must wait for a name, which has two.
 
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use headrace_buffers::counters::Counter;
@@ -17,78 +13,14 @@ use headrace_buffers::log::descriptor::{TERM_LENGTH_MIN, log_file_length};
 use headrace_buffers::log::{LogBuffers, LogError, LogSpec};
 use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::units::format_size;
-use headrace_protocol::channel::{ChannelRole, ChannelUri, UdpChannel};
 use headrace_sys::{Clock, disk};
 
 use crate::agent::Agent;
-use crate::endpoint::EndpointId;
 use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
 use crate::mailbox::{Inbox, Outbox};
 use crate::name_lookups::NameRequests;
+use crate::resource_tasks::{FreeLog, ResourceOutcome, ResourceTask};
 use crate::sparse_logs::SparseLogs;
-
-/// A log to create.
-#[derive(Debug)]
-pub(crate) struct CreateLog {
-    /// Comes back in the outcome.
-    pub(crate) correlation_id: i64,
-    /// File to create.
-    pub(crate) path: PathBuf,
-    /// What its metadata says.
-    pub(crate) spec: LogSpec,
-}
-
-/// A log that no part of the driver uses any more.
-#[derive(Debug)]
-pub(crate) struct FreeLog {
-    pub(crate) log: LogBuffers,
-    pub(crate) path: PathBuf,
-}
-
-/// A channel whose names are to be looked up.
-#[derive(Debug)]
-pub(crate) struct FindAddresses {
-    /// Comes back in the outcome.
-    pub(crate) correlation_id: i64,
-    pub(crate) uri: ChannelUri,
-    pub(crate) role: ChannelRole,
-}
-
-/// A name to look up again for an open channel.
-#[derive(Debug)]
-pub(crate) struct Resolve {
-    pub(crate) endpoint: EndpointId,
-    /// `host:port` as the channel has it.
-    pub(crate) name: String,
-}
-
-/// From the conductor.
-#[derive(Debug)]
-pub(crate) enum ResourceTask {
-    CreateLog(Box<CreateLog>),
-    FindAddresses(Box<FindAddresses>),
-    Resolve(Box<Resolve>),
-    FreeLog(Box<FreeLog>),
-}
-
-/// To the conductor.
-#[derive(Debug)]
-pub(crate) enum ResourceOutcome {
-    LogCreated {
-        correlation_id: i64,
-        result: Result<LogBuffers, CommandError>,
-    },
-    /// A name of the channel is being looked up; `AddressesFound` follows.
-    LookupBegun { correlation_id: i64 },
-    AddressesFound {
-        correlation_id: i64,
-        result: Result<Box<UdpChannel>, CommandError>,
-    },
-    Resolved {
-        endpoint: EndpointId,
-        result: Result<SocketAddr, String>,
-    },
-}
 
 /// Settings of the resource agent.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ use crate::environment::BufferLengths;
 use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
 use crate::mailbox::Outbox;
 use crate::proxy::{ReceiverCommand, SenderCommand};
-use crate::resource_agent::{FreeLog, ResourceTask};
+use crate::resource_tasks::{FreeLog, ResourceTask};
 
 /// The counters whose id is their meaning. Clones share them.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use super::rooms::Rooms;
 use crate::errors::ErrorGroup;
 use crate::mailbox::Inbox;
 use crate::proxy::{ConductorReply, ConductorRequest};
-use crate::resource_agent::ResourceOutcome;
+use crate::resource_tasks::ResourceOutcome;
 
 /// The queues that the conductor takes from.
 pub(crate) struct Inboxes {
@@ -29,7 +29,7 @@ impl Inboxes {
     }
 
     /// Takes one outcome of the resource agent.
-    pub(crate) fn take_outcome(&self, cx: &mut Context, rooms: &mut Rooms, progress: &mut Progress) -> usize {
+    pub(crate) fn take_outcome(&self, rooms: &mut Rooms, progress: &mut Progress) -> usize {
         let Some(outcome) = self.outcomes.pop() else {
             return 0;
         };
@@ -38,34 +38,39 @@ impl Inboxes {
                 correlation_id,
                 result,
             } => {
-                let result = result.map(|log| log.with_doorbells(&cx.doorbells));
-                if rooms.images.awaits(correlation_id) {
+                let result = result.map(|log| log.with_doorbells(&rooms.cx.doorbells));
+                if rooms.images.making.awaits(correlation_id) {
                     let channels = &mut rooms.channels.receive;
-                    rooms
-                        .images
-                        .on_log(cx, &rooms.subscriptions, channels, correlation_id, result);
+                    rooms.images.on_log(
+                        &mut rooms.cx,
+                        &rooms.subscriptions,
+                        channels,
+                        correlation_id,
+                        result,
+                    );
                 } else {
-                    progress.on_log(cx, rooms, correlation_id, result);
+                    progress.on_log(rooms, correlation_id, result);
                 }
             }
             ResourceOutcome::LookupBegun { correlation_id } => progress.on_lookup_begun(correlation_id),
             ResourceOutcome::AddressesFound {
                 correlation_id,
                 result,
-            } => progress.on_addresses(cx, rooms, correlation_id, result.map(|udp| *udp)),
+            } => progress.on_addresses(rooms, correlation_id, result.map(|udp| *udp)),
             ResourceOutcome::Resolved { endpoint, result } => {
-                rooms.channels.send.on_resolved(cx, endpoint, result);
+                rooms.channels.send.on_resolved(&mut rooms.cx, endpoint, result);
             }
         }
         1
     }
 
     /// Takes one reply of the sender or the receiver. Never held back: they may be waiting for room.
-    pub(crate) fn take_reply(&self, cx: &mut Context, rooms: &mut Rooms) -> usize {
+    pub(crate) fn take_reply(&self, rooms: &mut Rooms) -> usize {
         let Some(reply) = self.replies.pop() else {
             return 0;
         };
         let Rooms {
+            cx,
             publications,
             images,
             channels,
@@ -86,8 +91,8 @@ impl Inboxes {
     }
 
     /// Takes one request of the sender or the receiver, unless its consequences could not be passed on.
-    pub(crate) fn take_request(&self, cx: &mut Context, rooms: &mut Rooms, ring: &CommandRing) -> usize {
-        if cx.is_congested() {
+    pub(crate) fn take_request(&self, rooms: &mut Rooms, ring: &CommandRing) -> usize {
+        if rooms.cx.is_congested() {
             return 0;
         }
         let Some(request) = self.requests.pop() else {
@@ -107,16 +112,24 @@ impl Inboxes {
                 let channels = &mut rooms.channels.receive;
                 rooms
                     .images
-                    .on_setup(cx, &rooms.subscriptions, channels, arrival, || ring.next_id());
+                    .making
+                    .begin(&mut rooms.cx, &rooms.subscriptions, channels, arrival, || {
+                        ring.next_id()
+                    });
             }
             ConductorRequest::PublicationError {
                 registration_id,
                 frame,
                 source,
-            } => on_publication_error(cx, registration_id, &frame, source),
-            ConductorRequest::ReResolve { endpoint } => rooms.channels.send.re_resolve(cx, endpoint),
+            } => on_publication_error(&mut rooms.cx, registration_id, &frame, source),
+            ConductorRequest::ReResolve { endpoint } => {
+                rooms.channels.send.re_resolve(&mut rooms.cx, endpoint)
+            }
             ConductorRequest::Report { code, text } => {
-                cx.errors.record_in(ErrorGroup::Sockets, code, &text, cx.now_ms);
+                rooms
+                    .cx
+                    .errors
+                    .record_in(ErrorGroup::Sockets, code, &text, rooms.cx.now_ms);
             }
         }
         1

@@ -40,7 +40,7 @@ use crate::environment::{BufferLengths, Network};
 use crate::errors::ErrorRecorder;
 use crate::mailbox::{Inbox, Outbox};
 use crate::proxy::{ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
-use crate::resource_agent::{ResourceOutcome, ResourceTask};
+use crate::resource_tasks::{ResourceOutcome, ResourceTask};
 use channels::Channels;
 use clients::Clients;
 use commands::{CommandRing, Progress, Read};
@@ -87,7 +87,6 @@ pub(crate) struct ConductorParts {
 
 /// The conductor agent: the rooms, and the duty cycle that goes through them.
 pub(crate) struct Conductor {
-    cx: Context,
     rooms: Rooms,
     ring: CommandRing,
     progress: Progress,
@@ -109,13 +108,6 @@ impl Conductor {
             config.publication_reserved_session_id_high,
         );
         let receiver_doorbell = parts.doorbells.bell(Bell::Receiver);
-        let rooms = Rooms {
-            clients: Clients::new(parts.processes),
-            subscriptions: Subscriptions::default(),
-            publications: Publications::new(session_ids),
-            images: Images::new(config.image_limits(), parts.loss_report, receiver_doorbell),
-            channels: Channels::new(&config, parts.network, first_receiver_id),
-        };
         let mut cx = Context {
             now_ns,
             now_ms: 0,
@@ -135,11 +127,19 @@ impl Conductor {
             sender: parts.sender,
             receiver: parts.receiver,
             termination: parts.termination,
-            config,
+            config: Arc::clone(&config),
         };
         cx.set_time(parts.clock.epoch_ms());
+        let rooms = Rooms {
+            cx,
+            clients: Clients::new(parts.processes),
+            subscriptions: Subscriptions::default(),
+            publications: Publications::new(session_ids),
+            images: Images::new(config.image_limits(), parts.loss_report, receiver_doorbell),
+            channels: Channels::new(&config, parts.network, first_receiver_id),
+        };
         Self {
-            next_tick_ns: now_ns.saturating_add(cx.config.timer_interval_ns),
+            next_tick_ns: now_ns.saturating_add(config.timer_interval_ns),
             epoch_refreshed_ns: now_ns,
             ring: CommandRing::new(parts.ring, now_ns),
             progress: Progress::default(),
@@ -151,50 +151,48 @@ impl Conductor {
             quiet: Quiet::new(parts.openings),
             clock: parts.clock,
             rooms,
-            cx,
         }
     }
 
     fn set_time(&mut self, now_ns: i64) {
-        self.cx.now_ns = now_ns;
+        self.rooms.cx.now_ns = now_ns;
         if now_ns - self.epoch_refreshed_ns >= EPOCH_CLOCK_REFRESH_NS {
             self.epoch_refreshed_ns = now_ns;
-            self.cx.set_time(self.clock.epoch_ms());
+            self.rooms.cx.set_time(self.clock.epoch_ms());
             self.quiet.check_openings(now_ns);
         }
     }
 
     /// The timers of all rooms.
     fn on_tick(&mut self) {
-        self.ring.put_heartbeat_ms(self.cx.now_ms);
+        self.ring.put_heartbeat_ms(self.rooms.cx.now_ms);
         self.free_gone_clients();
         let Rooms {
+            cx,
             subscriptions,
             publications,
             images,
             channels,
             ..
         } = &mut self.rooms;
-        publications.tick_network(&mut self.cx, subscriptions, channels);
-        images.tick(&mut self.cx, &mut channels.receive);
-        publications.tick_ipc(&mut self.cx, subscriptions);
-        self.ring.check_blocked(&self.cx);
-        self.quiet.tell_refused_waiters(&self.cx);
+        publications.tick_network(cx, subscriptions, channels);
+        images.tick(cx, &mut channels.receive);
+        publications.tick_ipc(cx, subscriptions);
+        self.ring.check_blocked(&self.rooms.cx);
+        self.quiet.tell_refused_waiters(&self.rooms.cx);
     }
 
     fn free_gone_clients(&mut self) {
-        commands::free_gone(
-            &mut self.cx,
-            &mut self.rooms,
-            &mut self.progress,
-            self.ring.consumed(),
-        );
+        commands::free_gone(&mut self.rooms, &mut self.progress, self.ring.consumed());
     }
 
     /// Looks for clients that have ended, when it is time to, and frees what they held.
     fn check_processes(&mut self) -> usize {
         let (written, read) = (self.ring.written(), self.ring.consumed());
-        let has_ended = self.rooms.clients.check_processes(self.cx.now_ns, written, read);
+        let has_ended = self
+            .rooms
+            .clients
+            .check_processes(self.rooms.cx.now_ns, written, read);
         if has_ended {
             self.free_gone_clients();
         }
@@ -203,17 +201,14 @@ impl Conductor {
 
     /// Reads and runs one command, unless there is one in progress or no room to pass its consequences on.
     fn read_command(&mut self) -> usize {
-        if self.progress.is_waiting() || self.cx.is_congested() {
+        if self.progress.is_waiting() || self.rooms.cx.is_congested() {
             return 0;
         }
-        match self.ring.read(&self.cx) {
+        match self.ring.read(&self.rooms.cx) {
             Read::Nothing => 0,
             Read::Command(type_id) => {
                 let message = self.ring.message();
-                let Self {
-                    cx, rooms, progress, ..
-                } = self;
-                commands::on_message(type_id, message, cx, rooms, progress);
+                commands::on_message(type_id, message, &mut self.rooms, &mut self.progress);
                 1
             }
             Read::Fault => 1,
@@ -228,28 +223,25 @@ impl Agent for Conductor {
 
     fn do_work(&mut self, now_ns: i64) -> usize {
         self.set_time(now_ns);
-        let mut work_count = self.cx.flush();
+        let mut work_count = self.rooms.cx.flush();
         if now_ns >= self.next_tick_ns {
-            self.next_tick_ns = now_ns.saturating_add(self.cx.config.timer_interval_ns);
+            self.next_tick_ns = now_ns.saturating_add(self.rooms.cx.config.timer_interval_ns);
             self.on_tick();
             work_count += 1;
         }
         work_count += self.check_processes();
         let Self {
-            cx,
             rooms,
             progress,
             inboxes,
             ..
         } = self;
-        work_count += inboxes.take_outcome(cx, rooms, progress);
-        work_count += inboxes.take_reply(cx, rooms);
-        work_count += progress.resume(cx, rooms);
+        work_count += inboxes.take_outcome(rooms, progress);
+        work_count += inboxes.take_reply(rooms);
+        work_count += progress.resume(rooms);
         work_count += self.read_command();
-        work_count += self
-            .inboxes
-            .take_request(&mut self.cx, &mut self.rooms, &self.ring);
-        work_count += self.rooms.images.rebuild(&mut self.cx);
+        work_count += self.inboxes.take_request(&mut self.rooms, &self.ring);
+        work_count += self.rooms.images.rebuild(&mut self.rooms.cx);
         work_count += self.rooms.publications.update_limits();
         if work_count > 0 {
             self.quiet.on_work(now_ns);
@@ -258,11 +250,11 @@ impl Agent for Conductor {
     }
 
     fn describe(&self, interests: &mut Interests) {
-        self.quiet.describe(&self.cx, &self.rooms, interests);
+        self.quiet.describe(&self.rooms, interests);
     }
 
     fn waiting_messages(&self) -> usize {
-        self.cx.backlog_length() + self.inboxes.len()
+        self.rooms.cx.backlog_length() + self.inboxes.len()
     }
 
     fn on_close(&mut self) {

@@ -66,10 +66,10 @@ impl Quiet {
     }
 
     /// Names what gives the conductor work.
-    pub(crate) fn describe(&self, cx: &Context, rooms: &Rooms, interests: &mut Interests) {
+    pub(crate) fn describe(&self, rooms: &Rooms, interests: &mut Interests) {
         interests.bell(Bell::Conductor);
         match &self.openings {
-            Some(openings) if self.is_quiet(cx, rooms) => {
+            Some(openings) if self.is_quiet(rooms) => {
                 interests.descriptor(openings.as_raw_fd());
                 interests.limit_park(TIMER_RESOLUTION);
             }
@@ -83,13 +83,13 @@ impl Quiet {
         }
     }
 
-    fn is_quiet(&self, cx: &Context, rooms: &Rooms) -> bool {
-        cx.now_ns > self.looks_until_ns
+    fn is_quiet(&self, rooms: &Rooms) -> bool {
+        rooms.cx.now_ns > self.looks_until_ns
             && rooms.images.is_empty()
-            && !cx.is_congested()
+            && !rooms.cx.is_congested()
             && rooms
                 .clients
                 .ids()
-                .all(|client_id| cx.doorbells.is_registered(client_id))
+                .all(|client_id| rooms.cx.doorbells.is_registered(client_id))
     }
 }

@@ -1,14 +1,17 @@
-//! The rooms of the conductor, each with tables of its own. A function that needs one takes that one; only commands,
-//! which tie rooms together, take all.
+//! The services and the rooms of the conductor. Each room has tables of its own, and a function that needs one takes
+//! that one; only commands, which tie rooms together, take all.
 
 use super::channels::Channels;
 use super::clients::Clients;
+use super::context::Context;
 use super::images::Images;
 use super::publications::Publications;
 use super::subscriptions::Subscriptions;
 
 /// All of them.
 pub(crate) struct Rooms {
+    /// The services.
+    pub(crate) cx: Context,
     pub(crate) clients: Clients,
     pub(crate) subscriptions: Subscriptions,
     pub(crate) publications: Publications,

@@ -3,7 +3,7 @@
 use headrace_protocol::settings::{self, Declaration};
 
 use super::without_effect::{Unbuilt, WITHOUT_EFFECT};
-use super::{DriverConfig, SETTINGS, sources};
+use super::{DriverConfig, SETTINGS, default_directory};
 
 /// A setting that Aeron's drivers have, and that has no effect here.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Ineffective {
 /// Every setting that has an effect, with its default for a user named USER.
 pub fn declarations() -> Vec<Declaration> {
     let defaults = DriverConfig {
-        directory: sources::directory_of("USER"),
+        directory: default_directory::directory_of("USER"),
         ..DriverConfig::default()
     };
     settings::declarations(SETTINGS, &defaults)

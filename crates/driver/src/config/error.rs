@@ -3,8 +3,6 @@
 use headrace_protocol::text::excerpt;
 use thiserror::Error;
 
-use super::table;
-
 /// A setting whose value breaks its rule. Names all three so that the reader can act on it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid setting: {setting}={value}: {rule}")]
@@ -24,15 +22,5 @@ impl ConfigError {
             value: excerpt(&value.to_string()).into_owned(),
             rule: rule.into(),
         }
-    }
-
-    pub(crate) fn unknown(setting: &str, value: &str) -> Self {
-        let advice =
-            table::nearest(setting).map_or_else(String::new, |known| format!(", did you mean {known}?"));
-        Self::new(
-            setting,
-            value,
-            format!("is not a setting of the media driver{advice}"),
-        )
     }
 }

@@ -6,9 +6,11 @@
 
 mod checks;
 mod declarations;
+mod default_directory;
 mod error;
 mod fetch;
 mod idle;
+mod modes;
 mod ports;
 mod settings;
 mod sources;
@@ -21,63 +23,12 @@ use headrace_protocol::settings::Setting;
 pub use declarations::{Ineffective, declarations, ineffective};
 pub use error::ConfigError;
 pub use idle::IdleSetting;
+pub use modes::{ImageLimits, TerminationValidator, ThreadNaming, ThreadingMode};
 pub use ports::PortRange;
 pub use settings::{DriverConfig, SETTINGS};
 pub use sources::Sources;
 
 pub(crate) use settings::property;
-
-/// How the agents are spread over threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThreadingMode {
-    /// Conductor, sender, receiver and resource agent have a thread each.
-    Dedicated,
-    /// Sender and receiver share one thread.
-    SharedNetwork,
-    /// One thread runs everything.
-    Shared,
-    /// The embedding program runs everything by calling the invoker.
-    Invoker,
-}
-
-impl ThreadingMode {
-    /// The name used in settings and counter labels.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Dedicated => "DEDICATED",
-            Self::SharedNetwork => "SHARED_NETWORK",
-            Self::Shared => "SHARED",
-            Self::Invoker => "INVOKER",
-        }
-    }
-}
-
-/// Which names threads carry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThreadNaming {
-    /// `conductor`, `sender`, `receiver`.
-    Classic,
-    /// `aeron-md-cnd`, `aeron-md-snd`, `aeron-md-rcv`.
-    New,
-}
-
-/// Who may stop the driver with a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TerminationValidator {
-    /// Every client.
-    Allow,
-    /// No client.
-    Deny,
-}
-
-/// Limits on the images of all streams together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ImageLimits {
-    /// Most images at once.
-    pub count: usize,
-    /// Most bytes of their logs.
-    pub bytes: usize,
-}
 
 impl DriverConfig {
     /// The defaults, overridden by the process's environment, then by `properties` in order.
@@ -95,7 +46,7 @@ impl DriverConfig {
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
         match table::find(name) {
             Some((property, setting)) => setting.apply(self, property, value),
-            None => Err(ConfigError::unknown(name, value)),
+            None => Err(table::unknown(name, value)),
         }
     }
 

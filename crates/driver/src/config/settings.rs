@@ -12,8 +12,9 @@ use headrace_protocol::settings::{
 };
 use headrace_sys::idle::IdleStrategy;
 
+use super::default_directory::default_directory;
+use super::modes::{TerminationValidator, ThreadNaming, ThreadingMode};
 use super::ports::{PortRange, Ports};
-use super::{TerminationValidator, ThreadNaming, ThreadingMode, sources};
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
@@ -134,7 +135,7 @@ headrace_protocol::settings! {
 
     // Directory, life cycle, storage.
     /// The directory that the driver shares with its clients.
-    "aeron.dir" => directory: PathBuf = sources::default_directory(), Directory;
+    "aeron.dir" => directory: PathBuf = default_directory(), Directory;
     /// Delete the directory, and every file in it, before starting, without a check: even if another driver runs
     /// there, or the files are not a driver's. Without this setting the driver deletes only the directory of a dead
     /// driver.

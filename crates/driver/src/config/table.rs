@@ -63,6 +63,13 @@ pub(crate) fn nearest(name: &str) -> Option<String> {
     text::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
+/// Why a name that no setting has is refused.
+pub(crate) fn unknown(name: &str, value: &str) -> ConfigError {
+    let advice = nearest(name).map_or_else(String::new, |known| format!(", did you mean {known}?"));
+    let rule = format!("is not a setting of the media driver{advice}");
+    ConfigError::new(name, value, rule)
+}
+
 /// Applies a set of values, keyed by environment name, in the table's order. Names not in the table are left to
 /// other programs that read the same sources.
 pub(crate) fn apply_all(

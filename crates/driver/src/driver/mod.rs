@@ -1,112 +1,36 @@
 //! Starting and stopping a media driver.
 
+mod error;
 mod files;
 mod probe;
+mod supervisor;
 mod threads;
+mod version;
 mod wiring;
 
 use std::fmt;
-use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use headrace_buffers::BufferError;
-use headrace_buffers::cnc::{CncError, CncFile};
+use headrace_buffers::cnc::CncFile;
 use headrace_buffers::counters::system_counter;
 use headrace_buffers::error_log::DistinctErrorLog;
 use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
-use headrace_protocol::ErrorCode;
-use headrace_sys::Clock;
-use thiserror::Error;
+
+pub use error::DriverError;
+pub use version::{COMMIT, VERSION};
 
 use crate::conductor::SystemCounters;
-use crate::config::{ConfigError, DriverConfig};
-use crate::directory::{self, DirectoryError};
+use crate::config::DriverConfig;
+use crate::directory;
 use crate::environment::Environment;
 use crate::errors::ErrorRecorder;
-use crate::runner::{AgentRunner, Invoker, Supervisor};
+use crate::runner::{AgentRunner, Invoker};
+use supervisor::DriverSupervisor;
 use threads::Agents;
 use wiring::{Queues, Wiring};
-
-/// Version of this driver, as text.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Commit this driver was built from.
-pub const COMMIT: &str = match option_env!("HEADRACE_COMMIT") {
-    Some(commit) => commit,
-    None => "unknown",
-};
-
-/// Why a driver did not start or stop.
-#[derive(Debug, Error)]
-pub enum DriverError {
-    /// A setting is wrong.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The directory cannot be used.
-    #[error(transparent)]
-    Directory(#[from] DirectoryError),
-    /// The command-and-control file cannot be made.
-    #[error("cannot create the CnC file: {0}")]
-    Cnc(#[from] CncError),
-    /// A buffer has a length that cannot be used.
-    #[error(transparent)]
-    Buffer(#[from] BufferError),
-    /// There is no room for the driver's files.
-    #[error(
-        "cannot {action}: insufficient usable storage, length={length} usable={usable} in {place}; make \
-         aeron.counters.buffer.length={counters_length} smaller (it takes five times its length, and 1m is enough \
-         for 8192 counters), or give the file system more room"
-    )]
-    Storage {
-        /// What was tried.
-        action: &'static str,
-        /// Bytes needed.
-        length: u64,
-        /// Bytes there are.
-        usable: u64,
-        /// The setting that needs most of them.
-        counters_length: usize,
-        /// Where.
-        place: String,
-    },
-    /// The operating system refused.
-    #[error("cannot {action}: {source}")]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// The system's answer.
-        source: io::Error,
-    },
-}
-
-/// Records what threads report, and remembers the first failure.
-struct DriverSupervisor {
-    errors: ErrorRecorder,
-    clock: Arc<dyn Clock>,
-    failure: Mutex<Option<String>>,
-    termination: Arc<AtomicBool>,
-}
-
-impl Supervisor for DriverSupervisor {
-    fn on_pin_failure(&self, role_name: &str, cpu: i32, error: &io::Error) {
-        let text = format!("cannot keep {role_name} on cpu={cpu}: {error}");
-        self.errors.warn(&text, self.clock.epoch_ms());
-    }
-
-    fn on_panic(&self, role_name: &str, message: &str) {
-        let text = ErrorCode::GenericError.describe(format_args!("agent {role_name} stopped: {message}"));
-        self.errors
-            .record(ErrorCode::GenericError.value(), &text, self.clock.epoch_ms());
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(text);
-        self.termination.store(true, Ordering::Release);
-    }
-}
 
 /// What runs, until it is stopped.
 struct Running {
@@ -185,11 +109,7 @@ impl MediaDriver {
 
     /// Why an agent stopped by itself, if one did.
     pub fn failure(&self) -> Option<String> {
-        self.supervisor
-            .failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.supervisor.failure()
     }
 
     /// Ends an invoked driver as a kill would: its agents are dropped where they are, no client is told, and the
@@ -261,12 +181,7 @@ fn start(
         DistinctErrorLog::new(cnc.error_log()),
         system.get(system_counter::ERRORS).clone(),
     );
-    let supervisor = Arc::new(DriverSupervisor {
-        errors: errors.clone(),
-        clock: Arc::clone(&clock),
-        failure: Mutex::new(None),
-        termination: Arc::new(AtomicBool::new(false)),
-    });
+    let supervisor = Arc::new(DriverSupervisor::new(errors.clone(), Arc::clone(&clock)));
     for warning in system_buffers.warnings.iter().chain(&config.doubts) {
         errors.warn(warning, clock.epoch_ms());
     }

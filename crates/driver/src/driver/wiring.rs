@@ -22,9 +22,8 @@ use crate::mailbox::{Inbox, Outbox, inbox};
 use crate::name_lookups::{LookupTracker, NameRequests};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
 use crate::receiver::{Receiver, ReceiverCounters, ReceiverSettings};
-use crate::resource_agent::{
-    ResourceAgent, ResourceCounters, ResourceOutcome, ResourceSettings, ResourceTask,
-};
+use crate::resource_agent::{ResourceAgent, ResourceCounters, ResourceSettings};
+use crate::resource_tasks::{ResourceOutcome, ResourceTask};
 use crate::sender::{Sender, SenderCounters, SenderSettings};
 
 /// The queues between the agents of one driver.

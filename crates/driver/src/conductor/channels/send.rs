@@ -12,7 +12,7 @@ use crate::endpoint::{EndpointId, SendEndpointSpec};
 use crate::environment::OpenSocket;
 use crate::errors::CommandError;
 use crate::proxy::SenderCommand;
-use crate::resource_agent::{Resolve, ResourceTask};
+use crate::resource_tasks::{Resolve, ResourceTask};
 
 /// One of them.
 #[derive(Debug)]

@@ -4,7 +4,6 @@ use headrace_buffers::log::LogBuffers;
 
 use super::add_publication::{hold, share};
 use super::step::{Next, Origin, Step};
-use crate::conductor::context::Context;
 use crate::conductor::publications::{IpcPublication, PublicationPlan, PublicationRequest, StreamCounters};
 use crate::conductor::rooms::Rooms;
 use crate::errors::CommandError;
@@ -16,11 +15,10 @@ const NO_CHANNEL_STATUS: i32 = -1;
 pub(crate) fn begin(
     origin: Origin,
     mut request: PublicationRequest,
-    cx: &mut Context,
     rooms: &mut Rooms,
 ) -> Result<Next, CommandError> {
     let publications = &mut rooms.publications;
-    publications.ipc.adopt_tag(cx, &mut request)?;
+    publications.ipc.adopt_tag(&rooms.cx, &mut request)?;
     publications.check_entity_tag(&request.params, &request.channel)?;
     if let Some(stream) = publications
         .ipc
@@ -29,16 +27,16 @@ pub(crate) fn begin(
         request
             .params
             .check_matches(&stream.existing(), &request.channel)?;
-        share(cx, &mut rooms.clients, origin, stream)?;
+        share(&mut rooms.cx, &mut rooms.clients, origin, stream)?;
         return Ok(Next::Done);
     }
     let session_id = publications
         .ipc
         .session_id(&mut publications.session_ids, &request, "", |_| true)?;
-    let start = request.start(&mut cx.random);
-    let directory = &cx.config.directory;
+    let start = request.start(&mut rooms.cx.random);
+    let directory = &rooms.cx.config.directory;
     let plan = PublicationPlan::new(request, origin.correlation_id, session_id, start, directory)?;
-    let task = plan.create_log(plan.log_spec(&cx.config));
+    let task = plan.create_log(plan.log_spec(&rooms.cx.config));
     Ok(Next::Log(task, Box::new(Make(plan))))
 }
 
@@ -50,12 +48,12 @@ impl Step<LogBuffers> for Make {
         self: Box<Self>,
         origin: Origin,
         log: LogBuffers,
-        cx: &mut Context,
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError> {
         let Self(plan) = *self;
-        rooms.clients.known(cx, origin.client_id)?;
-        let [publisher_position, publisher_limit] = cx
+        rooms.clients.known(&mut rooms.cx, origin.client_id)?;
+        let [publisher_position, publisher_limit] = rooms
+            .cx
             .counters
             .stream_set(plan.key(origin.client_id), plan.counter_rows())?;
         let counters = StreamCounters {
@@ -63,10 +61,13 @@ impl Step<LogBuffers> for Make {
             publisher_limit,
             further: Vec::new(),
         };
-        hold(cx, &mut rooms.clients, origin, origin.correlation_id)?;
+        hold(&mut rooms.cx, &mut rooms.clients, origin, origin.correlation_id)?;
         let stream = plan.into_stream(log, counters, NO_CHANNEL_STATUS);
-        let publication = IpcPublication::new(stream, cx.now_ns);
-        rooms.publications.ipc.add(cx, publication, &rooms.subscriptions);
+        let publication = IpcPublication::new(stream, rooms.cx.now_ns);
+        rooms
+            .publications
+            .ipc
+            .add(&mut rooms.cx, publication, &rooms.subscriptions);
         Ok(Next::Done)
     }
 }

@@ -43,14 +43,13 @@ impl Step<UdpChannel> for Share {
         self: Box<Self>,
         origin: Origin,
         udp: UdpChannel,
-        cx: &mut Context,
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError> {
         let Self(mut request) = *self;
         let publications = &mut rooms.publications;
-        publications.network.adopt_tag(cx, &mut request)?;
+        publications.network.adopt_tag(&rooms.cx, &mut request)?;
         publications.check_entity_tag(&request.params, &request.channel)?;
-        let place = Place::of(cx, &rooms.channels.send, &udp)?;
+        let place = Place::of(&rooms.cx, &rooms.channels.send, &udp)?;
         udp.check_mtu(request.params.mtu_length, place.send_buffer_length)?;
         let shareable = publications.network.shareable(request.stream_id, |publication| {
             !request.is_exclusive && place.open == Some(publication.endpoint())
@@ -59,7 +58,7 @@ impl Step<UdpChannel> for Share {
             request
                 .params
                 .check_matches(&stream.existing(), &request.channel)?;
-            share(cx, &mut rooms.clients, origin, stream)?;
+            share(&mut rooms.cx, &mut rooms.clients, origin, stream)?;
             return Ok(Next::Done);
         }
         let suffix = format!(" channel={}", request.channel);
@@ -69,10 +68,10 @@ impl Step<UdpChannel> for Share {
             &suffix,
             |publication| publication.canonical_form() == place.canonical_form,
         )?;
-        let start = request.start(&mut cx.random);
-        let directory = &cx.config.directory;
+        let start = request.start(&mut rooms.cx.random);
+        let directory = &rooms.cx.config.directory;
         let plan = PublicationPlan::new(request, origin.correlation_id, session_id, start, directory)?;
-        let task = plan.create_log(log_spec(cx, &plan, &udp));
+        let task = plan.create_log(log_spec(&rooms.cx, &plan, &udp));
         Ok(Next::Log(task, Box::new(Make { plan, udp })))
     }
 }
@@ -132,27 +131,28 @@ impl Step<LogBuffers> for Make {
         self: Box<Self>,
         origin: Origin,
         log: LogBuffers,
-        cx: &mut Context,
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError> {
         let Self { plan, udp } = *self;
-        rooms.clients.known(cx, origin.client_id)?;
+        rooms.clients.known(&mut rooms.cx, origin.client_id)?;
         // The channel may have begun to close while the log was made.
-        let send = rooms.channels.join_send(cx, origin.correlation_id, &udp)?;
+        let send = rooms
+            .channels
+            .join_send(&mut rooms.cx, origin.correlation_id, &udp)?;
         let (endpoint, status_id) = (send.endpoint.id, send.endpoint.counters.status.id());
         let channel = SpiedChannel::from(&send.endpoint.channel);
-        let counters = match counters(cx, origin, &plan) {
+        let counters = match counters(&mut rooms.cx, origin, &plan) {
             Ok(counters) => counters,
             Err(error) => {
                 // Gives the channel up again if this was its first publication.
-                rooms.channels.send.release(cx, endpoint);
+                rooms.channels.send.release(&mut rooms.cx, endpoint);
                 return Err(error);
             }
         };
-        hold(cx, &mut rooms.clients, origin, origin.correlation_id)?;
-        let sending = flow_control(&cx.config);
-        let shared = shared_half(cx, origin, &plan, log.clone(), counters.sender);
-        cx.sender.send(SenderCommand::AddPublication {
+        hold(&mut rooms.cx, &mut rooms.clients, origin, origin.correlation_id)?;
+        let sending = flow_control(&rooms.cx.config);
+        let shared = shared_half(&rooms.cx, origin, &plan, log.clone(), counters.sender);
+        rooms.cx.sender.send(SenderCommand::AddPublication {
             endpoint,
             publication: Arc::clone(&shared),
             flow_control: sending.flow_control,
@@ -165,11 +165,11 @@ impl Step<LogBuffers> for Make {
             linger_timeout_ns: plan.request.params.linger_timeout_ns,
         };
         let stream = plan.into_stream(log, counters.publisher, status_id);
-        let publication = NetworkPublication::new(stream, spec, cx.now_ns);
+        let publication = NetworkPublication::new(stream, spec, rooms.cx.now_ns);
         rooms
             .publications
             .network
-            .add(cx, publication, &rooms.subscriptions);
+            .add(&mut rooms.cx, publication, &rooms.subscriptions);
         Ok(Next::Done)
     }
 }

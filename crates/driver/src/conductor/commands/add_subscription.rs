@@ -50,18 +50,19 @@ impl SubscriptionRequest {
     }
 }
 
-/// A subscription to IPC publications.
-pub(crate) fn add_ipc(
+/// A subscription to what clients of this driver publish: IPC publications or, for a spy, those of a channel.
+pub(crate) fn add_local(
     origin: Origin,
     request: SubscriptionRequest,
-    cx: &mut Context,
+    kind: SubscriptionKind,
     rooms: &mut Rooms,
 ) -> Result<Next, CommandError> {
+    let cx = &mut rooms.cx;
     rooms.clients.known(cx, origin.client_id)?;
-    let subscription = request.into_subscription(origin, SubscriptionKind::Ipc);
+    let subscription = request.into_subscription(origin, kind);
     cx.events
         .subscription_ready(origin.correlation_id, NO_CHANNEL_STATUS);
-    rooms.publications.ipc.link(cx, &subscription);
+    rooms.publications.link(cx, &subscription);
     rooms.subscriptions.add(subscription);
     Ok(Next::Done)
 }
@@ -86,17 +87,10 @@ impl Step<UdpChannel> for Spy {
         self: Box<Self>,
         origin: Origin,
         udp: UdpChannel,
-        cx: &mut Context,
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError> {
-        rooms.clients.known(cx, origin.client_id)?;
         let kind = SubscriptionKind::Spy(SpiedChannel::from(&udp));
-        let subscription = self.0.into_subscription(origin, kind);
-        cx.events
-            .subscription_ready(origin.correlation_id, NO_CHANNEL_STATUS);
-        rooms.publications.network.link(cx, &subscription);
-        rooms.subscriptions.add(subscription);
-        Ok(Next::Done)
+        add_local(origin, self.0, kind, rooms)
     }
 }
 
@@ -108,12 +102,17 @@ impl Step<UdpChannel> for Receive {
         self: Box<Self>,
         origin: Origin,
         udp: UdpChannel,
-        cx: &mut Context,
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError> {
-        rooms.clients.known(cx, origin.client_id)?;
+        rooms.clients.known(&mut rooms.cx, origin.client_id)?;
         let Self(request) = *self;
-        let joined = join(cx, &rooms.channels.receive, &rooms.subscriptions, &request, &udp)?;
+        let joined = join(
+            &rooms.cx,
+            &rooms.channels.receive,
+            &rooms.subscriptions,
+            &request,
+            &udp,
+        )?;
         let endpoint = match joined {
             Some(endpoint) => endpoint,
             None => {
@@ -122,7 +121,7 @@ impl Step<UdpChannel> for Receive {
                     channel: udp,
                     window_length: request.params.receiver_window_length,
                 };
-                rooms.channels.open_receive(cx, wanted)?
+                rooms.channels.open_receive(&mut rooms.cx, wanted)?
             }
         };
         let interest = Interest {
@@ -130,11 +129,14 @@ impl Step<UdpChannel> for Receive {
             session_id: request.params.session_id,
         };
         let receive = &mut rooms.channels.receive;
-        let status_id = receive.add_interest(cx, endpoint, interest);
-        cx.events.subscription_ready(origin.correlation_id, status_id);
+        let status_id = receive.add_interest(&mut rooms.cx, endpoint, interest);
+        rooms
+            .cx
+            .events
+            .subscription_ready(origin.correlation_id, status_id);
         let params = Box::new(request.params.clone());
         let subscription = request.into_subscription(origin, SubscriptionKind::Network { endpoint, params });
-        rooms.images.link(cx, &subscription);
+        rooms.images.link(&mut rooms.cx, &subscription);
         rooms.subscriptions.add(subscription);
         Ok(Next::Done)
     }

@@ -16,16 +16,22 @@ pub(crate) fn close(client_id: i64, rooms: &mut Rooms, progress: &mut Progress) 
 
 /// Frees what clients held that closed, whose process ended, or that were not heard from. `read` is how far their
 /// commands were read.
-pub(crate) fn free_gone(cx: &mut Context, rooms: &mut Rooms, progress: &mut Progress, read: i64) {
-    let liveness_timeout_ms = cx.config.client_liveness_timeout_ns / 1_000_000;
-    for client in rooms.clients.take_gone(cx.now_ms, liveness_timeout_ms, read) {
+pub(crate) fn free_gone(rooms: &mut Rooms, progress: &mut Progress, read: i64) {
+    let liveness_timeout_ms = rooms.cx.config.client_liveness_timeout_ns / 1_000_000;
+    for client in rooms
+        .clients
+        .take_gone(rooms.cx.now_ms, liveness_timeout_ms, read)
+    {
         progress.cancel_all_of(client.id);
         if client.state() != ClientState::Closed {
-            note_death(cx, &client, read);
+            note_death(&mut rooms.cx, &client, read);
         }
-        cx.events.unavailable_counter(client.id, client.heartbeat.id());
-        cx.counters.free(client.heartbeat.id());
-        free(cx, rooms, &client);
+        rooms
+            .cx
+            .events
+            .unavailable_counter(client.id, client.heartbeat.id());
+        rooms.cx.counters.free(client.heartbeat.id());
+        free(rooms, &client);
     }
 }
 
@@ -40,16 +46,18 @@ fn note_death(cx: &mut Context, client: &Client, read: i64) {
     }
 }
 
-fn free(cx: &mut Context, rooms: &mut Rooms, client: &Client) {
+fn free(rooms: &mut Rooms, client: &Client) {
     for handle in &client.publications {
         rooms.publications.release(handle.publication_id, false);
     }
     for registration_id in rooms.subscriptions.ids_of(client.id) {
-        release_subscription(cx, rooms, registration_id);
+        release_subscription(rooms, registration_id);
     }
     for counter in &client.counters {
-        cx.events
+        rooms
+            .cx
+            .events
             .unavailable_counter(counter.registration_id, counter.counter_id);
-        cx.counters.free(counter.counter_id);
+        rooms.cx.counters.free(counter.counter_id);
     }
 }

@@ -25,6 +25,7 @@ pub(crate) use ring::{CommandRing, Read};
 use super::context::Context;
 use super::publications::PublicationRequest;
 use super::rooms::Rooms;
+use super::subscriptions::SubscriptionKind;
 use crate::config::TerminationValidator;
 use crate::errors::CommandError;
 use add_subscription::SubscriptionRequest;
@@ -32,25 +33,19 @@ use counters::CounterText;
 use step::{Next, Origin};
 
 /// Runs the command that a message holds, up to its answer or to what it must wait for.
-pub(crate) fn on_message(
-    type_id: i32,
-    message: &[u8],
-    cx: &mut Context,
-    rooms: &mut Rooms,
-    progress: &mut Progress,
-) {
+pub(crate) fn on_message(type_id: i32, message: &[u8], rooms: &mut Rooms, progress: &mut Progress) {
     match Command::decode(type_id, message) {
         Ok(command) => {
             let origin = Origin {
                 client_id: command.client_id(),
                 correlation_id: command.correlation_id(),
             };
-            let step = run(origin, command, cx, rooms, progress);
-            progress.proceed(origin, step, cx);
+            let step = run(origin, command, rooms, progress);
+            progress.proceed(origin, step, &mut rooms.cx);
         }
         Err(error) => {
             let correlation_id = error.correlation_id.unwrap_or(0);
-            cx.refuse(
+            rooms.cx.refuse(
                 correlation_id,
                 &CommandError::new(error.code(), error.to_string()),
             );
@@ -61,21 +56,20 @@ pub(crate) fn on_message(
 fn run(
     origin: Origin,
     command: Command<'_>,
-    cx: &mut Context,
     rooms: &mut Rooms,
     progress: &mut Progress,
 ) -> Result<Next, CommandError> {
     match command {
         Command::AddPublication {
             stream_id, channel, ..
-        } => add_publication(origin, stream_id, &channel, false, cx, rooms),
+        } => add_publication(origin, stream_id, &channel, false, rooms),
         Command::AddExclusivePublication {
             stream_id, channel, ..
-        } => add_publication(origin, stream_id, &channel, true, cx, rooms),
+        } => add_publication(origin, stream_id, &channel, true, rooms),
         Command::AddSubscription {
             stream_id, channel, ..
-        } => add_subscription(origin, stream_id, &channel, cx, rooms),
-        command => run_at_once(origin, command, cx, rooms, progress).map(|()| Next::Done),
+        } => add_subscription(origin, stream_id, &channel, rooms),
+        command => run_at_once(origin, command, rooms, progress).map(|()| Next::Done),
     }
 }
 
@@ -83,7 +77,6 @@ fn run(
 fn run_at_once(
     origin: Origin,
     command: Command<'_>,
-    cx: &mut Context,
     rooms: &mut Rooms,
     progress: &mut Progress,
 ) -> Result<(), CommandError> {
@@ -93,9 +86,9 @@ fn run_at_once(
             registration_id,
             revoke,
             ..
-        } => remove::publication(id, registration_id, revoke, cx, (rooms, progress))?,
+        } => remove::publication(id, registration_id, revoke, rooms, progress)?,
         Command::RemoveSubscription { registration_id, .. } => {
-            remove::subscription(id, registration_id, cx, (rooms, progress))?;
+            remove::subscription(id, registration_id, rooms, progress)?;
         }
         Command::AddDestination { registration_id, .. }
         | Command::RemoveDestination { registration_id, .. }
@@ -111,11 +104,11 @@ fn run_at_once(
         } => counters::add(
             origin,
             &CounterText::new(type_id, key, &label),
-            cx,
+            &mut rooms.cx,
             &mut rooms.clients,
         )?,
         Command::RemoveCounter { registration_id, .. } => {
-            counters::remove(id, registration_id, cx, &mut rooms.clients)?;
+            counters::remove(id, registration_id, &mut rooms.cx, &mut rooms.clients)?;
         }
         Command::AddStaticCounter {
             registration_id,
@@ -125,20 +118,20 @@ fn run_at_once(
             ..
         } => {
             let text = CounterText::new(type_id, key, &label);
-            counters::add_static(origin, registration_id, &text, cx, &mut rooms.clients)?;
+            counters::add_static(origin, registration_id, &text, &mut rooms.cx, &mut rooms.clients)?;
         }
         Command::RejectImage {
             image_correlation_id,
             reason,
             ..
-        } => reject_image::reject(id, image_correlation_id, &reason, cx, rooms)?,
+        } => reject_image::reject(id, image_correlation_id, &reason, rooms)?,
         Command::NextAvailableSessionId { stream_id, .. } => {
             let session_id = rooms.publications.next_session_id(stream_id);
-            cx.events.next_available_session_id(id, session_id);
+            rooms.cx.events.next_available_session_id(id, session_id);
         }
-        Command::ClientKeepalive { client_id, .. } => rooms.clients.keep_alive(client_id, cx.now_ms),
+        Command::ClientKeepalive { client_id, .. } => rooms.clients.keep_alive(client_id, rooms.cx.now_ms),
         Command::ClientClose { client_id, .. } => leave::close(client_id, rooms, progress),
-        Command::TerminateDriver { .. } => terminate(cx),
+        Command::TerminateDriver { .. } => terminate(&rooms.cx),
         Command::AddPublication { .. }
         | Command::AddExclusivePublication { .. }
         | Command::AddSubscription { .. } => {}
@@ -151,14 +144,13 @@ fn add_publication(
     stream_id: i32,
     channel: &str,
     is_exclusive: bool,
-    cx: &mut Context,
     rooms: &mut Rooms,
 ) -> Result<Next, CommandError> {
-    let uri = parse_channel(cx, channel)?;
+    let uri = parse_channel(&rooms.cx, channel)?;
     let media = uri.media();
-    let request = PublicationRequest::new(uri, channel, stream_id, is_exclusive, &cx.defaults)?;
+    let request = PublicationRequest::new(uri, channel, stream_id, is_exclusive, &rooms.cx.defaults)?;
     match media {
-        Media::Ipc => add_ipc_publication::begin(origin, request, cx, rooms),
+        Media::Ipc => add_ipc_publication::begin(origin, request, rooms),
         Media::Udp => Ok(add_network_publication::begin(request)),
     }
 }
@@ -167,13 +159,12 @@ fn add_subscription(
     origin: Origin,
     stream_id: i32,
     channel: &str,
-    cx: &mut Context,
     rooms: &mut Rooms,
 ) -> Result<Next, CommandError> {
-    let uri = parse_channel(cx, channel)?;
-    let request = SubscriptionRequest::new(&uri, channel, stream_id, cx)?;
+    let uri = parse_channel(&rooms.cx, channel)?;
+    let request = SubscriptionRequest::new(&uri, channel, stream_id, &rooms.cx)?;
     match uri.media() {
-        Media::Ipc => add_subscription::add_ipc(origin, request, cx, rooms),
+        Media::Ipc => add_subscription::add_local(origin, request, SubscriptionKind::Ipc, rooms),
         Media::Udp => Ok(add_subscription::begin(uri, request)),
     }
 }

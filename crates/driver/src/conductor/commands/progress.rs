@@ -10,7 +10,7 @@ use super::step::{Adds, Next, Origin, Step};
 use crate::conductor::context::Context;
 use crate::conductor::rooms::Rooms;
 use crate::errors::CommandError;
-use crate::resource_agent::{FindAddresses, ResourceTask};
+use crate::resource_tasks::{FindAddresses, ResourceTask};
 
 /// The command that holds back those after it.
 enum Waiting {
@@ -73,7 +73,6 @@ impl Progress {
     /// The log that a command waits for was made, or could not be.
     pub(crate) fn on_log(
         &mut self,
-        cx: &mut Context,
         rooms: &mut Rooms,
         correlation_id: i64,
         result: Result<LogBuffers, CommandError>,
@@ -83,14 +82,14 @@ impl Progress {
             return;
         };
         let done = result.and_then(|log| {
-            cx.note_publisher(origin.client_id, &log);
-            let done = step.go_on(origin, log.clone(), cx, rooms);
+            rooms.cx.note_publisher(origin.client_id, &log);
+            let done = step.go_on(origin, log.clone(), rooms);
             if done.is_err() {
-                cx.free_log(log, path);
+                rooms.cx.free_log(log, path);
             }
             done
         });
-        self.proceed(origin, done, cx);
+        self.proceed(origin, done, &mut rooms.cx);
     }
 
     /// The command in progress waits for a name server, and no longer holds back the others.
@@ -111,13 +110,12 @@ impl Progress {
     /// turn; one that was given up is forgotten.
     pub(crate) fn on_addresses(
         &mut self,
-        cx: &mut Context,
         rooms: &mut Rooms,
         correlation_id: i64,
         result: Result<UdpChannel, CommandError>,
     ) {
         if let Some(lookup) = self.take_lookup(correlation_id) {
-            self.go_on(cx, rooms, lookup, result);
+            self.go_on(rooms, lookup, result);
             return;
         }
         let set_aside = self
@@ -131,8 +129,8 @@ impl Progress {
 
     /// Goes on with a command whose name was answered, when no other command is in progress: two that make the
     /// same publication must see each other.
-    pub(crate) fn resume(&mut self, cx: &mut Context, rooms: &mut Rooms) -> usize {
-        if self.is_waiting() || cx.is_congested() {
+    pub(crate) fn resume(&mut self, rooms: &mut Rooms) -> usize {
+        if self.is_waiting() || rooms.cx.is_congested() {
             return 0;
         }
         let next = self.lookups.iter().position(|lookup| lookup.found.is_some());
@@ -140,21 +138,15 @@ impl Progress {
             return 0;
         };
         if let Some(found) = lookup.found.take() {
-            self.go_on(cx, rooms, lookup, found);
+            self.go_on(rooms, lookup, found);
         }
         1
     }
 
-    fn go_on(
-        &mut self,
-        cx: &mut Context,
-        rooms: &mut Rooms,
-        lookup: Lookup,
-        found: Result<UdpChannel, CommandError>,
-    ) {
+    fn go_on(&mut self, rooms: &mut Rooms, lookup: Lookup, found: Result<UdpChannel, CommandError>) {
         let Lookup { origin, step, .. } = lookup;
-        let done = found.and_then(|udp| step.go_on(origin, udp, cx, rooms));
-        self.proceed(origin, done, cx);
+        let done = found.and_then(|udp| step.go_on(origin, udp, rooms));
+        self.proceed(origin, done, &mut rooms.cx);
     }
 
     /// Gives up the command that would add this, if it waits for a name; false when it does not.

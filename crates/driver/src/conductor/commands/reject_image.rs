@@ -15,7 +15,6 @@ pub(crate) fn reject(
     correlation_id: i64,
     image_correlation_id: i64,
     reason: &str,
-    cx: &mut Context,
     rooms: &mut Rooms,
 ) -> Result<(), CommandError> {
     if reason.len() > REJECTION_REASON_LENGTH_MAX {
@@ -29,15 +28,19 @@ pub(crate) fn reject(
             "spies may not reject images, correlationId={image_correlation_id}"
         )));
     }
-    if !reject_local(cx, &mut rooms.publications, image_correlation_id, reason)
-        && !rooms.images.reject(cx, image_correlation_id, reason)
+    if !reject_local(
+        &mut rooms.cx,
+        &mut rooms.publications,
+        image_correlation_id,
+        reason,
+    ) && !rooms.images.reject(&mut rooms.cx, image_correlation_id, reason)
     {
         return Err(CommandError::generic(format!(
             "Unable to resolve image for correlationId={image_correlation_id}"
         )));
     }
-    cx.count(system_counter::IMAGES_REJECTED);
-    cx.events.operation_success(correlation_id);
+    rooms.cx.count(system_counter::IMAGES_REJECTED);
+    rooms.cx.events.operation_success(correlation_id);
     Ok(())
 }
 

@@ -5,7 +5,6 @@ use headrace_protocol::ErrorCode;
 use super::progress::Progress;
 use super::step::Adds;
 use crate::conductor::channels::Interest;
-use crate::conductor::context::Context;
 use crate::conductor::rooms::Rooms;
 use crate::conductor::subscriptions::SubscriptionKind;
 use crate::errors::CommandError;
@@ -15,8 +14,8 @@ pub(crate) fn publication(
     correlation_id: i64,
     registration_id: i64,
     revoke: bool,
-    cx: &mut Context,
-    (rooms, progress): (&mut Rooms, &mut Progress),
+    rooms: &mut Rooms,
+    progress: &mut Progress,
 ) -> Result<(), CommandError> {
     if !progress.cancel(registration_id, Adds::Publication) {
         let Some(handle) = rooms.clients.remove_publication(registration_id) else {
@@ -24,7 +23,7 @@ pub(crate) fn publication(
         };
         rooms.publications.release(handle.publication_id, revoke);
     }
-    cx.events.operation_success(correlation_id);
+    rooms.cx.events.operation_success(correlation_id);
     Ok(())
 }
 
@@ -32,34 +31,38 @@ pub(crate) fn publication(
 pub(crate) fn subscription(
     correlation_id: i64,
     registration_id: i64,
-    cx: &mut Context,
-    (rooms, progress): (&mut Rooms, &mut Progress),
+    rooms: &mut Rooms,
+    progress: &mut Progress,
 ) -> Result<(), CommandError> {
-    let is_gone = progress.cancel(registration_id, Adds::Subscription)
-        || release_subscription(cx, rooms, registration_id);
+    let is_gone =
+        progress.cancel(registration_id, Adds::Subscription) || release_subscription(rooms, registration_id);
     if !is_gone {
         return Err(unknown_subscription(registration_id));
     }
-    cx.events.operation_success(correlation_id);
+    rooms.cx.events.operation_success(correlation_id);
     Ok(())
 }
 
 /// Removes a subscription with all its links. The reader is not told: it asked, or it is dead. False when there is no
 /// such subscription.
-pub(crate) fn release_subscription(cx: &mut Context, rooms: &mut Rooms, registration_id: i64) -> bool {
+pub(crate) fn release_subscription(rooms: &mut Rooms, registration_id: i64) -> bool {
     let Some(subscription) = rooms.subscriptions.take(registration_id) else {
         return false;
     };
     match subscription.kind {
-        SubscriptionKind::Ipc => rooms.publications.ipc.unlink(cx, registration_id),
-        SubscriptionKind::Spy(_) => rooms.publications.network.unlink(cx, registration_id),
+        SubscriptionKind::Ipc | SubscriptionKind::Spy(_) => {
+            rooms.publications.unlink(&mut rooms.cx, registration_id);
+        }
         SubscriptionKind::Network { endpoint, .. } => {
-            rooms.images.unlink(cx, registration_id);
+            rooms.images.unlink(&mut rooms.cx, registration_id);
             let interest = Interest {
                 stream_id: subscription.stream_id,
                 session_id: subscription.session_id,
             };
-            rooms.channels.receive.remove_interest(cx, endpoint, interest);
+            rooms
+                .channels
+                .receive
+                .remove_interest(&mut rooms.cx, endpoint, interest);
         }
     }
     true

@@ -6,10 +6,9 @@
 use headrace_buffers::log::LogBuffers;
 use headrace_protocol::channel::{ChannelRole, ChannelUri, UdpChannel};
 
-use crate::conductor::context::Context;
 use crate::conductor::rooms::Rooms;
 use crate::errors::CommandError;
-use crate::resource_agent::CreateLog;
+use crate::resource_tasks::CreateLog;
 
 /// Whose command it is, and what the answer is known by. What the command makes is registered under it, too.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +48,6 @@ pub(crate) trait Step<Awaited>: Send {
         self: Box<Self>,
         origin: Origin,
         awaited: Awaited,
-        cx: &mut Context,
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError>;
 }

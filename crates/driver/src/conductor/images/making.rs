@@ -22,7 +22,7 @@ use crate::conductor::subscriptions::{Subscription, Subscriptions};
 use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
 use crate::proxy::ReceiverCommand;
-use crate::resource_agent::{CreateLog, ResourceTask};
+use crate::resource_tasks::{CreateLog, ResourceTask};
 use crate::shared::ImageShared;
 use crate::shared::image::{ImageCounters, ImageIdentity};
 
@@ -77,7 +77,7 @@ impl Making {
         self.pending.is_empty()
     }
 
-    /// Has a log created for a stream that has a subscription.
+    /// The receiver saw the SETUP of a stream: has a log created for it if it has a subscription.
     pub(crate) fn begin(
         &mut self,
         cx: &mut Context,

@@ -24,10 +24,11 @@ use budget::ImageBudget;
 use image::{Image, Rebuild};
 use making::Making;
 
-/// All images, and those on their way.
+/// All images.
 pub(crate) struct Images {
     images: Vec<Image>,
-    making: Making,
+    /// Those on their way.
+    pub(crate) making: Making,
     loss_report: LossReport,
     receiver_doorbell: Doorbell,
 }
@@ -45,23 +46,6 @@ impl Images {
     /// True when there are none, and none are on their way.
     pub(crate) fn is_empty(&self) -> bool {
         self.images.is_empty() && self.making.is_empty()
-    }
-
-    /// The receiver saw the SETUP of a stream that has a subscription.
-    pub(crate) fn on_setup(
-        &mut self,
-        cx: &mut Context,
-        subscriptions: &Subscriptions,
-        channels: &mut ReceiveChannels,
-        arrival: Arrival,
-        next_id: impl FnOnce() -> i64,
-    ) {
-        self.making.begin(cx, subscriptions, channels, arrival, next_id);
-    }
-
-    /// True when a log was asked for by an image.
-    pub(crate) fn awaits(&self, correlation_id: i64) -> bool {
-        self.making.awaits(correlation_id)
     }
 
     /// The log of an image was made, or could not be.

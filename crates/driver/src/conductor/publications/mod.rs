@@ -30,7 +30,7 @@ pub(crate) use table::Table;
 
 use super::channels::Channels;
 use super::context::Context;
-use super::subscriptions::Subscriptions;
+use super::subscriptions::{Subscription, Subscriptions};
 use crate::errors::CommandError;
 use crate::proxy::SenderCommand;
 
@@ -85,6 +85,18 @@ impl Publications {
         if !self.ipc.release(registration_id, revoke) {
             self.network.release(registration_id, revoke);
         }
+    }
+
+    /// Links a new subscription to the publications it wants.
+    pub(crate) fn link(&mut self, cx: &mut Context, subscription: &Subscription) {
+        self.ipc.link(cx, subscription);
+        self.network.link(cx, subscription);
+    }
+
+    /// Lets go of what a subscription reads.
+    pub(crate) fn unlink(&mut self, cx: &mut Context, subscription_id: i64) {
+        self.ipc.unlink(cx, subscription_id);
+        self.network.unlink(cx, subscription_id);
     }
 
     /// Moves every limit; returns the work done.

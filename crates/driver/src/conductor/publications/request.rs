@@ -13,7 +13,7 @@ use crate::conductor::log_files;
 use crate::conductor::subscriptions::links::UntetheredTimeouts;
 use crate::config::DriverConfig;
 use crate::errors::CommandError;
-use crate::resource_agent::CreateLog;
+use crate::resource_tasks::CreateLog;
 
 /// Entity tag of a publication without one.
 const NO_TAG: i64 = -1;

@@ -29,9 +29,8 @@ use crate::errors::ErrorRecorder;
 use crate::mailbox::{Inbox, Outbox, QUEUE_CAPACITY, inbox};
 use crate::name_lookups::{LookupTracker, NameRequests};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
-use crate::resource_agent::{
-    ResourceAgent, ResourceCounters, ResourceOutcome, ResourceSettings, ResourceTask,
-};
+use crate::resource_agent::{ResourceAgent, ResourceCounters, ResourceSettings};
+use crate::resource_tasks::{ResourceOutcome, ResourceTask};
 
 pub(super) const MS: i64 = 1_000_000;
 pub(super) const SECOND: i64 = 1_000 * MS;

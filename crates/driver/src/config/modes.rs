@@ -1,0 +1,53 @@
+//! The values of settings that name a choice or a limit.
+
+/// How the agents are spread over threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadingMode {
+    /// Conductor, sender, receiver and resource agent have a thread each.
+    Dedicated,
+    /// Sender and receiver share one thread.
+    SharedNetwork,
+    /// One thread runs everything.
+    Shared,
+    /// The embedding program runs everything by calling the invoker.
+    Invoker,
+}
+
+impl ThreadingMode {
+    /// The name used in settings and counter labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dedicated => "DEDICATED",
+            Self::SharedNetwork => "SHARED_NETWORK",
+            Self::Shared => "SHARED",
+            Self::Invoker => "INVOKER",
+        }
+    }
+}
+
+/// Which names threads carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadNaming {
+    /// `conductor`, `sender`, `receiver`.
+    Classic,
+    /// `aeron-md-cnd`, `aeron-md-snd`, `aeron-md-rcv`.
+    New,
+}
+
+/// Who may stop the driver with a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TerminationValidator {
+    /// Every client.
+    Allow,
+    /// No client.
+    Deny,
+}
+
+/// Limits on the images of all streams together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageLimits {
+    /// Most images at once.
+    pub count: usize,
+    /// Most bytes of their logs.
+    pub bytes: usize,
+}
