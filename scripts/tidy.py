@@ -140,6 +140,8 @@ PYTHON_MAY_USE: dict[str, set[str]] = {
     "cli": {"headrace", "archive", "cnc", "tools"},
     "demo": {"headrace", "tools", "cli"},
 }
+# Crates whose files form no circle.
+CRATES_WITHOUT_CIRCLES = ("driver",)
 # Imports that lead back up, each with its reason. No other may: modules form no circle.
 PYTHON_WAYS_BACK = {
     # asyncio is loaded by programs that await something, and by no other.
@@ -343,6 +345,113 @@ def first_circle(graph: dict[str, list[str]]) -> list[str]:
     return next((found for node in sorted(graph) if (found := look(node, []))), [])
 
 
+def check_rust_circles(sources: list[Source]) -> Findings:
+    """The files of these crates form no circle; see `rust_imports`."""
+    for crate in CRATES_WITHOUT_CIRCLES:
+        circle = first_circle(rust_imports(sources, crate))
+        if circle:
+            yield f"{circle[0]}: a circle of imports: {' -> '.join([*circle, circle[0]])}"
+
+
+def rust_imports(sources: list[Source], crate: str) -> dict[str, list[str]]:
+    """Which files of a crate each of them names, tests left out.
+
+    A name counts for the file that defines it: a file that only hands it on (`pub use`) is not tied by that.
+    """
+    modules = rust_modules(sources, crate)
+    handed_on = {module: dict(_rust_names(text)) for module, (_, text) in modules.items()}
+    found = {}
+    for module, (path, text) in modules.items():
+        names = _rust_paths(modules, module, text)
+        used = {_defining_module(modules, handed_on, module, name) for name in names}
+        found[path] = sorted(modules[other][0] for other in used if other is not None and other != module)
+    return found
+
+
+RustPath = tuple[str, ...]
+
+
+def rust_modules(sources: list[Source], crate: str) -> dict[RustPath, tuple[str, str]]:
+    """The modules of a crate, each with its file and its code."""
+    modules = {}
+    for source in sources:
+        match = re.match(rf"crates/{crate}/src/(?!bin/)(.+)\.rs$", source.path)
+        if match is None or re.search(r"\btests\b", match[1]):
+            continue
+        path = tuple(part for part in match[1].split("/") if part not in ("mod", "lib"))
+        modules[path] = (source.path, code_lines(source.text.partition("#[cfg(test)]\nmod tests {")[0]))
+    return modules
+
+
+USE = re.compile(r"^\s*(pub(?:\([\w ]+\))?\s+)?use\s+([^;]+);", re.M)
+
+
+def _rust_names(text: str) -> Iterator[tuple[str, RustPath]]:
+    """Each name that a `use` brings, and what it stands for."""
+    for match in USE.finditer(text):
+        yield from _use_tree(match[2], ())
+
+
+def _use_tree(tree: str, prefix: RustPath) -> Iterator[tuple[str, RustPath]]:
+    head, brace, rest = tree.strip().partition("{")
+    if brace:
+        prefix += tuple(part for part in re.split(r"\s*::\s*", head.strip()) if part)
+        for branch in _branches(rest.rpartition("}")[0]):
+            yield from _use_tree(branch, prefix)
+    elif head:
+        path, _, alias = head.partition(" as ")
+        whole = prefix + tuple(re.split(r"\s*::\s*", path.strip()))
+        yield alias.strip() or whole[-1], whole
+
+
+def _branches(text: str) -> Iterator[str]:
+    """What stands between the commas of a group, groups in it kept whole."""
+    depth, start = 0, 0
+    for index, letter in enumerate(text):
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            yield text[start:index]
+            start = index + 1
+    yield text[start:]
+
+
+def _rust_paths(modules: dict[RustPath, tuple[str, str]], module: RustPath, text: str) -> Iterator[RustPath]:
+    """The paths that a module's code names, other than those it hands on."""
+    for match in USE.finditer(text):
+        if match[1] is None:
+            yield from (path for _, path in _use_tree(match[2], ()))
+    children = {path[-1] for path in modules if path and path[:-1] == module}
+    for match in re.finditer(r"(?<![\w:])(?:\w+::)+\w+", USE.sub("", text)):
+        path = tuple(match[0].split("::"))
+        if path[0] in ("crate", "self", "super") or path[0] in children:
+            yield path
+
+
+def _defining_module(
+    modules: dict[RustPath, tuple[str, str]],
+    handed_on: dict[RustPath, dict[str, RustPath]],
+    module: RustPath,
+    path: RustPath,
+) -> RustPath | None:
+    """The module of the crate that defines what `path` names in `module`; none when another crate does."""
+    for _ in range(len(modules)):
+        if path[0] == "crate":
+            whole = path[1:]
+        elif path[0] in ("self", "super"):
+            ups = path.count("super")
+            whole = module[: len(module) - ups] + path[max(ups, 1) :]
+        elif (*module, path[0]) in modules:
+            whole = module + path
+        else:
+            return None
+        depth = max(length for length in range(len(whole) + 1) if whole[:length] in modules)
+        module, rest = whole[:depth], whole[depth:]
+        if not rest or rest[0] not in handed_on[module]:
+            return module
+        path = handed_on[module][rest[0]] + rest[1:]
+    return module
+
+
 def check_hidden_sources(sources: list[Source]) -> Findings:
     """Time and chance are arguments in what runs under a seed."""
     for source in sources:
@@ -467,6 +576,7 @@ CHECKS: tuple[Check, ...] = (
     check_dead_python_files,
     check_crate_layers,
     check_python_layers,
+    check_rust_circles,
     check_hidden_sources,
     check_python_hidden_sources,
     check_core_imports,

@@ -103,6 +103,46 @@ def test_the_layers_of_this_repository_are_looked_at(tidy: ModuleType) -> None:
     assert all(used in imports[module] for module, used in tidy.PYTHON_WAYS_BACK)
 
 
+def circles(tidy: ModuleType, **texts: str) -> list[str]:
+    """What is found in files of a crate, given by path with __ for a slash."""
+    sources = {f"crates/driver/src/{name.replace('__', '/')}.rs": text for name, text in texts.items()}
+    return list(tidy.check_rust_circles([tidy.Source(*source) for source in sources.items()]))
+
+
+def test_rust_files_form_no_circle(tidy: ModuleType) -> None:
+    """By any way of naming: through a group, another name, a path in the code, a parent or one that hands on."""
+    house = {
+        "lib": "mod a;",
+        "a__mod": "mod b;\nmod c;\npub use b::{Bee, Other as Wasp};",
+        "a__b": "pub struct Bee;",
+    }
+    assert circles(tidy, **house, a__c="use super::Bee;") == []
+    for back in (
+        "use super::c::Sea;",
+        "use crate::a::{b, c::{self, Sea}};",
+        "use super::c as sea;",
+        "fn f() -> super::c::Sea {}",
+        "fn f() { crate::a::c::sail() }",
+    ):
+        for forth in ("use super::Bee;", "use super::{Wasp as Fly};", "use crate::a::Bee;"):
+            (finding,) = circles(tidy, **{**house, "a__b": back}, a__c=forth)
+            assert (
+                "crates/driver/src/a/b.rs -> crates/driver/src/a/c.rs -> crates/driver/src/a/b.rs" in finding
+            )
+    # What is defined in the parent ties to the parent; a test may name anything, and so may a comment.
+    house["a__mod"] = "mod b;\nuse b::Bee;\npub struct Own;"
+    (finding,) = circles(tidy, **{**house, "a__b": "use super::Own;"})
+    assert "a/b.rs -> crates/driver/src/a/mod.rs" in finding
+    test = "#[cfg(test)]\nmod tests {\n    use super::super::Own;\n}"
+    assert circles(tidy, **{**house, "a__b": f"// see super::Own\n{test}"}) == []
+
+
+def test_the_files_of_the_crates_are_looked_at(tidy: ModuleType) -> None:
+    sources = tidy.tracked_sources(tidy.ROOT)
+    for crate, ties in (("driver", 250), ("client", 70), ("python", 100)):
+        assert sum(map(len, tidy.rust_imports(sources, crate).values())) > ties
+
+
 def test_a_picture_of_its_text_is_up_to_date(tidy: ModuleType) -> None:
     digest = hashlib.sha256(b"digraph {}").hexdigest()
     sources = {"a.dot": "digraph {}", "a.svg": f"<!-- sha256 of a.dot: {digest} -->\n<svg/>"}
