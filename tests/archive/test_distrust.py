@@ -5,7 +5,8 @@ import struct
 import pytest
 
 from headrace.archive.errors import CatalogError
-from headrace.archive.files.catalog import CATALOG_NAME, Catalog
+from headrace.archive.files.begun_steps import Purge, delete_all
+from headrace.archive.files.catalog import CATALOG_NAME, STATE_DELETED, STATE_INVALID, Catalog
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.verify import verify
@@ -16,6 +17,8 @@ from tests.archive.streams import TERM_LENGTH, descriptor, frames
 CRC_32 = checksum_named("CRC-32")
 CRC_32C = checksum_named("CRC-32C")
 SEGMENT = 2 * TERM_LENGTH
+# Where the first entry has its state, which no checksum covers.
+STATE = 32 + 4
 # Where a field of the first entry is in the catalog.
 START_POSITION, INITIAL_TERM_ID, SEGMENT_LENGTH, TERM, STREAM = (32 + 32 + at for at in (40, 56, 60, 64, 76))
 
@@ -261,3 +264,74 @@ def test_whole_terms_after_missing_frames_are_not_cut() -> None:
     assert finding.is_ok
     assert Catalog(storage).find(0).stop_position == 1280  # type: ignore[union-attr]
     assert storage.files["0-1280.cut"] == before["0-0.rec"][1280:].rstrip(b"\0")
+
+
+@pytest.mark.parametrize("state", [STATE_DELETED, STATE_INVALID])
+def test_a_state_that_damage_wrote_hides_a_recording_by_name_and_deletes_nothing(state: int) -> None:
+    storage = MemoryStorage()
+    killed(storage, end=1280, checksum=CRC_32)
+    before = segments(storage)
+    damage(storage, STATE, state)
+    for _ in range(2):
+        notes: list[str] = []
+        catalog = Catalog(storage, checksum=CRC_32, on_note=notes.append)
+        recover(catalog, storage, CRC_32, 7, notes.append)
+        word = "deleted" if state == STATE_DELETED else "invalid"
+        told = [note for note in notes if f"marks recordings as {word} whose files are there" in note]
+        assert len(told) == 1
+        assert "recording_id=0;" in told[0]
+        assert catalog.find(0) is None
+        assert segments(storage) == before
+        catalog.close()
+    catalog = Catalog(storage, checksum=CRC_32)
+    (wrong, _), (repaired, _) = verify(catalog, storage), verify(catalog, storage, is_repaired=True)
+    assert wrong.is_ok == (state == STATE_INVALID)
+    assert repaired.is_ok
+    assert catalog.find(0).stop_position == 1280  # type: ignore[union-attr]
+    assert segments(storage) == before
+
+
+def test_a_purge_that_was_begun_and_decided_is_finished_and_one_that_was_not_is_dropped() -> None:
+    for state, left in ((STATE_DELETED, 0), (None, 1)):
+        storage = MemoryStorage()
+        killed(storage, end=1280)
+        Purge(0).begin(storage, 0)
+        if state is not None:
+            damage(storage, STATE, state)
+        started(storage)
+        assert len(segments(storage)) == left
+        assert Purge(0).name not in storage.files
+        assert "1-0.rec" in storage.files
+
+
+@pytest.mark.parametrize(
+    "name", ["purge-.begun", "purge-0", "purge-x.begun", "purge--1.begun", "purge-0.begun.1"]
+)
+def test_a_name_that_only_looks_like_a_purge_is_none(name: str) -> None:
+    assert Purge.named(name) is None
+    assert Purge.named(Purge(12).name) == Purge(12)
+
+
+def test_deleting_everything_forgets_what_was_begun() -> None:
+    """A new recording has the id of an old one."""
+    storage = MemoryStorage()
+    killed(storage, end=1280)
+    Purge(0).begin(storage, 0)
+    delete_all(storage)
+    assert storage.names() == []
+
+
+def test_a_catalog_that_is_refused_stays_as_it_was() -> None:
+    storage = MemoryStorage()
+    killed(storage, end=1280)
+    damage(storage, 0, 2 << 16)
+    storage.create("archive.catalog.updated", 64).close()
+    before = {name: bytes(data) for name, data in storage.files.items()}
+    assert len(before[CATALOG_NAME]) == 4096
+    with pytest.raises(CatalogError, match=r"version 2\.0\.0"):
+        Catalog(storage, capacity=1 << 20)
+    assert {name: bytes(data) for name, data in storage.files.items()} == before
+    damage(storage, 0, 3 << 16 | 1 << 8)
+    catalog = Catalog(storage, capacity=1 << 20)
+    assert len(storage.files[CATALOG_NAME]) == catalog.capacity == 1 << 20
+    assert len(catalog) == 2

@@ -3,11 +3,12 @@
 A note is an empty file whose name says everything, so it is there or it is not. Only this archive knows them.
 
     truncate-<recording id>-<position>.begun    the recording is to end at the position
+    purge-<recording id>.begun                  the recording is to go
     delete-all.begun                            catalog and segment files are to go
 
-A truncation is decided by its second step, the stop position in the catalog. A note whose position the catalog does
-not have is of a truncation that never happened, or that another archive has gone on from: it is dropped. A purge needs
-no note: a deleted entry of the catalog says that its files are to go.
+The second step decides: the stop position in the catalog, or the state DELETED. A note that the catalog does not agree
+with is of something that never happened, or that another archive has gone on from: it is dropped. The state alone does
+not delete: no checksum covers it, and damage of four bytes must not cost a recording.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from headrace.archive.files.catalog import CATALOG_NAME, STATE_DELETED
+from headrace.archive.files.catalog import CATALOG_NAME, STATE_DELETED, STATE_INVALID
 from headrace.archive.files.cut_files import CUT_SUFFIXES
 from headrace.positions import segment_name, segment_position
 
@@ -26,11 +27,22 @@ if TYPE_CHECKING:
     from headrace.archive.files.storage import Storage
     from headrace.archive.protocol.descriptor import RecordingDescriptor
 
-__all__ = ["Truncation", "delete_all", "finish_begun", "is_delete_all_begun", "purged_files", "segment_files"]
+__all__ = [
+    "Purge",
+    "Truncation",
+    "delete_all",
+    "finish_begun",
+    "is_delete_all_begun",
+    "purged_files",
+    "segment_files",
+    "tell_hidden",
+]
 
 _SUFFIX = ".begun"
 _DELETE_ALL_NAME = f"delete-all{_SUFFIX}"
 _SEGMENT_SUFFIXES = (".rec", ".rec.del")
+# How many recordings one note names.
+_LISTED_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +70,7 @@ class Truncation:
 
     def begin(self, storage: Storage, sync_level: int) -> None:
         """Write the note."""
-        storage.create(self.name, 0, may_exist=True).close()
-        if sync_level > 0:
-            storage.sync()
+        _begin(self.name, storage, sync_level)
 
     def files(self, storage: Storage, descriptor: RecordingDescriptor) -> list[str]:
         """Segment files that have nothing before the position."""
@@ -87,9 +97,47 @@ class Truncation:
 
     def end(self, storage: Storage, sync_level: int) -> None:
         """Take the note away, when all else is done."""
-        if sync_level > 0:
-            storage.sync()
-        storage.delete(self.name)
+        _end(self.name, storage, sync_level)
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """A recording is to go, with all its files."""
+
+    recording_id: int
+
+    @property
+    def name(self) -> str:
+        """Name of the note."""
+        return f"purge-{self.recording_id}{_SUFFIX}"
+
+    @classmethod
+    def named(cls, name: str) -> Self | None:
+        """The purge that a note is of; ``None`` for other files."""
+        recording_id = name.removesuffix(_SUFFIX).removeprefix("purge-")
+        if not recording_id.isdecimal() or name != f"purge-{recording_id}{_SUFFIX}":
+            return None
+        return cls(int(recording_id))
+
+    def begin(self, storage: Storage, sync_level: int) -> None:
+        """Write the note."""
+        _begin(self.name, storage, sync_level)
+
+    def end(self, storage: Storage, sync_level: int) -> None:
+        """Take the note away, when all else is done."""
+        _end(self.name, storage, sync_level)
+
+
+def _begin(name: str, storage: Storage, sync_level: int) -> None:
+    storage.create(name, 0, may_exist=True).close()
+    if sync_level > 0:
+        storage.sync()
+
+
+def _end(name: str, storage: Storage, sync_level: int) -> None:
+    if sync_level > 0:
+        storage.sync()
+    storage.delete(name)
 
 
 def segment_files(storage: Storage, recording_id: int) -> list[str]:
@@ -114,7 +162,8 @@ def delete_all(storage: Storage) -> None:
     """Delete the catalog and all files of recordings."""
     storage.create(_DELETE_ALL_NAME, 0, may_exist=True).close()
     for name in storage.names():
-        if name == CATALOG_NAME or name.endswith((*_SEGMENT_SUFFIXES, *CUT_SUFFIXES)):
+        is_note = name.endswith(_SUFFIX) and name != _DELETE_ALL_NAME
+        if is_note or name == CATALOG_NAME or name.endswith((*_SEGMENT_SUFFIXES, *CUT_SUFFIXES)):
             storage.delete(name)
     storage.delete(_DELETE_ALL_NAME)
 
@@ -126,26 +175,39 @@ def finish_begun(
 
     What the disk refuses is noted and tried again at the next start.
     """
-    notes = [(name, Truncation.named(name)) for name in storage.names()]
-    for _, truncation in notes:
-        if truncation is None:
-            continue
+    for name in storage.names():
+        truncation, purge = Truncation.named(name), Purge.named(name)
         try:
-            _finish(truncation, catalog, storage, sync_level, on_note)
+            if truncation is not None:
+                _finish(truncation, catalog, storage, sync_level, on_note)
+            elif purge is not None:
+                _finish_purge(purge, catalog, storage, sync_level, on_note)
         except OSError as refusal:
             on_note(
-                f"cannot finish truncating recording_id={truncation.recording_id} at "
-                f"position={truncation.position}: {refusal}; it is tried again at the next start"
+                f"cannot finish what {name} is the note of: {refusal}; it is tried again at the next start"
             )
-    deleted = [entry.recording_id for entry in catalog.entries() if entry.state == STATE_DELETED]
-    if not deleted:
-        return
-    for name in purged_files(storage, deleted):
-        try:
-            storage.delete(name)
-            on_note(f"deleted {name}, whose recording was purged before the archive was killed")
-        except OSError as refusal:
-            on_note(f"cannot delete {name}, whose recording was purged: {refusal}")
+
+
+def tell_hidden(catalog: Catalog, storage: Storage, on_note: Callable[[str], object]) -> None:
+    """Note the recordings whose state in the catalog hides them though their files are there.
+
+    Called when all that was begun is finished: a deleted entry that still has files was not deleted by this archive.
+    """
+    entries = catalog.entries()
+    owners = {name.partition("-")[0] for name in storage.names() if name.endswith(_SEGMENT_SUFFIXES)}
+    for state, word in ((STATE_DELETED, "deleted"), (STATE_INVALID, "invalid")):
+        hidden = [
+            str(entry.recording_id)
+            for entry in entries
+            if entry.state == state and str(entry.recording_id) in owners
+        ]
+        if hidden:
+            more = f" and {len(hidden) - _LISTED_MAX} more" if len(hidden) > _LISTED_MAX else ""
+            on_note(
+                f"the catalog marks recordings as {word} whose files are there: recording_id="
+                f"{', '.join(hidden[:_LISTED_MAX])}{more}; they are hidden and their files are kept; "
+                "`headrace archive verify --repair` makes them valid again where the files are whole"
+            )
 
 
 def _finish(
@@ -166,3 +228,18 @@ def _finish(
             f"which the archive before this one had begun: deleted {len(names)} files"
         )
     truncation.end(storage, sync_level)
+
+
+def _finish_purge(
+    purge: Purge, catalog: Catalog, storage: Storage, sync_level: int, on_note: Callable[[str], object]
+) -> None:
+    entry = catalog.find_entry(purge.recording_id)
+    if entry is not None and entry.state == STATE_DELETED:
+        names = purged_files(storage, [purge.recording_id])
+        for name in names:
+            storage.delete(name)
+        on_note(
+            f"finished purging recording_id={purge.recording_id}, which the archive before this one had begun: "
+            f"deleted {len(names)} files"
+        )
+    purge.end(storage, sync_level)

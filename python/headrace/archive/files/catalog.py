@@ -126,14 +126,12 @@ class Catalog:
         self._ids: list[int] = []
         self._file = self._open(capacity)
         try:
-            self._load()
+            self._load(capacity)
         except BaseException:
             self._file.close()
             raise
 
     def _open(self, capacity: int) -> StorageFile:
-        if not self._read_only:
-            self._storage.delete(_UPDATED_NAME)  # what a kill left of a longer one
         if self._storage.length(CATALOG_NAME) is None or self._is_unwritten():
             if self._read_only:
                 raise CatalogError(f"there is no catalog: {self._path}")
@@ -147,10 +145,7 @@ class Catalog:
             file.sync(_FULL_SYNC)
             self._storage.sync()
             return file
-        file = self._storage.open(CATALOG_NAME, read_only=self._read_only)
-        if not self._read_only and file.length() < capacity:
-            file.set_length(capacity)
-        return file
+        return self._storage.open(CATALOG_NAME, read_only=self._read_only)
 
     def _is_unwritten(self) -> bool:
         """Whether an archive was killed between making the catalog and writing its header."""
@@ -165,7 +160,7 @@ class Catalog:
         owners = (name.partition("-")[0] for name in self._storage.names() if name.endswith(".rec"))
         return any(owner.isdecimal() and int(owner) >= recording_id for owner in owners)
 
-    def _load(self) -> None:
+    def _load(self, capacity: int) -> None:
         header = self._file.read(0, HEADER_LENGTH)
         if len(header) < HEADER_LENGTH:
             raise CatalogError(f"{self._path}: length={len(header)} is below the 32 bytes of its header")
@@ -198,6 +193,8 @@ class Catalog:
             )
         self._end = end
         self._check_end(next_id)
+        if not self._read_only:
+            self._prepare(capacity, next_id)
 
     def _read_entry(self, offset: int) -> CatalogEntry | None:
         header = self._file.read(offset, ENTRY_HEADER_LENGTH)
@@ -263,10 +260,14 @@ class Catalog:
                 f"the catalog ends, but next_recording_id={next_id} and recordings from {after_last} on have files",
             )
         self.next_recording_id = max(next_id, after_last)
-        if self._read_only:
-            return
-        if has_rest:
+
+    def _prepare(self, capacity: int, next_id: int) -> None:
+        """The first changes of the files: a catalog that is refused stays as it was found."""
+        self._storage.delete(_UPDATED_NAME)  # what a kill left of a longer one
+        if _has_bytes_from(self._file, self._end):
             self._file.set_length(self._end)
+        if self._file.length() < max(capacity, self.capacity):
+            self.capacity = max(capacity, self.capacity)
             self._file.set_length(self.capacity)
         if next_id != self.next_recording_id:
             self._file.write(_NEXT_ID_OFFSET, _LONG.pack(self.next_recording_id))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import ArchiveFileError, SegmentError
-from headrace.archive.files.catalog import STATE_DELETED, STATE_INVALID, STATE_VALID, Catalog, CatalogEntry
+from headrace.archive.files.begun_steps import Purge, segment_files
+from headrace.archive.files.catalog import STATE_DELETED, STATE_VALID, Catalog, CatalogEntry
 from headrace.archive.files.cut_files import clear_from
 from headrace.archive.files.frames import Frame, frames_in, read_frame
 from headrace.archive.files.segment_frames import SegmentFrames
@@ -53,8 +54,8 @@ def verify(
         checksum: Also check the checksums of entries and frames.
         is_repaired: Where frames in a recording's last segment file are torn or damaged, cut the recording off at the
             end of the last whole frame before them, and move the bytes after that position to a `.cut` file; write the
-            stop positions found, and mark recordings without damage as valid. A recording that cannot be repaired stays
-            as it is, and its finding says why.
+            stop positions found, and mark recordings without damage as valid; also those with files that the catalog
+            marks as deleted. A recording that cannot be repaired stays as it is, and its finding says why.
         now_ms: Time for stop timestamps.
     """
     entries = [entry for entry in catalog.entries() if recording_id in (None, entry.recording_id)]
@@ -62,8 +63,14 @@ def verify(
         yield Finding(recording_id, False, "unknown recording")
     for entry in entries:
         if entry.state == STATE_DELETED:
-            yield Finding(entry.recording_id, True, "skipped: deleted")
-            continue
+            files = segment_files(storage, entry.recording_id)
+            if not files or storage.length(Purge(entry.recording_id).name) is not None:
+                yield Finding(entry.recording_id, True, "skipped: deleted")
+                continue
+            if not is_repaired:
+                text = f"marked as deleted, but no purge was begun and it has {len(files)} segment files"
+                yield Finding(entry.recording_id, False, text)
+                continue
         notes: list[str] = []
         try:
             stop = _verify_entry(catalog, storage, entry, is_thorough, checksum, is_repaired, notes.append)
@@ -73,7 +80,7 @@ def verify(
         if is_repaired:
             if entry.descriptor.stop_position != stop:
                 catalog.stopped(entry.recording_id, stop, now_ms)
-            if entry.state == STATE_INVALID:
+            if entry.state != STATE_VALID:
                 catalog.set_state(entry.recording_id, STATE_VALID)
         sound = f"OK, {stop - entry.descriptor.start_position} bytes"
         yield Finding(entry.recording_id, True, "; ".join((sound, *notes)))

@@ -1,7 +1,7 @@
 """Segment files that are to go: one a turn, so that a long list never holds up recordings.
 
-The first step notes what has begun (``files/begun_steps.py``, or the state of the entry in the catalog), the second
-decides it, and the start after a kill finishes it.
+The first step notes what has begun (``files/begun_steps.py``), the second decides it in the catalog, and the start
+after a kill finishes it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.archive.files.begun_steps import Truncation, purged_files
+from headrace.archive.files.begun_steps import Purge, Truncation, purged_files
 from headrace.archive.files.catalog import STATE_DELETED
 from headrace.archive.files.frames import read_frame
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal
@@ -33,7 +33,7 @@ class _Deletion:
     correlation_id: int
     recording_id: int
     names: deque[str]
-    end: Callable[[Storage, int], None] | None = None
+    end: Callable[[Storage, int], None]
     is_whole: bool = True
 
 
@@ -96,9 +96,12 @@ class Deletions:
             raise RequestError(
                 ErrorCode.ACTIVE_RECORDING, f"cannot purge recording with active replay {recording_id}"
             )
+        storage = self._context.storage
+        purge = Purge(recording_id)
+        purge.begin(storage, self._context.config.file_sync_level)
         self._context.catalog.set_state(recording_id, STATE_DELETED)
-        names = purged_files(self._context.storage, [recording_id])
-        self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names)))
+        names = purged_files(storage, [recording_id])
+        self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names), purge.end))
         return len(names)
 
     def _stopped(self, recording_id: int, what: str) -> RecordingDescriptor:
@@ -160,13 +163,13 @@ class Deletions:
 
     def _end(self, deletion: _Deletion) -> None:
         """Take the note away; one of files that are still there stays, for the next start."""
-        if deletion.end is None or not deletion.is_whole:
+        if not deletion.is_whole:
             return
         try:
             deletion.end(self._context.storage, self._context.config.file_sync_level)
         except OSError as failure:
             self._context.log.error(
-                f"cannot delete the note of a truncation of recording_id={deletion.recording_id}: {failure}"
+                f"cannot delete the note of a deletion of recording_id={deletion.recording_id}: {failure}"
             )
 
     def _delete(self, deletion: _Deletion) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import ArchiveFileError
-from headrace.archive.files.begun_steps import delete_all, finish_begun, is_delete_all_begun
+from headrace.archive.files.begun_steps import delete_all, finish_begun, is_delete_all_begun, tell_hidden
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.stop_position import check_entry, recovered_stop_position
@@ -88,6 +88,7 @@ def recover(
     """
     on_step()
     finish_begun(catalog, storage, sync_level, on_note)
+    tell_hidden(catalog, storage, on_note)
     for entry in list(catalog):
         if not entry.descriptor.is_active:
             continue
