@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from headrace._exceptions import ConfigError
 
-__all__ = ["check_callable", "check_names", "did_you_mean", "excerpt", "wrong"]
+__all__ = ["check_callable", "check_kind", "check_names", "did_you_mean", "excerpt", "wrong"]
 
 # As in `crates/protocol/src/text.rs`.
 _EXCERPT_LENGTH_MAX = 120
@@ -34,6 +34,16 @@ def check_callable(name: str, value: object) -> None:
     """
     if value is not None and not callable(value):
         raise TypeError(f"{name}={excerpt(repr(value))}: must be callable")
+
+
+def check_kind(name: str, value: object, kind: type, rule: str) -> None:
+    """Refuse what is neither of a class nor ``None``.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    if value is not None and not isinstance(value, kind):
+        raise wrong(name, value, rule)
 
 
 def check_names(

@@ -275,7 +275,13 @@ class Publication:
         """
 
     def offer_blocking(
-        self, data: _Data, /, *, timeout_s: float | None = 5.0, idle: str | IdleStrategy | None = None
+        self,
+        data: _Data,
+        /,
+        *,
+        reserved_value: int | None = None,
+        timeout_s: float | None = 5.0,
+        idle: str | IdleStrategy | None = None,
     ) -> int:
         """Send one message, waiting for a subscriber and for room.
 
@@ -283,6 +289,7 @@ class Publication:
 
         Args:
             data: As for :meth:`offer`.
+            reserved_value: As for :meth:`offer`.
             timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
             idle: How to wait: a strategy, or its name; ``"blocking"`` by default. See :class:`headrace.IdleStrategy`.
 
@@ -293,10 +300,12 @@ class Publication:
             PublicationTimeoutError: The time is over; ``.result`` says what was missing.
             PublicationClosedError: The publication is closed.
             MaxPositionExceededError: The stream is at its greatest position.
-            ConfigError: The message is longer than :attr:`max_message_length`.
+            ConfigError: The message is longer than :attr:`max_message_length`, or the reserved value than 64 bits.
         """
 
-    async def offer_async(self, data: _Data, /, *, timeout_s: float | None = None) -> int:
+    async def offer_async(
+        self, data: _Data, /, *, reserved_value: int | None = None, timeout_s: float | None = None
+    ) -> int:
         """Send one message, waiting for a subscriber and for room without blocking the event loop.
 
         Raises as :meth:`offer_blocking`. ``data`` is not copied: do not change it until this returns. A call that is

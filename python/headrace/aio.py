@@ -330,13 +330,16 @@ class Messages(AsyncIterator[_Item]):
         await _waker().wait_for(*(open_ones or subscriptions))
 
 
-async def offer(publication: Publication, data: Any, timeout_s: float | None = None) -> int:
+async def offer(
+    publication: Publication, data: Any, timeout_s: float | None = None, reserved_value: int | None = None
+) -> int:
     """Offer one message, waiting for a subscriber and for room.
 
     Args:
         publication: Where to.
         data: A bytes-like object, or a tuple or list of them as one message. Not copied: leave it alone meanwhile.
         timeout_s: How long to wait, in seconds; ``None`` to wait without end.
+        reserved_value: A 64-bit number for the header of each of the message's frames.
 
     Returns:
         The stream position after the message.
@@ -350,7 +353,7 @@ async def offer(publication: Publication, data: Any, timeout_s: float | None = N
     loop = asyncio.get_running_loop()
     deadline = None if timeout_s is None else loop.time() + timeout_s
     while True:
-        result = publication.offer(data)
+        result = publication.offer(data, reserved_value=reserved_value)
         if result > 0:
             return int(result)
         if result == OfferResult.CLOSED:

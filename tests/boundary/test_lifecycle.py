@@ -265,6 +265,40 @@ def test_a_wrong_client_setting_is_named(media_driver, settings, name):
     assert refusal.value.setting == name
 
 
+def test_what_is_no_driver_and_no_configuration_is_refused_by_name(media_driver, tmp_path):
+    for call, name in (
+        (lambda: headrace.connect(driver="/dev/shm/aeron"), "driver"),
+        (lambda: headrace.connect(driver=headrace.MediaDriver), "driver"),
+        (lambda: headrace.connect(driver=tmp_path, reconnect=True), "driver"),
+        (lambda: headrace.Client.connect(driver=media_driver._driver), "driver"),
+        (lambda: headrace.connect(driver=media_driver, config={"client_name": "x"}), "config"),
+        (lambda: headrace.Client.connect(config=headrace.DriverConfig()), "config"),
+        (lambda: headrace.MediaDriver(headrace.ClientConfig()), "config"),
+        (lambda: headrace.MediaDriver("/dev/shm/aeron"), "config"),
+        (lambda: headrace.ArchiveServer({"archive_directory": tmp_path}), "config"),
+        (lambda: headrace.Archive.connect(driver=tmp_path, control_channel=IPC), "driver"),
+    ):
+        with pytest.raises(headrace.ConfigError, match=f"{name}=.*must be a") as refusal:
+            call()
+        assert refusal.value.setting == name
+
+
+def test_arguments_that_an_idle_strategy_does_not_take_are_refused():
+    for name in ("sleep-ms", "spin", "blocking"):
+        with pytest.raises(headrace.ConfigError, match=f"idle strategy {name} takes no arguments: 3ms"):
+            headrace.IdleStrategy(name, "3ms")
+    assert headrace.IdleStrategy("sleep-ns", "3ms").name == "sleep-ns"
+
+
+def test_a_driver_that_stopped_is_said_to_have_stopped(tmp_path):
+    driver = headrace.MediaDriver(directory=tmp_path / "driver", threading_mode="SHARED")
+    with driver.connect() as client:
+        driver.close()
+        await_true(lambda: client.is_closed)
+        with pytest.raises(headrace.HeadraceError, match="^(?!driver timeout).*the driver has stopped: directory="):
+            client.add_publication(IPC, 1)
+
+
 def test_the_driver_refuses_a_channel_by_name(media_client):
     with pytest.raises(headrace.RegistrationError, match="aeron:carrier-pigeon") as refusal:
         media_client.add_publication("aeron:carrier-pigeon", 1)

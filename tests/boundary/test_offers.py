@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import signal
 import threading
 from array import array
@@ -303,6 +305,36 @@ def test_an_offer_may_give_each_frame_a_reserved_value(media_client, add, data):
     assert set(values) == {7}
 
 
+@pytest.mark.parametrize("add", ["add_publication", "add_exclusive_publication"])
+@pytest.mark.parametrize("way", ["offer_blocking", "offer_async"])
+@pytest.mark.parametrize("data", [b"one frame", [b"in ", b"parts"]], ids=type)
+def test_an_offer_that_waits_may_give_a_reserved_value(media_client, add, way, data):
+    """Also the offer that found no room at first, and is made again."""
+    channel = "aeron:ipc?term-length=64k"
+    publication = getattr(media_client, add)(channel, 32)
+
+    def send() -> None:
+        sent = getattr(publication, way)(data, reserved_value=-7, timeout_s=TIMEOUT_S)
+        if inspect.isawaitable(sent):
+            asyncio.run(_awaited(sent))
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    subscription = media_client.add_subscription(channel, 32)
+    message = subscription.receive(TIMEOUT_S)
+    assert message.reserved_value == -7
+    sender.join()
+    send()
+    assert subscription.receive(TIMEOUT_S).reserved_value == -7
+    publication.offer_blocking(data)
+    assert subscription.receive(TIMEOUT_S).reserved_value == 0
+
+
+async def _awaited(sent):
+    await sent
+
+
 def test_a_reserved_value_is_a_number_of_64_bits(stream):
-    with pytest.raises(headrace.ConfigError, match="reserved_value=9223372036854775808: must be from"):
-        stream[0].offer(b"x", reserved_value=2**63)
+    for way in (stream[0].offer, stream[0].offer_blocking):
+        with pytest.raises(headrace.ConfigError, match="reserved_value=9223372036854775808: must be from"):
+            way(b"x", reserved_value=2**63)

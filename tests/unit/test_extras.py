@@ -40,6 +40,18 @@ def test_importing_the_package_loads_nothing_that_must_be_installed():
     assert finished.stdout.strip() == "[]", finished.stderr
 
 
+def test_the_archive_and_single_messages_of_a_schema_load_no_numpy():
+    code = """
+import headrace.archive.aio
+from headrace import sbe
+assert sbe.Schema and sbe.MessageCodec
+from headrace.archive.protocol import messages
+print("numpy" in sys.modules)
+"""
+    finished = run(code)
+    assert finished.stdout.strip() == "False", finished.stderr
+
+
 def test_messages_flow_without_any_extra():
     code = """
 import headrace
@@ -58,7 +70,7 @@ with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
 @pytest.mark.parametrize(
     ("code", "missing", "extra"),
     [
-        ("import headrace.sbe", "numpy", "numpy"),
+        ("from headrace.sbe import Selection", "numpy", "numpy"),
         ("import headrace.client.native", "numpy", "numpy"),
         ("from headrace.client import _batch", "numpy", "numpy"),
         ("from headrace.client import _batch; _batch.to_arrow([])", "pyarrow", "arrow"),

@@ -25,10 +25,17 @@ pub enum ClientError {
         operation: &'static str,
     },
 
-    /// The driver is not there, stopped, or did not answer in time.
+    /// The driver is not there, or did not answer in time.
     #[error("driver timeout: {reason}")]
     DriverTimeout {
         /// What was awaited, with names and values.
+        reason: String,
+    },
+
+    /// The driver stopped, or its process ended: no time-out was needed to notice it.
+    #[error("{reason}")]
+    DriverEnded {
+        /// How it ended, and which driver it was.
         reason: String,
     },
 

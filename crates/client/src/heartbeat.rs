@@ -44,7 +44,7 @@ impl Core {
         } else {
             return Ok(());
         };
-        Err(ClientError::DriverTimeout { reason })
+        Err(ClientError::DriverEnded { reason })
     }
 
     /// Watches the driver's heartbeat and shows that this client lives. True when there was something to do.

@@ -93,7 +93,9 @@ pub(crate) fn client(error: ClientError) -> PyErr {
     match error {
         ClientError::Closed { .. } => closed_error(&message),
         ClientError::Reentrant { .. } => plain("ReentrantError", &message),
-        ClientError::DriverTimeout { .. } => plain("DriverTimeoutError", &message),
+        ClientError::DriverTimeout { .. } | ClientError::DriverEnded { .. } => {
+            plain("DriverTimeoutError", &message)
+        }
         ClientError::InvalidArgument { name, value, rule } => config(&name, &value, &rule),
         ClientError::Registration {
             code, correlation_id, ..

@@ -106,6 +106,18 @@ impl Publication {
         })
     }
 
+    /// One offer of a buffer, or of several as one message.
+    #[inline]
+    fn offer_now(inner: &Inner, data: &Bound<'_, PyAny>, reserved_value: Option<i64>) -> PyResult<Append> {
+        if let Some(value) = reserved_value {
+            return with_parts(data, |parts| inner.offer_reserved(parts, value));
+        }
+        match data.cast::<PyBytes>() {
+            Ok(bytes) => inner.offer(bytes.as_bytes()).map_err(errors::offer),
+            Err(_) => Self::offer_other(inner, data),
+        }
+    }
+
     /// The exception for an offer that a blocking helper gave up on.
     fn gave_up(&self, py: Python<'_>, last: Append, accepted: usize) -> PyErr {
         let handle = match self.handle() {
@@ -186,36 +198,26 @@ impl Publication {
         data: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::reserved_value_if_any)] reserved_value: Option<i64>,
     ) -> PyResult<Py<PyAny>> {
-        let inner = self.inner.get()?;
-        if let Some(value) = reserved_value {
-            let append = with_parts(data, |parts| inner.offer_reserved(parts, value))?;
-            return results::to_python(py, append);
-        }
-        let append = match data.cast::<PyBytes>() {
-            Ok(bytes) => inner.offer(bytes.as_bytes()).map_err(errors::offer)?,
-            Err(_) => Self::offer_other(inner, data)?,
-        };
+        let append = Self::offer_now(self.inner.get()?, data, reserved_value)?;
         results::to_python(py, append)
     }
 
     #[doc = docstring!("Publication.offer_blocking")]
     #[pyo3(
-        signature = (data, /, *, timeout_s = Some(5.0), idle = None),
-        text_signature = "($self, data, /, *, timeout_s=5.0, idle=None)"
+        signature = (data, /, *, reserved_value = None, timeout_s = Some(5.0), idle = None),
+        text_signature = "($self, data, /, *, reserved_value=None, timeout_s=5.0, idle=None)"
     )]
     fn offer_blocking(
         &self,
         py: Python<'_>,
         data: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::reserved_value_if_any)] reserved_value: Option<i64>,
         timeout_s: Option<f64>,
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<i64> {
         let inner = self.inner.get()?;
         let waiter = Waiter::new(self.client.get()?, timeout_s, idle)?;
-        let first = match data.cast::<PyBytes>() {
-            Ok(bytes) => inner.offer(bytes.as_bytes()).map_err(errors::offer)?,
-            Err(_) => Self::offer_other(inner, data)?,
-        };
+        let first = Self::offer_now(inner, data, reserved_value)?;
         if let Append::Position(position) = first {
             return Ok(position);
         }
@@ -225,7 +227,11 @@ impl Publication {
             Err(_) => joined(data)?,
         };
         let (message, mut last) = (copy.as_bytes(), first);
-        let done = waiter.wait_for(py, inner.handle(), || match inner.offer(message) {
+        let offer = || match reserved_value {
+            Some(value) => inner.offer_reserved(&[message], value),
+            None => inner.offer(message),
+        };
+        let done = waiter.wait_for(py, inner.handle(), || match offer() {
             Ok(Append::Position(position)) => Some(Ok(position)),
             Ok(refused) => {
                 last = refused;
@@ -241,15 +247,16 @@ impl Publication {
     }
 
     #[doc = docstring!("Publication.offer_async")]
-    #[pyo3(signature = (data, /, *, timeout_s = None))]
+    #[pyo3(signature = (data, /, *, reserved_value = None, timeout_s = None))]
     fn offer_async<'py>(
         slf: &Bound<'py, Self>,
         data: &Bound<'py, PyAny>,
+        reserved_value: Option<&Bound<'py, PyAny>>,
         timeout_s: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
             .import("headrace.aio")?
-            .call_method1("offer", (slf, data, timeout_s))
+            .call_method1("offer", (slf, data, timeout_s, reserved_value))
     }
 
     #[doc = docstring!("Publication.try_claim")]

@@ -53,6 +53,15 @@ enum Pause {
 
 const DEFAULT_SLEEP: Duration = Duration::from_micros(1);
 
+/// The strategies that take arguments, by all their names.
+const SLEEP_NAMES: [&str; 4] = [
+    "sleep-ns",
+    "sleeping",
+    "SleepingIdleStrategy",
+    "aeron_idle_strategy_sleeping",
+];
+const BACKOFF_NAMES: [&str; 3] = ["backoff", "BackoffIdleStrategy", "aeron_idle_strategy_backoff"];
+
 impl Backoff {
     /// A strategy that spins at most `max_spins` turns, yields at most `max_yields`, then sleeps from `min_park`
     /// doubling to `max_park`.
@@ -119,28 +128,36 @@ impl IdleStrategy {
     /// `backoff`. The error names the rule that was broken.
     pub fn parse(name: &str, init_args: Option<&str>) -> Result<Self, String> {
         let init_args = init_args.filter(|args| !args.is_empty());
-        let short = name.strip_prefix("org.agrona.concurrent.").unwrap_or(name);
-        match short {
+        if let Some(args) = init_args
+            && !Self::takes_arguments(name)
+        {
+            // The strategy alone first: an unknown name is the more helpful refusal.
+            Self::parse(name, None)?;
+            return Err(format!("idle strategy {name} takes no arguments: {args}"));
+        }
+        match short(name) {
             "noop" | "NoOpIdleStrategy" | "aeron_idle_strategy_noop" => Ok(Self::NoOp),
             "spin" | "BusySpinIdleStrategy" | "aeron_idle_strategy_busy_spinning" => Ok(Self::BusySpin),
             "yield" | "YieldingIdleStrategy" | "aeron_idle_strategy_yielding" => Ok(Self::Yield),
-            "sleep-ns" | "sleeping" | "SleepingIdleStrategy" | "aeron_idle_strategy_sleeping" => init_args
+            "sleep-ms" | "SleepingMillisIdleStrategy" => Ok(Self::Sleep(Duration::from_millis(1))),
+            "blocking" => Ok(Self::default()),
+            "controllable" => Err("idle strategy controllable is not supported yet".to_owned()),
+            short if SLEEP_NAMES.contains(&short) => init_args
                 .map_or(Ok(DEFAULT_SLEEP), parse_duration)
                 .map(Self::Sleep),
-            "sleep-ms" | "SleepingMillisIdleStrategy" => Ok(Self::Sleep(Duration::from_millis(1))),
-            "backoff" | "BackoffIdleStrategy" | "aeron_idle_strategy_backoff" => init_args
+            short if BACKOFF_NAMES.contains(&short) => init_args
                 .map_or(Ok(Backoff::default()), parse_backoff)
                 .map(Self::Backoff),
-            "blocking" => match init_args {
-                None => Ok(Self::default()),
-                Some(args) => Err(format!("blocking idle strategy takes no arguments: {args}")),
-            },
-            "controllable" => Err("idle strategy controllable is not supported yet".to_owned()),
             _ => Err(format!(
                 "unknown idle strategy: {name}; known are {}",
                 Self::NAMES.join(", ")
             )),
         }
+    }
+
+    /// Whether arguments make a difference to the strategy of a name.
+    pub fn takes_arguments(name: &str) -> bool {
+        SLEEP_NAMES.contains(&short(name)) || BACKOFF_NAMES.contains(&short(name))
     }
 
     /// Short name, one of [`Self::NAMES`].
@@ -217,6 +234,11 @@ impl IdleStrategy {
             Self::Backoff(backoff) | Self::Blocking(backoff) => backoff.next(),
         }
     }
+}
+
+/// A name without the package that Java properties put before it.
+fn short(name: &str) -> &str {
+    name.strip_prefix("org.agrona.concurrent.").unwrap_or(name)
 }
 
 fn parse_backoff(args: &str) -> Result<Backoff, String> {
@@ -368,7 +390,19 @@ mod tests {
     fn what_cannot_be_understood_is_named_in_the_error() {
         let error = |name, args| IdleStrategy::parse(name, args).unwrap_err();
         assert!(error("fast", None).contains("unknown idle strategy: fast"));
-        assert!(error("blocking", Some("1-2-3us-4us")).contains("takes no arguments"));
+        for name in [
+            "blocking",
+            "sleep-ms",
+            "noop",
+            "spin",
+            "org.agrona.concurrent.YieldingIdleStrategy",
+        ] {
+            assert_eq!(
+                error(name, Some("3ms")),
+                format!("idle strategy {name} takes no arguments: 3ms")
+            );
+        }
+        assert!(error("fast", Some("3ms")).contains("unknown idle strategy: fast"));
         assert!(error("controllable", None).contains("not supported yet"));
         assert!(error("backoff", Some("1-2-3us")).contains("4 values required"));
         assert!(error("backoff", Some("x-2-3us-4us")).contains("x is not a number"));

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace import _core
-from headrace._checks import check_names, wrong
+from headrace._checks import check_kind, check_names, wrong
 from headrace._closing import EitherClosing
 from headrace._config import default_directory, directory_text
 from headrace._exceptions import ForkError, RegistrationError
@@ -20,6 +20,7 @@ from headrace.client import _events
 from headrace.client._channels import check_channel
 from headrace.client._counters import Counters
 from headrace.client._keywords import KEYWORDS, ClientKeywords, ClientOptions, options_of
+from headrace.client._local_driver import check_driver
 from headrace.client._pending import CLOSING_TIMEOUT_S, TEMPORARILY_UNAVAILABLE, Pending
 from headrace.clock import SYSTEM_CLOCK, Clock
 
@@ -97,6 +98,8 @@ class Client(EitherClosing):
         options = options_of(keywords)
         settings = {name: value for name, value in keywords.items() if name not in options}
         check_names(settings, ClientConfig.__dataclass_fields__, _NO_SETTING, others=KEYWORDS)
+        check_kind("config", config, ClientConfig, "must be a headrace.ClientConfig")
+        check_driver(driver)
         config = dataclasses.replace(config or ClientConfig(), **settings)  # type: ignore[arg-type]
         if directory is None:
             directory = driver.directory if driver is not None else config.directory

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from headrace._checks import wrong
 from headrace.client._client import Client
+from headrace.client._local_driver import check_driver
 from headrace.client._reconnecting import ReconnectingClient
 from headrace.clock import SYSTEM_CLOCK
 
@@ -70,6 +71,7 @@ def connect(
             name = "on_reconnect" if on_disconnect is None else "on_disconnect"
             raise wrong(name, on_disconnect or on_reconnect, "is only called with reconnect=True")
         return Client.connect(directory, driver=driver, **keywords)
+    check_driver(driver)
     if driver is not None:
         if driver._clock is not SYSTEM_CLOCK:
             rule = "a reconnecting client has a thread of its own, and the nodes of a world have one for all"

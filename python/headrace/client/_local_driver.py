@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from headrace import _core
+from headrace._checks import wrong
+
 if TYPE_CHECKING:
-    from headrace import _core
     from headrace.clock import Clock
 
-__all__ = ["LocalDriver"]
+__all__ = ["LocalDriver", "check_driver"]
 
 
 class LocalDriver(Protocol):
@@ -24,3 +26,14 @@ class LocalDriver(Protocol):
 
     @property
     def _driver(self) -> _core.MediaDriver | _core.Node: ...
+
+
+def check_driver(driver: object) -> None:
+    """Refuse what is neither a driver of this process nor ``None``.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    if driver is not None and not isinstance(getattr(driver, "_driver", None), _core.MediaDriver | _core.Node):
+        rule = "must be a driver of this process, such as a headrace.MediaDriver; for a path, use directory="
+        raise wrong("driver", driver, rule)

@@ -169,10 +169,21 @@ class ReconnectingPublication(_Reconnecting[Publication]):
             stopped_by=self._refusal(native, result.stopped_by),
         )
 
-    def offer_blocking(self, data: Any, /, *, timeout_s: float | None = 5.0, idle: Any = None) -> int:
+    def offer_blocking(
+        self,
+        data: Any,
+        /,
+        *,
+        reserved_value: int | None = None,
+        timeout_s: float | None = 5.0,
+        idle: Any = None,
+    ) -> int:
         """As ``Publication.offer_blocking``, waiting for a driver as well."""
         position = self._waiting(
-            lambda native, left_s: native.offer_blocking(data, timeout_s=left_s, idle=idle), timeout_s
+            lambda native, left_s: native.offer_blocking(
+                data, reserved_value=reserved_value, timeout_s=left_s, idle=idle
+            ),
+            timeout_s,
         )
         return self._in_time(position, timeout_s)
 
@@ -183,13 +194,17 @@ class ReconnectingPublication(_Reconnecting[Publication]):
         )
         return self._in_time(claim, timeout_s)
 
-    async def offer_async(self, data: Any, /, *, timeout_s: float | None = None) -> int:
+    async def offer_async(
+        self, data: Any, /, *, reserved_value: int | None = None, timeout_s: float | None = None
+    ) -> int:
         """As ``Publication.offer_async``, waiting for a driver as well."""
         deadline = self._owner.clock.deadline(timeout_s)
         while True:
             connection, native = self._bound
             try:
-                return await native.offer_async(data, timeout_s=deadline.left_s())
+                return await native.offer_async(
+                    data, reserved_value=reserved_value, timeout_s=deadline.left_s()
+                )
             except HeadraceError as error:
                 self._raise_unless_lost(native, error)
             if not await self._owner._await_connection_async(self, connection, deadline.left_s()):

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headrace import _core
-from headrace._checks import check_names, wrong
+from headrace._checks import check_kind, check_names, wrong
 from headrace._closing import Closing
 from headrace._config import default_directory
 from headrace._exceptions import ClosedError
@@ -67,6 +67,7 @@ class MediaDriver(Closing):
         self._clock: Clock = SYSTEM_CLOCK
         names = DriverConfig.__dataclass_fields__
         check_names(settings, names, "is not a setting of the media driver, see headrace.DriverConfig")
+        check_kind("config", config, DriverConfig, "must be a headrace.DriverConfig")
         config = dataclasses.replace(config or DriverConfig(), **settings)
         if properties is not None:
             config = dataclasses.replace(config, properties={**config.properties, **properties})

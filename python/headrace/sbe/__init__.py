@@ -12,15 +12,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from headrace._extras import needs
 from headrace._names import publish as _publish
+from headrace.sbe._codec import Header, MessageCodec
+from headrace.sbe._errors import DecodeError, EncodeError, SchemaError, UnknownTemplateError
+from headrace.sbe._schema import Schema
+from headrace.sbe._values import BitSet, Record
 
-with needs("numpy"):
-    from headrace.sbe._codec import Header, MessageCodec
-    from headrace.sbe._errors import DecodeError, EncodeError, SchemaError, UnknownTemplateError
-    from headrace.sbe._schema import Schema
+if TYPE_CHECKING:
     from headrace.sbe._select import Selection
-    from headrace.sbe._values import BitSet, Record
 
 __all__ = [
     "BitSet",
@@ -34,5 +36,16 @@ __all__ = [
     "Selection",
     "UnknownTemplateError",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Of many messages at once, for which numpy is loaded: the archive, which reads one at a time, does without.
+    if name == "Selection":
+        with needs("numpy"):
+            from headrace.sbe._select import Selection
+
+        return Selection
+    raise AttributeError(f"module 'headrace.sbe' has no attribute {name!r}")
+
 
 _publish(__name__, globals(), __all__)

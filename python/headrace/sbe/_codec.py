@@ -8,19 +8,18 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy.typing as npt
-
 from headrace._extras import needs
-from headrace.sbe._batch import as_batch
-from headrace.sbe._block import Table
 from headrace.sbe._codegen import DECODE_FAULTS, BodyDecoder, Compiler, field_picker
 from headrace.sbe._errors import DecodeError, EncodeError, UnknownTemplateError
 from headrace.sbe._explain import explain
 from headrace.sbe._model import Body, Group, Message, Scalar, SchemaModel
-from headrace.sbe._select import Selection
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
+
+    from headrace.sbe._block import Table
+    from headrace.sbe._select import Selection
 
 __all__ = ["Header", "HeaderCodec", "MessageCodec", "readable"]
 
@@ -227,6 +226,8 @@ class MessageCodec:
         return self._table(group.body)
 
     def _table(self, body: Body) -> Table:
+        from headrace.sbe._block import Table
+
         return Table(body, self._thresholds, self._compiler.naming, self.schema.order)
 
     def select(self, messages: Any, offsets: Any = None) -> Selection:
@@ -242,6 +243,11 @@ class MessageCodec:
             TypeError: `messages` is none of these.
             ValueError: `offsets` run backwards or outside the bytes.
         """
+        # One message needs no numpy; many do.
+        with needs("numpy"):
+            from headrace.sbe._batch import as_batch
+            from headrace.sbe._select import Selection
+
         return Selection(self, as_batch(messages, offsets))
 
     def columns(

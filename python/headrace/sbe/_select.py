@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._extras import needs
+from headrace._names import publish
 from headrace.sbe._batch import Batch, Integers, as_lengths, gather
 from headrace.sbe._block import Blocks
 from headrace.sbe._errors import DecodeError
@@ -226,3 +227,6 @@ class Selection:
 
     def __repr__(self) -> str:
         return f"Selection({self._codec.name}, {self._count} messages)"
+
+
+publish("headrace.sbe", globals(), __all__)

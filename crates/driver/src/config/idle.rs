@@ -1,5 +1,6 @@
 //! Idle strategies as settings give them.
 
+use headrace_protocol::text::excerpt;
 use headrace_sys::idle::IdleStrategy;
 
 use super::settings::property;
@@ -14,10 +15,27 @@ pub struct IdleSetting<'a> {
 }
 
 impl IdleSetting<'_> {
-    /// The strategy. Fails when there is none of this name with these arguments.
+    /// The strategy. Fails when there is none of this name with these arguments. As the specification has it,
+    /// arguments are ignored where the strategy takes none.
     pub fn strategy(&self) -> Result<IdleStrategy, ConfigError> {
-        IdleStrategy::parse(self.name, self.init_args)
+        let init_args = self
+            .init_args
+            .filter(|_| IdleStrategy::takes_arguments(self.name));
+        IdleStrategy::parse(self.name, init_args)
             .map_err(|rule| ConfigError::new(self.property, self.name, rule))
+    }
+
+    /// What to tell of arguments that are ignored.
+    fn doubt(&self) -> Option<String> {
+        let init_args = self.init_args.filter(|args| !args.is_empty())?;
+        (!IdleStrategy::takes_arguments(self.name)).then(|| {
+            format!(
+                "{}.init.args={} has no effect: idle strategy {} takes no arguments",
+                self.property,
+                excerpt(init_args),
+                self.name
+            )
+        })
     }
 }
 
@@ -40,6 +58,11 @@ macro_rules! idle_settings {
             pub(super) fn validate_idle(&self) -> Result<(), ConfigError> {
                 $(self.$method().strategy()?;)+
                 Ok(())
+            }
+
+            /// What to tell of strategies with arguments that have no effect.
+            pub(crate) fn idle_doubts(&self) -> Vec<String> {
+                [$(self.$method().doubt(),)+].into_iter().flatten().collect()
             }
         }
     };

@@ -111,6 +111,7 @@ impl Sources {
             .filter_map(|(name, value)| doubt(name, value))
             .take(DOUBTS_MAX)
             .collect();
+        config.doubts.extend(config.idle_doubts());
         Ok(config)
     }
 }

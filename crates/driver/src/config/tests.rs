@@ -285,6 +285,22 @@ fn a_misspelt_variable_is_doubted_and_those_of_other_programs_are_not() {
 }
 
 #[test]
+fn arguments_of_an_idle_strategy_that_takes_none_are_ignored_and_named() {
+    let config = config_of(&[
+        ("aeron.sender.idle.strategy", "sleep-ms"),
+        ("aeron.sender.idle.strategy.init.args", "3ms"),
+        ("aeron.receiver.idle.strategy", "sleep-ns"),
+        ("aeron.receiver.idle.strategy.init.args", "3ms"),
+    ])
+    .unwrap();
+    config.validate().unwrap();
+    assert_eq!(
+        config.doubts,
+        ["aeron.sender.idle.strategy.init.args=3ms has no effect: idle strategy sleep-ms takes no arguments"]
+    );
+}
+
+#[test]
 fn there_is_memory_for_one_image_at_least() {
     let error = config_of(&[("aeron.headrace.image.memory.limit", "0")]).unwrap_err();
     assert!(error.rule.contains("from 196k"), "{error}");

@@ -130,7 +130,7 @@ class ArchiveServer(Closing):
         )
         self._renew_mark()
         # A driver that the program names is meant, whatever the environment says.
-        directory = config.aeron_directory if driver is None else driver.directory
+        directory = None if driver is not None else config.aeron_directory
         self._client = client = Client.connect(
             directory,
             driver=driver,

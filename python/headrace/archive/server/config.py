@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from headrace._checks import check_kind
 from headrace._exceptions import ConfigError
 from headrace.archive.server.rules import (
     BOOLEAN,
@@ -306,6 +307,7 @@ class ArchiveConfig:
         )
         values |= _from_properties(properties or {})
         values |= {name: value for name, value in settings.items() if value is not None}
+        check_kind("config", config, ArchiveConfig, "must be a headrace.archive.ArchiveConfig")
         result = dataclasses.replace(config or cls(), **values)
         result.check()
         return result
