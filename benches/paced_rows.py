@@ -16,7 +16,6 @@ from benches.report import Measurement, Row
 
 SAMPLES = 1000
 RUNS = 3
-OTHER_WAYS = {"async": "async for", "udp": "receive over UDP", "room": "offer_blocking until there is room"}
 # Where the CnC file has the process id of its driver.
 DRIVER_PID = slice(40, 48)
 
@@ -64,9 +63,26 @@ def _headrace(way: str = "receive") -> Paced:
         return _measure("headrace", way, str(directory), lambda: [_driver_pid(directory)])
 
 
-def _pyzmq() -> Paced:
+def _pyzmq(way: str = "receive") -> Paced:
     with tempfile.TemporaryDirectory() as directory:
-        return _measure("pyzmq", "receive", f"ipc://{directory}/zmq", list)
+        return _measure("pyzmq", way, f"ipc://{directory}/zmq", list)
+
+
+def _pipe(way: str = "receive") -> Paced:
+    """What the machine itself takes."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.mkfifo(f"{directory}/pipe")
+        return _measure("pipe", way, f"{directory}/pipe", list)
+
+
+# Other ways of waiting, one run each.
+OTHERS: dict[str, Callable[[], Paced]] = {
+    "ours, async for,": lambda: _headrace("async"),
+    "pyzmq, asyncio,": lambda: _pyzmq("async"),
+    "bare pipe, asyncio reader,": lambda: _pipe("async"),
+    "ours, receive over UDP,": lambda: _headrace("udp"),
+    "ours, offer_blocking until there is room,": lambda: _headrace("room"),
+}
 
 
 def _notes(name: str, runs: Sequence[Paced]) -> dict[str, float | str]:
@@ -84,13 +100,15 @@ def _medians(runs: Sequence[Paced]) -> Measurement:
 
 def paced_latency_python() -> Row:
     """A message every 3 ms to a receiver that waits in `receive`, against pyzmq's blocking `recv`."""
-    measures: dict[str, Callable[[], Paced]] = {"ours": _headrace, "pyzmq": _pyzmq}
-    # Turn by turn, so that both meet the same machine.
+    measures: dict[str, Callable[[], Paced]] = {"ours": _headrace, "pyzmq": _pyzmq, "bare pipe": _pipe}
+    # Turn by turn, so that all meet the same machine.
     turns = [{name: measure() for name, measure in measures.items()} for _ in range(RUNS)]
     runs = {name: [turn[name] for turn in turns] for name in measures}
-    others: dict[str, float | str] = {}
-    for way, title in OTHER_WAYS.items():
-        others |= _notes(f"ours, {title},", [_headrace(way)])
+    notes: dict[str, float | str] = {}
+    for name in measures:
+        notes |= _notes(name, runs[name])
+    for name, measure in OTHERS.items():
+        notes |= _notes(name, [measure()])
     return Row(
         name="paced-latency-python",
         unit="us (p50)",
@@ -101,8 +119,9 @@ def paced_latency_python() -> Row:
         configuration=(
             "aeron:ipc, a message every 3 ms, offer_blocking and receive with the default idle strategy in two Python "
             "processes, driver process beside in SHARED mode with default settings; one way, by the monotonic clock; "
-            "processor time of all processes together; the notes have other ways of waiting, one run each"
+            "processor time of all processes together; the notes have a bare pipe between two Python processes at the "
+            "same pace, which is what the machine itself takes, and other ways of waiting, one run each"
         ),
         higher_is_better=False,
-        notes=_notes("ours", runs["ours"]) | _notes("pyzmq", runs["pyzmq"]) | others,
+        notes=notes,
     )

@@ -1,17 +1,19 @@
 """One message every 3 ms, received as each library documents it, and how late each comes.
 
-usage: paced.py headrace|pyzmq WAY push ADDRESS | pull ADDRESS SAMPLES
+usage: paced.py headrace|pyzmq|pipe WAY push ADDRESS | pull ADDRESS SAMPLES
 
-`pull` prints the latency of each message in nanoseconds. ADDRESS is a driver's directory, or an endpoint of ZeroMQ. WAY
-is `receive`; headrace also has `async`, `udp` and `room`. For `room` the receiver takes a message every 3 ms and the
-sender waits for room; the latency is the time from a message taken to the end of the offer that it makes room for.
+`pull` prints the latency of each message in nanoseconds. ADDRESS is a driver's directory, an endpoint of ZeroMQ, or a
+FIFO that is there. WAY is `receive` or `async`; headrace also has `udp` and `room`. `pipe` uses no library: it is what
+the machine itself takes to wake a process, and an event loop. For `room` the receiver takes a message every 3 ms and
+the sender waits for room; the latency is the time from a message taken to the end of the offer that it makes room for.
 """
 
 import asyncio
+import os
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 PERIOD_S = 0.003
 STREAM_ID = 1001
@@ -23,6 +25,8 @@ CHANNELS = {
 }
 # As much as the publisher's limit is raised at a time at least, so that each message taken makes room for one.
 ROOM_LENGTH = 8 << 10
+# A write to a FIFO comes as it is; so messages are told apart by their length.
+PIPE_LENGTH = 32
 # Messages of the first seconds, in which driver and clients settle.
 SKIPPED = 1000
 
@@ -114,6 +118,18 @@ async def headrace_pull_async(directory: str, samples: int) -> None:
     print("\n".join(map(str, latencies)), flush=True)
 
 
+async def receive_paced_async(receive: Callable[[], Awaitable[bytes]], samples: int) -> None:
+    """As `receive_paced`, in an event loop."""
+    for _ in range(SKIPPED):
+        await receive()
+    print("READY", flush=True)
+    latencies = []
+    for _ in range(samples):
+        sent_ns = int(await receive())
+        latencies.append(time.monotonic_ns() - sent_ns)
+    print("\n".join(map(str, latencies)), flush=True)
+
+
 def pyzmq_push(address: str) -> None:
     """A PUSH socket."""
     import zmq
@@ -132,6 +148,52 @@ def pyzmq_pull(address: str, samples: int) -> None:
     receive_paced(socket.recv, samples)
 
 
+async def pyzmq_pull_async(address: str, samples: int) -> None:
+    """A PULL socket of pyzmq's for asyncio."""
+    import zmq.asyncio
+
+    socket = zmq.asyncio.Context().socket(zmq.PULL)
+    socket.bind(address)
+    await receive_paced_async(socket.recv, samples)
+
+
+def pipe_push(path: str) -> None:
+    """`write` into a FIFO."""
+    pipe = os.open(path, os.O_WRONLY)
+    send_paced(lambda data: os.write(pipe, data.ljust(PIPE_LENGTH)))
+
+
+def pipe_pull(path: str, samples: int) -> None:
+    """`read`, waiting in the kernel."""
+    pipe = os.open(path, os.O_RDONLY)
+    receive_paced(lambda: os.read(pipe, PIPE_LENGTH), samples)
+
+
+async def pipe_pull_async(path: str, samples: int) -> None:
+    """`read` when the event loop finds the FIFO readable, in the callback itself: no future and no task are woken."""
+    # With an end to write to, it is not at its end before the sender has opened it.
+    pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+    latencies: list[int] = []
+    seen = 0
+
+    def on_readable() -> None:
+        nonlocal seen
+        sent_ns, now_ns = int(os.read(pipe, PIPE_LENGTH)), time.monotonic_ns()
+        seen += 1
+        if seen == SKIPPED:
+            print("READY", flush=True)
+        elif seen > SKIPPED:
+            latencies.append(now_ns - sent_ns)
+        if len(latencies) == samples and not done.done():
+            done.set_result(None)
+
+    loop.add_reader(pipe, on_readable)
+    await done
+    print("\n".join(map(str, latencies[:samples])), flush=True)
+
+
 def main() -> None:
     """Plays the role named on the command line."""
     match sys.argv[1:]:
@@ -141,10 +203,18 @@ def main() -> None:
             asyncio.run(headrace_pull_async(directory, int(samples)))
         case ["headrace", way, "pull", directory, samples]:
             headrace_pull(way, directory, int(samples))
-        case ["pyzmq", "receive", "push", address]:
+        case ["pyzmq", _, "push", address]:
             pyzmq_push(address)
+        case ["pyzmq", "async", "pull", address, samples]:
+            asyncio.run(pyzmq_pull_async(address, int(samples)))
         case ["pyzmq", "receive", "pull", address, samples]:
             pyzmq_pull(address, int(samples))
+        case ["pipe", _, "push", path]:
+            pipe_push(path)
+        case ["pipe", "async", "pull", path, samples]:
+            asyncio.run(pipe_pull_async(path, int(samples)))
+        case ["pipe", "receive", "pull", path, samples]:
+            pipe_pull(path, int(samples))
         case _:
             sys.exit(__doc__)
 
