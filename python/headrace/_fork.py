@@ -10,20 +10,20 @@ import os
 import weakref
 from typing import Protocol
 
-__all__ = ["Forgetting", "forget_in_children", "is_own"]
+__all__ = ["ForkAware", "forget_in_children", "is_own"]
 
 
-class Forgetting(Protocol):
+class ForkAware(Protocol):
     """Something that a child must let go of."""
 
     def _forget(self) -> None:
         """In a forked child: be closed, and touch nothing that the parent still uses."""
 
 
-_watched: weakref.WeakSet[Forgetting] = weakref.WeakSet()
+_watched: weakref.WeakSet[ForkAware] = weakref.WeakSet()
 
 
-def forget_in_children(one: Forgetting) -> None:
+def forget_in_children(one: ForkAware) -> None:
     """Have an object forget in each child that is forked from now on."""
     _watched.add(one)
 

@@ -276,6 +276,10 @@ def test_what_is_no_driver_and_no_configuration_is_refused_by_name(media_driver,
         (lambda: headrace.MediaDriver(headrace.ClientConfig()), "config"),
         (lambda: headrace.MediaDriver("/dev/shm/aeron"), "config"),
         (lambda: headrace.ArchiveServer({"archive_directory": tmp_path}), "config"),
+        (
+            lambda: headrace.ArchiveServer(driver=tmp_path, control_channel_enabled=False),
+            "driver",
+        ),
         (lambda: headrace.Archive.connect(driver=tmp_path, control_channel=IPC), "driver"),
     ):
         with pytest.raises(headrace.ConfigError, match=f"{name}=.*must be a") as refusal:
@@ -295,7 +299,9 @@ def test_a_driver_that_stopped_is_said_to_have_stopped(tmp_path):
     with driver.connect() as client:
         driver.close()
         await_true(lambda: client.is_closed)
-        with pytest.raises(headrace.HeadraceError, match="^(?!driver timeout).*the driver has stopped: directory="):
+        with pytest.raises(
+            headrace.HeadraceError, match=r"^(?!driver timeout).*the driver has stopped: directory="
+        ):
             client.add_publication(IPC, 1)
 
 

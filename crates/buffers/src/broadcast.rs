@@ -108,7 +108,7 @@ impl<M: Memory> Transmitter<M> {
 /// The receiver was so slow that messages it had not read were overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unable to keep up with the broadcast: messages were lost")]
-pub struct Lapped;
+pub struct LappedError;
 
 /// One reader; each has its own place in the stream.
 #[derive(Debug)]
@@ -132,9 +132,9 @@ impl<M: Memory> Receiver<M> {
 
     /// Copies the next message, if there is one, into `scratch`, and returns its type.
     ///
-    /// After [`Lapped`] the receiver goes on with the newest message. Memory that makes no sense looks the same
+    /// After [`LappedError`] the receiver goes on with the newest message. Memory that makes no sense looks the same
     /// as being lapped, and is reported so.
-    pub fn receive(&mut self, scratch: &mut Vec<u8>) -> Result<Option<i32>, Lapped> {
+    pub fn receive(&mut self, scratch: &mut Vec<u8>) -> Result<Option<i32>, LappedError> {
         // Pairs with the release of the tail in `transmit`.
         let tail = self.memory.get_i64_acquire(self.capacity + TAIL_OFFSET);
         if tail <= self.next {
@@ -147,7 +147,7 @@ impl<M: Memory> Receiver<M> {
             }
             None => {
                 self.next = self.memory.get_i64_acquire(self.capacity + LATEST_OFFSET);
-                Err(Lapped)
+                Err(LappedError)
             }
         }
     }
@@ -251,7 +251,7 @@ mod tests {
             transmitter.transmit(number, &[0; 8]).unwrap();
         }
         let mut scratch = Vec::new();
-        assert_eq!(receiver.receive(&mut scratch), Err(Lapped));
+        assert_eq!(receiver.receive(&mut scratch), Err(LappedError));
         assert_eq!(receiver.receive(&mut scratch), Ok(Some(9)));
         assert_eq!(receiver.receive(&mut scratch), Ok(None));
     }
@@ -261,7 +261,7 @@ mod tests {
         let (mut transmitter, mut receiver) = pair(64);
         transmitter.transmit(1, &[0; 8]).unwrap();
         transmitter.memory.put_i64(64 + INTENT_OFFSET, 64);
-        assert_eq!(receiver.receive(&mut Vec::new()), Err(Lapped));
+        assert_eq!(receiver.receive(&mut Vec::new()), Err(LappedError));
     }
 
     #[test]
@@ -270,7 +270,11 @@ mod tests {
             let (mut transmitter, mut receiver) = pair(64);
             transmitter.transmit(1, &[0; 8]).unwrap();
             transmitter.memory.put_i32(0, length);
-            assert_eq!(receiver.receive(&mut Vec::new()), Err(Lapped), "length={length}");
+            assert_eq!(
+                receiver.receive(&mut Vec::new()),
+                Err(LappedError),
+                "length={length}"
+            );
         }
     }
 
@@ -335,7 +339,7 @@ mod loom_models {
                 true
             }
             Ok(None) => false,
-            Err(Lapped) => true,
+            Err(LappedError) => true,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use headrace_buffers::broadcast::{Lapped, Receiver, TRAILER_LENGTH, Transmitter};
+use headrace_buffers::broadcast::{LappedError, Receiver, TRAILER_LENGTH, Transmitter};
 use headrace_buffers::{AtomicBuffer, align};
 use proptest::prelude::*;
 
@@ -60,7 +60,7 @@ proptest! {
                         Ok(Some(type_id)) => {
                             prop_assert_eq!(Some((type_id, scratch.clone())), pending.pop_front());
                         }
-                        Err(Lapped) => {
+                        Err(LappedError) => {
                             let behind: usize = pending.iter().map(|(_, message)| record_length(message)).sum();
                             prop_assert!(behind + padding_max >= capacity, "lapped while only {behind} behind");
                             // It goes on with the newest.

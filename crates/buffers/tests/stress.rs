@@ -3,7 +3,7 @@
 use std::thread;
 
 use headrace_buffers::AtomicBuffer;
-use headrace_buffers::broadcast::{self, Lapped, Receiver, Transmitter};
+use headrace_buffers::broadcast::{self, LappedError, Receiver, Transmitter};
 use headrace_buffers::ring::{self, ManyToOneRing, ReadAction};
 
 /// `number`, repeated over a length that depends on it.
@@ -81,7 +81,7 @@ fn receivers_of_a_hasty_broadcast_see_whole_messages_in_order() {
                             (last, lapped) = (number, false);
                         }
                         Ok(None) => thread::yield_now(),
-                        Err(Lapped) => lapped = true,
+                        Err(LappedError) => lapped = true,
                     }
                 }
             });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headrace_buffers::broadcast::{Lapped, Receiver};
+use headrace_buffers::broadcast::{LappedError, Receiver};
 use headrace_buffers::liveness::Liveness;
 use headrace_protocol::event::Event;
 
@@ -75,7 +75,7 @@ impl Core {
             Ok(None) => return Ok(0),
             Ok(Some(type_id)) => type_id,
             // Events are lost, and with them the state of images and their positions.
-            Err(Lapped) => return Err(ClientError::Lapped),
+            Err(LappedError) => return Err(ClientError::Lapped),
         };
         match Event::decode(type_id, &service.scratch) {
             Ok(event) => self.on_event(&event)?,

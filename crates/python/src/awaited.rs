@@ -75,9 +75,9 @@ impl Awaited for AnyOf {
 }
 
 /// Nothing that could wake a thread.
-pub(crate) struct Unrung;
+pub(crate) struct NoDoorbell;
 
-impl Awaited for Unrung {
+impl Awaited for NoDoorbell {
     fn doorbells(&self) -> Doorbells {
         Doorbells::none()
     }

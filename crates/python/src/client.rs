@@ -9,7 +9,7 @@ use headrace_sys::idle::IdleStrategy;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::awaited::Unrung;
+use crate::awaited::NoDoorbell;
 use crate::counters::Counter;
 use crate::driver::MediaDriver;
 use crate::exclusive::ExclusivePublication;
@@ -400,14 +400,13 @@ fn connect_interruptibly(py: Python<'_>, config: ClientConfig) -> PyResult<clien
             let _ = sender.send(client::Client::connect(config));
         })
         .map_err(|error| errors::driver("DriverError", &format!("cannot start a thread: {error}")))?;
-    let waited =
-        Waiter::without_end(IdleStrategy::default()).wait_for(py, &Unrung, move || {
-            match receiver.try_recv() {
-                Ok(result) => Some(Some(result)),
-                Err(std::sync::mpsc::TryRecvError::Empty) => None,
-                Err(std::sync::mpsc::TryRecvError::Disconnected) => Some(None),
-            }
-        })?;
+    let waited = Waiter::without_end(IdleStrategy::default()).wait_for(py, &NoDoorbell, move || {
+        match receiver.try_recv() {
+            Ok(result) => Some(Some(result)),
+            Err(std::sync::mpsc::TryRecvError::Empty) => None,
+            Err(std::sync::mpsc::TryRecvError::Disconnected) => Some(None),
+        }
+    })?;
     match waited.flatten() {
         Some(result) => result.map_err(errors::client),
         None => Err(errors::driver("DriverError", "the connecting thread failed")),

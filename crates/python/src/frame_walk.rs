@@ -12,7 +12,7 @@ use crate::images::lock;
 use crate::{arguments, errors};
 
 /// Where a frame begins, where it ends, and whether its checksum is wrong.
-type Doubt = (i64, i64, bool);
+type UncertainFrame = (i64, i64, bool);
 
 #[doc = docstring!("FrameWalk")]
 #[pyclass(frozen, module = "headrace.client")]
@@ -68,7 +68,7 @@ impl FrameWalk {
         py: Python<'_>,
         block: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::start)] position: i64,
-    ) -> PyResult<(i64, Vec<Doubt>)> {
+    ) -> PyResult<(i64, Vec<UncertainFrame>)> {
         let block = BorrowedBytes::of(block)?;
         let bytes = block.as_slice_detached();
         Ok(detach(py, || {

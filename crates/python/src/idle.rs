@@ -6,7 +6,7 @@ use headrace_client::{Awaited, BlockingIdle, PARK_MAX};
 use headrace_sys::idle;
 use pyo3::prelude::*;
 
-use crate::awaited::{AnyOf, Unrung, Watched};
+use crate::awaited::{AnyOf, NoDoorbell, Watched};
 use crate::errors;
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
@@ -66,7 +66,7 @@ impl IdleStrategy {
         } else {
             let awaited: &(dyn Awaited + Sync) = match self.awaited.get_if_own() {
                 Some(awaited) => awaited,
-                None => &Unrung,
+                None => &NoDoorbell,
             };
             detach(py, || self.lock().idle(0, awaited));
             tell_refusal(py, &awaited.doorbells());

@@ -9,7 +9,7 @@ use headrace_client::{OfferError, PublicationHandle, SubscriberCount};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::awaited::Unrung;
+use crate::awaited::NoDoorbell;
 use crate::batch_input::Messages;
 use crate::batch_offer::{BatchResult, advance, check_lengths};
 use crate::c_api::BorrowedBytes;
@@ -419,7 +419,7 @@ impl Publication {
             (is_closed || has_enough()).then_some(!is_closed)
         };
         // Receivers are counted without a sign.
-        Ok(waiter.wait_for(py, &Unrung, step)?.unwrap_or(false))
+        Ok(waiter.wait_for(py, &NoDoorbell, step)?.unwrap_or(false))
     }
 
     #[doc = docstring!("Publication.position")]

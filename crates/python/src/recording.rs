@@ -8,7 +8,7 @@ use headrace_client::recording::{
 };
 use pyo3::prelude::*;
 
-use crate::awaited::Unrung;
+use crate::awaited::NoDoorbell;
 use crate::batch::FragmentBatch;
 use crate::checksum::Checksum;
 use crate::columns::{Columns, PAYLOAD_LENGTH_MAX, Spare};
@@ -60,7 +60,7 @@ impl RecordingReader {
                 Err(error) => Some(Err(error)),
             }
         };
-        let done = waiter.wait_for(py, &Unrung, once)?;
+        let done = waiter.wait_for(py, &NoDoorbell, once)?;
         done.unwrap_or(Ok(())).map_err(errors::recording)
     }
 }

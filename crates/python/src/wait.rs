@@ -8,7 +8,7 @@ use headrace_sys::idle::IdleStrategy as Idle;
 use headrace_sys::{Clock, SystemClock};
 use pyo3::prelude::*;
 
-use crate::awaited::Unrung;
+use crate::awaited::NoDoorbell;
 use crate::exit::detach;
 use crate::idle::IdleStrategy;
 use crate::{errors, programs};
@@ -114,7 +114,11 @@ impl<'a> Waiter<'a> {
         mut step: impl FnMut() -> Option<T> + Send,
     ) -> PyResult<Option<T>> {
         // A driver that the waiting thread runs itself cannot wake it.
-        let awaited = if self.stepped.is_some() { &Unrung } else { awaited };
+        let awaited = if self.stepped.is_some() {
+            &NoDoorbell
+        } else {
+            awaited
+        };
         loop {
             match detach(py, || self.run(awaited, &mut step)) {
                 Turn::Done(value) => return Ok(Some(value)),

@@ -34,6 +34,8 @@ def check_driver(driver: object) -> None:
     Raises:
         ConfigError: It is something else.
     """
-    if driver is not None and not isinstance(getattr(driver, "_driver", None), _core.MediaDriver | _core.Node):
+    if driver is not None and not isinstance(
+        getattr(driver, "_driver", None), _core.MediaDriver | _core.Node
+    ):
         rule = "must be a driver of this process, such as a headrace.MediaDriver; for a path, use directory="
         raise wrong("driver", driver, rule)

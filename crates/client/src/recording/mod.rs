@@ -30,7 +30,7 @@ pub use frames::{Blocks, RecordingShape};
 pub use reader::{Incomplete, MessageFilter, Range, RecordedMessage, RecordingReader};
 pub use replayed::Replayed;
 pub use segments::Segments;
-pub use walk::{Doubt, FrameWalk, Walked};
+pub use walk::{FrameWalk, UncertainFrame, Walked};
 
 /// A word of a frame's header, at an offset in some bytes.
 #[inline]

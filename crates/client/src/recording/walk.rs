@@ -27,7 +27,7 @@ pub struct Walked {
 
 /// A data frame of which nothing shows that it was written whole.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Doubt {
+pub struct UncertainFrame {
     /// Where it begins.
     pub position: i64,
     /// Where it ends.
@@ -83,7 +83,7 @@ impl FrameWalk {
     ///
     /// A right checksum speaks for a frame, and so does a byte that is not zero in each page after its first: of a
     /// write that was cut short, pages after the first are missing. Padding is a header, which lies in one page.
-    pub fn doubts(&mut self, block: &[u8], position: i64, mut on_doubt: impl FnMut(Doubt)) -> i64 {
+    pub fn doubts(&mut self, block: &[u8], position: i64, mut on_doubt: impl FnMut(UncertainFrame)) -> i64 {
         let mut at = position;
         while let Some(header) = header_at(block, position, at) {
             let begin = (at - position) as usize;
@@ -99,7 +99,7 @@ impl FrameWalk {
                 if is_wrong != Some(false)
                     && (is_wrong == Some(true) || !fills_pages(block, position, begin, end))
                 {
-                    on_doubt(Doubt {
+                    on_doubt(UncertainFrame {
                         position: at,
                         end: next,
                         is_wrong: is_wrong == Some(true),

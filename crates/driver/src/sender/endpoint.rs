@@ -9,7 +9,7 @@ use headrace_protocol::frame::{
 use headrace_sys::net::ReceiveBatch;
 
 use super::counters::SenderCounters;
-use super::outgoing::{Outgoing, Scratch};
+use super::outgoing::{Outgoing, SendBuffers};
 use super::publication::SenderPublication;
 use crate::endpoint::{EndpointId, SendEndpointSpec};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest};
@@ -34,7 +34,7 @@ pub(super) struct Cycle<'a> {
     pub(super) now_ns: i64,
     pub(super) counters: &'a SenderCounters,
     pub(super) conductor: &'a mut ConductorProxy,
-    pub(super) scratch: &'a mut Scratch,
+    pub(super) scratch: &'a mut SendBuffers,
     pub(super) burst_length_max: usize,
     pub(super) connection_timeout_ns: i64,
 }

@@ -24,7 +24,7 @@ use crate::endpoint::EndpointId;
 use crate::mailbox::Inbox;
 use crate::proxy::{ConductorProxy, ConductorReply, SenderCommand};
 use endpoint::{Cycle, SendEndpoint};
-use outgoing::Scratch;
+use outgoing::SendBuffers;
 use publication::SenderPublication;
 
 /// How late the timers of a sender may be that has nothing to send.
@@ -75,7 +75,7 @@ pub struct Sender {
     endpoints: Vec<SendEndpoint>,
     first_to_send: usize,
     batch: ReceiveBatch,
-    scratch: Scratch,
+    scratch: SendBuffers,
     cycles_since_poll: usize,
     last_poll_ns: i64,
     last_re_resolution_check_ns: i64,
@@ -99,7 +99,7 @@ impl Sender {
             endpoints: Vec::new(),
             first_to_send: 0,
             batch: ReceiveBatch::new(RECEIVE_BUFFERS),
-            scratch: Scratch::default(),
+            scratch: SendBuffers::default(),
             cycles_since_poll: 0,
             last_poll_ns: 0,
             last_re_resolution_check_ns: 0,

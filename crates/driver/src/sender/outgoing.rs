@@ -15,7 +15,7 @@ use crate::transport::Transport;
 
 /// Memory reused by every send of an agent.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct SendBuffers {
     pub(super) datagrams: Vec<Datagram>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Outgoing<'a> {
     pub(super) remote: SocketAddr,
     pub(super) counters: &'a SenderCounters,
     pub(super) conductor: &'a ConductorProxy,
-    pub(super) scratch: &'a mut Scratch,
+    pub(super) scratch: &'a mut SendBuffers,
     pub(super) burst_length_max: usize,
 }
 

@@ -19,16 +19,16 @@ from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.directory import ArchiveDirectory, RecordedFrame, Segment, repair
 from headrace.archive.files.frames import Frame
 from headrace.archive.files.mark_file import MarkFields
-from headrace.archive.files.verify import Finding
+from headrace.archive.files.verify import VerifyResult
 
 __all__ = [
     "ArchiveDirectory",
     "CatalogEntry",
-    "Finding",
     "Frame",
     "MarkFields",
     "RecordedFrame",
     "Segment",
+    "VerifyResult",
     "checksum_named",
     "repair",
 ]

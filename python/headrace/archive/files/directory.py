@@ -17,7 +17,7 @@ from headrace.archive.files.live_ends import live_ends
 from headrace.archive.files.mark_file import MarkFields, no_archive_running, read_mark_fields
 from headrace.archive.files.stop_position import recovered_stop_position
 from headrace.archive.files.storage import DirectoryStorage
-from headrace.archive.files.verify import Finding, check_frame, frames_of, verify
+from headrace.archive.files.verify import VerifyResult, check_frame, frames_of, verify
 from headrace.clock import SYSTEM_CLOCK
 from headrace.positions import segment_name, segment_position
 
@@ -178,7 +178,7 @@ class ArchiveDirectory(Closing):
 
     def verify(
         self, recording_id: int | None = None, *, is_thorough: bool = False, checksum: str | None = None
-    ) -> Iterator[Finding]:
+    ) -> Iterator[VerifyResult]:
         """Compare the files with the catalog, of one recording or of all. Damage is a finding and raises nothing.
 
         Args:
@@ -215,7 +215,7 @@ def repair(
     is_thorough: bool = False,
     checksum: str | None = None,
     clock: Clock | None = None,
-) -> Iterator[Finding]:
+) -> Iterator[VerifyResult]:
     """Verify, and cut off recordings whose last segment file is damaged, at the last whole frame before the damage.
 
     The bytes after that position are kept in a ``.cut`` file, stop positions are written, and recordings without damage

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from headrace.archive.files.checksum import Checksum
     from headrace.archive.files.storage import Storage
 
-__all__ = ["Finding", "check_frame", "frames_of", "verify"]
+__all__ = ["VerifyResult", "check_frame", "frames_of", "verify"]
 
 _READ_LENGTH = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class VerifyResult:
     """What became of one recording."""
 
     recording_id: int
@@ -43,7 +43,7 @@ def verify(
     checksum: Checksum | None = None,
     is_repaired: bool = False,
     now_ms: int = 0,
-) -> Iterator[Finding]:
+) -> Iterator[VerifyResult]:
     """Look at one recording, or all.
 
     Args:
@@ -60,22 +60,22 @@ def verify(
     """
     entries = [entry for entry in catalog.entries() if recording_id in (None, entry.recording_id)]
     if recording_id is not None and not entries:
-        yield Finding(recording_id, False, "unknown recording")
+        yield VerifyResult(recording_id, False, "unknown recording")
     for entry in entries:
         if entry.state == STATE_DELETED:
             files = segment_files(storage, entry.recording_id)
             if not files or storage.length(Purge(entry.recording_id).name) is not None:
-                yield Finding(entry.recording_id, True, "skipped: deleted")
+                yield VerifyResult(entry.recording_id, True, "skipped: deleted")
                 continue
             if not is_repaired:
                 text = f"marked as deleted, but no purge was begun and it has {len(files)} segment files"
-                yield Finding(entry.recording_id, False, text)
+                yield VerifyResult(entry.recording_id, False, text)
                 continue
         notes: list[str] = []
         try:
             stop = _verify_entry(catalog, storage, entry, is_thorough, checksum, is_repaired, notes.append)
         except (ArchiveFileError, OSError) as wrong:
-            yield Finding(entry.recording_id, False, str(wrong))
+            yield VerifyResult(entry.recording_id, False, str(wrong))
             continue
         if is_repaired:
             if entry.descriptor.stop_position != stop:
@@ -83,7 +83,7 @@ def verify(
             if entry.state != STATE_VALID:
                 catalog.set_state(entry.recording_id, STATE_VALID)
         sound = f"OK, {stop - entry.descriptor.start_position} bytes"
-        yield Finding(entry.recording_id, True, "; ".join((sound, *notes)))
+        yield VerifyResult(entry.recording_id, True, "; ".join((sound, *notes)))
 
 
 def _verify_entry(

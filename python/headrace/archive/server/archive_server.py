@@ -32,6 +32,7 @@ from headrace.archive.server.replays import Replays
 from headrace.archive.server.requests import Requests
 from headrace.channel import format_duration
 from headrace.client import Client, IdleStrategy
+from headrace.client._local_driver import check_driver
 from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cnc.error_log import read_error_log
 from headrace.positions import NULL_VALUE
@@ -90,6 +91,7 @@ class ArchiveServer(Closing):
         **settings: Unpack[ArchiveSettings],
     ) -> None:
         self.config = config = ArchiveConfig.of(config, properties, **settings)
+        check_driver(driver)
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         self._storage = storage or DirectoryStorage(config.archive_directory)
         self._is_closed = False

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from headrace.cnc.error_log import ErrorEntry
 from headrace.tools.units import format_count, format_time_ms
-from headrace.tools.views.fitting import Fitting
+from headrace.tools.views.responsive_view import ResponsiveView
 
 # Narrower than this, two times beside the text would leave it a few words a line.
 _WIDE = 130
@@ -22,7 +22,7 @@ def errors_table(source: Text, entries: Sequence[ErrorEntry]) -> RenderableType:
     if not entries:
         return Renderables(source, Text("no errors", style="green"))
     latest_last = sorted(entries, key=lambda entry: entry.last_observation_ms)
-    errors = Fitting(_wide(latest_last), _narrow(latest_last), width=_WIDE)
+    errors = ResponsiveView(_wide(latest_last), _narrow(latest_last), width=_WIDE)
     total = "1 distinct error" if len(entries) == 1 else f"{len(entries)} distinct errors"
     return Renderables(source, errors, Text(total, style="bold"))
 

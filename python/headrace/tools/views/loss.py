@@ -12,7 +12,7 @@ from rich.text import Text
 
 from headrace.tools.loss_report import LossEntry
 from headrace.tools.units import format_bytes, format_count, format_time_ms
-from headrace.tools.views.fitting import Fitting
+from headrace.tools.views.responsive_view import ResponsiveView
 
 # Narrower than this, the channel would be folded into a few columns.
 _WIDE = 150
@@ -23,7 +23,7 @@ def loss_table(source: Text, entries: Sequence[LossEntry]) -> RenderableType:
     if not entries:
         return Renderables(source, Text("no loss", style="green"))
     worst_first = sorted(entries, key=lambda entry: -entry.total_bytes_lost)
-    lost = Fitting(_wide(worst_first), _narrow(worst_first), width=_WIDE)
+    lost = ResponsiveView(_wide(worst_first), _narrow(worst_first), width=_WIDE)
     total = "1 loss entry" if len(entries) == 1 else f"{len(entries)} loss entries"
     return Renderables(source, lost, Text(total, style="bold"))
 

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 
 
 @dataclass(frozen=True)
-class Fitting:
+class ResponsiveView:
     """Draws `wide` where at least `width` columns are free, else `narrow`."""
 
     wide: RenderableType
