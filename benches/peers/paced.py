@@ -10,6 +10,7 @@ the sender waits for room; the latency is the time from a message taken to the e
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from bisect import bisect_right
@@ -158,7 +159,8 @@ async def pyzmq_pull_async(address: str, samples: int) -> None:
 
 
 def pipe_push(path: str) -> None:
-    """`write` into a FIFO."""
+    """`write` into a FIFO, until its reader is gone, which ends the process."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     pipe = os.open(path, os.O_WRONLY)
     send_paced(lambda data: os.write(pipe, data.ljust(PIPE_LENGTH)))
 
