@@ -163,6 +163,7 @@ lint: $(STAMPS)/setup
 .PHONY: type
 type: build
 	$(BIN)/python scripts/settings.py --check
+	$(BIN)/python scripts/states.py --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml headrace._core
 

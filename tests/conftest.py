@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
 import headrace
+from tests.events import TestEvents
 from tests.helpers import TIMEOUT_S
 from tests.leftovers import TestDirectories
 
 _directories = TestDirectories()
+_events = TestEvents()
 
 _stream_ids = itertools.count(5000)
 
@@ -23,6 +25,23 @@ def pytest_configure() -> None:
     # A shell starts what it runs in the background with Ctrl-C ignored, and Python then keeps it so.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _directories.open()
+    _events.watch_drivers()
+
+
+def pytest_runtest_setup() -> None:
+    _events.begin()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        events = "\n".join(_events.report(_directories.places))
+        if events:
+            report.sections.append(("events of drivers and archives", events))
+    return report
 
 
 def pytest_runtest_logfinish(nodeid: str) -> None:

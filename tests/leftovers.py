@@ -65,6 +65,11 @@ class TestDirectories:
         os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={self._temporary} -XX:-UsePerfData"
         os.environ["SPARK_LAUNCHER_OPTS"] = os.environ["MAVEN_OPTS"] = "-XX:-UsePerfData"
 
+    @property
+    def places(self) -> list[Path]:
+        """The temporary directories, on disk and in memory."""
+        return [self._temporary, *self._memory]
+
     def after(self, test: str) -> None:
         """Remembers the test that made what is there now and was not there before."""
         for path in self._present():

@@ -6,6 +6,7 @@
 pub mod channel_uri;
 pub mod cnc_file;
 pub mod commands;
+pub mod event_log;
 pub mod events;
 mod file;
 pub mod log_file;
@@ -48,6 +49,11 @@ pub const TARGETS: &[Target] = &[
         name: "cnc_file",
         run: cnc_file::run,
         seeds: cnc_file::seeds,
+    },
+    Target {
+        name: "event_log",
+        run: event_log::run,
+        seeds: event_log::seeds,
     },
     Target {
         name: "log_file",

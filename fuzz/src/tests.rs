@@ -75,6 +75,11 @@ fn channel_uri() {
 }
 
 #[test]
+fn event_log() {
+    exercise(named("event_log"), 7);
+}
+
+#[test]
 fn cnc_file() {
     exercise(named("cnc_file"), 5);
 }

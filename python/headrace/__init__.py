@@ -70,6 +70,7 @@ from headrace.driver import __version__ as __version__
 
 if TYPE_CHECKING:
     from headrace import aio as aio
+    from headrace import event_log as event_log
     from headrace import sbe as sbe
     from headrace import spark as spark
     from headrace import testing as testing
@@ -132,7 +133,7 @@ __all__ = [
 
 # Loaded when they are first used: most programs do without them.
 _ARCHIVE = frozenset(("Archive", "ArchiveServer", "ArchivingMediaDriver"))
-_PACKAGES = frozenset(("aio", "archive", "sbe", "spark", "testing", "tools"))
+_PACKAGES = frozenset(("aio", "archive", "event_log", "sbe", "spark", "testing", "tools"))
 
 
 def __getattr__(name: str) -> Any:

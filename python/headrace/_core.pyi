@@ -18,6 +18,8 @@ __all__ = [
     "Claim",
     "Client",
     "Counter",
+    "EventLog",
+    "EventReader",
     "ExclusivePublication",
     "FragmentBatch",
     "FrameWalk",
@@ -39,6 +41,7 @@ __all__ = [
     "close_clients",
     "hold_threads",
     "setting_declarations",
+    "state_tables",
 ]
 
 __version__: str
@@ -1544,11 +1547,56 @@ class Node:
     def set_link_to(self, other: Node, values: _LinkValues | None) -> None: ...
     def set_cut_to(self, other: Node, is_cut: bool) -> None: ...
 
+@final
+class EventLog:
+    """The writing side of an event log, ``events.dat`` in ``directory``, with room for ``limit`` events.
+
+    A file that another process left there is replaced. Thread-safe.
+
+    Raises:
+        OSError: The file cannot be made.
+    """
+
+    def __new__(cls, directory: str | os.PathLike[str], limit: int, start_timestamp_ms: int) -> Self: ...
+    def append(
+        self,
+        time_ns: int,
+        kind: str,
+        id: int,
+        old: str,
+        new: str,
+        reason: str,
+        *,
+        parent_id: int | None = None,
+        stream_id: int | None = None,
+        session_id: int | None = None,
+        detail: str = "",
+    ) -> bool:
+        """Keep an event. Never blocks. False if it was dropped, which the file counts."""
+
+@final
+class EventReader:
+    """Reads a file of events, the oldest first. Wrapped by ``headrace.event_log.EventReader``, which documents it."""
+
+    def __new__(cls, path: str | os.PathLike[str]) -> Self: ...
+    @property
+    def pid(self) -> int: ...
+    @property
+    def start_timestamp_ms(self) -> int: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def dropped_count(self) -> int: ...
+    def drain(self) -> tuple[list[tuple[Any, ...]], int]: ...
+
 def hold_threads() -> None:
     """From now on, no other thread comes back into Python from a call. Runs as the last of the package's exit hooks."""
 
 def setting_declarations() -> dict[str, list[dict[str, Any]]]:
     """Every setting of driver and client, for ``scripts/settings.py``."""
+
+def state_tables() -> list[dict[str, Any]]:
+    """Every kind of long-lived thing of the driver with its states, for ``scripts/states.py``."""
 
 def close_clients() -> None:
     """Close every client of this process that is still open. Runs before the interpreter ends."""

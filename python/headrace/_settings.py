@@ -80,6 +80,7 @@ class DriverSettings(TypedDict, total=False):
     stream_session_limit: int | None
     image_limit: int | None
     image_memory_limit: int | None
+    event_limit: int | None
     unicast_flow_control_rrwm: int | None
     receiver_group_tag: int | None
     reresolution_check_interval_ns: int | None
@@ -345,6 +346,10 @@ class DriverConfig(DriverValues):
     image_memory_limit: int | None = _setting(None, "bytes", "aeron.headrace.image.memory.limit")
     """Most bytes of those images' logs, three terms each. On a small ``/dev/shm`` set it lower, so that
     forged SETUPs leave room for your own publications. Default: ``4g``."""
+
+    event_limit: int | None = _setting(None, "number", "aeron.headrace.event.limit")
+    """How many changes of state the event log keeps, the newest, for ``headrace events``: 256 bytes each. 0:
+    no event log. Default: ``1024``."""
 
     unicast_flow_control_rrwm: int | None = _setting(None, "number", "aeron.unicast.flow.control.rrwm")
     """At one request the sender sends again at most the receiver's window times this number. Default:

@@ -20,6 +20,7 @@ import headrace
 import headrace._core
 import headrace.client
 import headrace.driver
+import headrace.event_log
 import headrace.testing
 
 pytestmark = pytest.mark.boundary
@@ -27,13 +28,22 @@ pytestmark = pytest.mark.boundary
 # Wrapped by classes of the same name that add Python to them.
 WRAPPED = {
     "Client": headrace.Client,
+    "EventReader": headrace.event_log.EventReader,
     "MediaDriver": headrace.MediaDriver,
     "Node": headrace.testing.Node,
     "Pending": headrace.client.Pending,
     "World": headrace.testing.World,
 }
 # For the package's own use.
-INTERNAL = {"Watcher", "Exporter", "close_clients", "hold_threads", "setting_declarations"}
+INTERNAL = {
+    "EventLog",
+    "Watcher",
+    "Exporter",
+    "close_clients",
+    "hold_threads",
+    "setting_declarations",
+    "state_tables",
+}
 
 STUB_FILE = Path(headrace.__file__).parent / "_core.pyi"
 STUB = ast.parse(STUB_FILE.read_text())
@@ -59,6 +69,7 @@ def test_wrappers_cover_what_they_wrap():
     in_other_words = {
         "launch",
         "doubts",
+        "drain",
         "note_work",
         "set_programs",
         "clock_ns",

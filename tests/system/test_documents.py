@@ -63,8 +63,9 @@ def test_the_changelog_knows_this_version() -> None:
 
 
 @pytest.mark.system
-def test_what_is_made_from_the_declared_settings_is_up_to_date() -> None:
-    command = [sys.executable, ROOT / "scripts/settings.py", "--check"]
+@pytest.mark.parametrize("script", ["settings", "states"])
+def test_what_is_made_from_declarations_is_up_to_date(script: str) -> None:
+    command = [sys.executable, ROOT / f"scripts/{script}.py", "--check"]
     # The environment must not become the documented default.
     environment = {**os.environ, "AERON_MTU_LENGTH": "8k"}
     checked = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment)

@@ -10,6 +10,7 @@ pub mod counters;
 pub mod doorbell;
 pub mod error;
 pub mod error_log;
+pub mod event_log;
 pub mod liveness;
 pub mod log;
 #[cfg(all(test, loom))]

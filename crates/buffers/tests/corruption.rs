@@ -4,6 +4,7 @@ use headrace_buffers::broadcast::{self, Receiver, Transmitter};
 use headrace_buffers::cnc::{self, CncFile, CncIdentity, CncLengths};
 use headrace_buffers::counters::{CountersManager, CountersReader, METADATA_LENGTH, VALUE_LENGTH};
 use headrace_buffers::error_log::{self, DistinctErrorLog};
+use headrace_buffers::event_log::{Event, EventLog, EventReader, SLOT_LENGTH};
 use headrace_buffers::loss_report::{self, LossReport};
 use headrace_buffers::ring::{self, ManyToOneRing, ReadAction};
 use headrace_buffers::{AtomicBuffer, Memory};
@@ -136,6 +137,28 @@ proptest! {
             entry.observe(i64::MAX, 2);
         }
         loss_report::read(&memory);
+    }
+
+    /// Stamps that may be those of whole and of unfinished events, among others.
+    #[test]
+    fn an_event_log_survives(
+        memory in garbage(128 + 4 * SLOT_LENGTH),
+        stamps in prop::collection::vec(prop_oneof![0..24i64, any::<i64>()], 4),
+        last in prop_oneof![0..12i64, any::<i64>(), Just(i64::MAX), Just(i64::MIN)],
+    ) {
+        memory.put_i64(64, last);
+        for (index, stamp) in stamps.into_iter().enumerate() {
+            memory.put_i64(128 + index * SLOT_LENGTH, stamp);
+        }
+        let mut reader = EventReader::over(memory.clone()).unwrap();
+        let log = EventLog::over(memory).unwrap();
+        for id in 0..20 {
+            let (events, lost_count) = reader.drain();
+            prop_assert!(events.len() <= 5 && lost_count >= 0);
+            let event = Event { id, kind: "image", new: "Active", ..Event::default() };
+            let _ = log.append(&event);
+            reader.poll();
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use headrace_buffers::cnc::{self, CncError, CncFile};
 use headrace_buffers::doorbell;
 use headrace_buffers::error_log;
+use headrace_buffers::event_log;
 use headrace_buffers::liveness::{self, Liveness};
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_sys::{Access, Clock};
@@ -25,11 +26,12 @@ pub const IMAGES: &str = "images";
 pub const LOSS_REPORT: &str = "loss-report.dat";
 
 /// What a driver makes in its directory; one of them tells a driver's directory from any other.
-const OWN_ENTRIES: [&str; 7] = [
+const OWN_ENTRIES: [&str; 8] = [
     cnc::FILE_NAME,
     PUBLICATIONS,
     IMAGES,
     LOSS_REPORT,
+    event_log::FILE_NAME,
     liveness::FILE_NAME,
     doorbell::FILE_NAME,
     doorbell::WAITERS,

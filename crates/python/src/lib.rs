@@ -27,6 +27,7 @@ mod counters;
 mod delivery;
 mod driver;
 mod errors;
+mod event_log;
 mod exclusive;
 mod exit;
 mod fork_guard;
@@ -71,6 +72,8 @@ mod _core {
     use crate::counters::Counter;
     #[pymodule_export]
     use crate::driver::MediaDriver;
+    #[pymodule_export]
+    use crate::event_log::{EventLog, EventReader, state_tables};
     #[pymodule_export]
     use crate::exclusive::ExclusivePublication;
     #[pymodule_export]

@@ -23,6 +23,9 @@ SUBCOMMANDS = {
     ),
     "stat": LazyCommand("headrace.cli.stat", "Show a driver's counters, live."),
     "errors": LazyCommand("headrace.cli.errors", "Show the errors a driver recorded."),
+    "events": LazyCommand(
+        "headrace.cli.events", "Show what changed its state in a driver or an archive, and why."
+    ),
     "loss": LazyCommand("headrace.cli.loss", "Show which streams lost data."),
     "streams": LazyCommand(
         "headrace.cli.streams", "Show each stream's publisher, sender, receiver and readers, live."

@@ -16,6 +16,7 @@ use super::events::EventProxy;
 use crate::config::DriverConfig;
 use crate::environment::BufferLengths;
 use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
+use crate::event_recorder::EventRecorder;
 use crate::mailbox::Outbox;
 use crate::proxy::{ReceiverCommand, SenderCommand};
 use crate::resource_tasks::{FreeLog, ResourceTask};
@@ -57,6 +58,8 @@ pub(crate) struct Context {
     pub(crate) system: SystemCounters,
     pub(crate) events: EventProxy,
     pub(crate) errors: ErrorRecorder,
+    /// Told of every change of state.
+    pub(crate) recorder: EventRecorder,
     pub(crate) doorbells: Doorbells,
     pub(crate) tasks: Outbox<ResourceTask>,
     pub(crate) sender: Outbox<SenderCommand>,

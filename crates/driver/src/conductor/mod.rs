@@ -38,6 +38,7 @@ use crate::agent::Agent;
 use crate::config::DriverConfig;
 use crate::environment::{BufferLengths, Network};
 use crate::errors::ErrorRecorder;
+use crate::event_recorder::EventRecorder;
 use crate::mailbox::{Inbox, Outbox};
 use crate::proxy::{ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
 use crate::resource_tasks::{ResourceOutcome, ResourceTask};
@@ -66,6 +67,7 @@ pub(crate) struct ConductorParts {
     pub(crate) counters: CountersManager,
     pub(crate) system: SystemCounters,
     pub(crate) errors: ErrorRecorder,
+    pub(crate) recorder: EventRecorder,
     pub(crate) tasks: Outbox<ResourceTask>,
     pub(crate) outcomes: Inbox<ResourceOutcome>,
     pub(crate) replies: Inbox<ConductorReply>,
@@ -122,6 +124,7 @@ impl Conductor {
                 parts.doorbells.bell(Bell::Events),
             ),
             errors: parts.errors,
+            recorder: parts.recorder,
             doorbells: parts.doorbells,
             tasks: parts.tasks,
             sender: parts.sender,

@@ -286,6 +286,9 @@ headrace_protocol::settings! {
     /// leave room for your own publications.
     "aeron.headrace.image.memory.limit" => image_memory_limit: usize = 4 * GIB, Size { min: SMALLEST_LOG_LENGTH, max: usize::MAX >> 1 };
 
+    /// How many changes of state the event log keeps, the newest, for `headrace events`: 256 bytes each. 0: no event log.
+    "aeron.headrace.event.limit" => event_limit: usize = 1024, Int { min: 0, max: 1 << 20 };
+
     // Flow and congestion control.
     /// At one request the sender sends again at most the receiver's window times this number.
     "aeron.unicast.flow.control.rrwm" => unicast_flow_control_rrwm: usize = 16, COUNT;

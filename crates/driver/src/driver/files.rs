@@ -8,13 +8,14 @@ use headrace_buffers::cnc::{CncError, CncFile, CncIdentity, CncLengths};
 use headrace_buffers::counters::system_counter::{self, LabelFacts};
 use headrace_buffers::counters::{CountersManager, NULL_COUNTER_ID, type_ids};
 use headrace_buffers::doorbell::{self, Doorbells};
+use headrace_buffers::event_log::{self, EventLog, WriterIdentity};
 use headrace_buffers::liveness::Liveness;
 use headrace_buffers::loss_report::LossReport;
 use headrace_protocol::channel::units::format_duration;
 use headrace_sys::{Clock, disk};
 
 use super::{COMMIT, DriverError, VERSION};
-use crate::config::DriverConfig;
+use crate::config::{DriverConfig, property};
 use crate::errors::ErrorRecorder;
 
 pub(super) fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<CncFile, DriverError> {
@@ -112,6 +113,35 @@ pub(super) fn create_doorbells(
         errors.warn(&text, clock.epoch_ms());
         Doorbells::none()
     })
+}
+
+/// The event log of the directory, if it is to have one. Without it everything works, only no one can look back.
+pub(super) fn create_event_log(
+    config: &DriverConfig,
+    cnc: &CncFile,
+    errors: &ErrorRecorder,
+    clock: &dyn Clock,
+) -> Option<EventLog> {
+    if config.event_limit == 0 {
+        return None;
+    }
+    let driver = cnc.driver_identity();
+    let identity = WriterIdentity {
+        pid: driver.pid,
+        start_timestamp_ms: driver.start_timestamp_ms,
+    };
+    match EventLog::create(&config.directory, config.event_limit, identity) {
+        Ok(log) => Some(log),
+        Err(error) => {
+            let text = format!(
+                "no event log: cannot create {}: {error}; with {}=0 the driver makes none",
+                config.directory.join(event_log::FILE_NAME).display(),
+                property::event_limit
+            );
+            errors.warn(&text, clock.epoch_ms());
+            None
+        }
+    }
 }
 
 /// The lock that shows that the driver lives. Without it everything works, only the dead are noticed later.

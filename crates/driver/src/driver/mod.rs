@@ -3,7 +3,7 @@
 mod error;
 mod files;
 mod probe;
-mod supervisor;
+pub(crate) mod supervisor;
 mod threads;
 mod version;
 mod wiring;
@@ -27,8 +27,9 @@ use crate::config::DriverConfig;
 use crate::directory;
 use crate::environment::Environment;
 use crate::errors::ErrorRecorder;
+use crate::event_recorder::EventRecorder;
 use crate::runner::{AgentRunner, Invoker};
-use supervisor::DriverSupervisor;
+use supervisor::{DriverState, DriverSupervisor};
 use threads::Agents;
 use wiring::{Queues, Wiring};
 
@@ -136,6 +137,12 @@ impl MediaDriver {
         if let Some(invoker) = &running.invoker {
             invoker.close();
         }
+        let reason = if self.is_terminated() {
+            "closed after a client asked for it, or a failure"
+        } else {
+            "closed"
+        };
+        self.supervisor.enter(DriverState::Closed, reason);
         running.cnc.flush().map_err(|source| DriverError::Io {
             action: "write the CnC file back",
             source,
@@ -181,7 +188,13 @@ fn start(
         DistinctErrorLog::new(cnc.error_log()),
         system.get(system_counter::ERRORS).clone(),
     );
-    let supervisor = Arc::new(DriverSupervisor::new(errors.clone(), Arc::clone(&clock)));
+    let event_log = files::create_event_log(config, &cnc, &errors, clock.as_ref());
+    let recorder = EventRecorder::new(event_log, Arc::clone(&clock), errors.clone());
+    let supervisor = Arc::new(DriverSupervisor::new(
+        errors.clone(),
+        recorder.clone(),
+        Arc::clone(&clock),
+    ));
     for warning in system_buffers.warnings.iter().chain(&config.doubts) {
         errors.warn(warning, clock.epoch_ms());
     }
@@ -199,6 +212,7 @@ fn start(
         clock: &clock,
         system: &system,
         errors: &errors,
+        recorder: &recorder,
         queues: &queues,
         doorbells: &doorbells,
         network: &network,

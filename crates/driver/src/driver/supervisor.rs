@@ -7,12 +7,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use headrace_protocol::ErrorCode;
 use headrace_sys::Clock;
 
+use super::version::VERSION;
 use crate::errors::ErrorRecorder;
+use crate::event_recorder::{EventRecorder, Subject};
 use crate::runner::Supervisor;
+use crate::states::states;
+
+states! {
+    /// The driver itself. What a killed driver left ends without a last state.
+    pub(crate) enum DriverState, "driver" {
+        /// Its agents run.
+        Running => [Failed, Closed];
+        /// An agent stopped by itself; the others go on until the driver is closed.
+        Failed => [Closed];
+        /// It was stopped in order.
+        Closed => [];
+    }
+}
 
 /// Records what threads report, and remembers the first failure.
 pub(super) struct DriverSupervisor {
     errors: ErrorRecorder,
+    recorder: EventRecorder,
+    state: Mutex<DriverState>,
     clock: Arc<dyn Clock>,
     failure: Mutex<Option<String>>,
     /// Set when the driver should be closed.
@@ -20,13 +37,24 @@ pub(super) struct DriverSupervisor {
 }
 
 impl DriverSupervisor {
-    /// Records in `errors`, at the time of `clock`.
-    pub(super) fn new(errors: ErrorRecorder, clock: Arc<dyn Clock>) -> Self {
+    /// Of a driver that is launched. Records in `errors`, at the time of `clock`.
+    pub(super) fn new(errors: ErrorRecorder, recorder: EventRecorder, clock: Arc<dyn Clock>) -> Self {
         Self {
             errors,
+            state: Mutex::new(recorder.begin("launched", &subject())),
+            recorder,
             clock,
             failure: Mutex::new(None),
             termination: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    /// The one place where the driver's state changes.
+    pub(super) fn enter(&self, new: DriverState, reason: &str) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // A second agent may fail.
+        if *state != new {
+            self.recorder.change(&mut *state, new, reason, &subject());
         }
     }
 
@@ -36,6 +64,14 @@ impl DriverSupervisor {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+}
+
+fn subject() -> Subject<'static> {
+    Subject {
+        id: i64::from(std::process::id()),
+        detail: VERSION,
+        ..Subject::default()
     }
 }
 
@@ -49,6 +85,7 @@ impl Supervisor for DriverSupervisor {
         let text = ErrorCode::GenericError.describe(format_args!("agent {role_name} stopped: {message}"));
         self.errors
             .record(ErrorCode::GenericError.value(), &text, self.clock.epoch_ms());
+        self.enter(DriverState::Failed, &text);
         self.failure
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -18,6 +18,7 @@ use crate::conductor::{Conductor, ConductorParts, SystemCounters};
 use crate::config::{DriverConfig, ThreadingMode};
 use crate::environment::{BufferLengths, Lookups, Network};
 use crate::errors::ErrorRecorder;
+use crate::event_recorder::EventRecorder;
 use crate::mailbox::{Inbox, Outbox, inbox};
 use crate::name_lookups::{LookupTracker, NameRequests};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
@@ -55,6 +56,7 @@ pub(super) struct Wiring<'a> {
     pub(super) clock: &'a Arc<dyn Clock>,
     pub(super) system: &'a SystemCounters,
     pub(super) errors: &'a ErrorRecorder,
+    pub(super) recorder: &'a EventRecorder,
     pub(super) queues: &'a Queues,
     pub(super) doorbells: &'a Doorbells,
     pub(super) network: &'a Arc<dyn Network>,
@@ -209,6 +211,7 @@ impl Wiring<'_> {
             counters,
             system: self.system.clone(),
             errors: self.errors.clone(),
+            recorder: self.recorder.clone(),
             tasks: self.outbox(
                 &self.queues.tasks,
                 Bell::ResourceAgent,

@@ -49,6 +49,11 @@ impl Cycle<'_> {
     }
 }
 
+// Why an image takes no more packets.
+const NO_SUBSCRIPTION: &str = "no subscription is left";
+const REMOVED: &str = "removed by the conductor";
+const SILENT: &str = "nothing received for the image liveness time-out";
+
 impl ReceiveEndpoint {
     /// A channel without subscriptions.
     pub(super) fn new(spec: ReceiveEndpointSpec) -> Self {
@@ -80,7 +85,7 @@ impl ReceiveEndpoint {
     pub(super) fn remove_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
         for slot in self.dispatcher.remove_subscription(stream_id, session_id) {
             if let Some(image) = &mut self.images[slot] {
-                image.deactivate();
+                image.deactivate(NO_SUBSCRIPTION);
             }
         }
     }
@@ -96,10 +101,10 @@ impl ReceiveEndpoint {
             self.images.push(None);
             self.images.len() - 1
         });
-        shared.advance_to(ImageState::Active);
+        shared.advance_to(ImageState::Active, "taken over by the receiver");
         let mut image = ReceiverImage::new(shared, now_ns);
         if !self.dispatcher.add_image(session_id, stream_id, slot) {
-            image.deactivate(); // its subscription went while it was being made
+            image.deactivate(NO_SUBSCRIPTION); // it went while the image was being made
         }
         self.images[slot] = Some(image);
     }
@@ -112,11 +117,11 @@ impl ReceiveEndpoint {
         if let Some(image) = &mut self.images[slot]
             && image.is_connected(cycle.now_ns, cycle.timeouts)
         {
-            image.deactivate();
+            image.deactivate(REMOVED);
             let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
             image.send_status(now_ns, timeouts, &mut cycle.outgoing(&self.spec));
         }
-        self.drop_image(slot, cycle);
+        self.drop_image(slot, REMOVED, cycle);
     }
 
     pub(super) fn reject_image(&mut self, correlation_id: i64, reason: String) {
@@ -138,11 +143,11 @@ impl ReceiveEndpoint {
         })
     }
 
-    fn drop_image(&mut self, slot: usize, cycle: &Cycle<'_>) {
+    fn drop_image(&mut self, slot: usize, reason: &str, cycle: &Cycle<'_>) {
         let Some(mut image) = self.images[slot].take() else {
             return;
         };
-        image.deactivate();
+        image.deactivate(reason);
         let shared = image.shared();
         let (session_id, stream_id) = (shared.session_id, shared.stream_id);
         let is_removed = self.dispatcher.remove_image(session_id, stream_id, slot);
@@ -211,7 +216,7 @@ impl ReceiveEndpoint {
                 work_count += image.send_status(now_ns, timeouts, &mut out);
                 work_count += image.repair_loss(&mut out);
             } else {
-                self.drop_image(slot, cycle);
+                self.drop_image(slot, SILENT, cycle);
                 work_count += 1;
             }
         }

@@ -13,6 +13,9 @@ use super::counters::ReceiverCounters;
 use super::outgoing::Outgoing;
 use crate::shared::{ImageShared, ImageState, LossRange, StatusMessageDue};
 
+/// Why an image drains whose publisher has closed.
+const END_OF_STREAM: &str = "end of stream reached";
+
 /// Time-outs of images, from the driver's configuration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ImageTimeouts {
@@ -98,8 +101,8 @@ impl ReceiverImage {
     }
 
     /// No packets will be taken any more: the sender is told at once, unless bytes it sent are still missing.
-    pub(super) fn deactivate(&mut self) {
-        if self.shared.state() == ImageState::Active && self.shared.advance_to(ImageState::Draining) {
+    pub(super) fn deactivate(&mut self, reason: &str) {
+        if self.shared.state() == ImageState::Active && self.shared.advance_to(ImageState::Draining, reason) {
             if !self.shared.is_end_of_stream() || self.has_everything() {
                 self.shared.set_sends_end_of_stream_status();
             }
@@ -191,7 +194,7 @@ impl ReceiverImage {
         if self.shared.is_end_of_stream()
             && self.shared.state() == ImageState::Active
             && self.has_everything()
-            && self.shared.advance_to(ImageState::Draining)
+            && self.shared.advance_to(ImageState::Draining, END_OF_STREAM)
         {
             self.shared.set_sends_end_of_stream_status();
             self.shared.request_status_message();

@@ -14,12 +14,18 @@ use headrace_protocol::retransmit::RetransmitHandler;
 
 use super::liveness::ReceiverLiveness;
 use super::outgoing::Outgoing;
-use crate::shared::PublicationShared;
+use crate::shared::{ConnectionState, PublicationShared};
 
 /// How often an unanswered SETUP is repeated.
 pub(super) const SETUP_INTERVAL_NS: i64 = 100_000_000;
 /// Silence after which a heartbeat says where the sender is.
 pub(super) const HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
+
+// Why a publication is connected, or no longer.
+const ANSWERED: &str = "a receiver answered";
+const LEFT: &str = "the last receiver left";
+const REFUSED: &str = "the last receiver refused the stream";
+const SILENT: &str = "no receiver answered for the connection time-out";
 
 /// One stream being sent. Data flows once a receiver's status message raised the limit above the position.
 pub(super) struct SenderPublication {
@@ -77,7 +83,7 @@ impl SenderPublication {
             bytes = self.send_heartbeat(now_ns, out);
             self.update_idle_limit(now_ns);
             self.receivers.expire(now_ns, connection_timeout_ns);
-            self.update_connected();
+            self.update_connected(SILENT);
         }
         let shared = &self.shared;
         self.retransmit
@@ -259,6 +265,11 @@ impl SenderPublication {
         } else {
             self.receivers.on_status_message(message.receiver_id, now_ns);
         }
+        let reason = if message.is_end_of_stream() {
+            LEFT
+        } else {
+            ANSWERED
+        };
         self.has_initial_connection = true;
         let shared = &self.shared;
         shared.set_last_status_message_ns(now_ns);
@@ -269,7 +280,7 @@ impl SenderPublication {
         if new_limit != limit {
             shared.sender_limit.set_release(new_limit);
         }
-        self.update_connected();
+        self.update_connected(reason);
     }
 
     pub(super) fn on_nak(&mut self, nak: &Nak, now_ns: i64, out: &mut Outgoing<'_>) {
@@ -295,7 +306,7 @@ impl SenderPublication {
     pub(super) fn on_error(&mut self, frame: &ErrorFrame, now_ns: i64) {
         self.flow_control.on_error(frame, now_ns);
         self.receivers.remove(frame.receiver_id);
-        self.update_connected();
+        self.update_connected(REFUSED);
     }
 
     /// Sends a probe back the way data goes.
@@ -305,10 +316,15 @@ impl SenderPublication {
         out.send_frame(&frame);
     }
 
-    fn update_connected(&self) {
+    fn update_connected(&self, reason: &str) {
         let has_receivers = self.receivers.is_live() && self.flow_control.has_required_receivers();
         if has_receivers != self.shared.has_receivers() {
-            self.shared.set_has_receivers(has_receivers);
+            let state = if has_receivers {
+                ConnectionState::Connected
+            } else {
+                ConnectionState::Disconnected
+            };
+            self.shared.set_connection(state, reason);
             let is_connected = self.shared.is_connected();
             self.shared.log.metadata().put_is_connected_release(is_connected);
             self.shared.log.doorbells().limit.ring();

@@ -7,31 +7,28 @@ use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;
 use headrace_buffers::seq_lock::SeqLock;
 
-/// Where an image is in its life. It only ever moves down this list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum ImageState {
-    /// Created by the conductor, not yet known to the receiver's dispatcher.
-    Init = 0,
-    /// Receiving.
-    Active = 1,
-    /// No more bytes will come; subscribers read what is there.
-    Draining = 2,
-    /// Subscribers were told that the image is gone; the log stays for late readers.
-    Linger = 3,
-    /// Nothing refers to it any more.
-    Done = 4,
+use crate::event_recorder::{EventRecorder, Subject};
+use crate::states::{State, states};
+
+states! {
+    /// One publisher's stream as a subscriber's driver receives it from the network. It only ever moves down this list.
+    pub enum ImageState, "image" {
+        /// The conductor made it; the receiver does not know it yet.
+        Init => [Active];
+        /// The receiver takes its packets.
+        Active => [Draining];
+        /// No more bytes will come; subscribers read what is there.
+        Draining => [Linger];
+        /// Subscribers were told that the image is gone; its log stays for those that have not heard yet.
+        Linger => [Done];
+        /// Nothing refers to it any more.
+        Done => [];
+    }
 }
 
 impl ImageState {
     fn from_u8(value: u8) -> Self {
-        match value {
-            0 => Self::Init,
-            1 => Self::Active,
-            2 => Self::Draining,
-            3 => Self::Linger,
-            _ => Self::Done,
-        }
+        Self::ALL.get(usize::from(value)).copied().unwrap_or(Self::Done)
     }
 }
 
@@ -84,6 +81,8 @@ pub struct ImageShared {
     /// NAKs sent for this image. Writer: receiver.
     pub naks_sent: Counter,
     state: AtomicU8,
+    source_text: String,
+    events: EventRecorder,
     status_message: SeqLock<2>,
     loss: SeqLock<3>,
     is_end_of_stream: AtomicBool,
@@ -122,9 +121,14 @@ pub struct ImageCounters {
 }
 
 impl ImageShared {
-    /// An image in [`ImageState::Init`].
-    pub fn new(identity: ImageIdentity, log: LogBuffers, counters: ImageCounters) -> Self {
-        Self {
+    /// An image in [`ImageState::Init`], which tells `events` of each state it comes to.
+    pub fn new(
+        identity: ImageIdentity,
+        log: LogBuffers,
+        counters: ImageCounters,
+        events: &EventRecorder,
+    ) -> Self {
+        let image = Self {
             correlation_id: identity.correlation_id,
             session_id: identity.session_id,
             stream_id: identity.stream_id,
@@ -137,11 +141,27 @@ impl ImageShared {
             rebuild_position: counters.rebuild_position,
             naks_sent: counters.naks_sent,
             state: AtomicU8::new(ImageState::Init as u8),
+            source_text: identity.source.to_string(),
+            events: events.clone(),
             status_message: SeqLock::new(),
             loss: SeqLock::new(),
             is_end_of_stream: AtomicBool::new(false),
             sends_end_of_stream_status: AtomicBool::new(false),
             status_message_requested: AtomicBool::new(true),
+        };
+        image
+            .events
+            .begin::<ImageState>("SETUP received", &image.subject());
+        image
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            id: self.correlation_id,
+            parent_id: None,
+            stream_id: Some(self.stream_id),
+            session_id: Some(self.session_id),
+            detail: &self.source_text,
         }
     }
 
@@ -150,10 +170,27 @@ impl ImageShared {
         ImageState::from_u8(self.state.load(Ordering::Acquire))
     }
 
-    /// Moves the image on; false when it was already there or further. Both halves may call this: a state is
-    /// never left twice, because it only grows.
-    pub fn advance_to(&self, state: ImageState) -> bool {
-        self.state.fetch_max(state as u8, Ordering::AcqRel) < state as u8
+    /// Moves the image on, and says why; false when it was already there or further. Both halves may call this: a
+    /// state is never left twice, because it only grows.
+    pub fn advance_to(&self, new: ImageState, reason: &str) -> bool {
+        let mut old = self.state();
+        while old < new {
+            if !self.events.allows(old, new, self.correlation_id) {
+                return false;
+            }
+            let exchanged =
+                self.state
+                    .compare_exchange(old as u8, new as u8, Ordering::AcqRel, Ordering::Acquire);
+            match exchanged {
+                Ok(_) => {
+                    self.events.record(Some(old), new, reason, &self.subject());
+                    return true;
+                }
+                // The other half was faster.
+                Err(current) => old = ImageState::from_u8(current),
+            }
+        }
+        false
     }
 
     /// Writer: conductor.
@@ -232,18 +269,12 @@ mod tests {
 
     #[test]
     fn states_are_ordered_as_an_image_lives_them() {
-        let states = [
-            ImageState::Init,
-            ImageState::Active,
-            ImageState::Draining,
-            ImageState::Linger,
-            ImageState::Done,
-        ];
-        assert!(states.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(ImageState::ALL.is_sorted());
         assert!(
-            states
+            ImageState::ALL
                 .iter()
                 .all(|state| ImageState::from_u8(*state as u8) == *state)
         );
+        assert_eq!(ImageState::from_u8(99), ImageState::Done);
     }
 }

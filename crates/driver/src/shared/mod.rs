@@ -8,4 +8,4 @@ pub mod image;
 pub mod publication;
 
 pub use image::{ImageShared, ImageState, LossRange, StatusMessageDue};
-pub use publication::PublicationShared;
+pub use publication::{ConnectionState, PublicationShared};

@@ -1,9 +1,22 @@
 //! A network publication as its two halves see it.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 
 use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;
+
+use crate::event_recorder::{EventRecorder, Subject};
+use crate::states::states;
+
+states! {
+    /// Whether the receivers of a network publication answer its sender.
+    pub enum ConnectionState, "connection" {
+        /// No receiver answers, or not all that flow control requires.
+        Disconnected => [Connected];
+        /// Receivers answer.
+        Connected => [Disconnected];
+    }
+}
 
 /// Shared by the conductor's and the sender's half of one network publication.
 ///
@@ -36,7 +49,8 @@ pub struct PublicationShared {
     pub naks_received: Counter,
     /// Spies alone make the publication connected.
     pub spies_simulate_connection: bool,
-    has_receivers: AtomicBool,
+    connection: AtomicU8,
+    events: EventRecorder,
     has_spies: AtomicBool,
     spy_position: AtomicI64,
     is_end_of_stream: AtomicBool,
@@ -82,6 +96,7 @@ impl PublicationShared {
         identity: PublicationIdentity,
         log: LogBuffers,
         counters: PublicationCounters,
+        events: &EventRecorder,
         now_ns: i64,
     ) -> Self {
         Self {
@@ -99,7 +114,8 @@ impl PublicationShared {
             sender_limit: counters.sender_limit,
             back_pressure_events: counters.back_pressure_events,
             naks_received: counters.naks_received,
-            has_receivers: AtomicBool::new(false),
+            connection: AtomicU8::new(ConnectionState::Disconnected as u8),
+            events: events.clone(),
             is_end_of_stream: AtomicBool::new(false),
             end_of_stream_confirmed: AtomicBool::new(false),
             last_status_message_ns: AtomicI64::new(now_ns),
@@ -108,12 +124,30 @@ impl PublicationShared {
 
     /// At least one receiver is alive and flow control has all the receivers it requires.
     pub fn has_receivers(&self) -> bool {
-        self.has_receivers.load(Ordering::Acquire)
+        self.connection() == ConnectionState::Connected
     }
 
-    /// Writer: sender.
-    pub fn set_has_receivers(&self, value: bool) {
-        self.has_receivers.store(value, Ordering::Release);
+    /// Whether the receivers answer.
+    pub fn connection(&self) -> ConnectionState {
+        if self.connection.load(Ordering::Acquire) == ConnectionState::Connected as u8 {
+            ConnectionState::Connected
+        } else {
+            ConnectionState::Disconnected
+        }
+    }
+
+    /// Writer: sender, which says why. Does nothing in that state.
+    pub fn set_connection(&self, new: ConnectionState, reason: &str) {
+        let mut state = self.connection();
+        let subject = Subject {
+            id: self.registration_id,
+            stream_id: Some(self.stream_id),
+            session_id: Some(self.session_id),
+            ..Subject::default()
+        };
+        if state != new && self.events.change(&mut state, new, reason, &subject) {
+            self.connection.store(state as u8, Ordering::Release);
+        }
     }
 
     /// A publisher may write: a receiver is there, or a spy where that is enough.

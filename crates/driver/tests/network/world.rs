@@ -11,6 +11,7 @@ use headrace_buffers::log::frame::{FLAG_BEGIN, FLAG_END};
 use headrace_buffers::log::gap::scan_for_gap;
 use headrace_buffers::log::read;
 use headrace_buffers::log::spec::{LogSpec, LogType};
+use headrace_driver::EventRecorder;
 use headrace_driver::agent::Agent;
 use headrace_driver::endpoint::{EndpointId, ReceiveEndpointSpec, SendEndpointSpec};
 use headrace_driver::proxy::{
@@ -378,7 +379,12 @@ impl World {
             join_position,
             initial_window_length: WINDOW,
         };
-        let shared = Arc::new(ImageShared::new(identity, log, counters));
+        let shared = Arc::new(ImageShared::new(
+            identity,
+            log,
+            counters,
+            &EventRecorder::default(),
+        ));
         self.tell_receiver(ReceiverCommand::AddImage {
             endpoint: ENDPOINT,
             image: Arc::clone(&shared),
@@ -425,6 +431,7 @@ fn publication(stream: Stream, counters: &mut CountersManager<AtomicBuffer>) -> 
             back_pressure_events: counter(),
             naks_received: counter(),
         },
+        &EventRecorder::default(),
         SECOND,
     ))
 }

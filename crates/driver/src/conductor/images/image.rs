@@ -317,7 +317,7 @@ impl Image {
     /// The one place where the conductor's half changes its state, and starts the clock of the new one. The receiver's
     /// half may have entered it, or a later one, before.
     fn enter(&mut self, state: ImageState, now_ns: i64, reason: &'static str) {
-        self.spec.shared.advance_to(state);
+        self.spec.shared.advance_to(state, reason);
         let state = self.state();
         if state != self.seen_state {
             debug_assert!(

@@ -251,7 +251,7 @@ fn shared_half(
         rebuild_position,
         naks_sent,
     };
-    Ok(ImageShared::new(identity, log, counters))
+    Ok(ImageShared::new(identity, log, counters, &cx.recorder))
 }
 
 fn log_spec(

@@ -10,6 +10,7 @@ use headrace_buffers::broadcast::{Receiver, Transmitter};
 use headrace_buffers::counters::system_counter::{self, LabelFacts};
 use headrace_buffers::counters::{Counter, CountersManager, CountersReader, type_ids};
 use headrace_buffers::error_log::{self, DistinctErrorLog};
+use headrace_buffers::event_log::{EventLog, EventReader};
 use headrace_buffers::log::LogBuffers;
 use headrace_buffers::loss_report::{self, LossReport};
 use headrace_buffers::ring::ManyToOneRing;
@@ -26,6 +27,7 @@ use crate::config::DriverConfig;
 use crate::directory;
 use crate::environment::Network;
 use crate::errors::ErrorRecorder;
+use crate::event_recorder::EventRecorder;
 use crate::mailbox::{Inbox, Outbox, QUEUE_CAPACITY, inbox};
 use crate::name_lookups::{LookupTracker, NameRequests};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
@@ -88,6 +90,25 @@ fn error_recorder(error_log: &AtomicBuffer, system: &SystemCounters) -> ErrorRec
     )
 }
 
+fn memory(length_bits: i32) -> AtomicBuffer {
+    AtomicBuffer::allocate(1 << length_bits)
+}
+
+/// The ring of commands, from which 0 was taken, as a driver does at the start.
+fn begun_ring(to_driver: &AtomicBuffer) -> ManyToOneRing {
+    let ring = ManyToOneRing::new(to_driver.clone()).unwrap();
+    ring.next_correlation_id();
+    ring
+}
+
+fn event_recorder(
+    event_log: &AtomicBuffer,
+    clock: &Arc<ManualClock>,
+    errors: &ErrorRecorder,
+) -> EventRecorder {
+    EventRecorder::new(EventLog::over(event_log.clone()), clock.clone(), errors.clone())
+}
+
 fn resource_agent(
     (tasks, outcomes): (&Inbox<ResourceTask>, &Inbox<ResourceOutcome>),
     names: NameRequests,
@@ -124,6 +145,7 @@ pub(super) struct Harness {
     receiver: Receiver,
     pub(super) counters: CountersReader,
     error_log: AtomicBuffer,
+    event_log: AtomicBuffer,
     loss_report: AtomicBuffer,
     to_driver: AtomicBuffer,
     replies: Inbox<ConductorReply>,
@@ -156,8 +178,7 @@ impl Harness {
         let clock = Arc::new(ManualClock::new(SECOND, START_MS * MS));
         directory::prepare(&config, clock.as_ref()).unwrap();
         let [to_driver, to_clients] = [64 * 1024 + 768, 256 * 1024 + 128].map(AtomicBuffer::allocate);
-        let [metadata, values] = [1 << 20, 1 << 18].map(AtomicBuffer::allocate);
-        let [error_log, loss_report] = [1 << 16, 1 << 12].map(AtomicBuffer::allocate);
+        let [metadata, values, error_log, event_log, loss_report] = [20, 18, 16, 16, 12].map(memory);
         let counters = counters(&metadata, &values);
         let system = SystemCounters::new(&counters);
         let fails = |id| system.get(id).clone();
@@ -173,8 +194,7 @@ impl Harness {
         let receiver = Outbox::new(Arc::clone(&to_receiver), receiver_fails);
         let tasks = Outbox::new(tasks, fails(system_counter::NATIVE_RESOURCE_AGENT_PROXY_FAILS));
         let termination = Arc::default();
-        let ring = ManyToOneRing::new(to_driver.clone()).unwrap();
-        ring.next_correlation_id();
+        let ring = begun_ring(&to_driver);
         let conductor = Conductor::new(ConductorParts {
             doorbells: headrace_buffers::doorbell::Doorbells::none(),
             openings: None,
@@ -184,6 +204,7 @@ impl Harness {
             transmitter: Transmitter::new(to_clients.clone()).unwrap(),
             counters,
             system,
+            recorder: event_recorder(&event_log, &clock, &errors),
             errors,
             tasks,
             outcomes,
@@ -206,6 +227,7 @@ impl Harness {
             receiver: Receiver::new(to_clients).unwrap(),
             counters: CountersReader::new(metadata, values),
             error_log,
+            event_log,
             loss_report,
             to_driver,
             replies,
@@ -496,6 +518,17 @@ impl Harness {
                 } => Some((*error_code, message.to_string())),
                 _ => None,
             })
+            .collect()
+    }
+
+    /// Every change of state of one kind of thing, as `old -> new: reason`.
+    pub(super) fn changes(&self, kind: &str) -> Vec<String> {
+        let (events, lost_count) = EventReader::over(self.event_log.clone()).unwrap().drain();
+        assert_eq!(lost_count, 0, "the harness keeps too few events for this test");
+        events
+            .into_iter()
+            .filter(|(_, event)| event.kind == kind)
+            .map(|(_, event)| format!("{} -> {}: {}", event.old, event.new, event.reason))
             .collect()
     }
 

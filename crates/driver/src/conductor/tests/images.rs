@@ -69,7 +69,7 @@ pub(super) fn image(driver: &mut Harness, channel: &str) -> (i64, EndpointId, Ar
             _ => None,
         });
     let shared = shared.unwrap_or_else(|| panic!("{:?} {:?}", driver.events(), driver.recorded_errors()));
-    shared.advance_to(ImageState::Active);
+    shared.advance_to(ImageState::Active, "test");
     (subscription, endpoint, shared)
 }
 
@@ -261,7 +261,7 @@ fn a_drained_image_is_announced_gone_then_freed_when_the_receiver_lets_go() {
     publisher.deliver(&shared, 0);
     driver.run_cycles();
     driver.forget();
-    shared.advance_to(ImageState::Draining);
+    shared.advance_to(ImageState::Draining, "test");
     driver.pass_alive(5 * SECOND);
     assert_eq!(
         shared.state(),
@@ -281,6 +281,16 @@ fn a_drained_image_is_announced_gone_then_freed_when_the_receiver_lets_go() {
     driver.pass_alive(3 * SECOND);
     assert_eq!((shared.state(), driver.image_files()), (ImageState::Done, 0));
     assert_eq!(
+        driver.changes("image"),
+        [
+            " -> Init: SETUP received",
+            "Init -> Active: test",
+            "Active -> Draining: test",
+            "Draining -> Linger: every reader has read all",
+            "Linger -> Done: the liveness time-out is over",
+        ]
+    );
+    assert_eq!(
         driver
             .counters
             .find(type_ids::RECEIVER_POSITION, shared.correlation_id),
@@ -299,7 +309,7 @@ fn a_drained_image_is_announced_gone_then_freed_when_the_receiver_lets_go() {
 fn a_linger_without_readers_is_short() {
     let mut driver = Harness::new();
     let (subscription, _, shared) = image(&mut driver, UDP);
-    shared.advance_to(ImageState::Draining);
+    shared.advance_to(ImageState::Draining, "test");
     driver.pass_alive(2 * SECOND);
     assert_eq!(shared.state(), ImageState::Linger);
     driver.remove_subscription(subscription);
@@ -335,7 +345,7 @@ fn without_rejoin_the_session_stays_out() {
     let mut driver = Harness::new();
     let (_, _, shared) = image(&mut driver, "aeron:udp?endpoint=localhost:24325|rejoin=false");
     driver.forget();
-    shared.advance_to(ImageState::Draining);
+    shared.advance_to(ImageState::Draining, "test");
     driver.pass_alive(2 * SECOND);
     assert_eq!(commands(&driver), ["remove image"]);
 }
@@ -398,7 +408,7 @@ fn the_channel_closes_when_its_last_reader_and_image_are_gone() {
     driver.forget();
     driver.remove_subscription(subscription);
     assert_eq!(commands(&driver), ["remove"], "the image still says goodbye");
-    shared.advance_to(ImageState::Draining);
+    shared.advance_to(ImageState::Draining, "test");
     driver.pass_alive(2 * SECOND);
     assert_eq!(commands(&driver), ["remove image", "clear", "close"]);
 }
@@ -574,7 +584,7 @@ fn an_image_that_is_freed_makes_room_for_another() {
     let mut driver = Harness::with(|config| config.image_limit = 1);
     let (subscription, endpoint, shared) = image(&mut driver, UDP);
     driver.remove_subscription(subscription);
-    shared.advance_to(ImageState::Draining);
+    shared.advance_to(ImageState::Draining, "test");
     driver.pass_alive(2 * SECOND);
     driver.reply(ConductorReply::ImageReleased {
         correlation_id: shared.correlation_id,

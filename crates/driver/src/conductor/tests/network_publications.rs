@@ -16,7 +16,7 @@ use headrace_protocol::frame::ErrorFrame;
 
 use super::harness::{CLIENT, Harness, SECOND};
 use crate::proxy::{ConductorReply, ConductorRequest, EndpointId, SenderCommand};
-use crate::shared::PublicationShared;
+use crate::shared::{ConnectionState, PublicationShared};
 
 pub(super) const UDP: &str = "aeron:udp?endpoint=localhost:24325|term-length=64k";
 
@@ -150,7 +150,7 @@ fn the_limit_keeps_a_window_ahead_of_the_sender_and_a_term_behind_it() {
     let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
     driver.run_cycles();
     assert_eq!(limit.get(), 0, "no receiver");
-    shared.set_has_receivers(true);
+    shared.set_connection(ConnectionState::Connected, "test");
     driver.pass_alive(SECOND);
     assert_eq!(
         (limit.get(), log.metadata().is_connected_acquire()),
@@ -167,7 +167,7 @@ fn the_limit_keeps_a_window_ahead_of_the_sender_and_a_term_behind_it() {
     assert_eq!(headrace_buffers::Memory::get_i64(log.term(0), 0), 0);
     // The receiver goes: the limit falls back to what was sent.
     fill(&log, 10);
-    shared.set_has_receivers(false);
+    shared.set_connection(ConnectionState::Disconnected, "test");
     driver.run_cycles();
     assert_eq!(limit.get(), shared.sender_position.get());
     assert!(!log.metadata().is_connected_acquire());
@@ -178,7 +178,7 @@ fn a_closed_publication_waits_for_its_receiver_to_confirm() {
     let mut driver = Harness::new();
     let (registration_id, endpoint, shared) = publish(&mut driver);
     let log = driver.log(registration_id);
-    shared.set_has_receivers(true);
+    shared.set_connection(ConnectionState::Connected, "test");
     fill(&log, 10);
     driver.run_cycles();
     driver.forget();
@@ -226,7 +226,7 @@ fn a_revoked_publication_does_not_wait_for_unsent_bytes() {
     let mut driver = Harness::new();
     let (registration_id, _, shared) = publish(&mut driver);
     let log = driver.log(registration_id);
-    shared.set_has_receivers(true);
+    shared.set_connection(ConnectionState::Connected, "test");
     fill(&log, 10);
     driver.forget();
     driver.remove_publication(registration_id, true);
@@ -247,7 +247,7 @@ fn a_hole_before_the_sender_is_filled_after_the_timeout() {
     let mut driver = Harness::new();
     let (registration_id, _, shared) = publish(&mut driver);
     let log = driver.log(registration_id);
-    shared.set_has_receivers(true);
+    shared.set_connection(ConnectionState::Connected, "test");
     let appender = ConcurrentAppender::new(&log);
     std::mem::forget(appender.try_claim(96, i64::MAX).unwrap());
     driver.pass_alive(15 * SECOND);

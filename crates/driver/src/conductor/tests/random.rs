@@ -12,7 +12,7 @@ use headrace_protocol::frame::Setup;
 
 use super::harness::{Harness, SECOND};
 use crate::proxy::{ConductorReply, ConductorRequest, EndpointId, ReceiverCommand, SenderCommand};
-use crate::shared::{ImageShared, ImageState, PublicationShared};
+use crate::shared::{ConnectionState, ImageShared, ImageState, PublicationShared};
 
 const CHANNELS: &[&str] = &[
     "aeron:ipc?term-length=64k",
@@ -284,7 +284,7 @@ impl Chaos {
             match command {
                 ReceiverCommand::AddEndpoint(endpoint) => self.endpoints.push(endpoint.id),
                 ReceiverCommand::AddImage { image, .. } => {
-                    image.advance_to(ImageState::Active);
+                    image.advance_to(ImageState::Active, "test");
                     self.images.push(image);
                 }
                 ReceiverCommand::RemoveImage { correlation_id, .. } => {
@@ -299,7 +299,7 @@ impl Chaos {
                 // Any image may have lost its last reader; those that have not are silent for a while.
                 ReceiverCommand::RemoveSubscription { .. } => {
                     for image in &self.images {
-                        image.advance_to(ImageState::Draining);
+                        image.advance_to(ImageState::Draining, "test");
                     }
                 }
                 _ => {}
@@ -312,7 +312,11 @@ impl Chaos {
                 .set_release(image.high_water_mark.get().saturating_add(step));
         }
         for publication in &self.publications {
-            publication.set_has_receivers(self.random.bool());
+            let state = match self.random.bool() {
+                true => ConnectionState::Connected,
+                false => ConnectionState::Disconnected,
+            };
+            publication.set_connection(state, "test");
         }
         if self.random.u8(..8) == 0 {
             self.send_all();
@@ -324,7 +328,7 @@ impl Chaos {
         for _ in 0..60 {
             self.driver.pass(SECOND);
             for image in &self.images {
-                image.advance_to(ImageState::Draining);
+                image.advance_to(ImageState::Draining, "test");
                 let arrived = image.rebuild_position.get();
                 for id in self.driver.subscriber_positions() {
                     self.driver.counter(id).set_release(arrived);

@@ -8,6 +8,7 @@ use headrace_protocol::event::Event;
 use super::harness::{CLIENT, Harness, SECOND};
 use super::network_publications::{UDP, endings, fill, publish_on};
 use crate::proxy::ConductorReply;
+use crate::shared::ConnectionState;
 
 const SPY: &str = "aeron-spy:aeron:udp?endpoint=localhost:24325";
 const SIMULATED: &str = "aeron:udp?endpoint=localhost:24325|term-length=64k|ssc=true";
@@ -140,7 +141,7 @@ fn a_spy_finds_the_publications_of_its_channel_stream_and_session() {
 fn the_slowest_spy_holds_the_publisher_and_the_cleaning_back() {
     let mut driver = Harness::new();
     let (registration_id, _, shared) = publish_on(&mut driver, UDP);
-    shared.set_has_receivers(true);
+    shared.set_connection(ConnectionState::Connected, "test");
     let (_, slow) = spy_on(&mut driver, SPY);
     let (_, fast) = spy_on(&mut driver, SPY);
     let log = driver.log(registration_id);
@@ -286,7 +287,7 @@ fn publications_share_a_log_only_if_they_treat_spies_alike() {
 fn a_closed_publication_waits_for_its_spies() {
     let mut driver = Harness::new();
     let (registration_id, endpoint, shared) = publish_on(&mut driver, UDP);
-    shared.set_has_receivers(true);
+    shared.set_connection(ConnectionState::Connected, "test");
     let (spy, position) = spy_on(&mut driver, SPY);
     fill(&driver.log(registration_id), 10);
     driver.run_cycles();
@@ -378,7 +379,7 @@ fn a_revoked_publication_does_not_wait_for_its_spies() {
 fn an_untethered_spy_is_dropped_and_comes_back_where_the_sender_is() {
     let mut driver = Harness::new();
     let (registration_id, _, shared) = publish_on(&mut driver, UDP);
-    shared.set_has_receivers(true);
+    shared.set_connection(ConnectionState::Connected, "test");
     let (_, tethered) = spy_on(&mut driver, SPY);
     let (loose, position) = spy_on(&mut driver, &format!("{SPY}|tether=false"));
     let log = driver.log(registration_id);
@@ -439,7 +440,7 @@ fn a_dead_clients_spy_holds_nothing_back() {
     const WATCHER: i64 = CLIENT + 1;
     let mut driver = Harness::new();
     let (registration_id, _, shared) = publish_on(&mut driver, UDP);
-    shared.set_has_receivers(true);
+    shared.set_connection(ConnectionState::Connected, "test");
     driver.add_subscription_of(WATCHER, SPY, 10);
     let log = driver.log(registration_id);
     let limit = driver.counter(driver.ready(registration_id).limit_counter_id);

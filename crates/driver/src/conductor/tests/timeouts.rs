@@ -38,7 +38,7 @@ fn a_publication_that_lingers_for_ever_stays() {
 fn an_image_that_drains_for_ever_stays() {
     let mut driver = Harness::with(never_end);
     let (_, _, shared) = image(&mut driver, "aeron:udp?endpoint=localhost:24325");
-    shared.advance_to(ImageState::Draining);
+    shared.advance_to(ImageState::Draining, "test");
     driver.forget();
     driver.pass(100 * SECOND);
     assert_eq!(shared.state(), ImageState::Draining);

@@ -1,0 +1,50 @@
+"""Writes `docs/reference/states.md` from the tables of states in Rust and Python; `--check` tells if it is old."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from headrace import _core
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reference" / "states.md"
+Table = dict[str, Any]
+
+_HEAD = """# States
+
+Made by `scripts/states.py`; do not edit.
+
+Each long-lived thing of a driver and of an archive is in one of these states, and goes from one to another only as the
+tables say. It begins in the first. `headrace events` shows each change, with the reason
+([how](../user/how-to/events.md)).
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "".join((_HEAD, "\n## Driver\n", *map("".join, map(_section, _core.state_tables()))))
+
+
+def _section(table: Table) -> Iterator[str]:
+    yield f"\n### `{table['kind']}`\n\n{table['about']}\n\n| state | meaning | may become |\n|---|---|---|\n"
+    for state in table["states"]:
+        yield f"| {state['name']} | {state['meaning']} | {', '.join(state['next'])} |\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or tell whether it is what it should be."""
+    text = page()
+    if arguments == ["--check"]:
+        is_old = not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != text
+        if is_old:
+            print(f"{PAGE.relative_to(ROOT)}: is not what the tables say; run scripts/states.py")
+        return int(is_old)
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
