@@ -154,7 +154,6 @@ PYTHON_WAYS_BACK = {
     ("headrace.sbe._arrow", "headrace.sbe._codec"),
     ("headrace.sbe._arrow", "headrace.sbe._select"),
     ("headrace.sbe._select", "headrace.sbe._codec"),
-    ("headrace.archive.client.replay", "headrace.archive.client.archive"),
 }
 
 

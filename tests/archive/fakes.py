@@ -84,7 +84,7 @@ class FakePublication:
         return 64
 
     def names(self) -> list[str]:
-        return [message.name for message in self.sent]
+        return [type(message).__name__ for message in self.sent]
 
     def revoke(self) -> None:
         self.events.append("revoke")

@@ -23,7 +23,8 @@ from headrace.archive import (
     extension_channel,
 )
 from headrace.archive.aio import AsyncArchive
-from headrace.archive.protocol.messages import decode
+from headrace.archive.protocol.answers import RecordingProgress, RecordingStarted, RecordingStopped
+from headrace.archive.protocol.messages import decode, schema
 from tests.helpers import TIMEOUT_S, await_true
 
 CHANNEL = "aeron:ipc?term-length=64k"
@@ -380,32 +381,50 @@ def test_what_cannot_be_done_is_refused_with_the_protocols_code(archive: Archive
     assert replayed(archive, recording_id) == MESSAGES[:50]
 
 
+def refused(archive: Archive, name: str, fields: dict[str, int | str]) -> headrace.ArchiveError:
+    """The error with which the archive answers a request that its client cannot make."""
+    correlation_id = archive.client.next_correlation_id()
+    request = schema()[name].encode(
+        control_session_id=archive.control_session_id, correlation_id=correlation_id, **fields
+    )
+    archive._publication.offer_blocking(request, timeout_s=TIMEOUT_S)
+    errors: list[headrace.ArchiveError] = []
+
+    def look() -> bool:
+        error = archive.late_error(correlation_id)
+        errors.extend([error] if error is not None else [])
+        return bool(errors)
+
+    await_true(look)
+    return errors[0]
+
+
 def test_what_is_not_built_is_refused_in_words(
     archiving: headrace.ArchivingMediaDriver, archive: Archive
 ) -> None:
     """Replication, segment operations and authentication."""
     unbuilt = {
-        "MigrateSegmentsRequest": ("migrating segments", {"srcRecordingId": 0, "dstRecordingId": 1}),
-        "PurgeSegmentsRequest": ("purging segments", {"recordingId": 0, "newStartPosition": 0}),
-        "DetachSegmentsRequest": ("detaching segments", {"recordingId": 0, "newStartPosition": 0}),
-        "DeleteDetachedSegmentsRequest": ("deleting detached segments", {"recordingId": 0}),
-        "AttachSegmentsRequest": ("attaching segments", {"recordingId": 0}),
-        "ReplayTokenRequest": ("replay through a response channel", {"recordingId": 0}),
+        "MigrateSegmentsRequest": ("migrating segments", {"src_recording_id": 0, "dst_recording_id": 1}),
+        "PurgeSegmentsRequest": ("purging segments", {"recording_id": 0, "new_start_position": 0}),
+        "DetachSegmentsRequest": ("detaching segments", {"recording_id": 0, "new_start_position": 0}),
+        "DeleteDetachedSegmentsRequest": ("deleting detached segments", {"recording_id": 0}),
+        "AttachSegmentsRequest": ("attaching segments", {"recording_id": 0}),
+        "ReplayTokenRequest": ("replay through a response channel", {"recording_id": 0}),
         "ReplicateRequest": (
             "replication",
             {
-                "srcRecordingId": 0,
-                "dstRecordingId": -1,
-                "srcControlStreamId": 10,
-                "srcControlChannel": "aeron:ipc",
-                "liveDestination": "",
+                "src_recording_id": 0,
+                "dst_recording_id": -1,
+                "src_control_stream_id": 10,
+                "src_control_channel": "aeron:ipc",
+                "live_destination": "",
             },
         ),
     }
     for name, (words, fields) in unbuilt.items():
-        with pytest.raises(headrace.ArchiveError, match=f"{words} is not built") as refusal:
-            archive._call(name, **fields)
-        assert refusal.value.code == ErrorCode.GENERIC
+        error = refused(archive, name, fields)
+        assert f"{words} is not built" in str(error)
+        assert error.code == ErrorCode.GENERIC
     with pytest.raises(headrace.ArchiveError, match="authentication is not built") as refusal:
         archiving.connect_archive(credentials=b"secret")
     assert refusal.value.code == ErrorCode.AUTHENTICATION_REJECTED
@@ -491,10 +510,11 @@ def test_recording_events_tell_how_a_recording_goes(archive: Archive) -> None:
         names = []
         while not names or names[-1] != "RecordingStopped":
             event = decode(events.receive(timeout_s=TIMEOUT_S).payload)  # type: ignore[union-attr]
-            assert event is not None
-            assert event.recordingId == recording_id
-            names.append(event.name)
-        assert event.stopPosition == end
+            assert isinstance(event, RecordingStarted | RecordingProgress | RecordingStopped)
+            assert event.recording_id == recording_id
+            names.append(type(event).__name__)
+        assert isinstance(event, RecordingStopped)
+        assert event.stop_position == end
     assert names[0] == "RecordingStarted"
     assert "RecordingProgress" in names
 

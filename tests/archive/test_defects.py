@@ -5,6 +5,7 @@ import pytest
 import headrace
 from headrace.archive import Archive, RecordingSignal
 from headrace.archive.protocol.messages import encode
+from headrace.archive.protocol.requests import AuthConnectRequest
 from headrace.archive.server import listings
 from headrace.archive.server.recording_session import RecordingSession
 from headrace.archive.server.recordings import Recordings
@@ -173,16 +174,14 @@ def test_what_strangers_choose_makes_no_new_texts_in_the_error_log(driver: headr
             with client.add_exclusive_publication("aeron:ipc", 10) as requests:
                 assert requests.wait_until_connected(10)
                 requests.offer_blocking(b"\0" * 7)
-                connect = encode(
-                    "AuthConnectRequest",
-                    correlationId=number,
-                    responseStreamId=20,
+                connect = AuthConnectRequest(
+                    correlation_id=number,
+                    response_stream_id=20,
                     version=1 << 16,
-                    responseChannel=f"aeron:udp?endpoint=no-such-{number}",
-                    encodedCredentials=b"",
-                    clientInfo=f"{number}",
+                    response_channel=f"aeron:udp?endpoint=no-such-{number}",
+                    client_info=f"{number}",
                 )
-                requests.offer_blocking(connect)
+                requests.offer_blocking(encode(connect))
                 await_true(
                     lambda number=number: sum(one.count for one in entries.values()) >= 2 * (number + 1)
                 )

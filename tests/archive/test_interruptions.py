@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import headrace
+from headrace import aio
 from headrace.archive import RecordingSignal
 from headrace.archive.aio import AsyncArchive
 from tests.helpers import TIMEOUT_S, await_true
@@ -52,6 +54,75 @@ def test_an_awaited_replay_of_an_active_recording_waits_through_pauses_and_time_
         return received
 
     assert asyncio.run(play()) == [b"before", b"after a pause"]
+
+
+def test_awaited_requests_and_replays_start_no_thread(
+    archiving: headrace.ArchivingMediaDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop's own thread does all, from the connection to its end."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise AssertionError(f"{thread.name} was started")
+
+    async def play() -> list[bytes]:
+        async with await aio.connect(driver=archiving.driver) as client:
+            with monkeypatch.context() as patch:
+                patch.setattr(threading.Thread, "start", refuse)
+                async with await AsyncArchive.connect(client) as archive:
+                    publication = await archive.add_recorded_publication(CHANNEL, STREAM_ID)
+                    for message in MESSAGES:
+                        await publication.offer_async(message)
+                    publication.close()
+                    recording_id = (await archive.await_signal(RecordingSignal.STOP)).recording_id
+                    assert await archive.find_recording(recording_id) is not None
+                    assert await archive.stop_position(recording_id) == 3 * 64
+                    async with await archive.replay(recording_id) as replay:
+                        return [message.payload async for message in replay]
+
+    assert asyncio.run(play()) == MESSAGES
+
+
+def test_an_awaited_request_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Its answer comes too late; the next request gets its own, and what was begun is taken back."""
+
+    async def play() -> None:
+        with (
+            headrace.MediaDriver.embedded() as driver,
+            headrace.ArchiveServer(
+                driver=driver, archive_directory=tmp_path, control_channel_enabled=False, is_invoked=True
+            ) as server,
+        ):
+            stop = asyncio.Event()
+
+            async def serve() -> None:
+                while not stop.is_set():
+                    server.do_work()
+                    await asyncio.sleep(0.001)
+
+            async with await aio.connect(driver=driver) as client:
+                serving = asyncio.create_task(serve())
+                archive = await AsyncArchive.connect(client)
+                stop.set()
+                await serving
+                requests: tuple[Callable[[], Coroutine[Any, Any, object]], ...] = (
+                    archive.list_recordings,
+                    lambda: archive.add_recorded_publication(CHANNEL, STREAM_ID),
+                )
+                for request in requests:
+                    with pytest.raises(TimeoutError):
+                        await asyncio.wait_for(request(), 0.1)
+                    assert archive.archive._exchanges == []
+                stop.clear()
+                serving = asyncio.create_task(serve())
+                async with asyncio.timeout(TIMEOUT_S):
+                    assert await archive.list_recordings() == []
+                    while await archive.list_recording_subscriptions():
+                        pass
+                    await archive.close()
+                stop.set()
+                await serving
+
+    asyncio.run(play())
 
 
 def test_an_awaited_replay_whose_client_ends_raises(archiving: headrace.ArchivingMediaDriver) -> None:

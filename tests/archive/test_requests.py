@@ -14,15 +14,27 @@ import pytest
 
 import headrace
 from headrace.archive import Archive, ErrorCode, RecordingSignal
-from headrace.archive.protocol.codes import Response
-from headrace.archive.protocol.messages import Message, MessageError, _schema, decode, encode
+from headrace.archive.protocol.answers import (
+    Answer,
+    ControlResponse,
+    RecordingDescriptor,
+    RecordingSubscriptionDescriptor,
+)
+from headrace.archive.protocol.codes import Response, SourceLocation
+from headrace.archive.protocol.messages import PROTOCOL_VERSION, MessageError, decode, encode, schema
+from headrace.archive.protocol.requests import (
+    AuthConnectRequest,
+    CloseSessionRequest,
+    ListRecordingsRequest,
+    StartRecordingRequest2,
+)
 from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.system
 
 CHANNEL = "aeron:ipc?term-length=64k"
 CONTROL_STREAM_ID = 10
-TEMPLATES = {message.name: message for message in _schema().model.messages}
+TEMPLATES = {message.name: message for message in schema().model.messages}
 # No request of a session, or one without an answer.
 UNANSWERED = {"AuthConnectRequest", "ChallengeResponse", "CloseSessionRequest", "KeepAliveRequest"}
 ANSWERED = sorted(name for name in TEMPLATES if "Request" in name and name not in UNANSWERED)
@@ -91,16 +103,16 @@ def message_of(name: str, choose: random.Random, **given: int) -> bytes:
     return header + bytes(block) + b"".join(struct.pack("<I", len(text)) + text for text in texts)
 
 
-def answer_to(archive: Archive, correlation_id: int) -> Message:
+def answer_to(archive: Archive, correlation_id: int) -> Answer:
     """The first answer to a request."""
-    found: list[Message] = []
+    found: list[Answer] = []
 
     def look() -> bool:
         while (received := archive._subscription.poll_message()) is not None:
             message = decode(received.payload)
             assert message is not None
-            is_answer = message.name != "RecordingSignalEvent"
-            if is_answer and message.get("correlationId") == correlation_id:
+            answers = ControlResponse | RecordingDescriptor | RecordingSubscriptionDescriptor
+            if isinstance(message, answers) and message.correlation_id == correlation_id:
                 found.append(message)
         return bool(found)
 
@@ -226,23 +238,29 @@ def test_bytes_that_are_no_request_are_noted_and_change_nothing(
 
 def test_a_request_that_cannot_be_read_is_refused_in_words(archive: Archive) -> None:
     """When it says whose it is; its sender would wait for an answer otherwise."""
-    ids = {"controlSessionId": archive.control_session_id, "correlationId": 77}
-    whole = encode(
-        "StartRecordingRequest2", **ids, streamId=1, sourceLocation=0, autoStop=0, channel="aeron:ipc"
+    request = StartRecordingRequest2(
+        control_session_id=archive.control_session_id,
+        correlation_id=77,
+        stream_id=1,
+        source_location=SourceLocation.LOCAL,
+        auto_stop=False,
+        channel="aeron:ipc",
     )
+    whole = encode(request)
     location, text = 8 + 20, len(whole) - len("aeron:ipc")
     damaged = {
         "sourceLocation": whole[:location] + b"\x09" + whole[location + 1 :],
         "channel": whole[:text] + b"\xfc" + whole[text + 1 :],
         "cut": whole[:-1],
     }
-    for case, request in damaged.items():
+    for case, data in damaged.items():
         with pytest.raises(MessageError):
-            decode(request)
-        archive._publication.offer_blocking(request)
+            decode(data)
+        archive._publication.offer_blocking(data)
         answer = answer_to(archive, 77)
-        assert (int(answer.code), answer.relevantId) == (Response.ERROR, ErrorCode.GENERIC), case
-        assert answer.errorMessage.startswith("malformed request: StartRecordingRequest2"), case
+        assert isinstance(answer, ControlResponse)
+        assert (answer.code, answer.relevant_id) == (Response.ERROR, ErrorCode.GENERIC), case
+        assert answer.error_message.startswith("malformed request: StartRecordingRequest2"), case
 
 
 def test_an_answer_that_does_not_fit_the_clients_channel_is_an_error_and_not_silence(
@@ -265,19 +283,17 @@ def test_an_answer_that_does_not_fit_the_clients_channel_is_an_error_and_not_sil
         archive.update_channel(0, CHANNEL)
 
 
-def silent_connect(client: headrace.Client, response_channel: str, **changes: object) -> int:
+def silent_connect(client: headrace.Client, response_channel: str, *, version: int = PROTOCOL_VERSION) -> int:
     """Asks for a session of a response channel, and gives the request's session id."""
     publication = client.add_exclusive_publication("aeron:ipc?term-length=64k", CONTROL_STREAM_ID)
     assert publication.wait_until_connected(TIMEOUT_S)
-    values: dict[str, object] = {
-        "correlationId": client.next_correlation_id(),
-        "responseStreamId": 29,
-        "version": 1 << 16 | 12 << 8,
-        "responseChannel": response_channel,
-        "encodedCredentials": b"",
-        "clientInfo": "",
-    }
-    publication.offer_blocking(encode("AuthConnectRequest", **(values | changes)))
+    request = AuthConnectRequest(
+        correlation_id=client.next_correlation_id(),
+        response_stream_id=29,
+        version=version,
+        response_channel=response_channel,
+    )
+    publication.offer_blocking(encode(request))
     return publication.session_id
 
 
@@ -323,8 +339,13 @@ def test_clients_that_leave_at_any_stage_are_forgotten(
 
     def in_a_listing(client: headrace.Client) -> None:
         other = Archive.connect(client)
-        fields = {"fromRecordingId": 0, "recordCount": 2**31 - 1}
-        other._send("ListRecordingsRequest", fields)
+        listing = ListRecordingsRequest(
+            control_session_id=other.control_session_id,
+            correlation_id=client.next_correlation_id(),
+            from_recording_id=0,
+            record_count=2**31 - 1,
+        )
+        other._publication.offer_blocking(encode(listing), timeout_s=TIMEOUT_S)
 
     def in_a_replay(client: headrace.Client) -> None:
         Archive.connect(client).start_replay(0, CHANNEL, 4200)
@@ -370,7 +391,7 @@ def test_a_client_that_closes_twice_or_leaves_is_no_error_and_no_warning(
     caplog.clear()
     with archiving.connect() as client:
         other = Archive.connect(client)
-        close = encode("CloseSessionRequest", controlSessionId=other.control_session_id)
+        close = encode(CloseSessionRequest(control_session_id=other.control_session_id))
         other._publication.offer_blocking(close)
         await_true(lambda: sessions(archive) == before)
         # The archive has seen the second close when it complains of what follows it.
@@ -392,9 +413,9 @@ def test_a_client_of_another_major_version_is_told_so(archiving: headrace.Archiv
         received = answers.receive(timeout_s=TIMEOUT_S)
         assert received is not None
         answer = decode(received.payload)
-        assert answer is not None
-        assert int(answer.code) == Response.ERROR
-        assert "invalid client version 2.0" in answer.errorMessage
+        assert isinstance(answer, ControlResponse)
+        assert answer.code is Response.ERROR
+        assert "invalid client version 2.0" in answer.error_message
 
 
 def test_a_path_that_is_not_ascii_does_not_stop_the_archive_from_saying_what_is_wrong(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from headrace import OfferResult, RegistrationError
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, encode
+from headrace.archive.protocol.requests import AuthConnectRequest
 from headrace.archive.server.config import ArchiveConfig
 from headrace.archive.server.control import Control
 from headrace.archive.server.control_session import ControlSession, SessionState
@@ -53,7 +54,9 @@ def test_the_answer_to_a_connect_is_repeated_until_the_client_speaks() -> None:
     for _ in range(6):
         session.do_work()
         clock.advance(0.1)
-    answers = [(one.name, one.correlationId, one.relevantId, int(one.code)) for one in publication.sent]
+    answers = [
+        (type(one).__name__, one.correlation_id, one.relevant_id, int(one.code)) for one in publication.sent
+    ]
     assert answers == [("ControlResponse", 99, 11, 0)] * 3
     session.activate()
     clock.advance(0.3)
@@ -78,13 +81,12 @@ def test_a_stream_whose_counter_cannot_be_asked_for_is_not_left_at_the_driver() 
         request_counter=refuse,
     )
     connect = encode(
-        "AuthConnectRequest",
-        correlationId=1,
-        responseStreamId=20,
-        version=PROTOCOL_VERSION,
-        responseChannel="aeron:ipc",
-        encodedCredentials=b"",
-        clientInfo="",
+        AuthConnectRequest(
+            correlation_id=1,
+            response_stream_id=20,
+            version=PROTOCOL_VERSION,
+            response_channel="aeron:ipc",
+        )
     )
     config = ArchiveConfig(control_channel_enabled=False)
     context: Any = SimpleNamespace(client=client, config=config, archive_id=1, log=log)
@@ -171,7 +173,7 @@ def test_a_refused_client_is_told_and_never_served() -> None:
     session.do_work()
     session.activate()
     assert session.state is SessionState.CONNECTED
-    assert (publication.sent[0].relevantId, publication.sent[0].errorMessage) == (10, "no")
+    assert (publication.sent[0].relevant_id, publication.sent[0].error_message) == (10, "no")
     clock.advance(TIMEOUT_MS / 1000)
     session.do_work()
     assert session.is_done
@@ -203,7 +205,11 @@ def test_answers_wait_in_order_for_a_client_that_is_slow() -> None:
     assert not session.try_send(b"later")
     publication.refusal = None
     session.do_work()
-    assert [one.correlationId for one in publication.sent if one.name == "ControlResponse"] == [0, 1, 2]
+    assert [one.correlation_id for one in publication.sent if type(one).__name__ == "ControlResponse"] == [
+        0,
+        1,
+        2,
+    ]
     clock.advance(TIMEOUT_MS / 1000)
     session.do_work()
     assert not session.is_done
@@ -371,7 +377,7 @@ def test_a_replay_is_acknowledged_then_awaits_its_subscriber_then_ends_in_order(
     publication.is_connected = False
     session = replay(stored(data), clock, publication, answers, 0, len(data), len(data))
     session.do_work()
-    assert [(one.correlationId, one.relevantId) for one in answers.sent] == [(5, 77 << 32 | 7)]
+    assert [(one.correlation_id, one.relevant_id) for one in answers.sent] == [(5, 77 << 32 | 7)]
     session.do_work()
     assert publication.blocks == []
     publication.is_connected = True
@@ -518,7 +524,7 @@ def test_a_replay_is_acknowledged_once_the_driver_has_added_its_stream() -> None
     assert answers.sent == []
     publication.is_ready = True
     session.do_work()
-    assert answers.sent[0].relevantId == session.replay_id == 77 << 32 | 7
+    assert answers.sent[0].relevant_id == session.replay_id == 77 << 32 | 7
     session, publication, answers = replay_in_the_making()
     publication.refusal = RegistrationError("no room for a log")
     session.do_work()

@@ -22,8 +22,9 @@ from headrace._exceptions import ArchiveError, ArchiveTimeoutError
 from headrace._names import publish as _publish
 from headrace.archive.archiving_driver import ArchivingMediaDriver
 from headrace.archive.client.archive import Archive, extension_channel
+from headrace.archive.client.notices import Signal
 from headrace.archive.client.replay import Replay
-from headrace.archive.client.session import Signal
+from headrace.archive.client.settings import ArchiveClientConfig
 from headrace.archive.errors import ArchiveFileError, CatalogError, MarkFileError, SegmentError
 from headrace.archive.files.catalog import Catalog, CatalogEntry
 from headrace.archive.files.storage import DirectoryStorage, Storage, StorageFile
@@ -34,6 +35,7 @@ from headrace.archive.server.config import ArchiveConfig
 
 __all__ = [
     "Archive",
+    "ArchiveClientConfig",
     "ArchiveConfig",
     "ArchiveError",
     "ArchiveFileError",

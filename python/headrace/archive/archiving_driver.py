@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from headrace._closing import Closing
 from headrace.archive.client.archive import Archive
@@ -14,7 +14,10 @@ from headrace.driver import MediaDriver
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
+    from headrace._exceptions import ArchiveError
     from headrace._settings import DriverConfig
+    from headrace.archive.client.notices import Signal
+    from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
     from headrace.archive.server.keywords import ArchiveSettings
     from headrace.client import Client
 
@@ -81,11 +84,19 @@ class ArchivingMediaDriver(Closing):
         """A client of the driver."""
         return self.driver.connect()
 
-    def connect_archive(self, client: Client | None = None, **settings: Any) -> Archive:
+    def connect_archive(
+        self,
+        client: Client | None = None,
+        *,
+        config: ArchiveClientConfig | None = None,
+        on_signal: Callable[[Signal], object] | None = None,
+        on_error: Callable[[ArchiveError], object] | None = None,
+        **settings: Unpack[ArchiveClientSettings],
+    ) -> Archive:
         """A session with the archive: :meth:`headrace.Archive.connect`."""
-        if client is None:
-            settings.setdefault("driver", self.driver)
-        return Archive.connect(client, **settings)
+        return Archive.connect(
+            client, driver=self.driver, config=config, on_signal=on_signal, on_error=on_error, **settings
+        )
 
     @property
     def directory(self) -> str:

@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
-from headrace._exceptions import HeadraceError
-from headrace.archive.client.replay import Replay
-from headrace.archive.client.session import ArchiveSession, refusal_of
-from headrace.archive.protocol.codes import Response, SourceLocation
+from headrace._exceptions import ArchiveError, ArchiveTimeoutError
+from headrace.archive.client import requests, steps
+from headrace.archive.client.exchange import Exchange, Steps
+from headrace.archive.client.notices import Signal
+from headrace.archive.client.replay import Replay, Replayed, ReplayRange
+from headrace.archive.client.session import LOOK_INTERVAL_S, ArchiveSession, Streams
+from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
+from headrace.archive.protocol.codes import RecordingSignal, SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.archive.protocol.requests import StartRecordingRequest2
 from headrace.channel import ChannelUri
+from headrace.client import Client
 from headrace.positions import NULL_VALUE, signed_32
 
 if TYPE_CHECKING:
-    from headrace.client import ExclusivePublication, Image
+    from typing import Self, Unpack
+
+    from headrace.client import ExclusivePublication, Image, Subscription
+    from headrace.client._local_driver import LocalDriver
 
 __all__ = ["Archive", "extension_channel"]
 
-_LENGTH_MAX = (1 << 63) - 1
-_COUNT_MAX = (1 << 31) - 1
-_REPLAY_STREAM_ID = 1020
-_DESCRIPTOR_FIELDS = (
-    "controlSessionId",
-    "correlationId",
-    "recordingId",
-    "startTimestamp",
-    "stopTimestamp",
-    "startPosition",
-    "stopPosition",
-    "initialTermId",
-    "segmentFileLength",
-    "termBufferLength",
-    "mtuLength",
-    "sessionId",
-    "streamId",
-    "strippedChannel",
-    "originalChannel",
-    "sourceIdentity",
-)
+R = TypeVar("R")
+REPLAY_STREAM_ID = 1020
+POLL_INTERVAL_S = 0.001
 
 
 class Archive(ArchiveSession):
@@ -47,6 +39,118 @@ class Archive(ArchiveSession):
     Thread-safe: one request at a time. A context manager that closes the session; recordings and replays go on
     without it.
     """
+
+    @classmethod
+    def connect(
+        cls,
+        client: Client | None = None,
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        driver: LocalDriver | None = None,
+        config: ArchiveClientConfig | None = None,
+        on_signal: Callable[[Signal], object] | None = None,
+        on_error: Callable[[ArchiveError], object] | None = None,
+        **settings: Unpack[ArchiveClientSettings],
+    ) -> Self:
+        """Open a session with an archive.
+
+        Blocks without the GIL until the archive answers.
+
+        Args:
+            client: The client to use; without it one is made and closed with the session.
+            directory: The driver's directory, when no client is given.
+            driver: The driver, if it runs in this process and no client is given.
+            config: All settings as one object; keywords override it.
+            on_signal: Called with each signal of a recording, inside the call of this session that receives it.
+                Without it :meth:`signals` gives them.
+            on_error: Called with errors that come after an answer, such as a recording that fails. Without it they are
+                logged as warnings of ``headrace.archive``, except those that a replay raises.
+            **settings: See :class:`headrace.archive.ArchiveClientConfig`: channels, streams, time-out, name.
+
+        Raises:
+            ArchiveTimeoutError: No archive takes requests on the channel, or it did not answer.
+            ArchiveError: The archive refused.
+            ConfigError: A setting is wrong.
+        """
+        config = ArchiveClientConfig.of(config, **settings)
+        owns_client = client is None
+        client = client or Client.connect(directory, driver=driver, client_name=config.client_name)
+        try:
+            session_id = client.next_available_session_id(config.control_stream_id)
+            control, responses = config.channels(session_id)
+            subscription = client.add_subscription(responses, config.response_stream_id)
+            publication = client.add_exclusive_publication(control, config.control_stream_id)
+            archive = cls(
+                Streams(client, publication, subscription, owns_client), config, on_signal, on_error
+            )
+        except BaseException:
+            if owns_client:
+                client.close()
+            raise
+        try:
+            if not publication.wait_until_connected(config.message_timeout_s):
+                raise ArchiveTimeoutError(f"no archive takes requests on {publication.channel}")
+            archive._run(archive._handshake(archive._resolved(subscription, responses)))
+        except BaseException:
+            archive.close()
+            raise
+        return archive
+
+    def _run(self, what: Steps[R]) -> R:
+        """Step an exchange to its end, blocking without the GIL for each answer."""
+        with self._lock:
+            while (unsettled := self._unsettled()) is not None:
+                self._wait(unsettled)
+            exchange = self._begin(what)
+            try:
+                while not exchange.is_done:
+                    if exchange.to_send is not None:
+                        self._publication.offer_blocking(exchange.to_send, timeout_s=self._timeout_s)
+                        exchange.sent()
+                    else:
+                        self._wait(exchange)
+                return exchange.result()
+            finally:
+                self._end(exchange)
+
+    def _wait(self, exchange: Exchange[R]) -> None:
+        """Wait for one message from the archive, or until it is time to look after an exchange."""
+        left_s = exchange.deadline.left_s()
+        wait_s = LOOK_INTERVAL_S if left_s is None else min(left_s, LOOK_INTERVAL_S)
+        received = self._subscription.receive(timeout_s=wait_s)
+        if received is None:
+            self._look_after(exchange)
+        else:
+            self._take(received.payload)
+
+    def _resolved(self, subscription: Subscription, channel: str) -> str:
+        """The channel of a subscription with the port that the system chose, if it was to choose one."""
+        if not ChannelUri(channel).is_port_open:
+            return channel
+        deadline = self.clock.deadline(self._timeout_s)
+        while (resolved := subscription.resolved_channel) is None:
+            if deadline.is_over:
+                raise ArchiveTimeoutError(f"the port of {channel} is not known")
+            self.clock.sleep(POLL_INTERVAL_S)
+        return resolved
+
+    def await_signal(
+        self, signal: RecordingSignal, recording_id: int | None = None, timeout_s: float = 10.0
+    ) -> Signal:
+        """Wait for a signal, keeping others for :meth:`signals`.
+
+        Raises:
+            ArchiveTimeoutError: It did not come in time.
+        """
+        deadline = self.clock.deadline(timeout_s)
+        while True:
+            self.poll()
+            found = self._notices.take_signal(signal, recording_id)
+            if found is not None:
+                return found
+            if deadline.is_over:
+                raise ArchiveTimeoutError(f"no signal {signal.name} within {timeout_s} s")
+            self.clock.sleep(POLL_INTERVAL_S)
 
     # --- recording -------------------------------------------------------------------------------------------------
 
@@ -69,13 +173,7 @@ class Archive(ArchiveSession):
         Returns:
             The id of the archive's subscription.
         """
-        return self._call(
-            "StartRecordingRequest2",
-            streamId=stream_id,
-            sourceLocation=int(location),
-            autoStop=int(auto_stop),
-            channel=channel,
-        )
+        return self._run(requests.start_recording(channel, stream_id, location=location, auto_stop=auto_stop))
 
     def extend_recording(
         self,
@@ -90,27 +188,23 @@ class Archive(ArchiveSession):
 
         The publisher must start at its stop position, see :func:`extension_channel`.
         """
-        return self._call(
-            "ExtendRecordingRequest2",
-            recording_id,
-            recordingId=recording_id,
-            streamId=stream_id,
-            sourceLocation=int(location),
-            autoStop=int(auto_stop),
-            channel=channel,
+        return self._run(
+            requests.extend_recording(
+                recording_id, channel, stream_id, location=location, auto_stop=auto_stop
+            )
         )
 
     def stop_recording(self, channel: str, stream_id: int) -> None:
         """Stop what :meth:`start_recording` began. The stop position is known a moment later."""
-        self._call("StopRecordingRequest", streamId=stream_id, channel=channel)
+        self._run(requests.stop_recording(channel, stream_id))
 
     def stop_recording_subscription(self, subscription_id: int) -> None:
         """Stop what :meth:`start_recording` began, by the id it gave."""
-        self._call("StopRecordingSubscriptionRequest", subscriptionId=subscription_id)
+        self._run(requests.stop_recording_subscription(subscription_id))
 
     def stop_recording_by_id(self, recording_id: int) -> bool:
         """Stop one recording; false when it was not active."""
-        return bool(self._call("StopRecordingByIdentityRequest", recording_id, recordingId=recording_id))
+        return self._run(requests.stop_recording_by_id(recording_id))
 
     def add_recorded_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
         """Add an exclusive publication that the archive records from its first byte.
@@ -128,29 +222,11 @@ class Archive(ArchiveSession):
         """
         publication = self._client.add_exclusive_publication(channel, stream_id)
         try:
-            recorded = ChannelUri(channel).with_parameters(session_id=publication.session_id)
-            self._record_until_end(recorded, stream_id)
+            self._run(steps.recorded(recording_of(publication, channel)))
         except BaseException:
             publication.close()
             raise
         return publication
-
-    def _record_until_end(self, channel: str, stream_id: int) -> None:
-        fields = {
-            "streamId": stream_id,
-            "sourceLocation": int(SourceLocation.LOCAL),
-            "autoStop": 1,
-            "channel": channel,
-        }
-        with self._lock:
-            correlation_id = self._send("StartRecordingRequest2", fields)
-            subscription_id = self._await(correlation_id, None).relevantId
-            try:
-                self._await_start(correlation_id)
-            except BaseException:
-                with contextlib.suppress(HeadraceError):
-                    self.stop_recording_subscription(subscription_id)
-                raise
 
     # --- replay ----------------------------------------------------------------------------------------------------
 
@@ -179,36 +255,17 @@ class Archive(ArchiveSession):
         Returns:
             The replay's id; its lowest 32 bits are the session id of the replayed stream.
         """
-        return self._start_replay(
-            recording_id, channel, stream_id, position, length, limit_counter_id, file_io_max_length
-        )[0]
-
-    def _start_replay(
-        self,
-        recording_id: int,
-        channel: str,
-        stream_id: int,
-        position: int | None,
-        length: int | None,
-        limit_counter_id: int | None,
-        file_io_max_length: int = NULL_VALUE,
-    ) -> tuple[int, int]:
-        fields: dict[str, Any] = {
-            "recordingId": recording_id,
-            "position": NULL_VALUE if position is None else position,
-            "length": _LENGTH_MAX if length is None else length,
-            "replayStreamId": stream_id,
-            "fileIoMaxLength": file_io_max_length,
-            "replayToken": NULL_VALUE,
-            "replayChannel": channel,
-        }
-        name = "ReplayRequest"
-        if limit_counter_id is not None:
-            name, fields["limitCounterId"] = "BoundedReplayRequest", limit_counter_id
-        with self._lock:
-            correlation_id = self._send(name, fields)
-            replay_id: int = self._await(correlation_id, recording_id).relevantId
-            return replay_id, correlation_id
+        return self._run(
+            requests.start_replay(
+                recording_id,
+                channel,
+                stream_id,
+                position=position,
+                length=length,
+                limit_counter_id=limit_counter_id,
+                file_io_max_length=file_io_max_length,
+            )
+        )
 
     def replay(
         self,
@@ -217,7 +274,7 @@ class Archive(ArchiveSession):
         position: int | None = None,
         length: int | None = None,
         channel: str = "aeron:ipc",
-        stream_id: int = _REPLAY_STREAM_ID,
+        stream_id: int = REPLAY_STREAM_ID,
         limit_counter_id: int | None = None,
     ) -> Replay:
         """Replay to this program: an iterator of :class:`headrace.Message`.
@@ -238,7 +295,7 @@ class Archive(ArchiveSession):
             limit_counter_id: A counter whose value the replay may not pass: what ends after it waits until it moves.
                 The replay ends in order when the counter is closed.
         """
-        start = position, length, limit_counter_id
+        what = ReplayRange(recording_id, position, length, limit_counter_id)
         # Told of and not looked for: a reader that takes its time over the last message may find its image gone.
         images: list[Image] = []
         if ChannelUri(channel).is_port_open:
@@ -248,36 +305,36 @@ class Archive(ArchiveSession):
             subscription = self._client.add_subscription(channel, stream_id, on_available_image=images.append)
             try:
                 resolved = self._resolved(subscription, channel)
-                replay_id, correlation_id = self._start_replay(recording_id, resolved, stream_id, *start)
+                ids = self._run(steps.with_correlation_id(what.request(resolved, stream_id)))
             except BaseException:
                 subscription.close()
                 raise
         else:
-            replay_id, correlation_id = self._start_replay(recording_id, channel, stream_id, *start)
-            session_channel = ChannelUri(channel).with_parameters(session_id=signed_32(replay_id))
+            ids = self._run(steps.with_correlation_id(what.request(channel, stream_id)))
+            session_channel = ChannelUri(channel).with_parameters(session_id=signed_32(ids[0]))
             try:
                 subscription = self._client.add_subscription(
                     session_channel, stream_id, on_available_image=images.append
                 )
             except BaseException:
-                self.stop_replay(replay_id)
+                self.stop_replay(ids[0])
                 raise
-        return Replay(self, recording_id, replay_id, correlation_id, subscription, images, self._timeout_s)
+        return Replay(self, self, Replayed(recording_id, *ids, subscription, images))
 
     def stop_replay(self, replay_id: int) -> None:
         """Stop one replay; one that has ended is no error."""
-        self._call("StopReplayRequest", replaySessionId=replay_id)
+        self._run(requests.stop_replay(replay_id))
 
     def stop_all_replays(self, recording_id: int | None = None) -> None:
         """Stop all replays of a recording; without an id, all replays of the archive."""
-        self._call("StopAllReplaysRequest", recordingId=NULL_VALUE if recording_id is None else recording_id)
+        self._run(requests.stop_all_replays(recording_id))
 
     # --- queries ---------------------------------------------------------------------------------------------------
 
     def list_recordings(
         self,
         from_recording_id: int = 0,
-        count: int = _COUNT_MAX,
+        count: int = requests.COUNT_MAX,
         *,
         channel: str | None = None,
         stream_id: int | None = None,
@@ -290,94 +347,45 @@ class Archive(ArchiveSession):
             channel: Only those whose channel contains this text.
             stream_id: Only those of this stream.
         """
-        if count <= 0:
-            return []
-        if channel is None and stream_id is None:
-            return self._list(
-                "ListRecordingsRequest", count, fromRecordingId=from_recording_id, recordCount=count
-            )
-        if stream_id is None:
-            found = self.list_recordings(from_recording_id)
-            return [one for one in found if (channel or "") in one.original_channel][:count]
-        return self._list(
-            "ListRecordingsForUriRequest",
-            count,
-            fromRecordingId=from_recording_id,
-            recordCount=count,
-            streamId=stream_id,
-            channel=channel or "",
+        return self._run(
+            requests.list_recordings(from_recording_id, count, channel=channel, stream_id=stream_id)
         )
 
     def find_recording(self, recording_id: int) -> RecordingDescriptor | None:
         """One recording; ``None`` when it is unknown."""
-        found = self._list("ListRecordingRequest", 1, recordingId=recording_id)
-        return found[0] if found else None
-
-    def _list(self, name: str, count: int, **fields: Any) -> list[RecordingDescriptor]:
-        found: list[RecordingDescriptor] = []
-        with self._lock:
-            for message in self._messages(self._send(name, fields)):
-                if message.name == "RecordingDescriptor":
-                    found.append(
-                        RecordingDescriptor(*(getattr(message, field) for field in _DESCRIPTOR_FIELDS))
-                    )
-                    if len(found) == count:
-                        break
-                elif message.code == Response.RECORDING_UNKNOWN:
-                    break
-                else:
-                    raise refusal_of(message, None)
-        return found
+        return self._run(requests.find_recording(recording_id))
 
     def list_recording_subscriptions(
         self, channel: str = "", stream_id: int | None = None
     ) -> list[tuple[int, int, str]]:
         """What is being recorded now, as (subscription id, stream id, channel)."""
-        fields = {
-            "pseudoIndex": 0,
-            "subscriptionCount": _COUNT_MAX,
-            "applyStreamId": int(stream_id is not None),
-            "streamId": stream_id or 0,
-            "channel": channel,
-        }
-        found = []
-        with self._lock:
-            for message in self._messages(self._send("ListRecordingSubscriptionsRequest", fields)):
-                if message.name != "RecordingSubscriptionDescriptor":
-                    if message.code != Response.SUBSCRIPTION_UNKNOWN:
-                        raise refusal_of(message, None)
-                    break
-                found.append((message.subscriptionId, message.streamId, message.strippedChannel))
-        return found
+        return self._run(requests.list_recording_subscriptions(channel, stream_id))
 
     def find_last_matching_recording(
         self, channel: str, stream_id: int, session_id: int, *, min_recording_id: int = 0
     ) -> int | None:
         """The id of the latest recording of a publisher; ``None`` when the archive has none."""
-        found = self._call(
-            "FindLastMatchingRecordingRequest",
-            minRecordingId=min_recording_id,
-            sessionId=session_id,
-            streamId=stream_id,
-            channel=channel,
+        return self._run(
+            requests.find_last_matching_recording(
+                channel, stream_id, session_id, min_recording_id=min_recording_id
+            )
         )
-        return None if found == NULL_VALUE else found
 
     def start_position(self, recording_id: int) -> int:
         """Where a recording begins."""
-        return self._call("StartPositionRequest", recording_id, recordingId=recording_id)
+        return self._run(requests.start_position(recording_id))
 
     def stop_position(self, recording_id: int) -> int | None:
         """Where a recording ended; ``None`` while it is active."""
-        return _position(self._call("StopPositionRequest", recording_id, recordingId=recording_id))
+        return self._run(requests.stop_position(recording_id))
 
     def recording_position(self, recording_id: int) -> int | None:
         """How far an active recording has come; ``None`` when it is not active."""
-        return _position(self._call("RecordingPositionRequest", recording_id, recordingId=recording_id))
+        return self._run(requests.recording_position(recording_id))
 
     def max_recorded_position(self, recording_id: int) -> int:
         """How far a recording has come, active or not."""
-        return self._call("MaxRecordedPositionRequest", recording_id, recordingId=recording_id)
+        return self._run(requests.max_recorded_position(recording_id))
 
     # --- storage ---------------------------------------------------------------------------------------------------
 
@@ -391,9 +399,7 @@ class Archive(ArchiveSession):
         Returns:
             The number of segment files that the archive deletes.
         """
-        return self._call(
-            "TruncateRecordingRequest", recording_id, recordingId=recording_id, position=position
-        )
+        return self._run(requests.truncate_recording(recording_id, position))
 
     def purge_recording(self, recording_id: int) -> int:
         """Delete a whole recording, which must be stopped. This cannot be undone.
@@ -401,11 +407,11 @@ class Archive(ArchiveSession):
         Returns:
             The number of files that the archive deletes.
         """
-        return self._call("PurgeRecordingRequest", recording_id, recordingId=recording_id)
+        return self._run(requests.purge_recording(recording_id))
 
     def update_channel(self, recording_id: int, channel: str) -> None:
         """Replace the channel in a recording's description."""
-        self._call("UpdateChannelRequest", recording_id, recordingId=recording_id, channel=channel)
+        self._run(requests.update_channel(recording_id, channel))
 
 
 def extension_channel(channel: str, descriptor: RecordingDescriptor) -> str:
@@ -420,5 +426,11 @@ def extension_channel(channel: str, descriptor: RecordingDescriptor) -> str:
     )
 
 
-def _position(value: int) -> int | None:
-    return None if value == NULL_VALUE else value
+def recording_of(publication: ExclusivePublication, channel: str) -> StartRecordingRequest2:
+    """The request to record a publication of this program until it ends."""
+    return StartRecordingRequest2(
+        stream_id=publication.stream_id,
+        source_location=SourceLocation.LOCAL,
+        auto_stop=True,
+        channel=ChannelUri(channel).with_parameters(session_id=publication.session_id),
+    )

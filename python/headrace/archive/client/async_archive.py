@@ -7,26 +7,38 @@
             async for message in replay:
                 print(message.payload)
 
-Requests wait in a thread of the event loop's pool, without the GIL. Messages of a replay are awaited like those of any
-subscription.
+Requests run in no thread: answers, like messages, are awaited at the event loop's doorbell. Cancelling a request gives
+it up at once; what it had begun is taken back.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from headrace import aio
 from headrace._closing import AsyncClosing
-from headrace.archive.client.archive import Archive
+from headrace._exceptions import ArchiveTimeoutError, HeadraceError, PublicationTimeoutError
+from headrace.archive.client import requests, steps
+from headrace.archive.client.archive import POLL_INTERVAL_S, REPLAY_STREAM_ID, Archive, recording_of
+from headrace.archive.client.replay import Replay, Replayed, ReplayRange
+from headrace.archive.client.session import LOOK_INTERVAL_S, Streams
+from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
+from headrace.archive.protocol.codes import RecordingSignal
+from headrace.channel import ChannelUri
+from headrace.client import Image
+from headrace.positions import signed_32
 
 if TYPE_CHECKING:
-    from typing import Self
+    import os
+    from typing import Self, Unpack
 
-    from headrace.archive.client.replay import Replay
-    from headrace.client import Client, Message, Subscription
+    from headrace._exceptions import ArchiveError
+    from headrace.archive.client.exchange import Exchange, Steps
+    from headrace.archive.client.notices import Signal
+    from headrace.client import Client, ExclusivePublication, Message, Subscription
+    from headrace.client._local_driver import LocalDriver
 
 __all__ = ["AsyncArchive", "AsyncReplay"]
 
@@ -35,16 +47,16 @@ R = TypeVar("R")
 _LOOK_INTERVAL_S = 0.05
 
 
-def _in_thread(
-    method: Callable[Concatenate[Archive, P], R],
+def _awaited(
+    method: Callable[Concatenate[Archive, P], R], request: Callable[P, Steps[R]]
 ) -> Callable[Concatenate[AsyncArchive, P], Coroutine[Any, Any, R]]:
-    """The same request, awaited."""
+    """A request, awaited, as a method that is documented as that of :class:`Archive`."""
 
-    async def request(self: AsyncArchive, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.to_thread(method, self.archive, *args, **kwargs)
+    async def awaited(self: AsyncArchive, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._run(request(*args, **kwargs))
 
-    request.__name__, request.__doc__ = method.__name__, method.__doc__
-    return request
+    awaited.__name__, awaited.__doc__ = method.__name__, method.__doc__
+    return awaited
 
 
 class AsyncReplay(AsyncClosing):
@@ -53,7 +65,8 @@ class AsyncReplay(AsyncClosing):
     Ends and raises as :class:`headrace.archive.Replay`, which is :attr:`replay`.
     """
 
-    def __init__(self, replay: Replay) -> None:
+    def __init__(self, archive: AsyncArchive, replay: Replay) -> None:
+        self._archive = archive
         self.replay = replay
 
     @property
@@ -72,55 +85,211 @@ class AsyncReplay(AsyncClosing):
             if message is not None:
                 return message
             if replay.has_ended():
-                await asyncio.to_thread(replay.confirm_end)
+                await self._confirm_end()
                 raise StopAsyncIteration
             # The end of a replay is no message, so it is looked for from time to time.
             await aio.wait_for_messages(replay.subscription, _LOOK_INTERVAL_S)
 
+    async def _confirm_end(self) -> None:
+        replay = self.replay
+        if not replay.may_confirm_end:
+            return
+        try:
+            await self._archive.find_recording(replay.recording_id)
+        except HeadraceError as silence:
+            raise replay.unconfirmed_end(silence) from silence
+
     async def close(self) -> None:
         """Stop the replay, if it has not ended."""
-        await asyncio.to_thread(self.replay.close)
+        if self.replay.leave():
+            await self._archive.stop_replay(self.replay.replay_id)
 
 
 class AsyncArchive(AsyncClosing):
-    """A session with an archive for asyncio. Each method is the one of :class:`headrace.Archive`, awaited."""
+    """A session with an archive for asyncio. Each method is the one of :class:`headrace.Archive`, awaited.
+
+    Used by the coroutines of one event loop; their requests are carried out one after the other.
+    """
 
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
+        self._turn = asyncio.Lock()
 
     @classmethod
-    async def connect(cls, client: Client | None = None, **settings: Any) -> Self:
+    async def connect(
+        cls,
+        client: Client | None = None,
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        driver: LocalDriver | None = None,
+        config: ArchiveClientConfig | None = None,
+        on_signal: Callable[[Signal], object] | None = None,
+        on_error: Callable[[ArchiveError], object] | None = None,
+        **settings: Unpack[ArchiveClientSettings],
+    ) -> Self:
         """See :meth:`headrace.Archive.connect`."""
-        return cls(await asyncio.to_thread(functools.partial(Archive.connect, client, **settings)))
+        config = ArchiveClientConfig.of(config, **settings)
+        owns_client = client is None
+        if client is None:
+            client = await aio.connect(directory, driver=driver, client_name=config.client_name)
+        try:
+            session_id = client.next_available_session_id(config.control_stream_id)
+            control, responses = config.channels(session_id)
+            subscription = await client.request_subscription(responses, config.response_stream_id)
+            publication = await client.request_exclusive_publication(control, config.control_stream_id)
+        except BaseException:
+            if owns_client:
+                client.close()
+            raise
+        streams = Streams(client, publication, subscription, owns_client)
+        archive = cls(Archive(streams, config, on_signal, on_error))
+        try:
+            await archive._run(archive.archive._handshake(await archive._resolved(subscription, responses)))
+        except BaseException:
+            await archive.close()
+            raise
+        return archive
 
-    start_recording = _in_thread(Archive.start_recording)
-    extend_recording = _in_thread(Archive.extend_recording)
-    stop_recording = _in_thread(Archive.stop_recording)
-    stop_recording_subscription = _in_thread(Archive.stop_recording_subscription)
-    stop_recording_by_id = _in_thread(Archive.stop_recording_by_id)
-    add_recorded_publication = _in_thread(Archive.add_recorded_publication)
-    start_replay = _in_thread(Archive.start_replay)
-    stop_replay = _in_thread(Archive.stop_replay)
-    stop_all_replays = _in_thread(Archive.stop_all_replays)
-    list_recordings = _in_thread(Archive.list_recordings)
-    find_recording = _in_thread(Archive.find_recording)
-    list_recording_subscriptions = _in_thread(Archive.list_recording_subscriptions)
-    find_last_matching_recording = _in_thread(Archive.find_last_matching_recording)
-    start_position = _in_thread(Archive.start_position)
-    stop_position = _in_thread(Archive.stop_position)
-    recording_position = _in_thread(Archive.recording_position)
-    max_recorded_position = _in_thread(Archive.max_recorded_position)
-    truncate_recording = _in_thread(Archive.truncate_recording)
-    purge_recording = _in_thread(Archive.purge_recording)
-    update_channel = _in_thread(Archive.update_channel)
-    await_signal = _in_thread(Archive.await_signal)
+    async def _run(self, what: Steps[R]) -> R:
+        """Step an exchange to its end, awaiting each answer."""
+        session = self.archive
+        async with self._turn:
+            while (unsettled := session._unsettled()) is not None:
+                await self._wait(unsettled)
+            exchange = session._begin(what)
+            try:
+                while not exchange.is_done:
+                    if exchange.to_send is not None:
+                        await self._offer(exchange.to_send)
+                        exchange.sent()
+                    else:
+                        await self._wait(exchange)
+                return exchange.result()
+            finally:
+                session._end(exchange)
 
-    async def replay(self, recording_id: int, **settings: Any) -> AsyncReplay:
+    async def _wait(self, exchange: Exchange[R]) -> None:
+        """Take what has come from the archive; wait for more, and look after an exchange, if that is nothing."""
+        if self.archive.poll():
+            return
+        self.archive._look_after(exchange)
+        if exchange.is_waiting:
+            await aio.wait_for_messages(self.archive._subscription, LOOK_INTERVAL_S)
+
+    async def _offer(self, request: bytes) -> None:
+        publication, timeout_s = self.archive._publication, self.archive._timeout_s
+        try:
+            await aio.offer(publication, request, timeout_s)
+        except PublicationTimeoutError as refusal:
+            if publication.is_connected:
+                raise
+            raise ArchiveTimeoutError(f"no archive takes requests on {publication.channel}") from refusal
+
+    async def _resolved(self, subscription: Subscription, channel: str) -> str:
+        """The channel of a subscription with the port that the system chose, if it was to choose one."""
+        if not ChannelUri(channel).is_port_open:
+            return channel
+        try:
+            async with asyncio.timeout(self.archive._timeout_s):
+                while (resolved := subscription.resolved_channel) is None:  # noqa: ASYNC110 - nothing tells of it
+                    await asyncio.sleep(POLL_INTERVAL_S)
+        except TimeoutError:
+            raise ArchiveTimeoutError(f"the port of {channel} is not known") from None
+        return resolved
+
+    start_recording = _awaited(Archive.start_recording, requests.start_recording)
+    extend_recording = _awaited(Archive.extend_recording, requests.extend_recording)
+    stop_recording = _awaited(Archive.stop_recording, requests.stop_recording)
+    stop_recording_subscription = _awaited(
+        Archive.stop_recording_subscription, requests.stop_recording_subscription
+    )
+    stop_recording_by_id = _awaited(Archive.stop_recording_by_id, requests.stop_recording_by_id)
+    start_replay = _awaited(Archive.start_replay, requests.start_replay)
+    stop_replay = _awaited(Archive.stop_replay, requests.stop_replay)
+    stop_all_replays = _awaited(Archive.stop_all_replays, requests.stop_all_replays)
+    list_recordings = _awaited(Archive.list_recordings, requests.list_recordings)
+    find_recording = _awaited(Archive.find_recording, requests.find_recording)
+    list_recording_subscriptions = _awaited(
+        Archive.list_recording_subscriptions, requests.list_recording_subscriptions
+    )
+    find_last_matching_recording = _awaited(
+        Archive.find_last_matching_recording, requests.find_last_matching_recording
+    )
+    start_position = _awaited(Archive.start_position, requests.start_position)
+    stop_position = _awaited(Archive.stop_position, requests.stop_position)
+    recording_position = _awaited(Archive.recording_position, requests.recording_position)
+    max_recorded_position = _awaited(Archive.max_recorded_position, requests.max_recorded_position)
+    truncate_recording = _awaited(Archive.truncate_recording, requests.truncate_recording)
+    purge_recording = _awaited(Archive.purge_recording, requests.purge_recording)
+    update_channel = _awaited(Archive.update_channel, requests.update_channel)
+
+    async def add_recorded_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
+        """See :meth:`headrace.Archive.add_recorded_publication`."""
+        publication = await self.archive.client.request_exclusive_publication(channel, stream_id)
+        try:
+            await self._run(steps.recorded(recording_of(publication, channel)))
+        except BaseException:
+            publication.close()
+            raise
+        return publication
+
+    async def replay(
+        self,
+        recording_id: int,
+        *,
+        position: int | None = None,
+        length: int | None = None,
+        channel: str = "aeron:ipc",
+        stream_id: int = REPLAY_STREAM_ID,
+        limit_counter_id: int | None = None,
+    ) -> AsyncReplay:
         """See :meth:`headrace.Archive.replay`."""
-        return AsyncReplay(
-            await asyncio.to_thread(functools.partial(self.archive.replay, recording_id, **settings))
-        )
+        what = ReplayRange(recording_id, position, length, limit_counter_id)
+        client, images = self.archive.client, list[Image]()
+        if ChannelUri(channel).is_port_open:
+            session_id = client.next_available_session_id(stream_id)
+            channel = ChannelUri(channel).with_parameters(session_id=session_id)
+            subscription = await client.request_subscription(
+                channel, stream_id, on_available_image=images.append
+            )
+            try:
+                resolved = await self._resolved(subscription, channel)
+                ids = await self._run(steps.with_correlation_id(what.request(resolved, stream_id)))
+            except BaseException:
+                subscription.close()
+                raise
+        else:
+            ids = await self._run(steps.with_correlation_id(what.request(channel, stream_id)))
+            session_channel = ChannelUri(channel).with_parameters(session_id=signed_32(ids[0]))
+            try:
+                subscription = await client.request_subscription(
+                    session_channel, stream_id, on_available_image=images.append
+                )
+            except BaseException:
+                await self.stop_replay(ids[0])
+                raise
+        replayed = Replayed(recording_id, *ids, subscription, images)
+        return AsyncReplay(self, Replay(self.archive, self.archive, replayed))
+
+    async def await_signal(
+        self, signal: RecordingSignal, recording_id: int | None = None, timeout_s: float = 10.0
+    ) -> Signal:
+        """See :meth:`headrace.Archive.await_signal`."""
+        archive = self.archive
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    archive.poll()
+                    found = archive._notices.take_signal(signal, recording_id)
+                    if found is not None:
+                        return found
+                    await aio.wait_for_messages(archive._subscription, LOOK_INTERVAL_S)
+        except TimeoutError:
+            raise ArchiveTimeoutError(f"no signal {signal.name} within {timeout_s} s") from None
 
     async def close(self) -> None:
         """End the session."""
-        await asyncio.to_thread(self.archive.close)
+        if self.archive._streams.owns_client:
+            await aio.close(self.archive)
+        else:
+            self.archive.close()

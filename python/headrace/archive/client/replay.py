@@ -4,22 +4,89 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from headrace._closing import Closing
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, HeadraceError
 from headrace._fork import is_own
+from headrace.archive.protocol.requests import BoundedReplayRequest, ReplayRequest
+from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
-    from headrace.archive.client.archive import Archive
+    from headrace.archive.client.session import ArchiveSession
     from headrace.client import Image, Message, Subscription
     from headrace.clock import Clock, Deadline
 
-__all__ = ["Replay"]
+__all__ = ["Replay", "ReplayRange", "Replayed"]
 
+_LENGTH_MAX = (1 << 63) - 1
 _WAIT_S = 0.05
 # The reason for an early end comes on another stream than the messages, and may come later.
 _REASON_WAIT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRange:
+    """What to replay: a recording from a position on, for a length, and not past a counter's value."""
+
+    recording_id: int
+    position: int | None = None
+    length: int | None = None
+    limit_counter_id: int | None = None
+    file_io_max_length: int = NULL_VALUE
+
+    def request(self, channel: str, stream_id: int) -> ReplayRequest:
+        """The request to replay it to a channel and stream."""
+        position = NULL_VALUE if self.position is None else self.position
+        length = _LENGTH_MAX if self.length is None else self.length
+        if self.limit_counter_id is None:
+            return ReplayRequest(
+                recording_id=self.recording_id,
+                position=position,
+                length=length,
+                replay_stream_id=stream_id,
+                replay_channel=channel,
+                file_io_max_length=self.file_io_max_length,
+            )
+        return BoundedReplayRequest(
+            recording_id=self.recording_id,
+            position=position,
+            length=length,
+            limit_counter_id=self.limit_counter_id,
+            replay_stream_id=stream_id,
+            replay_channel=channel,
+            file_io_max_length=self.file_io_max_length,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A replay that the archive has begun: its ids, and where it arrives.
+
+    Attributes:
+        recording_id: Which recording.
+        replay_id: What the archive knows the replay by.
+        correlation_id: The request for it, which later errors name.
+        subscription: What the messages arrive on.
+        images: Gets its stream, once it is there.
+    """
+
+    recording_id: int
+    replay_id: int
+    correlation_id: int
+    subscription: Subscription
+    images: Sequence[Image]
+
+
+class ReplayRequests(Protocol):
+    """What a replay asks of its archive, and waits for."""
+
+    def find_recording(self, recording_id: int) -> object:
+        """See :meth:`headrace.Archive.find_recording`."""
+
+    def stop_replay(self, replay_id: int) -> None:
+        """See :meth:`headrace.Archive.stop_replay`."""
 
 
 class Replay(Closing):
@@ -29,28 +96,20 @@ class Replay(Closing):
     ends before that raises. Faster ways to read are those of :attr:`subscription`.
     """
 
-    def __init__(
-        self,
-        archive: Archive,
-        recording_id: int,
-        replay_id: int,
-        correlation_id: int,
-        subscription: Subscription,
-        images: Sequence[Image],
-        timeout_s: float,
-    ) -> None:
-        self._archive = archive
-        self._correlation_id = correlation_id
-        archive._notices.await_error(correlation_id)
-        self._deadline = self.clock.deadline(timeout_s)
-        self._timeout_s = timeout_s
-        self._images = images
+    def __init__(self, session: ArchiveSession, requests: ReplayRequests, replayed: Replayed) -> None:
+        self._session = session
+        self._requests = requests
+        self._correlation_id = replayed.correlation_id
+        session._notices.await_error(replayed.correlation_id)
+        self._timeout_s = session._timeout_s
+        self._deadline = self.clock.deadline(self._timeout_s)
+        self._images = replayed.images
         self._is_closed = False
         self._pid = os.getpid()
         self._reason_deadline: Deadline | None = None
-        self.recording_id = recording_id
-        self.replay_id = replay_id
-        self.subscription = subscription
+        self.recording_id = replayed.recording_id
+        self.replay_id = replayed.replay_id
+        self.subscription = replayed.subscription
 
     def __iter__(self) -> Iterator[Message]:
         return self
@@ -81,23 +140,23 @@ class Replay(Closing):
         image = self.image
         if image is None:
             if self._deadline.is_over:
-                error = self._archive.late_error(self._correlation_id)
+                error = self._session.late_error(self._correlation_id)
                 raise error or ArchiveTimeoutError(
                     f"the replay did not begin within {self._timeout_s} s", recording_id=self.recording_id
                 )
             return False
         if not (image.is_closed or image.is_end_of_stream):
             return False
-        error = self._archive.late_error(self._correlation_id)
+        error = self._session.late_error(self._correlation_id)
         if error is not None:
             raise error
         if image.is_publication_revoked:
             if self._reason_deadline is None:
                 self._reason_deadline = self.clock.deadline(_REASON_WAIT_S)
-            if not self._reason_deadline.is_over and self._archive.is_connected:
+            if not self._reason_deadline.is_over and self._session.is_connected:
                 return False
             text = f"the archive ended the replay early, at position={image.position}"
-            if not self._archive.is_connected:
+            if not self._session.is_connected:
                 text += ": the archive has stopped"
             raise ArchiveError(text, recording_id=self.recording_id)
         return True
@@ -111,20 +170,27 @@ class Replay(Closing):
         Raises:
             ArchiveError: The archive does not answer.
         """
-        if self._is_closed or self._archive.is_closed:
+        if not self.may_confirm_end:
             return
         try:
-            self._archive.find_recording(self.recording_id)
+            self._requests.find_recording(self.recording_id)
         except HeadraceError as silence:
-            text = (
-                f"the archive is gone; its replay ended at position={self.position}, perhaps early: {silence}"
-            )
-            raise ArchiveError(text, recording_id=self.recording_id) from silence
+            raise self.unconfirmed_end(silence) from silence
+
+    @property
+    def may_confirm_end(self) -> bool:
+        """Whether the archive can still be asked."""
+        return not (self._is_closed or self._session.is_closed)
+
+    def unconfirmed_end(self, silence: HeadraceError) -> ArchiveError:
+        """The error for a replay whose archive does not answer."""
+        text = f"the archive is gone; its replay ended at position={self.position}, perhaps early: {silence}"
+        return ArchiveError(text, recording_id=self.recording_id)
 
     @property
     def clock(self) -> Clock:
         """What it goes by: the clock of the session's client."""
-        return self._archive.clock
+        return self._session.clock
 
     @property
     def image(self) -> Image | None:
@@ -139,15 +205,19 @@ class Replay(Closing):
 
     def close(self) -> None:
         """Stop the replay, if it has not ended. Closing again does nothing, nor does closing in a forked child."""
+        if self.leave():
+            self._requests.stop_replay(self.replay_id)
+
+    def leave(self) -> bool:
+        """Close what the messages arrive on. Whether the archive is to be told to stop, because it still replays."""
         if self._is_closed or not is_own(self._pid):
-            return
+            return False
         self._is_closed = True
-        self._archive._notices.forget(self._correlation_id)
+        self._session._notices.forget(self._correlation_id)
         image = self.image
         is_over = image is not None and (image.is_closed or image.is_end_of_stream)
         self.subscription.close()
-        if not is_over and self._archive.is_connected:
-            self._archive.stop_replay(self.replay_id)
+        return not is_over and self._session.is_connected
 
     def __repr__(self) -> str:
         state = ", closed" if self._is_closed else ""

@@ -49,7 +49,10 @@ class SourceLocation(NamedNumber):
     REMOTE = 1
 
 
-class Response:
+class Response(NamedNumber):
     """The codes of a control response."""
 
-    OK, ERROR, RECORDING_UNKNOWN, SUBSCRIPTION_UNKNOWN = range(4)
+    OK = 0
+    ERROR = 1
+    RECORDING_UNKNOWN = 2
+    SUBSCRIPTION_UNKNOWN = 3

@@ -1,18 +1,28 @@
 """The messages of the archive's control protocol and events: bytes to values and back, by the schema beside this file.
 
-A sender of another version may have a shorter block, whose missing fields read as "not given", or a longer one, whose
-end is skipped.
+A sender of another version may have a shorter block, whose missing fields have the defaults of their class, or a longer
+one, whose end is skipped.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import struct
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from headrace._exceptions import HeadraceError
-from headrace.positions import NULL_VALUE
+from headrace.archive.protocol.answers import ANSWERS, EVENTS, Answer, Event, Ping
+from headrace.archive.protocol.codes import RecordingSignal, Response, SourceLocation
+from headrace.archive.protocol.requests import (
+    REQUESTS,
+    AuthConnectRequest,
+    CloseSessionRequest,
+    Request,
+    UnbuiltRequest,
+)
 from headrace.sbe import DecodeError, Schema
 
 __all__ = [
@@ -23,20 +33,30 @@ __all__ = [
     "decode",
     "encode",
     "header_of",
+    "schema",
 ]
 
 SCHEMA_ID = 101
 PROTOCOL_VERSION = 1 << 16 | 12 << 8
 """Semantic version 1.12.0 of the protocol."""
 
+Message = AuthConnectRequest | CloseSessionRequest | Request | Answer | Ping | Event
+"""Whatever clients and archives send each other."""
+
 _HEADER_LENGTH = 8
 _IDS = struct.Struct("<qq")
-# What the absence of a field in an older message means, where it is not -1.
-_ABSENT: dict[str, Any] = {
-    "version": 0,
-    "encodedCredentials": b"",
-    "clientInfo": "",
-    "srcResponseChannel": "",
+_CLASSES: dict[str, type[Message]] = {kind.__name__: kind for kind in (*REQUESTS, *ANSWERS, *EVENTS)}
+_FIELDS = {kind: [field.name for field in dataclasses.fields(kind)] for kind in _CLASSES.values()}
+_REQUIRED = {
+    kind: [field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING]
+    for kind in _FIELDS
+}
+_TYPES: dict[str, Callable[[Any], object]] = {
+    "source_location": SourceLocation,
+    "signal": RecordingSignal,
+    "code": Response,
+    "auto_stop": bool,
+    "apply_stream_id": bool,
 }
 
 
@@ -52,46 +72,29 @@ class MessageError(HeadraceError):
         self.ids = ids
 
 
-class Message:
-    """A decoded message: its name, and its fields as attributes."""
-
-    __slots__ = ("_record", "name")
-
-    def __init__(self, name: str, record: Any) -> None:
-        self.name = name
-        self._record = record
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._record, name)
-        return _ABSENT.get(name, NULL_VALUE) if value is None else value
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """A field, or something else where the message has no such field."""
-        return getattr(self, name) if hasattr(self._record, name) else default
-
-    def __repr__(self) -> str:
-        return repr(self._record)
-
-
 @cache
-def _schema() -> Schema:
+def schema() -> Schema:
+    """The schema, with the fields' names in snake case."""
     with resources.as_file(resources.files("headrace.archive.protocol") / "schemas" / "archive.xml") as path:
-        return Schema.from_file(path)
+        return Schema.from_file(path, snake_case=True)
 
 
-def encode(name: str, **values: Any) -> bytes:
+def encode(message: Message) -> bytes:
     """The bytes of a message."""
-    data: bytes = _schema()[name].encode(**values)
+    kind = type(message)
+    values = {name: getattr(message, name) for name in _FIELDS[kind]}
+    plain = {name: int(value) if isinstance(value, int) else value for name, value in values.items()}
+    data: bytes = schema()[kind.__name__].encode(**plain)
     return data
 
 
 def header_of(name: str) -> bytes:
     """The header of a message whose block and texts are already bytes."""
-    return _schema()[name].header_bytes
+    return schema()[name].header_bytes
 
 
 def decode(data: bytes) -> Message | None:
-    """Decode a message; ``None`` for a template that the schema does not have, which is to be ignored.
+    """Decode a message; ``None`` for a template that the schema does not have, or that is not sent, which is ignored.
 
     Raises:
         MessageError: The bytes are of another schema, are truncated, or hold values that the schema does not have.
@@ -101,13 +104,37 @@ def decode(data: bytes) -> Message | None:
     schema_id = int.from_bytes(data[4:6], "little")
     if schema_id != SCHEMA_ID:
         raise MessageError(f"schema_id={schema_id} where {SCHEMA_ID} is expected")
-    codec = _schema().template(int.from_bytes(data[2:4], "little"))
+    codec = schema().template(int.from_bytes(data[2:4], "little"))
     if codec is None:
         return None
     try:
-        return Message(codec.name, codec.decode(data))
+        record = codec.decode(data)
     except DecodeError as wrong:
         raise MessageError(str(wrong), _ids(data, codec.name)) from None
+    return _message(codec.name, record, data)
+
+
+def _message(name: str, record: Any, data: bytes) -> Message | None:
+    kind: Any = _CLASSES.get(name)
+    if kind is None:
+        if name not in _with_ids():
+            return None
+        return UnbuiltRequest(
+            control_session_id=record.control_session_id,
+            correlation_id=record.correlation_id,
+            name=name,
+        )
+    values = {}
+    for field in _FIELDS[kind]:
+        value = getattr(record, field)
+        if value is not None:
+            convert = _TYPES.get(field)
+            values[field] = value if convert is None else convert(value)
+    for field in _REQUIRED[kind]:
+        if field not in values:
+            raise MessageError(f"{name}.{field} is not given", _ids(data, name))
+    message: Message = kind(**values)
+    return message
 
 
 def _ids(data: bytes, name: str) -> tuple[int, int] | None:
@@ -123,8 +150,7 @@ def _ids(data: bytes, name: str) -> tuple[int, int] | None:
 def _with_ids() -> frozenset[str]:
     """Messages that begin with the ids of control session and request."""
     beginnings = {
-        message.name: [field.name for field in message.body.fields[:2]]
-        for message in _schema().model.messages
+        message.name: [field.name for field in message.body.fields[:2]] for message in schema().model.messages
     }
     return frozenset(
         name for name, fields in beginnings.items() if fields == ["controlSessionId", "correlationId"]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from headrace._exceptions import HeadraceError
 from headrace.archive.protocol.codes import ErrorCode
-from headrace.archive.protocol.messages import PROTOCOL_VERSION, Message, MessageError, decode
+from headrace.archive.protocol.messages import PROTOCOL_VERSION, MessageError, decode
+from headrace.archive.protocol.requests import AuthConnectRequest, CloseSessionRequest, Request
 from headrace.archive.server.context import Context
 from headrace.archive.server.control_session import ControlSession, SessionState
 from headrace.archive.server.counters import request_control_session
@@ -95,11 +96,9 @@ class Control:
             self._context.log.warning("a client sent a request that cannot be read", detail)
             self._refuse(image, wrong)
             return
-        if request is None:
-            return
-        if request.name == "AuthConnectRequest":
+        if isinstance(request, AuthConnectRequest):
             self._connect(image, request)
-        elif request.get("controlSessionId") is not None:
+        elif isinstance(request, CloseSessionRequest | Request):
             self._on_request(image, request)
 
     def _refuse(self, image: Image, wrong: MessageError) -> None:
@@ -109,24 +108,23 @@ class Control:
         if session is not None and session.image == image and session.state is SessionState.ACTIVE:
             session.send_error(correlation_id, ErrorCode.GENERIC, f"malformed request: {wrong}")
 
-    def _on_request(self, image: Image, request: Message) -> None:
-        session = self._sessions.get(request.controlSessionId)
-        is_close = request.name == "CloseSessionRequest"
+    def _on_request(self, image: Image, request: CloseSessionRequest | Request) -> None:
+        session = self._sessions.get(request.control_session_id)
         if session is None or session.image != image:
             # A client may close twice, or a session that the archive has given up.
-            if not is_close:
+            if isinstance(request, Request):
                 self._context.log.warning(
-                    f"{request.name} names a control session that this client does not have"
+                    f"{request.template} names a control session that this client does not have"
                 )
             return
-        if is_close:
+        if isinstance(request, CloseSessionRequest):
             session.leave("it closed the session")
             return
         session.activate()
-        if session.state is SessionState.ACTIVE and request.get("correlationId") is not None:
+        if session.state is SessionState.ACTIVE:
             self._requests.handle(session, request)
 
-    def _connect(self, image: Image, request: Message) -> None:
+    def _connect(self, image: Image, request: AuthConnectRequest) -> None:
         context, config = self._context, self._context.config
         if len(self._sessions) >= config.max_control_sessions:
             # An answer would take a stream of its own, which is what is limited.
@@ -136,19 +134,19 @@ class Control:
                 self._reject(image, text)
             return
         try:
-            uri = ChannelUri(request.responseChannel)
+            uri = ChannelUri(request.response_channel)
             channel = uri.stripped(
                 term_length=uri.get("term-length") or format_size(config.control_term_buffer_length),
                 mtu=uri.get("mtu") or config.control_mtu_length,
                 sparse=uri.get("sparse") or ("true" if config.control_term_buffer_sparse else "false"),
             )
-            publication = context.client.request_exclusive_publication(channel, request.responseStreamId)
+            publication = context.client.request_exclusive_publication(channel, request.response_stream_id)
             try:
                 counter = request_control_session(
                     context.client,
                     context.archive_id,
                     self._next_session_id,
-                    request.clientInfo,
+                    request.client_info,
                     image.source_identity,
                     image.session_id,
                 )
@@ -158,17 +156,17 @@ class Control:
                 raise
         except HeadraceError as refusal:
             context.log.warning(
-                "cannot answer a client that connects", f"on {request.responseChannel}: {refusal}"
+                "cannot answer a client that connects", f"on {request.response_channel}: {refusal}"
             )
             return
         session_id = self._next_session_id
         self._next_session_id += 1
         context.log.info(
-            f"control session {session_id}: a client connects: {request.clientInfo or image.source_identity}"
+            f"control session {session_id}: a client connects: {request.client_info or image.source_identity}"
         )
         self._sessions[session_id] = ControlSession(
             session_id,
-            request.correlationId,
+            request.correlation_id,
             image,
             publication,
             counter,
@@ -180,11 +178,11 @@ class Control:
         context.counters.control_sessions.get_and_add(1)
 
     @staticmethod
-    def _refusal(session_id: int, request: Message) -> tuple[int, str] | None:
+    def _refusal(session_id: int, request: AuthConnectRequest) -> tuple[int, str] | None:
         if request.version >> 16 != PROTOCOL_VERSION >> 16:
             text = f"invalid client version {request.version >> 16}.{request.version >> 8 & 255}, archive is 1.12"
             return session_id, text
-        if request.encodedCredentials:
+        if request.encoded_credentials:
             text = "authentication is not built in this archive: connect without credentials"
             return int(ErrorCode.AUTHENTICATION_REJECTED), text
         return None

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from headrace._exceptions import HeadraceError
 from headrace._results import OfferResult
-from headrace.archive.protocol.codes import ErrorCode, Response
+from headrace.archive.protocol.answers import ControlResponse, Ping, RecordingSignalEvent
+from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, Response
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, correlation_id_of, encode
 
 if TYPE_CHECKING:
@@ -165,23 +166,23 @@ class ControlSession:
             work_count += 1
         if now_ns >= self._next_ping_ns:
             self._next_ping_ns = now_ns + self._liveness_interval_ns
-            self._offer(encode("Ping", controlSessionId=self.session_id))
+            self._offer(encode(Ping(control_session_id=self.session_id)))
         if self.state is SessionState.ACTIVE and not self._is_heard:
             self.leave("its response stream is gone")
         if self.listing is not None and not self._queue:
             work_count += self.listing.do_work(self)
         return work_count
 
-    def _response(self, correlation_id: int, relevant_id: int, code: int, text: str) -> bytes:
-        return encode(
-            "ControlResponse",
-            controlSessionId=self.session_id,
-            correlationId=correlation_id,
-            relevantId=relevant_id,
+    def _response(self, correlation_id: int, relevant_id: int, code: Response, text: str) -> bytes:
+        response = ControlResponse(
+            control_session_id=self.session_id,
+            correlation_id=correlation_id,
+            relevant_id=relevant_id,
             code=code,
             version=PROTOCOL_VERSION,
-            errorMessage=text.encode("ascii", "replace").decode("ascii")[:_TEXT_MAX],
+            error_message=text.encode("ascii", "replace").decode("ascii")[:_TEXT_MAX],
         )
+        return encode(response)
 
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
         """Answer a request with a number."""
@@ -191,24 +192,28 @@ class ControlSession:
         """Refuse a request."""
         self._send(self._response(correlation_id, int(code), Response.ERROR, text))
 
-    def send_unknown(self, correlation_id: int, relevant_id: int, code: int) -> None:
+    def send_unknown(self, correlation_id: int, relevant_id: int, code: Response) -> None:
         """Answer a request for something that does not exist, or end a listing."""
         self._send(self._response(correlation_id, relevant_id, code, ""))
 
     def send_signal(
-        self, correlation_id: int, recording_id: int, subscription_id: int, position: int, signal: int
+        self,
+        correlation_id: int,
+        recording_id: int,
+        subscription_id: int,
+        position: int,
+        signal: RecordingSignal,
     ) -> None:
         """Tell the client what became of a recording."""
-        message = encode(
-            "RecordingSignalEvent",
-            controlSessionId=self.session_id,
-            correlationId=correlation_id,
-            recordingId=recording_id,
-            subscriptionId=subscription_id,
+        event = RecordingSignalEvent(
+            control_session_id=self.session_id,
+            correlation_id=correlation_id,
+            recording_id=recording_id,
+            subscription_id=subscription_id,
             position=position,
             signal=signal,
         )
-        self._send(message)
+        self._send(encode(event))
 
     def try_send(self, message: bytes) -> bool:
         """Send without queueing, for a listing that can wait. False when there is no room."""

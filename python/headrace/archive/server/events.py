@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headrace.archive.protocol.answers import Event, RecordingProgress, RecordingStarted, RecordingStopped
 from headrace.archive.protocol.messages import encode
 
 if TYPE_CHECKING:
@@ -32,42 +33,40 @@ class _Listener:
         self._channel = channel
 
     def on_started(self, session: RecordingSession) -> None:
-        self._publish(
-            _ATTEMPTS,
-            "RecordingStarted",
-            recordingId=session.recording_id,
-            startPosition=session.join_position,
-            sessionId=session.image.session_id,
-            streamId=session.image.stream_id,
+        image = session.image
+        started = RecordingStarted(
+            recording_id=session.recording_id,
+            start_position=session.join_position,
+            session_id=image.session_id,
+            stream_id=image.stream_id,
             channel=self._channel,
-            sourceIdentity=session.image.source_identity,
+            source_identity=image.source_identity,
         )
+        self._publish(started, _ATTEMPTS)
 
     def on_progress(self, session: RecordingSession) -> None:
         if self._publication is not None:
-            # One that finds no room is made up for by the next.
-            self._publish(
-                1,
-                "RecordingProgress",
-                recordingId=session.recording_id,
-                startPosition=session.join_position,
+            progress = RecordingProgress(
+                recording_id=session.recording_id,
+                start_position=session.join_position,
                 position=session.position,
             )
+            # One that finds no room is made up for by the next.
+            self._publish(progress, 1)
 
     def on_stopped(self, session: RecordingSession) -> None:
-        self._publish(
-            _ATTEMPTS,
-            "RecordingStopped",
-            recordingId=session.recording_id,
-            startPosition=session.join_position,
-            stopPosition=session.position,
+        stopped = RecordingStopped(
+            recording_id=session.recording_id,
+            start_position=session.join_position,
+            stop_position=session.position,
         )
+        self._publish(stopped, _ATTEMPTS)
 
-    def _publish(self, attempts: int, name: str, **values: object) -> None:
+    def _publish(self, event: Event, attempts: int) -> None:
         publication = self._publication
         if publication is None or not publication.is_connected:
             return
-        message = encode(name, **values)
+        message = encode(event)
         for _ in range(attempts):
             if publication.offer(message):
                 return

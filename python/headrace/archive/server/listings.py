@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headrace.archive.protocol.answers import RecordingSubscriptionDescriptor
 from headrace.archive.protocol.codes import Response
 from headrace.archive.protocol.messages import encode, header_of
 
@@ -77,15 +78,14 @@ class SubscriptionListing:
         sent = 0
         while self._found:
             subscription_id, stream_id, channel = self._found[0]
-            message = encode(
-                "RecordingSubscriptionDescriptor",
-                controlSessionId=session.session_id,
-                correlationId=self._correlation_id,
-                subscriptionId=subscription_id,
-                streamId=stream_id,
-                strippedChannel=channel,
+            message = RecordingSubscriptionDescriptor(
+                control_session_id=session.session_id,
+                correlation_id=self._correlation_id,
+                subscription_id=subscription_id,
+                stream_id=stream_id,
+                stripped_channel=channel,
             )
-            if not session.try_send(message):
+            if not session.try_send(encode(message)):
                 return sent
             del self._found[0]
             sent += 1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from headrace._exceptions import HeadraceError
 from headrace.archive.protocol.codes import ErrorCode
+from headrace.archive.protocol.requests import BoundedReplayRequest, ReplayRequest
 from headrace.archive.server.context import Context
 from headrace.archive.server.errors import RequestError
 from headrace.archive.server.replay_session import Limit, LimitState, ReplaySession
@@ -14,7 +15,6 @@ from headrace.positions import FRAME_ALIGNMENT, NULL_VALUE
 
 if TYPE_CHECKING:
     from headrace.archive.protocol.descriptor import RecordingDescriptor
-    from headrace.archive.protocol.messages import Message
     from headrace.archive.server.control_session import ControlSession
     from headrace.archive.server.recording_session import RecordingSession
     from headrace.archive.server.recordings import Recordings
@@ -80,7 +80,7 @@ class Replays:
         self._sessions: dict[int, ReplaySession] = {}
         self._next_number = 1
 
-    def start(self, session: ControlSession, request: Message, limit_counter_id: int | None) -> None:
+    def start(self, session: ControlSession, request: ReplayRequest) -> None:
         """Begin a replay; it is acknowledged when the driver has added its stream and its first frame was found.
 
         Raises:
@@ -90,23 +90,24 @@ class Replays:
         most = context.config.max_concurrent_replays
         if len(self._sessions) >= most:
             raise RequestError(ErrorCode.MAX_REPLAYS, f"max concurrent replays reached {most}")
-        descriptor = context.catalog.find(request.recordingId)
+        descriptor = context.catalog.find(request.recording_id)
         if descriptor is None:
-            raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {request.recordingId}")
-        limit = self._limit(descriptor, limit_counter_id)
+            raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {request.recording_id}")
+        counter_id = request.limit_counter_id if isinstance(request, BoundedReplayRequest) else None
+        limit = self._limit(descriptor, counter_id)
         position = self._position(descriptor, request.position)
-        self._check_io_length(descriptor, request.fileIoMaxLength)
+        self._check_io_length(descriptor, request.file_io_max_length)
         stop = descriptor.stop_position if limit is None else limit.state().position
         replay_length = self._length(descriptor, request.length, position, stop, limit)
         publication = self._publication(descriptor, position, request)
         number = self._next_number
         self._next_number += 1
         io_length = context.config.file_io_max_length
-        if request.fileIoMaxLength > 0:
-            io_length = min(io_length, request.fileIoMaxLength)
+        if request.file_io_max_length > 0:
+            io_length = min(io_length, request.file_io_max_length)
         self._sessions[number] = ReplaySession(
             session,
-            request.correlationId,
+            request.correlation_id,
             number,
             descriptor,
             publication,
@@ -124,7 +125,7 @@ class Replays:
         context.counters.replay_sessions.get_and_add(1)
         context.log.info(
             f"replay of recording_id={descriptor.recording_id} from position={position} to stream_id="
-            f"{request.replayStreamId} of {request.replayChannel}"
+            f"{request.replay_stream_id} of {request.replay_channel}"
         )
 
     # A recording that the catalog has as active has a session until its stop is in the catalog.
@@ -194,11 +195,11 @@ class Replays:
         return min(length, longest)
 
     def _publication(
-        self, descriptor: RecordingDescriptor, position: int, request: Message
+        self, descriptor: RecordingDescriptor, position: int, request: ReplayRequest
     ) -> Pending[ExclusivePublication]:
         geometry = descriptor.geometry
         try:
-            uri = ChannelUri(request.replayChannel)
+            uri = ChannelUri(request.replay_channel)
             if uri.is_response:
                 text = "replay through a response channel is not built: name an endpoint for the replay"
                 raise RequestError(ErrorCode.GENERIC, text)
@@ -218,9 +219,9 @@ class Replays:
                 sparse=uri.get("sparse"),
                 eos=uri.get("eos"),
             )
-            return self._context.client.request_exclusive_publication(channel, request.replayStreamId)
+            return self._context.client.request_exclusive_publication(channel, request.replay_stream_id)
         except HeadraceError as refusal:
-            text = f"cannot replay to {request.replayChannel}: {refusal}"
+            text = f"cannot replay to {request.replay_channel}: {refusal}"
             raise RequestError(ErrorCode.GENERIC, text) from None
 
     def stop(self, replay_id: int, session: ControlSession) -> None:

@@ -3,11 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace._exceptions import ConfigError
 from headrace.archive.files.storage_space import is_out_of_space
 from headrace.archive.protocol.codes import ErrorCode, Response
+from headrace.archive.protocol.requests import (
+    ArchiveIdRequest,
+    BoundedReplayRequest,
+    ExtendRecordingRequest,
+    ExtendRecordingRequest2,
+    FindLastMatchingRecordingRequest,
+    KeepAliveRequest,
+    ListRecordingRequest,
+    ListRecordingsForUriRequest,
+    ListRecordingsRequest,
+    ListRecordingSubscriptionsRequest,
+    MaxRecordedPositionRequest,
+    PurgeRecordingRequest,
+    RecordingPositionRequest,
+    ReplayRequest,
+    Request,
+    StartPositionRequest,
+    StartRecordingRequest,
+    StartRecordingRequest2,
+    StopAllReplaysRequest,
+    StopPositionRequest,
+    StopRecordingByIdentityRequest,
+    StopRecordingRequest,
+    StopRecordingSubscriptionRequest,
+    StopReplayRequest,
+    StopReplicationRequest,
+    TruncateRecordingRequest,
+    UpdateChannelRequest,
+)
 from headrace.archive.server.context import Context
 from headrace.archive.server.control_session import ControlSession
 from headrace.archive.server.errors import RequestError
@@ -18,14 +47,15 @@ from headrace.positions import NULL_VALUE
 if TYPE_CHECKING:
     from headrace.archive.files.catalog import CatalogEntry
     from headrace.archive.protocol.descriptor import RecordingDescriptor
-    from headrace.archive.protocol.messages import Message
     from headrace.archive.server.deletions import Deletions
     from headrace.archive.server.recordings import Recordings
     from headrace.archive.server.replays import Replays
 
 __all__ = ["Requests"]
 
-_NOT_BUILT = {
+R = TypeVar("R", bound=Request)
+
+_UNBUILT = {
     "ReplicateRequest": "replication",
     "ReplicateRequest2": "replication",
     "TaggedReplicateRequest": "replication",
@@ -50,58 +80,57 @@ class Requests:
         self._recordings = recordings
         self._replays = replays
         self._deletions = deletions
-        self._handlers: dict[str, Callable[[ControlSession, Message], None]] = {
-            "KeepAliveRequest": lambda session, request: None,
-            "StartRecordingRequest": self._start_recording,
-            "StartRecordingRequest2": self._start_recording,
-            "ExtendRecordingRequest": self._extend_recording,
-            "ExtendRecordingRequest2": self._extend_recording,
-            "StopRecordingRequest": self._stop_recording,
-            "StopRecordingSubscriptionRequest": self._stop_subscription,
-            "StopRecordingByIdentityRequest": self._stop_by_identity,
-            "ReplayRequest": lambda session, request: self._replays.start(session, request, None),
-            "BoundedReplayRequest": lambda session, request: self._replays.start(
-                session, request, request.limitCounterId
-            ),
-            "StopReplayRequest": self._stop_replay,
-            "StopAllReplaysRequest": self._stop_all_replays,
-            "ListRecordingsRequest": self._list_recordings,
-            "ListRecordingsForUriRequest": self._list_recordings_for_uri,
-            "ListRecordingRequest": self._list_recording,
-            "ListRecordingSubscriptionsRequest": self._list_subscriptions,
-            "RecordingPositionRequest": self._recording_position,
-            "StopPositionRequest": self._stop_position,
-            "StartPositionRequest": self._start_position,
-            "MaxRecordedPositionRequest": self._max_recorded_position,
-            "FindLastMatchingRecordingRequest": self._find_last,
-            "ArchiveIdRequest": self._archive_id,
-            "TruncateRecordingRequest": self._truncate,
-            "PurgeRecordingRequest": self._purge,
-            "UpdateChannelRequest": self._update_channel,
-            "StopReplicationRequest": self._stop_replication,
-        }
+        self._handlers: dict[type[Request], Callable[[ControlSession, Any], None]] = {}
+        self._on(KeepAliveRequest, lambda session, request: None)
+        self._on(ReplayRequest, self._replays.start)
+        self._on(BoundedReplayRequest, self._replays.start)
+        self._on(StartRecordingRequest, self._start_recording)
+        self._on(StartRecordingRequest2, self._start_recording)
+        self._on(ExtendRecordingRequest, self._extend_recording)
+        self._on(ExtendRecordingRequest2, self._extend_recording)
+        self._on(StopRecordingRequest, self._stop_recording)
+        self._on(StopRecordingSubscriptionRequest, self._stop_subscription)
+        self._on(StopRecordingByIdentityRequest, self._stop_by_identity)
+        self._on(StopReplayRequest, self._stop_replay)
+        self._on(StopAllReplaysRequest, self._stop_all_replays)
+        self._on(ListRecordingsRequest, self._list_recordings)
+        self._on(ListRecordingsForUriRequest, self._list_recordings_for_uri)
+        self._on(ListRecordingRequest, self._list_recording)
+        self._on(ListRecordingSubscriptionsRequest, self._list_subscriptions)
+        self._on(RecordingPositionRequest, self._recording_position)
+        self._on(StopPositionRequest, self._stop_position)
+        self._on(StartPositionRequest, self._start_position)
+        self._on(MaxRecordedPositionRequest, self._max_recorded_position)
+        self._on(FindLastMatchingRecordingRequest, self._find_last)
+        self._on(ArchiveIdRequest, self._archive_id)
+        self._on(TruncateRecordingRequest, self._truncate)
+        self._on(PurgeRecordingRequest, self._purge)
+        self._on(UpdateChannelRequest, self._update_channel)
+        self._on(StopReplicationRequest, self._stop_replication)
 
-    def handle(self, session: ControlSession, request: Message) -> None:
+    def _on(self, kind: type[R], handler: Callable[[ControlSession, R], None]) -> None:
+        self._handlers[kind] = handler
+
+    def handle(self, session: ControlSession, request: Request) -> None:
         """Do what is asked and answer."""
-        correlation_id = request.correlationId
-        handler = self._handlers.get(request.name)
+        handler = self._handlers.get(type(request))
         try:
             if handler is not None:
                 handler(session, request)
-            elif request.name in _NOT_BUILT:
-                text = f"{_NOT_BUILT[request.name]} is not built in this archive"
+            elif request.template in _UNBUILT:
+                text = f"{_UNBUILT[request.template]} is not built in this archive"
                 raise RequestError(ErrorCode.GENERIC, text)
         except RequestError as refusal:
             self._note(request, refusal)
-            session.send_error(correlation_id, refusal.code, str(refusal))
+            session.send_error(request.correlation_id, refusal.code, str(refusal))
         except Exception as failure:
-            self._context.log.error(f"{request.name}: {failure!r}", failure)
+            self._context.log.error(f"{request.template}: {failure!r}", failure)
             code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
-            session.send_error(correlation_id, code, str(failure) or repr(failure))
+            session.send_error(request.correlation_id, code, str(failure) or repr(failure))
 
-    def _note(self, request: Message, refusal: RequestError) -> None:
+    def _note(self, request: Request, refusal: RequestError) -> None:
         """A limit concerns who runs the archive; any other refusal is for the client alone, which is told."""
-        text = f"{request.name} refused"
+        text = f"{request.template} refused"
         if refusal.code in _LIMITS:
             self._context.log.warning(f"{text}: {refusal.code.name}", str(refusal))
         else:
@@ -109,56 +138,56 @@ class Requests:
 
     # --- recording -------------------------------------------------------------------------------------------------
 
-    def _start_recording(self, session: ControlSession, request: Message) -> None:
+    def _start_recording(self, session: ControlSession, request: StartRecordingRequest) -> None:
         self._recordings.start(
             session,
-            request.correlationId,
+            request.correlation_id,
             request.channel,
-            request.streamId,
-            request.sourceLocation,
-            is_auto_stop=bool(request.get("autoStop", 0)),
+            request.stream_id,
+            request.source_location,
+            is_auto_stop=isinstance(request, StartRecordingRequest2) and request.auto_stop,
         )
 
-    def _extend_recording(self, session: ControlSession, request: Message) -> None:
+    def _extend_recording(self, session: ControlSession, request: ExtendRecordingRequest) -> None:
         self._recordings.start(
             session,
-            request.correlationId,
+            request.correlation_id,
             request.channel,
-            request.streamId,
-            request.sourceLocation,
-            is_auto_stop=bool(request.get("autoStop", 0)),
-            extended_id=request.recordingId,
+            request.stream_id,
+            request.source_location,
+            is_auto_stop=isinstance(request, ExtendRecordingRequest2) and request.auto_stop,
+            extended_id=request.recording_id,
         )
 
-    def _stop_recording(self, session: ControlSession, request: Message) -> None:
-        self._recordings.stop_channel(request.channel, request.streamId)
-        session.send_ok(request.correlationId)
+    def _stop_recording(self, session: ControlSession, request: StopRecordingRequest) -> None:
+        self._recordings.stop_channel(request.channel, request.stream_id)
+        session.send_ok(request.correlation_id)
 
-    def _stop_subscription(self, session: ControlSession, request: Message) -> None:
-        self._recordings.stop_subscription(request.subscriptionId)
-        session.send_ok(request.correlationId)
+    def _stop_subscription(self, session: ControlSession, request: StopRecordingSubscriptionRequest) -> None:
+        self._recordings.stop_subscription(request.subscription_id)
+        session.send_ok(request.correlation_id)
 
-    def _stop_by_identity(self, session: ControlSession, request: Message) -> None:
-        was_there = self._recordings.stop_recording(request.recordingId)
-        session.send_ok(request.correlationId, int(was_there))
+    def _stop_by_identity(self, session: ControlSession, request: StopRecordingByIdentityRequest) -> None:
+        was_there = self._recordings.stop_recording(request.recording_id)
+        session.send_ok(request.correlation_id, int(was_there))
 
     # --- replay ----------------------------------------------------------------------------------------------------
 
-    def _stop_replay(self, session: ControlSession, request: Message) -> None:
-        self._replays.stop(request.replaySessionId, session)
-        session.send_ok(request.correlationId)
+    def _stop_replay(self, session: ControlSession, request: StopReplayRequest) -> None:
+        self._replays.stop(request.replay_session_id, session)
+        session.send_ok(request.correlation_id)
 
-    def _stop_all_replays(self, session: ControlSession, request: Message) -> None:
-        self._replays.stop_all(request.recordingId, session)
-        session.send_ok(request.correlationId)
+    def _stop_all_replays(self, session: ControlSession, request: StopAllReplaysRequest) -> None:
+        self._replays.stop_all(request.recording_id, session)
+        session.send_ok(request.correlation_id)
 
     # --- queries ---------------------------------------------------------------------------------------------------
 
-    def _list_recordings(self, session: ControlSession, request: Message) -> None:
+    def _list_recordings(self, session: ControlSession, request: ListRecordingsRequest) -> None:
         self._begin_listing(session, request, lambda entry: True)
 
-    def _list_recordings_for_uri(self, session: ControlSession, request: Message) -> None:
-        stream_id, channel = request.streamId, request.channel
+    def _list_recordings_for_uri(self, session: ControlSession, request: ListRecordingsForUriRequest) -> None:
+        stream_id, channel = request.stream_id, request.channel
 
         def is_wanted(entry: CatalogEntry) -> bool:
             descriptor = entry.descriptor
@@ -167,44 +196,49 @@ class Requests:
         self._begin_listing(session, request, is_wanted)
 
     def _begin_listing(
-        self, session: ControlSession, request: Message, is_wanted: Callable[[CatalogEntry], bool]
+        self,
+        session: ControlSession,
+        request: ListRecordingsRequest,
+        is_wanted: Callable[[CatalogEntry], bool],
     ) -> None:
         self._check_listing(session)
-        count, start = request.recordCount, request.fromRecordingId
+        count, start = request.record_count, request.from_recording_id
         if count <= 0:
-            session.send_unknown(request.correlationId, start, Response.RECORDING_UNKNOWN)
+            session.send_unknown(request.correlation_id, start, Response.RECORDING_UNKNOWN)
             return
-        session.listing = RecordingListing(self._catalog, request.correlationId, start, count, is_wanted)
+        session.listing = RecordingListing(self._catalog, request.correlation_id, start, count, is_wanted)
 
     @staticmethod
     def _check_listing(session: ControlSession) -> None:
         if session.listing is not None:
             raise RequestError(ErrorCode.ACTIVE_LISTING, "active listing already in progress")
 
-    def _list_recording(self, session: ControlSession, request: Message) -> None:
+    def _list_recording(self, session: ControlSession, request: ListRecordingRequest) -> None:
         self._check_listing(session)
-        entry = self._catalog.find_entry(request.recordingId)
+        entry = self._catalog.find_entry(request.recording_id)
         if entry is None or not entry.is_valid:
-            session.send_unknown(request.correlationId, request.recordingId, Response.RECORDING_UNKNOWN)
+            session.send_unknown(request.correlation_id, request.recording_id, Response.RECORDING_UNKNOWN)
             return
-        message = encode_descriptor(session.session_id, request.correlationId, entry)
+        message = encode_descriptor(session.session_id, request.correlation_id, entry)
         if not session.try_send(message):
             session.listing = RecordingListing(
-                self._catalog, request.correlationId, request.recordingId, 1, lambda _: True
+                self._catalog, request.correlation_id, request.recording_id, 1, lambda _: True
             )
 
-    def _list_subscriptions(self, session: ControlSession, request: Message) -> None:
+    def _list_subscriptions(
+        self, session: ControlSession, request: ListRecordingSubscriptionsRequest
+    ) -> None:
         self._check_listing(session)
-        everything, start = self._recordings.subscriptions(), request.pseudoIndex
-        if not 0 <= start < len(everything) or request.subscriptionCount <= 0:
-            session.send_unknown(request.correlationId, 0, Response.SUBSCRIPTION_UNKNOWN)
+        everything, start = self._recordings.subscriptions(), request.pseudo_index
+        if not 0 <= start < len(everything) or request.subscription_count <= 0:
+            session.send_unknown(request.correlation_id, 0, Response.SUBSCRIPTION_UNKNOWN)
             return
         found = [
             one
             for one in everything[start:]
-            if request.channel in one[2] and (not request.applyStreamId or one[1] == request.streamId)
+            if request.channel in one[2] and (not request.apply_stream_id or one[1] == request.stream_id)
         ]
-        session.listing = SubscriptionListing(request.correlationId, found, request.subscriptionCount)
+        session.listing = SubscriptionListing(request.correlation_id, found, request.subscription_count)
 
     def _known(self, recording_id: int) -> RecordingDescriptor:
         descriptor = self._catalog.find(recording_id)
@@ -216,60 +250,60 @@ class Requests:
         active = self._recordings.active(recording_id)
         return active.position if active is not None else NULL_VALUE
 
-    def _recording_position(self, session: ControlSession, request: Message) -> None:
-        self._known(request.recordingId)
-        session.send_ok(request.correlationId, self._position(request.recordingId))
+    def _recording_position(self, session: ControlSession, request: RecordingPositionRequest) -> None:
+        self._known(request.recording_id)
+        session.send_ok(request.correlation_id, self._position(request.recording_id))
 
-    def _stop_position(self, session: ControlSession, request: Message) -> None:
-        session.send_ok(request.correlationId, self._known(request.recordingId).stop_position)
+    def _stop_position(self, session: ControlSession, request: StopPositionRequest) -> None:
+        session.send_ok(request.correlation_id, self._known(request.recording_id).stop_position)
 
-    def _start_position(self, session: ControlSession, request: Message) -> None:
-        session.send_ok(request.correlationId, self._known(request.recordingId).start_position)
+    def _start_position(self, session: ControlSession, request: StartPositionRequest) -> None:
+        session.send_ok(request.correlation_id, self._known(request.recording_id).start_position)
 
-    def _max_recorded_position(self, session: ControlSession, request: Message) -> None:
-        stop_position = self._known(request.recordingId).stop_position
-        position = self._position(request.recordingId)
-        session.send_ok(request.correlationId, stop_position if position == NULL_VALUE else position)
+    def _max_recorded_position(self, session: ControlSession, request: MaxRecordedPositionRequest) -> None:
+        stop_position = self._known(request.recording_id).stop_position
+        position = self._position(request.recording_id)
+        session.send_ok(request.correlation_id, stop_position if position == NULL_VALUE else position)
 
-    def _find_last(self, session: ControlSession, request: Message) -> None:
-        if request.minRecordingId < 0:
-            text = f"minRecordingId={request.minRecordingId} is below 0"
+    def _find_last(self, session: ControlSession, request: FindLastMatchingRecordingRequest) -> None:
+        if request.min_recording_id < 0:
+            text = f"minRecordingId={request.min_recording_id} is below 0"
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, text)
         found = NULL_VALUE
-        for entry in self._catalog.valid_from(request.minRecordingId):
+        for entry in self._catalog.valid_from(request.min_recording_id):
             descriptor = entry.descriptor
-            is_same = (descriptor.session_id, descriptor.stream_id) == (request.sessionId, request.streamId)
+            is_same = (descriptor.session_id, descriptor.stream_id) == (request.session_id, request.stream_id)
             if is_same and request.channel in descriptor.original_channel:
                 found = entry.recording_id
-        session.send_ok(request.correlationId, found)
+        session.send_ok(request.correlation_id, found)
 
-    def _archive_id(self, session: ControlSession, request: Message) -> None:
-        session.send_ok(request.correlationId, self._context.archive_id)
+    def _archive_id(self, session: ControlSession, request: ArchiveIdRequest) -> None:
+        session.send_ok(request.correlation_id, self._context.archive_id)
 
     # --- storage ---------------------------------------------------------------------------------------------------
 
-    def _truncate(self, session: ControlSession, request: Message) -> None:
+    def _truncate(self, session: ControlSession, request: TruncateRecordingRequest) -> None:
         count = self._deletions.truncate(
-            session, request.correlationId, request.recordingId, request.position
+            session, request.correlation_id, request.recording_id, request.position
         )
-        session.send_ok(request.correlationId, count)
+        session.send_ok(request.correlation_id, count)
 
-    def _purge(self, session: ControlSession, request: Message) -> None:
-        count = self._deletions.purge(session, request.correlationId, request.recordingId)
-        session.send_ok(request.correlationId, count)
+    def _purge(self, session: ControlSession, request: PurgeRecordingRequest) -> None:
+        count = self._deletions.purge(session, request.correlation_id, request.recording_id)
+        session.send_ok(request.correlation_id, count)
 
-    def _update_channel(self, session: ControlSession, request: Message) -> None:
+    def _update_channel(self, session: ControlSession, request: UpdateChannelRequest) -> None:
         self._check_listing(session)
-        if self._catalog.find(request.recordingId) is None:
-            session.send_unknown(request.correlationId, request.recordingId, Response.RECORDING_UNKNOWN)
+        if self._catalog.find(request.recording_id) is None:
+            session.send_unknown(request.correlation_id, request.recording_id, Response.RECORDING_UNKNOWN)
             return
         try:
             stripped = ChannelUri(request.channel).stripped()
         except ConfigError as wrong:
             raise RequestError(ErrorCode.GENERIC, str(wrong)) from None
-        self._catalog.replace_channel(request.recordingId, request.channel, stripped)
-        session.send_ok(request.correlationId)
+        self._catalog.replace_channel(request.recording_id, request.channel, stripped)
+        session.send_ok(request.correlation_id)
 
-    def _stop_replication(self, session: ControlSession, request: Message) -> None:
-        text = f"unknown replication id: {request.replicationId}; replication is not built in this archive"
+    def _stop_replication(self, session: ControlSession, request: StopReplicationRequest) -> None:
+        text = f"unknown replication id: {request.replication_id}; replication is not built in this archive"
         raise RequestError(ErrorCode.UNKNOWN_REPLICATION, text)

@@ -1,0 +1,191 @@
+"""A request to an archive and its answer: bytes out, messages in. It owns no socket, thread or clock, and never waits.
+
+What is asked and what becomes of the answers is a generator (``steps.py``). It yields requests, and is sent the answers
+to the last of them:
+
+    yields a request         the request is sent; then its first answer is sent to the generator
+    yields Awaiting()        the next answer to the same request
+    yields Unanswered(...)   the request is sent; the generator goes on at once
+    returns, or raises       the exchange is done
+
+Its owner moves the bytes: it offers :attr:`Exchange.to_send` and says :meth:`Exchange.sent`, hands in what comes, and
+says :meth:`Exchange.check` when nothing does, until :attr:`Exchange.is_done`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from headrace._exceptions import ArchiveTimeoutError
+from headrace.archive.protocol.answers import Answer
+from headrace.archive.protocol.messages import encode
+from headrace.archive.protocol.requests import AuthConnectRequest, Request
+from headrace.positions import NULL_VALUE
+
+if TYPE_CHECKING:
+    from headrace.clock import Clock
+
+__all__ = ["Awaiting", "Exchange", "Steps", "Terms", "Unanswered"]
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Awaiting:
+    """A step: wait for the next answer to the last request.
+
+    Attributes:
+        undo: What takes back what was begun, if the exchange ends while it waits here.
+    """
+
+    undo: Request | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A step: send a request that the archive does not answer."""
+
+    request: Request
+
+
+Step = AuthConnectRequest | Request | Awaiting | Unanswered
+Steps = Generator[Step, Answer, R]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the exchanges of a session have in common.
+
+    Attributes:
+        control_session_id: The id of the session.
+        next_correlation_id: Makes the id of a request.
+        clock: Time.
+        timeout_s: How long an answer may take, after the request was sent and after each answer before it.
+    """
+
+    control_session_id: int
+    next_correlation_id: Callable[[], int]
+    clock: Clock
+    timeout_s: float
+
+
+class Exchange(Generic[R]):
+    """One request after the other, as its steps say, and their answers. Used by one thread at a time."""
+
+    def __init__(self, steps: Steps[R], terms: Terms) -> None:
+        self._steps = steps
+        self._terms = terms
+        self._undo: Request | None = None
+        self._is_unanswered = False
+        self._error: Exception | None = None
+        self._result: list[R] = []
+        self.is_done = False
+        """Whether :meth:`result` is there."""
+        self.to_send: bytes | None = None
+        """What is to be sent now; nothing is awaited before it was."""
+        self.correlation_id = NULL_VALUE
+        """The id of the last request, which its answers carry."""
+        self.deadline = terms.clock.deadline(terms.timeout_s)
+        """When the time-out of what it waits for is over."""
+        self._go_on(lambda: next(self._steps))
+
+    def sent(self) -> None:
+        """:attr:`to_send` was taken; its answer is awaited from now on."""
+        self.to_send = None
+        self._restart_timeout()
+        if self._is_unanswered:
+            self._go_on(lambda: next(self._steps))
+
+    def awaits(self, answer: Answer) -> bool:
+        """Whether an answer is one to its request."""
+        return not self.is_done and answer.correlation_id == self.correlation_id
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an answer is still to come."""
+        return not self.is_done and self.to_send is None
+
+    def take(self, answer: Answer) -> None:
+        """Go on with an answer that it :meth:`awaits`."""
+        self._restart_timeout()
+        self._go_on(lambda: self._steps.send(answer))
+
+    def check(self) -> None:
+        """Look whether the time-out is over, which fails the exchange."""
+        if self.deadline.is_over:
+            text = f"the archive did not answer within {self._terms.timeout_s} s"
+            self.fail(ArchiveTimeoutError(text, correlation_id=self.correlation_id))
+
+    def fail(self, error: Exception) -> None:
+        """End it with an error that its owner has found."""
+        if not self.is_done:
+            self._steps.close()
+            self._end(error)
+
+    def result(self) -> R:
+        """What came of it.
+
+        Raises:
+            ArchiveError: The archive refused, or is gone.
+            ArchiveTimeoutError: It did not answer in time.
+        """
+        if self._error is not None:
+            raise self._error
+        return self._result[0]
+
+    def undo(self) -> bytes | None:
+        """The bytes that take back what was begun and did not end in order, to be sent once; nothing answers them.
+
+        ``None`` if there is nothing to take back by now. Otherwise the exchange is done.
+        """
+        undo, self._undo = self._undo, None
+        if undo is None:
+            return None
+        self._steps.close()
+        self.is_done = True
+        return encode(self._addressed(undo))
+
+    def _restart_timeout(self) -> None:
+        self.deadline = self._terms.clock.deadline(self._terms.timeout_s)
+
+    def _go_on(self, resume: Callable[[], Step]) -> None:
+        self._is_unanswered = False
+        try:
+            step = resume()
+        except StopIteration as end:
+            self._undo = None
+            self._result.append(end.value)
+            self.is_done = True
+        except Exception as error:
+            self._end(error)
+        else:
+            self._take_step(step)
+
+    def _end(self, error: Exception) -> None:
+        self._error = error
+        self.to_send = None
+        self.is_done = True
+
+    def _take_step(self, step: Step) -> None:
+        if isinstance(step, Awaiting):
+            self._undo = step.undo
+        elif isinstance(step, Unanswered):
+            self._is_unanswered = True
+            self.to_send = encode(self._addressed(step.request))
+        else:
+            self.correlation_id = self._terms.next_correlation_id()
+            self.to_send = encode(self._stamped(step))
+
+    def _stamped(self, request: AuthConnectRequest | Request) -> AuthConnectRequest | Request:
+        if isinstance(request, Request):
+            request = self._addressed(request)
+        return dataclasses.replace(request, correlation_id=self.correlation_id)
+
+    def _addressed(self, request: Request) -> Request:
+        """The request with the id of the session, unless the steps, which open the session, have put it in."""
+        if request.control_session_id != NULL_VALUE:
+            return request
+        return dataclasses.replace(request, control_session_id=self._terms.control_session_id)

@@ -1,0 +1,214 @@
+"""The requests of a client as steps of exchanges: named, and with the parameters, as the methods of `Archive`.
+
+:class:`headrace.Archive` runs them and says what they mean; :class:`headrace.archive.aio.AsyncArchive` awaits them.
+"""
+
+from __future__ import annotations
+
+from headrace.archive.client.exchange import Steps
+from headrace.archive.client.replay import ReplayRange
+from headrace.archive.client.steps import answered, done, listed, position_or_none, subscriptions_listed
+from headrace.archive.protocol import requests
+from headrace.archive.protocol.codes import SourceLocation
+from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.positions import NULL_VALUE
+
+__all__ = [
+    "COUNT_MAX",
+    "extend_recording",
+    "find_last_matching_recording",
+    "find_recording",
+    "list_recording_subscriptions",
+    "list_recordings",
+    "max_recorded_position",
+    "purge_recording",
+    "recording_position",
+    "start_position",
+    "start_recording",
+    "start_replay",
+    "stop_all_replays",
+    "stop_position",
+    "stop_recording",
+    "stop_recording_by_id",
+    "stop_recording_subscription",
+    "stop_replay",
+    "truncate_recording",
+    "update_channel",
+]
+
+COUNT_MAX = (1 << 31) - 1
+
+# --- recording -----------------------------------------------------------------------------------------------------
+
+
+def start_recording(
+    channel: str,
+    stream_id: int,
+    *,
+    location: SourceLocation = SourceLocation.LOCAL,
+    auto_stop: bool = False,
+) -> Steps[int]:
+    """Record every publisher of a channel and stream; gives the subscription's id."""
+    request = requests.StartRecordingRequest2(
+        stream_id=stream_id, source_location=location, auto_stop=auto_stop, channel=channel
+    )
+    return answered(request)
+
+
+def extend_recording(
+    recording_id: int,
+    channel: str,
+    stream_id: int,
+    *,
+    location: SourceLocation = SourceLocation.LOCAL,
+    auto_stop: bool = False,
+) -> Steps[int]:
+    """Go on with a stopped recording; gives the subscription's id."""
+    request = requests.ExtendRecordingRequest2(
+        recording_id=recording_id,
+        stream_id=stream_id,
+        source_location=location,
+        auto_stop=auto_stop,
+        channel=channel,
+    )
+    return answered(request)
+
+
+def stop_recording(channel: str, stream_id: int) -> Steps[None]:
+    """Stop what a start began."""
+    return done(requests.StopRecordingRequest(stream_id=stream_id, channel=channel))
+
+
+def stop_recording_subscription(subscription_id: int) -> Steps[None]:
+    """Stop what a start began, by its id."""
+    return done(requests.StopRecordingSubscriptionRequest(subscription_id=subscription_id))
+
+
+def stop_recording_by_id(recording_id: int) -> Steps[bool]:
+    """Stop one recording; whether it was active."""
+    return bool((yield from answered(requests.StopRecordingByIdentityRequest(recording_id=recording_id))))
+
+
+# --- replay --------------------------------------------------------------------------------------------------------
+
+
+def start_replay(
+    recording_id: int,
+    channel: str,
+    stream_id: int,
+    *,
+    position: int | None = None,
+    length: int | None = None,
+    limit_counter_id: int | None = None,
+    file_io_max_length: int = NULL_VALUE,
+) -> Steps[int]:
+    """Replay to a channel; gives the replay's id."""
+    what = ReplayRange(recording_id, position, length, limit_counter_id, file_io_max_length)
+    return answered(what.request(channel, stream_id))
+
+
+def stop_replay(replay_id: int) -> Steps[None]:
+    """Stop one replay."""
+    return done(requests.StopReplayRequest(replay_session_id=replay_id))
+
+
+def stop_all_replays(recording_id: int | None = None) -> Steps[None]:
+    """Stop all replays, of a recording or of the archive."""
+    which = NULL_VALUE if recording_id is None else recording_id
+    return done(requests.StopAllReplaysRequest(recording_id=which))
+
+
+# --- queries -------------------------------------------------------------------------------------------------------
+
+
+def list_recordings(
+    from_recording_id: int = 0,
+    count: int = COUNT_MAX,
+    *,
+    channel: str | None = None,
+    stream_id: int | None = None,
+) -> Steps[list[RecordingDescriptor]]:
+    """Recordings from an id on."""
+    if count <= 0:
+        return []
+    if stream_id is not None:
+        of_stream = requests.ListRecordingsForUriRequest(
+            from_recording_id=from_recording_id,
+            record_count=count,
+            stream_id=stream_id,
+            channel=channel or "",
+        )
+        return (yield from listed(of_stream, count))
+    # The protocol looks for a channel only together with a stream.
+    most = count if channel is None else COUNT_MAX
+    request = requests.ListRecordingsRequest(from_recording_id=from_recording_id, record_count=most)
+    found = yield from listed(request, most)
+    return [one for one in found if (channel or "") in one.original_channel][:count]
+
+
+def find_recording(recording_id: int) -> Steps[RecordingDescriptor | None]:
+    """One recording; ``None`` when it is unknown."""
+    found = yield from listed(requests.ListRecordingRequest(recording_id=recording_id), 1)
+    return found[0] if found else None
+
+
+def list_recording_subscriptions(
+    channel: str = "", stream_id: int | None = None
+) -> Steps[list[tuple[int, int, str]]]:
+    """What is being recorded now."""
+    request = requests.ListRecordingSubscriptionsRequest(
+        pseudo_index=0,
+        subscription_count=COUNT_MAX,
+        apply_stream_id=stream_id is not None,
+        stream_id=stream_id or 0,
+        channel=channel,
+    )
+    return subscriptions_listed(request)
+
+
+def find_last_matching_recording(
+    channel: str, stream_id: int, session_id: int, *, min_recording_id: int = 0
+) -> Steps[int | None]:
+    """The latest recording of a publisher."""
+    request = requests.FindLastMatchingRecordingRequest(
+        min_recording_id=min_recording_id, session_id=session_id, stream_id=stream_id, channel=channel
+    )
+    return position_or_none(request)
+
+
+def start_position(recording_id: int) -> Steps[int]:
+    """Where a recording begins."""
+    return answered(requests.StartPositionRequest(recording_id=recording_id))
+
+
+def stop_position(recording_id: int) -> Steps[int | None]:
+    """Where a recording ended; ``None`` while it is active."""
+    return position_or_none(requests.StopPositionRequest(recording_id=recording_id))
+
+
+def recording_position(recording_id: int) -> Steps[int | None]:
+    """How far an active recording has come; ``None`` when it is not active."""
+    return position_or_none(requests.RecordingPositionRequest(recording_id=recording_id))
+
+
+def max_recorded_position(recording_id: int) -> Steps[int]:
+    """How far a recording has come, active or not."""
+    return answered(requests.MaxRecordedPositionRequest(recording_id=recording_id))
+
+
+# --- storage -------------------------------------------------------------------------------------------------------
+
+
+def truncate_recording(recording_id: int, position: int) -> Steps[int]:
+    """Delete everything recorded after a position; gives the number of files."""
+    return answered(requests.TruncateRecordingRequest(recording_id=recording_id, position=position))
+
+
+def purge_recording(recording_id: int) -> Steps[int]:
+    """Delete a whole recording; gives the number of files."""
+    return answered(requests.PurgeRecordingRequest(recording_id=recording_id))
+
+
+def update_channel(recording_id: int, channel: str) -> Steps[None]:
+    """Replace the channel in a recording's description."""
+    return done(requests.UpdateChannelRequest(recording_id=recording_id, channel=channel))

@@ -1,0 +1,127 @@
+"""What an archive sends: answers to requests, signals, pings, and the events of its recordings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.archive.protocol.codes import RecordingSignal, Response
+from headrace.archive.protocol.descriptor import RecordingDescriptor
+
+__all__ = [
+    "ANSWERS",
+    "EVENTS",
+    "Answer",
+    "Challenge",
+    "ControlResponse",
+    "Event",
+    "Ping",
+    "RecordingDescriptor",
+    "RecordingProgress",
+    "RecordingSignalEvent",
+    "RecordingStarted",
+    "RecordingStopped",
+    "RecordingSubscriptionDescriptor",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlResponse:
+    """The end of what a request is answered with, or an error that came later.
+
+    ``relevant_id`` is a result, or for ``ERROR`` a code of :class:`ErrorCode`.
+    """
+
+    control_session_id: int
+    correlation_id: int
+    relevant_id: int
+    code: Response
+    error_message: str
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """The archive wants the client to prove who it is."""
+
+    control_session_id: int
+    correlation_id: int
+    encoded_challenge: bytes
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingSubscriptionDescriptor:
+    """One subscription of the archive for recording."""
+
+    control_session_id: int
+    correlation_id: int
+    subscription_id: int
+    stream_id: int
+    stripped_channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingSignalEvent:
+    """What became of a recording that the client asked for."""
+
+    control_session_id: int
+    correlation_id: int
+    recording_id: int
+    subscription_id: int
+    position: int
+    signal: RecordingSignal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ping:
+    """The archive asks whether the client is there; it need not answer."""
+
+    control_session_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingStarted:
+    """An image is being recorded."""
+
+    recording_id: int
+    start_position: int
+    session_id: int
+    stream_id: int
+    channel: str
+    source_identity: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingProgress:
+    """A recording has come further."""
+
+    recording_id: int
+    start_position: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingStopped:
+    """A recording has ended."""
+
+    recording_id: int
+    start_position: int
+    stop_position: int
+
+
+Answer = (
+    ControlResponse | Challenge | RecordingDescriptor | RecordingSubscriptionDescriptor | RecordingSignalEvent
+)
+"""What belongs to a request."""
+Event = RecordingStarted | RecordingProgress | RecordingStopped
+"""What an archive publishes of its recordings, to no client in particular."""
+
+ANSWERS = (
+    ControlResponse,
+    Challenge,
+    RecordingDescriptor,
+    RecordingSubscriptionDescriptor,
+    RecordingSignalEvent,
+    Ping,
+)
+EVENTS = (RecordingStarted, RecordingProgress, RecordingStopped)

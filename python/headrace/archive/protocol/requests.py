@@ -1,0 +1,324 @@
+"""What clients send to an archive, one class for each template of the schema, named as it is there.
+
+The ids that every request begins with are put in by the session that sends it. A field with a default is one that
+older clients do not send; the default is what its absence means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.archive.protocol.codes import SourceLocation
+from headrace.positions import NULL_VALUE
+
+__all__ = [
+    "REQUESTS",
+    "ArchiveIdRequest",
+    "AuthConnectRequest",
+    "BoundedReplayRequest",
+    "CloseSessionRequest",
+    "ExtendRecordingRequest",
+    "ExtendRecordingRequest2",
+    "FindLastMatchingRecordingRequest",
+    "KeepAliveRequest",
+    "ListRecordingRequest",
+    "ListRecordingSubscriptionsRequest",
+    "ListRecordingsForUriRequest",
+    "ListRecordingsRequest",
+    "MaxRecordedPositionRequest",
+    "PurgeRecordingRequest",
+    "RecordingPositionRequest",
+    "RecordingRequest",
+    "ReplayRequest",
+    "Request",
+    "StartPositionRequest",
+    "StartRecordingRequest",
+    "StartRecordingRequest2",
+    "StopAllReplaysRequest",
+    "StopPositionRequest",
+    "StopRecordingByIdentityRequest",
+    "StopRecordingRequest",
+    "StopRecordingSubscriptionRequest",
+    "StopReplayRequest",
+    "StopReplicationRequest",
+    "TruncateRecordingRequest",
+    "UnbuiltRequest",
+    "UpdateChannelRequest",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthConnectRequest:
+    """Open a control session."""
+
+    correlation_id: int
+    response_stream_id: int
+    response_channel: str
+    version: int = 0
+    encoded_credentials: bytes = b""
+    client_info: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloseSessionRequest:
+    """End a control session; it is not answered."""
+
+    control_session_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a control session carries out and answers."""
+
+    control_session_id: int = NULL_VALUE
+    correlation_id: int = NULL_VALUE
+
+    @property
+    def template(self) -> str:
+        """Its name in the schema."""
+        return type(self).__name__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnbuiltRequest(Request):
+    """A request of the schema that this archive does not know how to carry out."""
+
+    name: str
+
+    @property
+    def template(self) -> str:
+        """Its name in the schema."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingRequest(Request):
+    """A request about one recording."""
+
+    recording_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepAliveRequest(Request):
+    """Make a session active, or show that the client is there; it is not answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveIdRequest(Request):
+    """Which archive this is."""
+
+
+# --- recording -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartRecordingRequest(Request):
+    """Record a channel and stream; answered with the id of the archive's subscription."""
+
+    stream_id: int
+    source_location: SourceLocation
+    channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartRecordingRequest2(StartRecordingRequest):
+    """The same, until the first of the publishers ends if `auto_stop` is set."""
+
+    auto_stop: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendRecordingRequest(RecordingRequest):
+    """Go on with a stopped recording; answered as a start is."""
+
+    stream_id: int
+    source_location: SourceLocation
+    channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendRecordingRequest2(ExtendRecordingRequest):
+    """The same, until the publisher ends if `auto_stop` is set."""
+
+    auto_stop: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRecordingRequest(Request):
+    """Stop what was started with a channel and stream."""
+
+    stream_id: int
+    channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRecordingSubscriptionRequest(Request):
+    """Stop what was started, by the id that the start was answered with."""
+
+    subscription_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRecordingByIdentityRequest(RecordingRequest):
+    """Stop one recording; answered with 1 if it was active, else 0."""
+
+
+# --- replay --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRequest(RecordingRequest):
+    """Replay to a channel; answered with the replay's id."""
+
+    position: int
+    length: int
+    replay_stream_id: int
+    replay_channel: str
+    file_io_max_length: int = NULL_VALUE
+    replay_token: int = NULL_VALUE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedReplayRequest(ReplayRequest):
+    """The same, no further than a counter says."""
+
+    limit_counter_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReplayRequest(Request):
+    """Stop one replay."""
+
+    replay_session_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopAllReplaysRequest(RecordingRequest):
+    """Stop all replays of a recording; of every recording for id -1."""
+
+
+# --- queries -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRecordingsRequest(Request):
+    """Descriptors from an id on."""
+
+    from_recording_id: int
+    record_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRecordingsForUriRequest(ListRecordingsRequest):
+    """The same, of one stream, whose channel contains a text."""
+
+    stream_id: int
+    channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRecordingRequest(RecordingRequest):
+    """One descriptor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRecordingSubscriptionsRequest(Request):
+    """What is being recorded now."""
+
+    pseudo_index: int
+    subscription_count: int
+    apply_stream_id: bool
+    stream_id: int
+    channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindLastMatchingRecordingRequest(Request):
+    """The id of the latest recording of a publisher."""
+
+    min_recording_id: int
+    session_id: int
+    stream_id: int
+    channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartPositionRequest(RecordingRequest):
+    """Where a recording begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopPositionRequest(RecordingRequest):
+    """Where a recording ended; -1 while it is active."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingPositionRequest(RecordingRequest):
+    """How far an active recording has come; -1 when it is not active."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxRecordedPositionRequest(RecordingRequest):
+    """How far a recording has come, active or not."""
+
+
+# --- storage -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncateRecordingRequest(RecordingRequest):
+    """Delete everything recorded after a position."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeRecordingRequest(RecordingRequest):
+    """Delete a recording."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateChannelRequest(RecordingRequest):
+    """Replace the channel in a recording's description."""
+
+    channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReplicationRequest(Request):
+    """Stop a replication."""
+
+    replication_id: int
+
+
+REQUESTS: tuple[type[AuthConnectRequest | CloseSessionRequest | Request], ...] = (
+    AuthConnectRequest,
+    CloseSessionRequest,
+    KeepAliveRequest,
+    ArchiveIdRequest,
+    StartRecordingRequest,
+    StartRecordingRequest2,
+    ExtendRecordingRequest,
+    ExtendRecordingRequest2,
+    StopRecordingRequest,
+    StopRecordingSubscriptionRequest,
+    StopRecordingByIdentityRequest,
+    ReplayRequest,
+    BoundedReplayRequest,
+    StopReplayRequest,
+    StopAllReplaysRequest,
+    ListRecordingsRequest,
+    ListRecordingsForUriRequest,
+    ListRecordingRequest,
+    ListRecordingSubscriptionsRequest,
+    FindLastMatchingRecordingRequest,
+    StartPositionRequest,
+    StopPositionRequest,
+    RecordingPositionRequest,
+    MaxRecordedPositionRequest,
+    TruncateRecordingRequest,
+    PurgeRecordingRequest,
+    UpdateChannelRequest,
+    StopReplicationRequest,
+)
+"""All that are messages of the schema."""
