@@ -38,7 +38,7 @@ def _measure(library: str, way: str, address: str, others: Callable[[], list[int
     """`others` are the processes that work for the two that send and receive, asked for when all run."""
     with ExitStack() as running:
         pull = python_peer("paced.py", library, way, "pull", address, SAMPLES)
-        receiver = subprocess.Popen(pull, stdout=subprocess.PIPE, text=True)
+        receiver = running.enter_context(subprocess.Popen(pull, stdout=subprocess.PIPE, text=True))
         running.callback(receiver.kill)
         assert receiver.stdout is not None
         sender = running.enter_context(background(python_peer("paced.py", library, way, "push", address)))

@@ -53,7 +53,7 @@ def test_the_header_says_whose_file_it_is(driver_directory: Path) -> None:
 def test_a_driver_that_stopped_has_no_heartbeat_age(tmp_path: Path) -> None:
     FakeCnc(heartbeat_ms=-1).write(tmp_path)
     with CncFile.open(tmp_path) as cnc:
-        assert cnc.heartbeat_age_ms() is None
+        assert cnc.heartbeat_age_ms(now_ms=0) is None
 
 
 def test_values_are_live_and_records_are_snapshots(tmp_path: Path) -> None:
