@@ -140,7 +140,7 @@ PYTHON_MAY_USE: dict[str, set[str]] = {
     "tools": {"cnc", "event_log", "archive"},
     "spark": {"archive", "client", "driver", "sbe", "tools"},
     "headrace": {"core", "client", "driver", "event_log", "sbe", "archive", "tools", "spark", "testing"},
-    "testing": {"core", "client", "event_log", "headrace"},
+    "testing": {"core", "client", "event_log", "headrace", "archive", "archive.files", "archive.server"},
     "cli": {"headrace", "archive", "cnc", "event_log", "tools"},
     "demo": {"headrace", "tools", "cli"},
 }

@@ -23,7 +23,8 @@ from headrace.archive.protocol.descriptor import RecordingDescriptor
 from headrace.archive.server.context import Context
 from headrace.archive.server.deletions import Deletions
 from headrace.archive.server.recovery import open_files
-from tests.archive.kills import PAGE_LENGTH, KillableStorage, Killed
+from headrace.testing import Killed, SimulatedStorage
+from headrace.testing.storage import PAGE_LENGTH
 from tests.archive.streams import TERM_LENGTH, descriptor, frame
 
 pytestmark = pytest.mark.faults
@@ -69,7 +70,7 @@ def blocks(position: int, end: int, mark: int) -> list[tuple[bytes, int]]:
 class Archive:
     """The files of an archive, and what is known to be in them."""
 
-    def __init__(self, storage: KillableStorage, checksum: str | None) -> None:
+    def __init__(self, storage: SimulatedStorage, checksum: str | None) -> None:
         self.storage = storage
         self.checksum_name = checksum
         self.checksum = checksum_named(checksum)
@@ -91,7 +92,7 @@ class Archive:
 
     def after_the_kill(self) -> Archive:
         """The next process on the same files."""
-        again = Archive(self.storage.after_the_kill(), self.checksum_name)
+        again = Archive(self.storage.copy(), self.checksum_name)
         again.now_ms = self.now_ms
         again.streams = {number: list(stream) for number, stream in self.streams.items()}
         again.acknowledged = dict(self.acknowledged)
@@ -214,7 +215,7 @@ class Listener:
 
 def prepared(checksum: str | None, *, knows_holes: bool) -> Archive:
     """Two recordings that were stopped; the first has four segment files."""
-    archive = Archive(KillableStorage(knows_holes=knows_holes), checksum)
+    archive = Archive(SimulatedStorage(knows_holes=knows_holes), checksum)
     archive.start()
     archive.record(3 * SEGMENT_LENGTH + TERM_LENGTH // 2)
     archive.record(SEGMENT_LENGTH - 30_000, mark=3)
@@ -323,7 +324,7 @@ def test_a_kill_at_any_step_is_undone_or_finished(name: str, checksum: str | Non
 
 def test_a_kill_at_any_step_of_the_first_start_leaves_a_directory_that_starts() -> None:
     """Catalog and mark file are made in several steps each."""
-    empty = Archive(KillableStorage(), None)
+    empty = Archive(SimulatedStorage(), None)
     kill_the_start(empty, Archive.check)
 
 

@@ -11,8 +11,8 @@ from headrace.archive.files.checksum import Checksum, checksum_named
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.verify import frames_of, verify
 from headrace.archive.server.recovery import recover
+from headrace.testing import Killed, SimulatedStorage
 from tests.archive.memory import MemoryStorage
-from tests.archive.power import PowerCut, UnsafeStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frame
 from tests.helpers import rounds
 
@@ -48,7 +48,7 @@ class Life:
     """One life of an archive's files: a recording after another, until the power goes."""
 
     def __init__(
-        self, storage: UnsafeStorage, choose: random.Random, sync_level: int, checksum: Checksum | None
+        self, storage: SimulatedStorage, choose: random.Random, sync_level: int, checksum: Checksum | None
     ) -> None:
         self._storage = storage
         self._choose = choose
@@ -118,23 +118,29 @@ def test_what_was_acknowledged_is_there_after_a_power_cut(sync_level: int, check
     acknowledged = 0
     cuts = rounds(CUTS)
     for cut in range(cuts):
-        storage = UnsafeStorage(choose, choose.randint(0, 150))
+        storage = SimulatedStorage(choose)
+        if choose.random() < 0.5:
+            storage.kill_before(choose.randint(0, 250))
+        else:
+            # When most is at stake.
+            storage.kill_before(choose.randint(0, 60), "sync")
         life = Life(storage, choose, sync_level, kind)
-        with pytest.raises(PowerCut):
+        with pytest.raises(Killed):
             life.run()
-        if CATALOG_NAME not in storage._kept_names:
+        is_catalog_forced = CATALOG_NAME in storage.forced_names
+        storage.crash()
+        if not is_catalog_forced:
             assert not any(life.acknowledged.values())
             continue
-        after = storage.after_the_cut()
-        catalog = Catalog(after, capacity=CAPACITY, sync_level=sync_level, checksum=kind)
+        catalog = Catalog(storage, capacity=CAPACITY, sync_level=sync_level, checksum=kind)
         notes: list[str] = []
-        recover(catalog, after, kind, 2, notes.append)
+        recover(catalog, storage, kind, 2, notes.append)
         skipped = [note for note in notes if "is skipped" in note]
         if skipped:
             refusals += skipped
-            list(verify(catalog, after, checksum=kind, is_repaired=True, now_ms=2))
+            list(verify(catalog, storage, checksum=kind, is_repaired=True, now_ms=2))
             catalog.close()
-            catalog = Catalog(after, capacity=CAPACITY, sync_level=sync_level, checksum=kind)
+            catalog = Catalog(storage, capacity=CAPACITY, sync_level=sync_level, checksum=kind)
         for recording_id, position in life.acknowledged.items():
             acknowledged += position > 0
             found = catalog.find(recording_id)
@@ -143,27 +149,16 @@ def test_what_was_acknowledged_is_there_after_a_power_cut(sync_level: int, check
                 continue
             assert found.stop_position >= position, (cut, recording_id)
             stream = life.recorded[recording_id]
-            assert stored(after, catalog, recording_id) == written(stream, after, found.stop_position)
-        wrong = [one.text for one in verify(catalog, after, is_thorough=True, checksum=kind) if not one.is_ok]
+            assert stored(storage, catalog, recording_id) == written(stream, storage, found.stop_position)
+        wrong = [
+            one.text for one in verify(catalog, storage, is_thorough=True, checksum=kind) if not one.is_ok
+        ]
         assert wrong == [], (cut, wrong)
         assert catalog.next_recording_id > max(life.acknowledged, default=-1) - 1
         catalog.close()
     assert acknowledged > cuts, "most lives had something to lose"
     assert all(".rec: " in text and "--repair" in text for text in refusals)
     assert 0 < len(refusals) < cuts // 4
-
-
-class KilledStorage(MemoryStorage):
-    """All that was written is there, but the process is killed at a write."""
-
-    def __init__(self, writes: int) -> None:
-        super().__init__()
-        self._left = writes
-
-    def on_written(self, name: str, offset: int, length: int) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise PowerCut
 
 
 CHANGES: dict[str, Callable[[Catalog], object]] = {
@@ -180,17 +175,17 @@ def test_a_kill_at_any_write_of_the_catalog_leaves_one_that_opens(change: str) -
     writes = 0
     is_over = False
     while not is_over:
-        storage = KilledStorage(1 << 60)
+        storage = SimulatedStorage()
         catalog = Catalog(storage, capacity=CAPACITY)
         for stream_id in (1, 2, 3):
             catalog.add(descriptor(stream_id=stream_id, stop_position=64))
-        storage._left = writes
+        storage.kill_before(writes)
         try:
             CHANGES[change](catalog)
             is_over = True
-        except PowerCut:
+        except Killed:
             pass
-        storage._left = 1 << 60
+        storage.mend()
         again = Catalog(storage)
         assert [one.descriptor.stream_id for one in again][:3] == [1, 2, 3]
         assert again.add(descriptor(stream_id=10)) >= 3

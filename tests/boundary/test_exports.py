@@ -70,6 +70,7 @@ def test_wrappers_cover_what_they_wrap():
         "launch",
         "doubts",
         "drain",
+        "note",
         "note_work",
         "set_programs",
         "clock_ns",

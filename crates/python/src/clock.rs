@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use headrace_client::ClientConfig;
-use headrace_sys::Clock;
 use headrace_sys::idle::IdleStrategy;
+use headrace_sys::{Clock, SystemClock};
 use pyo3::prelude::*;
 
 /// How much time passes, on a clock of the program, between two looks of a call that waits.
@@ -27,13 +27,14 @@ pub(crate) fn place(config: &mut ClientConfig, object: Py<PyAny>) {
     config.clock = clock;
 }
 
-/// Calls an object of ``headrace.clock.Clock``.
+/// Calls an object of ``headrace.clock.Clock`` for all time-outs.
 ///
-/// A clock that raises is told to ``sys.unraisablehook``, and stands still.
+/// Its time of day is that of the machine all the same: by it client and driver tell each other that they live, and the
+/// driver has that of the machine. A clock that raises is told to ``sys.unraisablehook``, and stands still.
 struct ProgramClock {
     object: Py<PyAny>,
     nano_time: AtomicI64,
-    epoch_ns: AtomicI64,
+    machine: SystemClock,
 }
 
 impl ProgramClock {
@@ -41,30 +42,26 @@ impl ProgramClock {
         Self {
             object,
             nano_time: AtomicI64::new(0),
-            epoch_ns: AtomicI64::new(0),
+            machine: SystemClock::new(),
         }
-    }
-
-    /// What a method gives, or what it gave last when it raises or when there is no interpreter any more.
-    fn ask(&self, method: &str, last: &AtomicI64) -> i64 {
-        Python::try_attach(|py| {
-            let given = self.object.bind(py).call_method0(method);
-            match given.and_then(|given| given.extract::<i64>()) {
-                Ok(now) => last.store(now, Ordering::Relaxed),
-                Err(error) => error.write_unraisable(py, Some(self.object.bind(py))),
-            }
-        });
-        last.load(Ordering::Relaxed)
     }
 }
 
 impl Clock for ProgramClock {
     fn nano_time(&self) -> i64 {
-        self.ask("monotonic_ns", &self.nano_time)
+        // What it gave last when it raises, or when there is no interpreter any more.
+        Python::try_attach(|py| {
+            let given = self.object.bind(py).call_method0("monotonic_ns");
+            match given.and_then(|given| given.extract::<i64>()) {
+                Ok(now) => self.nano_time.store(now, Ordering::Relaxed),
+                Err(error) => error.write_unraisable(py, Some(self.object.bind(py))),
+            }
+        });
+        self.nano_time.load(Ordering::Relaxed)
     }
 
     fn epoch_ns(&self) -> i64 {
-        self.ask("epoch_ns", &self.epoch_ns)
+        self.machine.epoch_ns()
     }
 
     fn sleep(&self, duration: Duration) {

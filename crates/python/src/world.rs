@@ -117,6 +117,11 @@ impl World {
         Ok(())
     }
 
+    fn note(&self, text: &str) -> PyResult<()> {
+        self.inner.get()?.note(text);
+        Ok(())
+    }
+
     fn trace(&self, count: usize) -> PyResult<String> {
         Ok(self.inner.get()?.trace(count))
     }

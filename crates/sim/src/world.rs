@@ -263,6 +263,11 @@ impl World {
         self.core.network.digest()
     }
 
+    /// Puts a line of the caller into the trace, and so into the digest.
+    pub fn note(&self, text: &str) {
+        self.core.network.note(text.to_owned());
+    }
+
     /// Sockets that are open in the world.
     pub fn socket_count(&self) -> usize {
         self.core.network.socket_count()

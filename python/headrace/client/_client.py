@@ -78,8 +78,9 @@ class Client(EitherClosing):
                 waits, for it or for anything else. Also a node of a simulated world; see :mod:`headrace.testing`.
             use_invoker: No conductor thread: the program calls :meth:`invoke`, at least every few seconds.
             clock: A clock of the program, with ``use_invoker=True`` only, for a driver in invoker mode that is given as
-                `driver`: all time-outs go by it, and each look of a call that waits sleeps a millisecond on it. By
-                default that of the machine; a node of a simulated world has one of its own.
+                `driver`: all time-outs go by it, and each look of a call that waits sleeps a millisecond on it. Its
+                time of day is not used: driver and client tell each other by that of the machine that they live. By
+                default the clock of the machine; a node of a simulated world has one of its own.
             on_error: Told of faults that no caller is waiting for; by default they are logged as errors of
                 ``headrace.client``, which stderr shows if the program does not set up ``logging``.
             on_close: Called when the client has closed, for any reason.

@@ -1,6 +1,8 @@
 """Tools for testing programs that use Headrace, and Headrace itself.
 
-- `World`: whole nodes under one seed and virtual time: real drivers and clients on a simulated network.
+- `World`: whole nodes under one seed and virtual time: real drivers, clients and archives on a simulated network and
+  simulated disks.
+- `SimulatedStorage`: such a disk alone.
 - `ManualClock`: time that a test moves, for one client or archive alone.
 - `Relay`: a UDP relay between two drivers that loses, reorders, duplicates and delays datagrams from a seed.
 - `NetworkPath`: the same network without sockets or clock, for tests that step it themselves.
@@ -15,6 +17,7 @@ from headrace.testing.conditions import PERFECT, Conditions, NetworkPath, PathCo
 from headrace.testing.namespaces import Namespace, NamespaceError, Namespaces
 from headrace.testing.relay import Address, Relay
 from headrace.testing.seeds import SEED_VARIABLE, choose_seed, replay_note
+from headrace.testing.storage import Killed, SimulatedStorage
 from headrace.testing.world import Link, Node, World, WorldTimeoutError
 
 __all__ = [
@@ -22,6 +25,7 @@ __all__ = [
     "SEED_VARIABLE",
     "Address",
     "Conditions",
+    "Killed",
     "Link",
     "ManualClock",
     "Namespace",
@@ -31,6 +35,7 @@ __all__ = [
     "Node",
     "PathCounters",
     "Relay",
+    "SimulatedStorage",
     "World",
     "WorldTimeoutError",
     "choose_seed",

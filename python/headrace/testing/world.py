@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import shutil
 import tempfile
 import weakref
@@ -26,11 +27,14 @@ from headrace.client import Client
 from headrace.clock import Clock
 from headrace.testing.loop import WorldEventLoop
 from headrace.testing.seeds import choose_seed, replay_note
+from headrace.testing.storage import Killed, SimulatedStorage
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace._settings import DriverSettings
+    from headrace.archive import ArchiveServer
+    from headrace.archive.server.keywords import ArchiveSettings
     from headrace.client._keywords import ClientKeywords
 
 __all__ = ["Link", "Node", "World", "WorldTimeoutError"]
@@ -39,6 +43,8 @@ _NS_PER_S = 1_000_000_000
 _END_OF_TIME_NS = 2**63 - 1
 # Where logs that no one keeps cost no disk.
 _SHARED_MEMORY = Path("/dev/shm")
+# Of archives, where nothing is said: files are in memory, and are made in full.
+_SEGMENT_LENGTH = 1024 * 1024
 # Events in the text of a failure.
 _SHOWN_EVENTS = 40
 
@@ -118,10 +124,15 @@ class Node:
     ``headrace.connect(driver=...)``, a node will do.
     """
 
-    def __init__(self, core: _core.Node, run_for: Callable[[float], None]) -> None:
+    def __init__(self, core: _core.Node, world: World) -> None:
         self._driver = core
         self._directory = os.fspath(core.directory)
-        self._clock: Clock = NodeClock(core, run_for)
+        # A weak proxy: the world has its nodes.
+        self._world = world
+        self._clock: Clock = NodeClock(core, lambda duration_s: world.run_for(duration_s))
+        self._disks: dict[str, SimulatedStorage] = {}
+        self._archives: list[ArchiveServer] = []
+        self._archive_count = 0
         self._programs: list[Program] = []
         # Those whose turn it is: they wait for something, while the world goes on.
         self._running: list[Program] = []
@@ -176,6 +187,53 @@ class Node:
         """
         return Client.connect(driver=self, **keywords)
 
+    def disk(self, name: str = "archive") -> SimulatedStorage:
+        """A disk of the machine, which is made when it is first asked for and outlives every crash."""
+        if name not in self._disks:
+            whole_name = f"{self.name}:{name}"
+            chance = random.Random(f"{self._world.seed} disk {whole_name}")
+            self._disks[name] = SimulatedStorage(chance, clock=self._clock, name=whole_name)
+        return self._disks[name]
+
+    def run_archive(self, disk: str = "archive", **settings: Unpack[ArchiveSettings]) -> ArchiveServer:
+        """Start an archive on a disk of the node, as it is, which gets its turns from the world.
+
+        Clients reach it as any archive: those of the node through ``aeron:ipc``, others through the control channel,
+        by default ``aeron:udp?endpoint=NODE:8010``. A crash ends it without a last word; so does a kill before a step
+        of its disk, which is a crash of the node.
+
+        Args:
+            disk: Which disk of the node; see :meth:`disk`.
+            **settings: See :class:`headrace.archive.ArchiveConfig`. Segments have 1 MiB if nothing is said. Where the
+                files are is the world's choice.
+
+        Raises:
+            ConfigError: A setting is wrong.
+            ArchiveFileError: Another archive runs on the disk, or a file is damaged.
+            DriverTimeoutError: The node has no driver.
+            OSError: The disk refuses.
+            Killed: The disk was to end its process before a step of this start.
+        """
+        from headrace.archive import ArchiveServer
+
+        settings.setdefault("control_channel", f"aeron:udp?endpoint={self.name}:8010")
+        settings.setdefault("segment_file_length", _SEGMENT_LENGTH)
+        self._archive_count += 1
+        self._note(f"starts archive {self._archive_count}")
+        try:
+            server = ArchiveServer(
+                driver=self,
+                is_invoked=True,
+                storage=self.disk(disk),
+                chance=random.Random(f"{self._world.seed} archive {self.name} {self._archive_count}"),
+                **settings,
+            )
+        except Killed:
+            self.crash(keeps_writes=True)
+            raise
+        self._archives.append(server)
+        return server
+
     def run(self, program: Program) -> None:
         """Call `program` after each step, while the node runs. It returns how much it did, or ``None`` for nothing.
 
@@ -195,19 +253,37 @@ class Node:
         """
         self._driver.start()
 
-    def crash(self) -> None:
-        """End driver, clients and programs as by a kill: neither peers nor files are told. Its clients are closed.
+    def crash(self, *, keeps_writes: bool = False) -> None:
+        """End driver, clients, archives and programs as by a power cut: neither peers nor files are told.
+
+        Its clients are closed. What its disks have not synced is there or is not, page by page, as the seed decides.
+
+        Args:
+            keeps_writes: As by a kill of all its processes: the disks keep what was written.
 
         Raises:
             ConfigError: The node is down.
         """
         self._programs.clear()
+        archives, self._archives = self._archives, []
+        for server in archives:
+            server._forget()
+        for name, disk in self._disks.items():
+            lost_count = disk.crash(keeps_writes=keeps_writes)
+            self._note(f"loses {lost_count} pages and names of disk {name}")
         self._driver.crash()
 
     def close(self) -> None:
-        """End clients and driver in good order, and the programs. Does nothing when the node is down."""
+        """End clients, archives and driver in good order, and the programs. Does nothing when the node is down."""
         self._programs.clear()
-        self._driver.close()
+        archives, self._archives = self._archives, []
+        try:
+            for server in archives:
+                server.close()
+        except Killed as killed:
+            self._note(f"is killed before a change of {killed}")
+        finally:
+            self._driver.close()
 
     def pause(self) -> None:
         """Stand still until `resume`. What peers send fills the socket buffers, and then is lost."""
@@ -234,17 +310,40 @@ class Node:
         self._driver.set_cut_to(other._driver, False)
 
     def _turn(self) -> int:
-        # A program may start others, or crash its node.
-        return sum(self._run(program) for program in tuple(self._programs))
+        # Each of them may start others, or crash its node.
+        work_count = sum(self._step_archive(server) for server in tuple(self._archives))
+        return work_count + sum(
+            self._step(program) for program in tuple(self._programs) if program in self._programs
+        )
 
-    def _run(self, program: Program) -> int:
-        if self.is_paused or program in self._running or program not in self._programs:
+    def _step_archive(self, server: ArchiveServer) -> int:
+        if server.is_closed:
+            if server in self._archives:
+                self._archives.remove(server)
+            return 0
+        try:
+            return self._step(server.do_work)
+        except Killed as killed:
+            self._note(f"is killed before a change of {killed}")
+            self.crash(keeps_writes=True)
+        except HeadraceError as failure:
+            # As its thread does: its driver is gone, or has given it up.
+            server._fail(failure)
+            self._archives.remove(server)
+            self._note(f"has an archive that stopped: {type(failure).__name__}")
+        return 0
+
+    def _step(self, program: Program) -> int:
+        if self.is_paused or program in self._running:
             return 0
         self._running.append(program)
         try:
             return program() or 0
         finally:
             self._running.remove(program)
+
+    def _note(self, text: str) -> None:
+        self._world._core.note(f"{self.name} {text}")
 
     def __repr__(self) -> str:
         state = "paused" if self.is_paused else "up" if self.is_up else "down"
@@ -325,9 +424,7 @@ class World(Closing):
             if ours in settings:
                 raise _invalid(ours, settings[ours], "is chosen by the world")
         config = DriverConfig(**settings, properties=dict(properties or {}))
-        world = weakref.proxy(self)
-        core = self._core.add_node(name, list(config.to_properties().items()))
-        node = Node(core, lambda duration_s: world.run_for(duration_s))
+        node = Node(self._core.add_node(name, list(config.to_properties().items())), weakref.proxy(self))
         self._nodes[name] = node
         return node
 

@@ -268,8 +268,11 @@ class ArchiveServer(Closing):
             while not self._stop.is_set():
                 idle.idle(self.do_work())
         except BaseException as failure:
-            self._failure = failure
-            self._log.error(f"the archive stopped: {failure!r}", failure)
+            self._fail(failure)
+
+    def _fail(self, failure: BaseException) -> None:
+        self._failure = failure
+        self._log.error(f"the archive stopped: {failure!r}", failure)
 
     @property
     def directory(self) -> str:
@@ -316,7 +319,7 @@ class ArchiveServer(Closing):
             self._release()
 
     def _forget(self) -> None:
-        """In a forked child, whose archive this is not: its files and its lock are the parent's."""
+        """As after a kill: in a forked child, whose archive this is not, and on a node that crashed."""
         self._is_closed = True
         self._mark_file.forget()
 
