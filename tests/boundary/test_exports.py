@@ -75,6 +75,8 @@ def test_wrappers_cover_what_they_wrap():
         "set_programs",
         "clock_ns",
         "set_clock_skew_ns",
+        "jump_clock_ns",
+        "set_lookup_ns",
         "set_link_to",
         "set_cut_to",
     }

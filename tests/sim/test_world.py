@@ -151,6 +151,46 @@ def test_wall_clocks_can_be_wrong_and_time_outs_do_not_mind() -> None:
         assert publication.is_connected
 
 
+def test_a_clock_that_is_set_ends_no_client() -> None:
+    with World(9) as world:
+        left, _, publication, subscription = pair(world)
+        left.jump_clock(7200)
+        world.run_for(15)
+        left.jump_clock(-14400)
+        world.run_for(15)
+        assert publication.is_connected
+        assert subscription.is_connected
+
+
+def test_one_client_is_killed_or_hangs() -> None:
+    with World(10) as world:
+        node = world.add_node("only")
+        killed, hanging, other = (node.connect() for _ in range(3))
+        for client in (killed, hanging, other):
+            client.add_publication("aeron:ipc", 1)
+        node.crash_client(killed)
+        node.set_stalled(hanging, True)
+        world.run_for(15)
+        assert killed.is_closed
+        node.set_stalled(hanging, False)
+        world.run_until(lambda: hanging.is_closed, within_s=1)
+        assert not other.is_closed
+
+
+def test_a_disk_is_full_and_a_name_server_silent() -> None:
+    with World(11) as world:
+        node = world.add_node("only")
+        client = node.connect()
+        node.set_disk_room(0)
+        with pytest.raises(headrace.RegistrationError, match="insufficient usable storage"):
+            client.add_publication("aeron:ipc", 1)
+        node.set_disk_room(None)
+        world.set_lookup_time(None)
+        with pytest.raises(headrace.DriverTimeoutError):
+            client.add_publication("aeron:udp?endpoint=only:40123", 1)
+        assert client.add_publication(f"aeron:udp?endpoint=[{node.address_v6}]:40123", 1)
+
+
 def test_a_condition_that_does_not_come_true_tells_how_to_replay_it() -> None:
     with World(99) as world:
         world.add_node("only")

@@ -17,6 +17,7 @@ pub mod log;
 pub(crate) mod loom_memory;
 pub mod loss_report;
 pub mod memory;
+pub mod pulse;
 mod record;
 pub mod ring;
 pub mod seq_lock;

@@ -429,6 +429,14 @@ impl Client {
         Ok(())
     }
 
+    /// Ends this client as a kill would end its process: no handler runs, and the driver is not told. It learns of it as
+    /// of any process that has ended. For tests of that.
+    pub fn crash(&self) -> Result<(), ClientError> {
+        self.core.refuse_reentry("crash client")?;
+        self.core.abandon();
+        self.close()
+    }
+
     fn end(&self) {
         let core = &self.core;
         if core.end(ClientError::Closed { what: "client" }, false) {

@@ -8,6 +8,7 @@ use headrace_buffers::broadcast::Receiver;
 use headrace_buffers::cnc::{self, CncError, CncFile};
 use headrace_buffers::doorbell::Doorbells;
 use headrace_buffers::liveness::Liveness;
+use headrace_buffers::pulse::Pulse;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_sys::Access;
 
@@ -137,7 +138,9 @@ fn assemble(config: ClientConfig, found: Found) -> Result<Arc<Core>, ClientError
             .hold_client(client_id)
             .map_err(|error| unusable(&config, &error))?;
     }
-    let service = Service::new(receiver, liveness, config.clock.nano_time());
+    let now_ns = config.clock.nano_time();
+    let driver_pulse = Pulse::new(to_driver.consumer_heartbeat_ms(), now_ns);
+    let service = Service::new(receiver, liveness, driver_pulse, now_ns);
     let doorbells = Doorbells::open(&config.directory, cnc.driver_identity());
     doorbells.register_client(client_id);
     Ok(Arc::new(Core::new(

@@ -303,6 +303,13 @@ impl Core {
         }
         true
     }
+
+    /// As [`Self::end`] without a handler, and lets go of what shows that the client lives.
+    pub(crate) fn abandon(&self) {
+        self.end(ClientError::Closed { what: "client" }, false);
+        lock(&self.service).liveness = None;
+        self.state().callbacks.clear();
+    }
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -7,6 +7,7 @@
 //! driver allocates for it with its first resource; until that exists there is nothing to keep alive.
 
 use headrace_buffers::counters::{Counter, type_ids};
+use headrace_buffers::pulse::Pulse;
 
 use crate::core::Core;
 use crate::error::ClientError;
@@ -53,7 +54,7 @@ impl Core {
             return Ok(false);
         }
         let now_ms = self.config.clock.epoch_ms();
-        self.check_driver_heartbeat(now_ms)?;
+        self.check_driver_heartbeat(&mut service.driver_pulse, now_ms, now_ns)?;
         let is_shown = self.show_heartbeat(&mut service.heartbeat, now_ms)?;
         if is_shown {
             service.last_keepalive_ns = now_ns;
@@ -61,10 +62,14 @@ impl Core {
         Ok(is_shown)
     }
 
-    fn check_driver_heartbeat(&self, now_ms: i64) -> Result<(), ClientError> {
-        let age_ms = now_ms.saturating_sub(self.to_driver.consumer_heartbeat_ms());
+    fn check_driver_heartbeat(&self, pulse: &mut Pulse, now_ms: i64, now_ns: i64) -> Result<(), ClientError> {
+        let heartbeat_ms = self.to_driver.consumer_heartbeat_ms();
+        let age_ms = now_ms.saturating_sub(heartbeat_ms);
         let driver_timeout_ms = self.config.driver_timeout_ms;
-        if age_ms <= driver_timeout_ms {
+        // Old by the wall clock alone: that was set forwards. Unchanged by the other alone: this client has a clock that
+        // a test moves, and the driver has not.
+        let is_silent = pulse.look(heartbeat_ms, now_ms, now_ns) > self.config.driver_timeout_ns();
+        if !is_silent || age_ms <= driver_timeout_ms {
             return Ok(());
         }
         let reason = format!(

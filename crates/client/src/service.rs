@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use headrace_buffers::broadcast::{LappedError, Receiver};
 use headrace_buffers::liveness::Liveness;
+use headrace_buffers::pulse::Pulse;
 use headrace_protocol::event::Event;
 
 use crate::core::Core;
@@ -17,18 +18,26 @@ pub(crate) struct Service {
     last_service_ns: i64,
     pub(crate) last_keepalive_ns: i64,
     pub(crate) heartbeat: Option<Heartbeat>,
+    /// Whether the driver goes on.
+    pub(crate) driver_pulse: Pulse,
     /// Shows that this client lives, and whether the driver does; none with a driver that does not.
     pub(crate) liveness: Option<Liveness>,
 }
 
 impl Service {
-    pub(crate) fn new(receiver: Receiver, liveness: Option<Liveness>, now_ns: i64) -> Self {
+    pub(crate) fn new(
+        receiver: Receiver,
+        liveness: Option<Liveness>,
+        driver_pulse: Pulse,
+        now_ns: i64,
+    ) -> Self {
         Self {
             receiver,
             scratch: Vec::with_capacity(4096),
             last_service_ns: now_ns,
             last_keepalive_ns: now_ns,
             heartbeat: None,
+            driver_pulse,
             liveness,
         }
     }

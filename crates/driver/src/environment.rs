@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use headrace_sys::{Clock, SystemClock};
 
+pub use crate::disk::Disk;
+use crate::disk::SystemDisk;
 pub use crate::name_lookups::{LookedUp, Lookups};
 use crate::name_lookups::{LookupThreads, SystemLookup};
 use crate::network::SystemNetwork;
@@ -17,6 +19,8 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     /// Where sockets are opened.
     pub network: Arc<dyn Network>,
+    /// What tells how much room there is for files.
+    pub disk: Arc<dyn Disk>,
     /// Who looks up the names of hosts.
     pub lookups: Box<dyn Lookups>,
     /// Source of session ids, initial term ids and receiver ids, and of the delays before a loss is reported.
@@ -31,6 +35,7 @@ impl Environment {
             lookups: Box::new(LookupThreads::new(Arc::new(SystemLookup), Arc::clone(&clock))),
             clock,
             network: Arc::new(SystemNetwork),
+            disk: Arc::new(SystemDisk),
             random: fastrand::Rng::new(),
         }
     }

@@ -6,6 +6,7 @@ pub mod agent;
 mod conductor;
 pub mod config;
 pub mod directory;
+mod disk;
 pub mod driver;
 pub mod endpoint;
 pub mod environment;

@@ -16,6 +16,7 @@ use headrace_protocol::channel::units::format_size;
 use headrace_sys::{Clock, disk};
 
 use crate::agent::Agent;
+use crate::disk::Disk;
 use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
 use crate::mailbox::{Inbox, Outbox};
 use crate::name_lookups::NameRequests;
@@ -23,11 +24,13 @@ use crate::resource_tasks::{FreeLog, ResourceOutcome, ResourceTask};
 use crate::sparse_logs::SparseLogs;
 
 /// Settings of the resource agent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub(crate) struct ResourceSettings {
     /// Logs deleted in one turn.
     pub(crate) free_limit: usize,
     pub(crate) performs_storage_checks: bool,
+    /// Where logs are made.
+    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) low_space_threshold: u64,
 }
 
@@ -115,7 +118,7 @@ impl ResourceAgent {
     fn check_storage(&self, path: &Path, spec: &LogSpec, length: u64) -> Result<Room, CommandError> {
         let directory = path.parent().unwrap_or(path);
         let threshold = self.settings.low_space_threshold;
-        let usable = usable_space(directory)?;
+        let usable = self.usable_space(directory)?;
         if usable <= threshold {
             let place = disk::description(directory);
             let text = format!("space is running low: threshold={threshold} usable={usable} in {place}");
@@ -144,8 +147,17 @@ impl ResourceAgent {
     fn space(&self, directory: &Path) -> Result<Space, CommandError> {
         // In this order, what a log takes meanwhile is counted twice and not never.
         let promised = self.sparse_logs.missing_length();
-        let usable = usable_space(directory)?;
+        let usable = self.usable_space(directory)?;
         Ok(Space { usable, promised })
+    }
+
+    fn usable_space(&self, directory: &Path) -> Result<u64, CommandError> {
+        self.settings.disk.usable_space(directory).map_err(|error| {
+            CommandError::generic(format!(
+                "cannot tell usable storage in {}: {error}",
+                directory.display()
+            ))
+        })
     }
 
     fn log_error(&self, error: &LogError, path: &Path, spec: &LogSpec) -> CommandError {
@@ -245,15 +257,6 @@ impl Space {
     fn free(self) -> u64 {
         self.usable.saturating_sub(self.promised)
     }
-}
-
-fn usable_space(directory: &Path) -> Result<u64, CommandError> {
-    disk::usable_space(directory).map_err(|error| {
-        CommandError::generic(format!(
-            "cannot tell usable storage in {}: {error}",
-            directory.display()
-        ))
-    })
 }
 
 /// The refusal of a log that does not fit, with the term length that does.

@@ -46,6 +46,10 @@ impl Client {
         self.inner.get()
     }
 
+    pub(crate) fn inner(&self) -> PyResult<&client::Client> {
+        self.open().map(|kept| &**kept)
+    }
+
     /// Waits for the outcome of a request in steps that see Ctrl-C, which gives the request up.
     fn wait<T: Send>(
         &self,

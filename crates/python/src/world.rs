@@ -7,6 +7,7 @@ use headrace_client::{Client, ClientConfig};
 use headrace_sim::{LinkSettings, WorldError};
 use pyo3::prelude::*;
 
+use crate::client::Client as PyClient;
 use crate::errors;
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
@@ -95,6 +96,11 @@ impl World {
         self.programs.set(turn);
     }
 
+    fn set_lookup_ns(&self, lookup_ns: i64) -> PyResult<()> {
+        self.inner.get()?.network().set_lookup_ns(lookup_ns);
+        Ok(())
+    }
+
     /// Moves time, not beyond `end_ns`, and gives each node a turn, then the programs.
     fn step(&self, py: Python<'_>, end_ns: i64) -> PyResult<usize> {
         let world = self.inner.get()?;
@@ -181,6 +187,11 @@ impl Node {
     }
 
     #[getter]
+    fn address_v6(&self) -> PyResult<String> {
+        Ok(self.inner.get()?.address_v6().to_string())
+    }
+
+    #[getter]
     fn directory(&self) -> PyResult<PathBuf> {
         Ok(self.inner.get()?.directory().to_owned())
     }
@@ -228,6 +239,28 @@ impl Node {
 
     fn set_clock_skew_ns(&self, skew_ns: i64) -> PyResult<()> {
         self.inner.get()?.set_clock_skew_ns(skew_ns);
+        Ok(())
+    }
+
+    fn jump_clock_ns(&self, by_ns: i64) -> PyResult<()> {
+        self.inner.get()?.jump_clock_ns(by_ns);
+        Ok(())
+    }
+
+    /// Bytes for all logs together; none is room for anything.
+    #[pyo3(signature = (bytes))]
+    fn set_disk_room(&self, bytes: Option<u64>) -> PyResult<()> {
+        self.inner.get()?.set_disk_room(bytes);
+        Ok(())
+    }
+
+    fn crash_client(&self, py: Python<'_>, client: &Bound<'_, PyClient>) -> PyResult<()> {
+        let client = client.get().inner()?;
+        self.run(py, |node| node.crash_client(client))
+    }
+
+    fn set_stalled(&self, client: &Bound<'_, PyClient>, is_stalled: bool) -> PyResult<()> {
+        self.inner.get()?.set_stalled(client.get().inner()?, is_stalled);
         Ok(())
     }
 

@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod disk;
 mod error;
 mod invariants;
 mod network;

@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use headrace_client::{Client, ClientConfig};
-use headrace_driver::environment::Environment;
+use headrace_driver::environment::{Disk, Environment};
 use headrace_driver::{DriverConfig, Invoker, MediaDriver, ThreadingMode};
 use headrace_sys::Clock;
 use headrace_sys::idle::IdleStrategy;
 
+use crate::disk::NodeDisk;
 use crate::error::WorldError;
 use crate::invariants::{Holdings, Observer, SentStreams, Violation};
 use crate::network::{HostNetwork, LinkSettings};
@@ -27,17 +28,24 @@ use crate::world::{Core, lock};
 /// Length of terms where nothing is said: streams wrap early, and hundreds of them fit.
 const TERM_LENGTH: usize = 256 * 1024;
 
+/// A client of a node, for as long as a program keeps it.
+struct Held {
+    client: Weak<Client>,
+    is_stalled: bool,
+}
+
 /// What the world knows of a node.
 pub(crate) struct NodeCore {
     name: String,
     network: HostNetwork,
     clock: Arc<NodeClock>,
     config: DriverConfig,
+    disk: Arc<NodeDisk>,
     driver: Mutex<Option<MediaDriver>>,
     invoker: Mutex<Option<Invoker>>,
     /// Sees the driver from outside, while there is one.
     observer: Mutex<Option<Observer>>,
-    clients: Mutex<Vec<Weak<Client>>>,
+    clients: Mutex<Vec<Held>>,
     is_paused: AtomicBool,
     /// Drivers and clients so far: each gets chances of its own.
     born_count: AtomicU64,
@@ -47,8 +55,6 @@ impl NodeCore {
     /// Settings of drivers where nothing is said.
     pub(crate) fn config() -> DriverConfig {
         DriverConfig {
-            // What the disk of this machine has room for is not for the seed to know.
-            perform_storage_checks: false,
             term_buffer_length: TERM_LENGTH,
             ipc_term_buffer_length: TERM_LENGTH,
             ..DriverConfig::default()
@@ -61,6 +67,7 @@ impl NodeCore {
         Arc::new(Self {
             name: name.to_owned(),
             network: core.network.add_host(name),
+            disk: Arc::new(NodeDisk::new(&config.directory)),
             clock: Arc::new(NodeClock::new(core.time.clone(), Arc::downgrade(core))),
             config,
             driver: Mutex::new(None),
@@ -88,7 +95,7 @@ impl NodeCore {
         let invoker = lock(&self.invoker).clone();
         let mut work_count = invoker.map_or(0, |invoker| invoker.invoke());
         if with_clients {
-            for client in self.clients() {
+            for client in self.clients(|held| !held.is_stalled) {
                 // A client that has ended tells its handlers; its handles say why.
                 work_count += client.invoke().unwrap_or(0);
             }
@@ -111,11 +118,12 @@ impl NodeCore {
         }
     }
 
-    /// The clients that are still held by the program.
-    fn clients(&self) -> Vec<Arc<Client>> {
+    /// Those of the clients that are still held by the program.
+    fn clients(&self, which: impl Fn(&Held) -> bool) -> Vec<Arc<Client>> {
         let mut clients = lock(&self.clients);
-        clients.retain(|client| client.strong_count() > 0);
-        clients.iter().filter_map(Weak::upgrade).collect()
+        clients.retain(|held| held.client.strong_count() > 0);
+        let chosen = clients.iter().filter(|held| which(held));
+        chosen.filter_map(|held| held.client.upgrade()).collect()
     }
 
     /// Numbers for the next driver or client.
@@ -144,9 +152,14 @@ impl Node {
         &self.core.name
     }
 
-    /// Its address.
+    /// Its IPv4 address, which its name stands for.
     pub fn address(&self) -> IpAddr {
-        self.core.network.address()
+        self.core.network.addresses().v4.into()
+    }
+
+    /// Its IPv6 address.
+    pub fn address_v6(&self) -> IpAddr {
+        self.core.network.addresses().v6.into()
     }
 
     /// Where its driver keeps its files.
@@ -195,6 +208,7 @@ impl Node {
         let environment = Environment {
             clock: self.clock(),
             network: Arc::new(self.core.network.clone()),
+            disk: Arc::clone(&self.core.disk) as Arc<dyn Disk>,
             lookups: Box::new(self.core.network.names()),
             random: self.core.random(self.world.seed),
         };
@@ -247,7 +261,33 @@ impl Node {
 
     /// Gives a client, whose settings were of this node, its turns for as long as a program keeps it.
     pub fn adopt(&self, client: &Arc<Client>) {
-        lock(&self.core.clients).push(Arc::downgrade(client));
+        lock(&self.core.clients).push(Held {
+            client: Arc::downgrade(client),
+            is_stalled: false,
+        });
+    }
+
+    /// Ends one client as by a kill of its process, while the driver and the others go on. It is closed for the program.
+    pub fn crash_client(&self, client: &Client) -> Result<(), WorldError> {
+        self.note(&format!("loses client {}", client.client_id()));
+        Ok(client.crash()?)
+    }
+
+    /// Gives one client no more turns, as when its program hangs, or its turns again.
+    pub fn set_stalled(&self, client: &Client, is_stalled: bool) {
+        let what = if is_stalled { "stalls" } else { "goes on with" };
+        self.note(&format!("{what} client {}", client.client_id()));
+        for held in lock(&self.core.clients).iter_mut() {
+            if std::ptr::eq(held.client.as_ptr(), client) {
+                held.is_stalled = is_stalled;
+            }
+        }
+    }
+
+    /// Leaves room for logs of so many bytes in all. `None` is room for anything.
+    pub fn set_disk_room(&self, bytes: Option<u64>) {
+        self.note(&format!("has a disk with room for {bytes:?} bytes of logs"));
+        self.core.disk.set_room(bytes);
     }
 
     /// The node does nothing until [`Self::resume`]; what is sent to it fills its buffers.
@@ -273,7 +313,7 @@ impl Node {
         *lock(&self.core.observer) = None;
         driver.crash();
         // What clients say at their end goes to the rings of a driver that reads no more.
-        for client in self.core.clients() {
+        for client in self.core.clients(|_| true) {
             client.close()?;
         }
         self.core.is_paused.store(false, Ordering::Relaxed);
@@ -282,7 +322,7 @@ impl Node {
 
     /// Closes the clients, lets the driver hear of it, and closes the driver. Does nothing when the node is down.
     pub fn close(&self) -> Result<(), WorldError> {
-        for client in self.core.clients() {
+        for client in self.core.clients(|_| true) {
             client.close()?;
         }
         let driver = lock(&self.core.driver).take();
@@ -299,6 +339,12 @@ impl Node {
     pub fn set_clock_skew_ns(&self, skew_ns: i64) {
         self.note(&format!("has its wall clock ahead by {skew_ns} ns"));
         self.core.clock.set_skew_ns(skew_ns);
+    }
+
+    /// Sets its wall clock forwards, or backwards, from where it is. Its monotonic time goes on as ever.
+    pub fn jump_clock_ns(&self, by_ns: i64) {
+        self.note(&format!("has its wall clock jump by {by_ns} ns"));
+        self.core.clock.jump_ns(by_ns);
     }
 
     /// Sets the link to another node apart from all others, in this direction. `None` undoes that.

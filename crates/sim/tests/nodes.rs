@@ -5,6 +5,7 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use common::{Reader, SECOND, Stream, World};
+use headrace_buffers::counters::system_counter;
 use headrace_client::ClientError;
 use headrace_sim::WorldError;
 
@@ -88,6 +89,134 @@ fn wall_clocks_may_be_wrong_by_an_hour() {
     world.run_until(SECOND, "a connection", || publication.is_connected());
     world.run_for(30 * SECOND);
     assert!(publication.is_connected() && subscription.is_connected());
+}
+
+#[test]
+fn wall_clocks_that_jump_end_no_client_and_no_stream() {
+    for hours in [-2, 2] {
+        let world = World::new(27);
+        let mut stream = Stream::connected(&world, CHANNEL, STREAM);
+        for node in [&stream.left, &stream.right] {
+            node.jump_clock_ns(hours * 3_600 * SECOND);
+            world.run_for(15 * SECOND);
+        }
+        stream.publication.offer(b"still here").unwrap();
+        world.run_until(SECOND, "the message", || stream.reader.poll() == [b"still here"]);
+        assert!(!stream.publisher.is_closed() && !stream.subscriber.is_closed());
+    }
+}
+
+#[test]
+fn a_driver_gives_up_a_client_that_is_killed_at_once_and_one_that_hangs_after_the_time_out() {
+    let world = World::new(28);
+    let node = world.add_node("only").unwrap();
+    let fresh = node.holdings();
+    let killed = node.connect().unwrap();
+    let publication = killed.add_publication("aeron:ipc", STREAM).unwrap();
+    node.crash_client(&killed).unwrap();
+    assert!(publication.is_closed() && killed.is_closed());
+    let gone = |count| common::system_counter(&node, system_counter::CLIENT_TIMEOUTS) == count;
+    world.run_until(SECOND / 10, "it is given up", || gone(1));
+    world.run_until(5 * SECOND, "nothing of it is left", || node.holdings() == fresh);
+
+    let hanging = node.connect().unwrap();
+    let publication = hanging.add_publication("aeron:ipc", STREAM).unwrap();
+    node.set_stalled(&hanging, true);
+    world.run_for(9 * SECOND);
+    assert!(gone(1));
+    world.run_until(3 * SECOND, "it is given up", || gone(2));
+    world.run_until(5 * SECOND, "nothing of it is left", || node.holdings() == fresh);
+    node.set_stalled(&hanging, false);
+    world.run_until(SECOND, "the end of the client", || publication.is_closed());
+}
+
+/// What a killed publisher left in a log that others share is filled after the time-out, and they go on.
+#[test]
+fn a_hole_of_a_killed_publisher_is_filled() {
+    let world = World::new(29);
+    let node = world.add_node("only").unwrap();
+    let (killed, other) = (node.connect().unwrap(), node.connect().unwrap());
+    let mut reader = Reader::subscribe(&other, "aeron:ipc", STREAM);
+    let publications = [&killed, &other].map(|client| client.add_publication("aeron:ipc", STREAM).unwrap());
+    world.run_until(SECOND, "a connection", || publications[1].is_connected());
+    std::mem::forget(publications[0].try_claim(100));
+    node.crash_client(&killed).unwrap();
+    publications[1].offer(b"after the hole").unwrap();
+    world.run_for(10 * SECOND);
+    assert!(reader.poll().is_empty());
+    world.run_until(10 * SECOND, "the message", || {
+        reader.poll() == [b"after the hole"]
+    });
+    assert_eq!(
+        common::system_counter(&node, system_counter::UNBLOCKED_PUBLICATIONS),
+        1
+    );
+}
+
+#[test]
+fn nodes_meet_over_ipv6() {
+    let world = World::new(30);
+    let channel = "aeron:udp?endpoint=[fd00::2]:40123|term-length=64k";
+    let mut stream = Stream::connected(&world, channel, STREAM);
+    assert_eq!(stream.right.address_v6().to_string(), "fd00::2");
+    stream.publication.offer(b"over six").unwrap();
+    world.run_until(SECOND, "the message", || stream.reader.poll() == [b"over six"]);
+    assert!(world.trace(100).contains("[fd00::1]:"));
+}
+
+#[test]
+fn a_full_disk_refuses_logs_and_nothing_else() {
+    let world = World::new(31);
+    let mut stream = Stream::connected(&world, CHANNEL, STREAM);
+    for node in [&stream.left, &stream.right] {
+        node.set_disk_room(Some(0));
+    }
+    let refused = stream
+        .publisher
+        .add_publication("aeron:ipc", STREAM)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(refused.contains("insufficient usable storage"), "{refused}");
+    stream.publication.offer(b"in logs that are there").unwrap();
+    world.run_until(SECOND, "the message", || {
+        stream.reader.poll() == [b"in logs that are there"]
+    });
+
+    // An image that finds no room comes later.
+    stream.left.set_disk_room(None);
+    let other = stream.publisher.add_publication(CHANNEL, STREAM + 1).unwrap();
+    let late = Reader::subscribe(&stream.subscriber, CHANNEL, STREAM + 1);
+    world.run_for(2 * SECOND);
+    assert!(!late.subscription.is_connected() && !other.is_connected());
+    stream.right.set_disk_room(None);
+    world.run_until(SECOND, "an image", || {
+        late.subscription.is_connected() && other.is_connected()
+    });
+}
+
+#[test]
+fn a_name_server_that_does_not_answer_delays_its_channel_alone() {
+    let world = World::new(32);
+    let node = world.add_node("only").unwrap();
+    let client = node.connect().unwrap();
+    world.network().set_lookup_ns(i64::MAX);
+    let waiting = client
+        .async_add_publication("aeron:udp?endpoint=only:40123", STREAM)
+        .unwrap();
+    let begun_ns = world.now_ns();
+    client.add_publication("aeron:ipc", STREAM).unwrap();
+    client
+        .add_publication("aeron:udp?endpoint=10.0.0.1:40123", STREAM)
+        .unwrap();
+    assert!(world.now_ns() - begun_ns < SECOND);
+    world.run_for(9 * SECOND);
+    assert!(client.find_publication(waiting).unwrap().is_none());
+    world.run_for(2 * SECOND);
+    assert!(matches!(
+        client.find_publication(waiting).err(),
+        Some(ClientError::DriverTimeout { .. })
+    ));
 }
 
 #[test]

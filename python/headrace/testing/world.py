@@ -148,6 +148,11 @@ class Node:
         return self._driver.address
 
     @property
+    def address_v6(self) -> str:
+        """Its IPv6 address; its name stands for the other."""
+        return self._driver.address_v6
+
+    @property
     def directory(self) -> str:
         """Where its driver keeps its files, which are real."""
         return self._directory
@@ -296,6 +301,36 @@ class Node:
     def set_clock_skew(self, skew_s: float) -> None:
         """Set how far the wall clock is ahead of that of the world. Time-outs go by the other clock, which is right."""
         self._driver.set_clock_skew_ns(_ns(skew_s))
+
+    def jump_clock(self, by_s: float) -> None:
+        """Set the wall clock forwards, or backwards, from where it is, as an operator or a time server does."""
+        self._driver.jump_clock_ns(_ns(by_s))
+
+    def set_disk_room(self, length: int | None) -> None:
+        """Leave room for so many bytes of publications and images in all; ``None`` is room for anything.
+
+        A publication that finds no room is refused with a :class:`headrace.RegistrationError`; an image comes when
+        there is room.
+        """
+        if length is not None and not 0 <= length < 2**64:
+            raise _invalid("length", length, "must be from 0 to 2**64 - 1, or None")
+        self._driver.set_disk_room(length)
+
+    def crash_client(self, client: Client) -> None:
+        """End one client as by a kill of its process, while the driver and the other clients go on.
+
+        The driver is not told, and notices it as it notices the end of a process. The client is closed; no handler
+        runs.
+        """
+        self._driver.crash_client(client._client)
+
+    def set_stalled(self, client: Client, stalled: bool) -> None:
+        """Give one client no more turns, as when its program hangs, or its turns again.
+
+        After the driver's ``client_liveness_timeout_ns`` without a turn the driver gives the client up, and the client
+        closes itself on its next turn.
+        """
+        self._driver.set_stalled(client._client, stalled)
 
     def set_link(self, other: Node, link: Link | None) -> None:
         """Set the link to another node apart from all others, in this direction; ``None`` undoes that."""
@@ -494,6 +529,10 @@ class World(Closing):
     def set_links(self, link: Link) -> None:
         """Set what all links do, but for those that were set apart."""
         self._core.set_links(link._values())
+
+    def set_lookup_time(self, duration_s: float | None) -> None:
+        """Set how long name servers take to answer, for names that are asked for from now on; ``None`` is for ever."""
+        self._core.set_lookup_ns(_END_OF_TIME_NS if duration_s is None else _ns(duration_s))
 
     def partition(self, *groups: Iterable[Node]) -> None:
         """Cut every link between nodes of different groups, in both directions. Inside a group nothing changes."""

@@ -177,6 +177,7 @@ fn start(
     let Environment {
         clock,
         network,
+        disk,
         lookups,
         random,
     } = environment;
@@ -216,6 +217,7 @@ fn start(
         queues: &queues,
         doorbells: &doorbells,
         network: &network,
+        disk: &disk,
         system_buffers: system_buffers.buffers,
         liveness: liveness.clone(),
     };

@@ -16,7 +16,7 @@ use super::{DriverError, DriverSupervisor, files};
 use crate::agent::{Agent, DutyCycleTracker, Tracked};
 use crate::conductor::{Conductor, ConductorParts, SystemCounters};
 use crate::config::{DriverConfig, ThreadingMode};
-use crate::environment::{BufferLengths, Lookups, Network};
+use crate::environment::{BufferLengths, Disk, Lookups, Network};
 use crate::errors::ErrorRecorder;
 use crate::event_recorder::EventRecorder;
 use crate::mailbox::{Inbox, Outbox, inbox};
@@ -60,6 +60,7 @@ pub(super) struct Wiring<'a> {
     pub(super) queues: &'a Queues,
     pub(super) doorbells: &'a Doorbells,
     pub(super) network: &'a Arc<dyn Network>,
+    pub(super) disk: &'a Arc<dyn Disk>,
     pub(super) system_buffers: BufferLengths,
     pub(super) liveness: Option<Arc<Liveness>>,
 }
@@ -152,6 +153,7 @@ impl Wiring<'_> {
             ResourceSettings {
                 free_limit: config.resource_free_limit,
                 performs_storage_checks: config.perform_storage_checks,
+                disk: Arc::clone(self.disk),
                 low_space_threshold: config.low_file_store_warning_threshold_bytes as u64,
             },
             ResourceCounters {

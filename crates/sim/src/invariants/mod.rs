@@ -17,6 +17,7 @@ use headrace_buffers::Memory;
 use headrace_buffers::cnc::{self, CncFile};
 use headrace_buffers::counters::{Counter, CounterRecord, CountersReader, system_counter, type_ids};
 use headrace_buffers::log::LogBuffers;
+use headrace_buffers::log::frame::FRAME_ALIGNMENT;
 use headrace_driver::{DriverError, MediaDriver};
 use headrace_sys::Access;
 
@@ -82,11 +83,11 @@ impl Readers {
         self.0.iter().map(|reader| reader.position.get_acquire()).max()
     }
 
-    /// None is beyond `position`, and none has gone back.
+    /// None is beyond `position`, and none that is tethered has gone back: one that is not joins again where others are.
     fn are_within(&self, position: i64) -> bool {
         self.0.iter().all(|reader| {
             let now = reader.position.get_acquire();
-            reader.before <= now && now <= position && is_aligned(now)
+            (reader.before <= now || !reader.is_tethered) && now <= position && is_aligned(now)
         })
     }
 
@@ -112,27 +113,37 @@ impl Readers {
 }
 
 fn is_aligned(position: i64) -> bool {
-    position & (headrace_buffers::log::frame::FRAME_ALIGNMENT as i64 - 1) == 0
+    position & (FRAME_ALIGNMENT as i64 - 1) == 0
 }
 
-/// Bytes of a log that are looked at in one check, to see that they are zeroed.
-const SAMPLE_LENGTH: i64 = 512;
+/// Bytes that are looked at in every check, where the next frame goes.
+const HEAD_LENGTH: i64 = 64;
+/// Bytes that are looked at now and then, anywhere.
+const SAMPLE_LENGTH: i64 = 1024;
+/// Checks from one sample of a log to the next.
+const SAMPLE_INTERVAL: u64 = 32;
 
-/// True when a sample of what lies between two positions is zero; the next check looks elsewhere.
+/// True when what lies between two positions is zero, as far as it is looked at; the next sample is elsewhere.
 fn is_clean(log: &LogBuffers, from: i64, to: i64, turn: u64) -> bool {
-    let geometry = log.geometry();
     let room = to - from;
     if room < SAMPLE_LENGTH || !is_aligned(from) {
         return true;
     }
-    // The first bytes always: there the next frame goes.
-    let chosen = from + (turn.wrapping_mul(0x9e37_79b9) as i64 & i64::MAX) % (room - SAMPLE_LENGTH + 1);
-    [from, chosen & !31].into_iter().all(|start| {
-        let term = log.term(geometry.partition(start));
-        let begin = geometry.term_offset(start);
-        let end = (begin + SAMPLE_LENGTH as usize).min(geometry.term_length());
-        (begin..end).step_by(8).all(|offset| term.get_i64(offset) == 0)
-    })
+    let is_head_clean = is_zero(log, from, HEAD_LENGTH);
+    if !is_head_clean || !turn.is_multiple_of(SAMPLE_INTERVAL) {
+        return is_head_clean;
+    }
+    let chosen = from + (turn.wrapping_mul(0x9e37_79b9) >> 5) as i64 % (room - SAMPLE_LENGTH + 1);
+    is_zero(log, chosen & !(FRAME_ALIGNMENT as i64 - 1), SAMPLE_LENGTH)
+}
+
+/// True when the bytes after a position are zero, as far as they are in its term.
+fn is_zero(log: &LogBuffers, position: i64, length: i64) -> bool {
+    let geometry = log.geometry();
+    let term = log.term(geometry.partition(position));
+    let begin = geometry.term_offset(position);
+    let end = (begin + length as usize).min(geometry.term_length());
+    (begin..end).step_by(8).all(|offset| term.get_i64(offset) == 0)
 }
 
 /// Session and stream.

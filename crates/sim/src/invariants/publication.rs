@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule<Publication>] = &[
         holds: |it| {
             it.now.limit >= it.before.limit
                 || it.now.limit == it.now.end
-                || (it.before.taken() <= it.now.limit && it.now.limit <= it.now.produced)
+                || (it.taken_before() <= it.now.limit && it.now.limit <= it.now.produced)
         },
     },
     Rule {
@@ -87,13 +87,6 @@ struct Values {
     /// The furthest reader.
     read: i64,
     end: i64,
-}
-
-impl Values {
-    /// How far somebody had taken the stream.
-    fn taken(&self) -> i64 {
-        self.sent.max(self.read)
-    }
 }
 
 pub(super) struct Publication {
@@ -191,6 +184,15 @@ impl Publication {
 
     fn is_term_start(&self, position: i64) -> bool {
         position & (self.term_length() - 1) == 0
+    }
+
+    /// How far the stream had been taken from publishers: sent, or read where it is local.
+    fn taken_before(&self) -> i64 {
+        if self.sender.is_some() {
+            self.before.sent
+        } else {
+            self.before.read
+        }
     }
 
     /// What the limit is counted from: the sender or the slowest reader that holds it back.

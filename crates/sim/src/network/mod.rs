@@ -7,7 +7,7 @@ mod socket;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headrace_driver::environment::{BufferLengths, LookedUp, Lookups, OpenSocket};
@@ -37,12 +37,52 @@ const LOOPBACK: LinkSettings = LinkSettings {
     bytes_per_second: None,
 };
 
+/// The address of a socket that is bound to all of the same family.
+fn unspecified(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
 /// Index of a host in its network.
 pub(crate) type HostId = usize;
 
+/// Where a host is found, in either family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Addresses {
+    pub(crate) v4: Ipv4Addr,
+    pub(crate) v6: Ipv6Addr,
+}
+
+impl Addresses {
+    fn of(host: HostId) -> Self {
+        let number = host as u16 + 1;
+        let [high, low] = number.to_be_bytes();
+        Self {
+            v4: Ipv4Addr::new(10, 0, high, low),
+            v6: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, number),
+        }
+    }
+
+    /// The one that leads to `peer`.
+    fn towards(self, peer: IpAddr) -> IpAddr {
+        match (peer.is_loopback(), peer.is_ipv4()) {
+            (true, true) => Ipv4Addr::LOCALHOST.into(),
+            (true, false) => Ipv6Addr::LOCALHOST.into(),
+            (false, true) => self.v4.into(),
+            (false, false) => self.v6.into(),
+        }
+    }
+
+    fn contain(self, address: IpAddr) -> bool {
+        address == self.v4 || address == self.v6
+    }
+}
+
 struct Host {
     name: String,
-    address: IpAddr,
+    addresses: Addresses,
     bound: BTreeMap<(u16, IpAddr), SocketId>,
     next_port: u16,
 }
@@ -53,13 +93,14 @@ struct Wire {
     trace: Trace,
     random: fastrand::Rng,
     settings: LinkSettings,
+    lookup_ns: i64,
     hosts: Vec<Host>,
     links: BTreeMap<(HostId, HostId), Link>,
     sockets: BTreeMap<SocketId, Bound>,
     last_socket: SocketId,
 }
 
-/// The network of a world. Clones share it; nodes have names, and addresses from 10.0.0.1 on.
+/// The network of a world. Clones share it; nodes have names, and addresses from 10.0.0.1 and fd00::1 on.
 #[derive(Clone)]
 pub struct Network(Arc<Mutex<Wire>>);
 
@@ -70,6 +111,7 @@ impl Network {
             trace: Trace::default(),
             random,
             settings: LinkSettings::default(),
+            lookup_ns: 0,
             hosts: Vec::new(),
             links: BTreeMap::new(),
             sockets: BTreeMap::new(),
@@ -86,6 +128,13 @@ impl Network {
         let mut wire = self.wire();
         wire.note(format!("links: {settings:?}"));
         wire.settings = settings;
+    }
+
+    /// How long name servers take to answer; [`i64::MAX`] is for ever. Holds for names that are asked for later.
+    pub fn set_lookup_ns(&self, lookup_ns: i64) {
+        let mut wire = self.wire();
+        wire.note(format!("names take {lookup_ns} ns"));
+        wire.lookup_ns = lookup_ns;
     }
 
     /// Sets one link apart, in one direction. `None` makes it like all others again.
@@ -114,10 +163,9 @@ impl Network {
     pub(crate) fn add_host(&self, name: &str) -> HostNetwork {
         let mut wire = self.wire();
         let host = wire.hosts.len();
-        let [high, low] = (host as u16 + 1).to_be_bytes();
         wire.hosts.push(Host {
             name: name.to_owned(),
-            address: IpAddr::V4(Ipv4Addr::new(10, 0, high, low)),
+            addresses: Addresses::of(host),
             bound: BTreeMap::new(),
             next_port: EPHEMERAL_FIRST,
         });
@@ -167,7 +215,7 @@ impl Wire {
         if address.is_loopback() {
             return Some(from);
         }
-        self.hosts.iter().position(|host| host.address == address)
+        self.hosts.iter().position(|host| host.addresses.contain(address))
     }
 
     /// Sends a datagram of a socket; false when its buffer is full.
@@ -177,7 +225,7 @@ impl Wire {
         };
         let (host, buffer_length) = (bound.host, bound.send_buffer_length);
         let route = Route {
-            from: bound.source(self.hosts[host].address, to),
+            from: bound.source(self.hosts[host].addresses, to),
             to,
         };
         let now_ns = self.time.now_ns();
@@ -194,36 +242,63 @@ impl Wire {
             Passage::Cut => self.trace.on_datagram(now_ns, route, bytes, Fate::Cut),
             Passage::Lost => self.trace.on_datagram(now_ns, route, bytes, Fate::Lost),
             Passage::Arrives { first_ns, second_ns } => {
-                self.deliver(target, route, bytes, first_ns, Fate::Arrives(first_ns - now_ns));
+                self.deliver(
+                    sender,
+                    target,
+                    route,
+                    bytes,
+                    (first_ns, Fate::Arrives(first_ns - now_ns)),
+                );
                 if let Some(second_ns) = second_ns {
-                    self.deliver(
-                        target,
-                        route,
-                        bytes,
-                        second_ns,
-                        Fate::Duplicate(second_ns - now_ns),
-                    );
+                    let fate = Fate::Duplicate(second_ns - now_ns);
+                    self.deliver(sender, target, route, bytes, (second_ns, fate));
                 }
             }
         }
         true
     }
 
-    fn deliver(&mut self, target: HostId, route: Route, bytes: &[u8], arrival_ns: i64, fate: Fate) {
+    fn deliver(
+        &mut self,
+        sender: SocketId,
+        target: HostId,
+        route: Route,
+        bytes: &[u8],
+        (arrival_ns, fate): (i64, Fate),
+    ) {
         let now_ns = self.time.now_ns();
         let bound = &self.hosts[target].bound;
-        let (port, any) = (route.to.port(), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let (port, to) = (route.to.port(), route.to.ip());
         let found = bound
-            .get(&(port, route.to.ip()))
-            .or_else(|| bound.get(&(port, any)));
+            .get(&(port, to))
+            .or_else(|| bound.get(&(port, unspecified(to))));
         let receiver = found.and_then(|id| self.sockets.get_mut(id));
         let Some(receiver) = receiver.filter(|receiver| receiver.accepts(route.from)) else {
             self.trace.on_datagram(now_ns, route, bytes, Fate::NoSocket);
+            self.refuse(sender, target, arrival_ns);
             return;
         };
         receiver.settle(now_ns, &mut self.trace);
         receiver.expect(route, bytes, arrival_ns);
         self.trace.on_datagram(now_ns, route, bytes, fate);
+    }
+
+    /// Tells a connected socket that no one receives what it sends, if the way back is open.
+    fn refuse(&mut self, sender: SocketId, target: HostId, arrival_ns: i64) {
+        let Some(sender) = self.sockets.get_mut(&sender) else {
+            return;
+        };
+        let back = self.links.get(&(target, sender.host));
+        if sender.remote.is_some() && !back.is_some_and(|link| link.is_cut) {
+            sender.refused_at_ns = Some(2 * arrival_ns - self.time.now_ns());
+        }
+    }
+
+    /// True once after a datagram of the socket was refused: what a system call on it is told then.
+    fn take_refusal(&mut self, id: SocketId) -> bool {
+        let now_ns = self.time.now_ns();
+        let bound = self.sockets.get_mut(&id);
+        bound.is_some_and(|bound| bound.refused_at_ns.take_if(|at_ns| *at_ns <= now_ns).is_some())
     }
 
     fn bind(
@@ -234,8 +309,8 @@ impl Wire {
         options: &SocketOptions,
     ) -> io::Result<(SocketId, SocketAddr)> {
         let own = &mut self.hosts[host];
-        let is_local = local.ip().is_loopback() || local.ip() == own.address || local.ip().is_unspecified();
-        if !local.is_ipv4() || !is_local {
+        let ip = local.ip();
+        if !ip.is_loopback() && !own.addresses.contain(ip) && !ip.is_unspecified() {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }
         let local = SocketAddr::new(local.ip(), own.port(local)?);
@@ -265,7 +340,9 @@ impl Host {
     /// The port to bind: the one asked for if it is free, else the next free one.
     fn port(&mut self, local: SocketAddr) -> io::Result<u16> {
         let is_free = |port: u16| {
-            let mut bound = self.bound.keys().filter(|(taken, _)| *taken == port);
+            // Sockets of one family do not take what is sent to the other.
+            let same = |(taken, ip): &&(u16, IpAddr)| *taken == port && ip.is_ipv4() == local.is_ipv4();
+            let mut bound = self.bound.keys().filter(same);
             bound.all(|(_, ip)| *ip != local.ip() && !ip.is_unspecified() && !local.ip().is_unspecified())
         };
         if local.port() != 0 {
@@ -296,8 +373,8 @@ impl HostNetwork {
         self.host
     }
 
-    pub(crate) fn address(&self) -> IpAddr {
-        self.network.wire().hosts[self.host].address
+    pub(crate) fn addresses(&self) -> Addresses {
+        self.network.wire().hosts[self.host].addresses
     }
 
     pub(crate) fn names(&self) -> Names {
@@ -322,7 +399,7 @@ impl headrace_driver::environment::Network for HostNetwork {
             transport: Box::new(Socket::new(self.network.clone(), id)),
             // As the system tells it: connecting chooses the address, being bound to all leaves it open.
             local: remote.map_or(local, |remote| {
-                bound.source(wire.hosts[self.host].address, remote)
+                bound.source(wire.hosts[self.host].addresses, remote)
             }),
             send_buffer_length: bound.send_buffer_length,
             receive_buffer_length: bound.receive_buffer_length,
@@ -349,29 +426,41 @@ impl headrace_driver::environment::Network for HostNetwork {
         };
         Ok(vec![
             interface("lo", IpAddr::V4(Ipv4Addr::LOCALHOST), 8),
-            interface("sim0", self.address(), 16),
+            interface("lo", IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
+            interface("sim0", self.addresses().v4.into(), 16),
+            interface("sim0", self.addresses().v6.into(), 64),
         ])
     }
 }
 
-/// Knows the names of the hosts, and answers on the turn after it was asked.
+/// Knows the names of the hosts, and answers on a turn after it was asked, when the time for it has come.
 pub(crate) struct Names {
     network: Network,
-    asked: VecDeque<String>,
+    /// With the time of the answer.
+    asked: VecDeque<(String, i64)>,
 }
 
 impl Lookups for Names {
     fn begin(&mut self, host: &str) {
-        self.asked.push_back(host.to_owned());
+        let answer_ns = {
+            let wire = self.network.wire();
+            wire.time.now_ns().saturating_add(wire.lookup_ns)
+        };
+        self.asked.push_back((host.to_owned(), answer_ns));
     }
 
     fn take_finished(&mut self) -> Option<LookedUp> {
-        let host = self.asked.pop_front()?;
         let wire = self.network.wire();
+        let now_ns = wire.time.now_ns();
+        let ready = self
+            .asked
+            .iter()
+            .position(|(_, answer_ns)| *answer_ns <= now_ns)?;
+        let (host, _) = self.asked.remove(ready)?;
         let known = wire.hosts.iter().find(|known| known.name == host);
         Some(LookedUp {
             answer: known
-                .map(|known| known.address)
+                .map(|known| known.addresses.v4.into())
                 .ok_or_else(|| "no node has this name".to_owned()),
             host,
             duration_ns: 0,

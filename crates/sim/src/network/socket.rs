@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 use headrace_driver::transport::Transport;
 use headrace_sys::net::{Coalesced, MAX_DATAGRAM_LENGTH, OffloadMode, ReceiveBatch, Run};
 
-use super::{HostId, Network};
+use super::{Addresses, HostId, Network};
 use crate::trace::{Fate, Route, Trace};
 
 pub(super) type SocketId = u64;
@@ -22,7 +22,9 @@ struct Datagram {
 pub(super) struct Bound {
     pub(super) host: HostId,
     pub(super) local: SocketAddr,
-    remote: Option<SocketAddr>,
+    pub(super) remote: Option<SocketAddr>,
+    /// When it is told that a datagram of its was refused.
+    pub(super) refused_at_ns: Option<i64>,
     pub(super) send_buffer_length: usize,
     pub(super) receive_buffer_length: usize,
     /// Under way, by time of arrival and then in order of sending.
@@ -44,6 +46,7 @@ impl Bound {
             host,
             local,
             remote,
+            refused_at_ns: None,
             send_buffer_length,
             receive_buffer_length,
             expected: BTreeMap::new(),
@@ -54,11 +57,10 @@ impl Bound {
     }
 
     /// Where a datagram to `to` comes from: of a socket bound to all addresses, the one that leads there.
-    pub(super) fn source(&self, own: IpAddr, to: SocketAddr) -> SocketAddr {
+    pub(super) fn source(&self, own: Addresses, to: SocketAddr) -> SocketAddr {
         let ip = match self.local.ip() {
             ip if !ip.is_unspecified() => ip,
-            _ if to.ip().is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            _ => own,
+            _ => own.towards(to.ip()),
         };
         SocketAddr::new(ip, self.local.port())
     }
@@ -133,6 +135,10 @@ impl Transport for Socket {
     fn send_runs(&self, runs: &[Run<'_>], to: Option<SocketAddr>) -> io::Result<usize> {
         let to = self.target(to)?;
         let mut wire = self.network.wire();
+        // As the real socket: a refusal of an earlier datagram is no error, but nothing is sent.
+        if wire.take_refusal(self.id) {
+            return Ok(0);
+        }
         let mut accepted = 0;
         for run in runs {
             for datagram in run.region.to_vec().chunks(run.datagram_length) {
@@ -147,7 +153,8 @@ impl Transport for Socket {
 
     fn send(&self, datagram: &[u8], to: Option<SocketAddr>) -> io::Result<usize> {
         let to = self.target(to)?;
-        let is_sent = self.network.wire().send(self.id, to, datagram);
+        let mut wire = self.network.wire();
+        let is_sent = !wire.take_refusal(self.id) && wire.send(self.id, to, datagram);
         Ok(if is_sent { datagram.len() } else { 0 })
     }
 
@@ -160,6 +167,9 @@ impl Transport for Socket {
         let arrived = {
             let mut wire = self.network.wire();
             let wire = &mut *wire;
+            if wire.take_refusal(self.id) {
+                return Ok(0);
+            }
             let now_ns = wire.time.now_ns();
             let Some(bound) = wire.sockets.get_mut(&self.id) else {
                 return Ok(0);

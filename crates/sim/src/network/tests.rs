@@ -89,7 +89,7 @@ fn what_a_machine_refuses_is_refused() {
     assert_eq!(pair.refusal("10.0.0.1:40123"), io::ErrorKind::AddrInUse);
     assert_eq!(pair.refusal("0.0.0.0:40123"), io::ErrorKind::AddrInUse);
     assert_eq!(pair.refusal("10.0.0.2:40124"), io::ErrorKind::AddrNotAvailable);
-    assert_eq!(pair.refusal("[::1]:40124"), io::ErrorKind::AddrNotAvailable);
+    assert_eq!(pair.refusal("[fd00::2]:40124"), io::ErrorKind::AddrNotAvailable);
     let unconnected = pair.open(0, "127.0.0.1:40123", None);
     let sent = unconnected.send(b"x", None);
     assert_eq!(sent.unwrap_err().kind(), io::ErrorKind::NotConnected);
@@ -166,4 +166,59 @@ fn names_of_nodes_are_found() {
         .collect();
     assert_eq!(answers[0], Ok("10.0.0.2".parse().unwrap()));
     assert!(answers[1].is_err());
+}
+
+#[test]
+fn sockets_of_both_families_share_a_port() {
+    let pair = Pair::new();
+    let four = pair.open(1, "0.0.0.0:40123", None);
+    let six = pair.open(1, "[::]:40123", None);
+    let left = pair.open(0, "[::]:0", Some("[fd00::2]:40123"));
+    left.send(b"six", None).unwrap();
+    pair.time.advance_ns(1_000_000);
+    assert_eq!(
+        received(six.as_ref()),
+        [("[fd00::1]:32768".to_owned(), b"six".to_vec())]
+    );
+    assert_eq!(received(four.as_ref()), []);
+}
+
+/// As on a machine: the call after the refusal has come does nothing, and the one after that sends.
+#[test]
+fn a_connected_sender_is_told_once_that_a_port_is_closed() {
+    let pair = Pair::new();
+    let left = pair.open(0, "0.0.0.0:0", Some("10.0.0.2:40123"));
+    assert_eq!(left.send(b"hello", None).unwrap(), 5);
+    assert_eq!(left.send(b"hello", None).unwrap(), 5, "the answer is under way");
+    pair.time.advance_ns(1_000_000);
+    assert_eq!(left.send(b"hello", None).unwrap(), 0);
+    let _right = pair.open(1, "0.0.0.0:40123", None);
+    assert_eq!(left.send(b"hello", None).unwrap(), 5);
+    let unconnected = pair.open(0, "0.0.0.0:0", None);
+    unconnected
+        .send(b"hello", Some("10.0.0.2:1".parse().unwrap()))
+        .unwrap();
+    pair.time.advance_ns(1_000_000);
+    assert_eq!(
+        unconnected
+            .send(b"hello", Some("10.0.0.2:1".parse().unwrap()))
+            .unwrap(),
+        5
+    );
+}
+
+#[test]
+fn names_take_as_long_as_they_are_told_to() {
+    let pair = Pair::new();
+    pair.network.set_lookup_ns(1_000);
+    let mut names = pair.hosts[0].names();
+    names.begin("right");
+    pair.network.set_lookup_ns(i64::MAX);
+    names.begin("left");
+    pair.time.advance_ns(999);
+    assert!(names.take_finished().is_none());
+    pair.time.advance_ns(1);
+    assert_eq!(names.take_finished().unwrap().host, "right");
+    pair.time.advance_ns(i64::MAX / 2);
+    assert!(names.take_finished().is_none());
 }

@@ -10,6 +10,7 @@
 //! commands were read, Closed at once.
 
 use headrace_buffers::counters::Counter;
+use headrace_buffers::pulse::Pulse;
 
 /// One client's hold on a publication, possibly shared with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,17 @@ pub(crate) enum ClientState {
     Closed,
 }
 
+/// When clients are looked at, and what they are held against.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    pub(crate) now_ns: i64,
+    pub(crate) now_ms: i64,
+    /// How long a client may be silent.
+    pub(crate) timeout_ns: i64,
+    /// How far the commands of clients were read.
+    pub(crate) read: i64,
+}
+
 /// A client that has added something.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -47,14 +59,16 @@ pub(crate) struct Client {
     pub(crate) heartbeat: Counter,
     pub(crate) publications: Vec<PublicationHandle>,
     pub(crate) counters: Vec<OwnedCounter>,
+    pulse: Pulse,
     state: ClientState,
 }
 
 impl Client {
     /// A client that holds nothing; `is_alive` when its process shows that it lives.
-    pub(crate) fn new(id: i64, heartbeat: Counter, is_alive: bool) -> Self {
+    pub(crate) fn new(id: i64, heartbeat: Counter, is_alive: bool, now_ns: i64) -> Self {
         Self {
             id,
+            pulse: Pulse::new(heartbeat.get(), now_ns),
             heartbeat,
             publications: Vec::new(),
             counters: Vec::new(),
@@ -86,13 +100,9 @@ impl Client {
     }
 
     /// True when it is over, or was not heard from for the time-out.
-    pub(crate) fn is_gone(&self, now_ms: i64, liveness_timeout_ms: i64, read: i64) -> bool {
-        let timeout_ms = liveness_timeout_ms.max(1);
+    pub(crate) fn is_gone(&mut self, look: Look) -> bool {
         let heartbeat_ms = self.heartbeat.get_acquire();
-        if heartbeat_ms > now_ms.saturating_add(timeout_ms) {
-            // The clock was set back. A client that lives writes another time; that of a dead one counts from now.
-            self.heartbeat.set_release(now_ms);
-        }
-        self.is_over(read) || now_ms > heartbeat_ms.saturating_add(timeout_ms)
+        let silent_ns = self.pulse.look(heartbeat_ms, look.now_ms, look.now_ns);
+        self.is_over(look.read) || silent_ns > look.timeout_ns
     }
 }

@@ -5,7 +5,7 @@ mod processes;
 
 use headrace_buffers::counters::type_ids;
 
-pub(crate) use client::{Client, ClientState, OwnedCounter, PublicationHandle};
+pub(crate) use client::{Client, ClientState, Look, OwnedCounter, PublicationHandle};
 pub(crate) use processes::ProcessWatch;
 
 use super::context::Context;
@@ -60,6 +60,7 @@ impl Clients {
             client_id,
             heartbeat,
             self.processes.is_alive(client_id),
+            cx.now_ns,
         ))
     }
 
@@ -119,9 +120,9 @@ impl Clients {
     }
 
     /// Takes out the clients that closed, whose process ended, or that were not heard from.
-    pub(crate) fn take_gone(&mut self, now_ms: i64, liveness_timeout_ms: i64, read: i64) -> Vec<Client> {
+    pub(crate) fn take_gone(&mut self, look: Look) -> Vec<Client> {
         self.clients
-            .extract_if(.., |client| client.is_gone(now_ms, liveness_timeout_ms, read))
+            .extract_if(.., |client| client.is_gone(look))
             .collect()
     }
 }
@@ -142,34 +143,47 @@ mod tests {
             let counter_id = counters.allocate(11, &[], "", 0).unwrap();
             let heartbeat = counters.counter(counter_id);
             heartbeat.set_release(1_000);
-            clients.clients.push(Client::new(*id, heartbeat, false));
+            clients
+                .clients
+                .push(Client::new(*id, heartbeat, false, 1_000 * MS));
         }
         clients
+    }
+
+    const MS: i64 = 1_000_000;
+
+    /// Ids of clients that are gone at a time by the monotonic clock, where the wall clock is ahead of it.
+    fn gone(clients: &mut Clients, now_ms: i64, ahead_ms: i64) -> Vec<i64> {
+        let look = Look {
+            now_ns: now_ms * MS,
+            now_ms: now_ms + ahead_ms,
+            timeout_ns: 100 * MS,
+            read: 0,
+        };
+        clients.take_gone(look).iter().map(|client| client.id).collect()
     }
 
     #[test]
     fn a_client_is_gone_once_its_heartbeat_is_older_than_the_timeout_or_it_closed() {
         let mut clients = heard(&[7, 8]);
-        assert!(clients.take_gone(1_100, 100, 0).is_empty());
+        assert!(gone(&mut clients, 1_100, 0).is_empty());
         clients.find(8).unwrap().heartbeat.set_release(1_001);
-        let gone: Vec<_> = clients
-            .take_gone(1_101, 100, 0)
-            .iter()
-            .map(|client| client.id)
-            .collect();
-        assert_eq!(gone, [7]);
+        assert_eq!(gone(&mut clients, 1_101, 0), [7]);
         clients.close(8);
-        assert_eq!(clients.take_gone(1_001, 100, 0).len(), 1);
+        assert_eq!(gone(&mut clients, 1_101, 0), [8]);
         assert!(clients.find(8).is_none());
     }
 
     #[test]
-    fn a_client_that_dies_before_the_clock_is_set_back_is_gone_after_the_timeout() {
-        let mut clients = heard(&[7]);
-        clients.find(7).unwrap().heartbeat.set_release(1_000_000);
-        assert!(clients.take_gone(1_000, 100, 0).is_empty());
-        assert!(clients.take_gone(1_100, 100, 0).is_empty());
-        assert_eq!(clients.take_gone(1_101, 100, 0).len(), 1);
+    fn a_clock_that_is_set_neither_ends_a_client_nor_keeps_a_dead_one() {
+        for ahead_ms in [-900, 1_000_000] {
+            let mut clients = heard(&[7, 8]);
+            assert!(gone(&mut clients, 1_050, ahead_ms).is_empty());
+            clients.find(8).unwrap().heartbeat.set_release(1_060 + ahead_ms);
+            assert!(gone(&mut clients, 1_100, ahead_ms).is_empty());
+            assert_eq!(gone(&mut clients, 1_101, ahead_ms), [7]);
+            assert_eq!(gone(&mut clients, 1_161, ahead_ms), [8]);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use headrace_buffers::counters::system_counter;
 
 use super::progress::Progress;
 use super::remove::release_subscription;
-use crate::conductor::clients::{Client, ClientState};
+use crate::conductor::clients::{Client, ClientState, Look};
 use crate::conductor::context::Context;
 use crate::conductor::rooms::Rooms;
 
@@ -17,11 +17,13 @@ pub(crate) fn close(client_id: i64, rooms: &mut Rooms, progress: &mut Progress) 
 /// Frees what clients held that closed, whose process ended, or that were not heard from. `read` is how far their
 /// commands were read.
 pub(crate) fn free_gone(rooms: &mut Rooms, progress: &mut Progress, read: i64) {
-    let liveness_timeout_ms = rooms.cx.config.client_liveness_timeout_ns / 1_000_000;
-    for client in rooms
-        .clients
-        .take_gone(rooms.cx.now_ms, liveness_timeout_ms, read)
-    {
+    let look = Look {
+        now_ns: rooms.cx.now_ns,
+        now_ms: rooms.cx.now_ms,
+        timeout_ns: rooms.cx.config.client_liveness_timeout_ns,
+        read,
+    };
+    for client in rooms.clients.take_gone(look) {
         progress.cancel_all_of(client.id);
         if client.state() != ClientState::Closed {
             note_death(&mut rooms.cx, &client, read);

@@ -25,6 +25,7 @@ use crate::agent::Agent;
 use crate::conductor::{Conductor, ConductorParts, SystemCounters};
 use crate::config::DriverConfig;
 use crate::directory;
+use crate::disk::SystemDisk;
 use crate::environment::Network;
 use crate::errors::ErrorRecorder;
 use crate::event_recorder::EventRecorder;
@@ -124,6 +125,7 @@ fn resource_agent(
         ResourceSettings {
             free_limit: config.resource_free_limit,
             performs_storage_checks: config.perform_storage_checks,
+            disk: Arc::new(SystemDisk),
             low_space_threshold: 0,
         },
         resource_counters(system),

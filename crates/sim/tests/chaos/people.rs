@@ -1,0 +1,194 @@
+//! Publishers and subscribers, and what each subscriber must read.
+
+use std::collections::BTreeMap;
+
+use headrace_client::{
+    Client, ClientError, ExclusivePublication, FragmentAssembler, Offer, Publication, Subscription,
+};
+
+/// Who published a message, and its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) publisher: u64,
+    pub(crate) number: u64,
+}
+
+impl Stamp {
+    /// The message: the stamp again and again, so that lost or foreign bytes show.
+    fn message(self) -> Vec<u8> {
+        let length = 16 + self.number as usize * 131 % 3_000;
+        let stamp = [self.publisher.to_le_bytes(), self.number.to_le_bytes()].concat();
+        stamp.into_iter().cycle().take(length).collect()
+    }
+
+    fn of(message: &[u8]) -> Self {
+        let word = |at: usize| u64::from_le_bytes(message[at..at + 8].try_into().unwrap());
+        let (publisher, number) = (word(0), word(8));
+        let stamp = Self { publisher, number };
+        assert!(message == stamp.message(), "damaged bytes of {stamp:?}");
+        stamp
+    }
+}
+
+/// A publication of one publisher, or one that several of a client share.
+pub(crate) enum Handle {
+    Exclusive(ExclusivePublication),
+    Shared(Publication),
+}
+
+pub(crate) struct Publisher {
+    pub(crate) node: usize,
+    pub(crate) stream: usize,
+    pub(crate) id: u64,
+    next: u64,
+    handle: Handle,
+}
+
+impl Publisher {
+    pub(crate) fn new(
+        node: usize,
+        client: &Client,
+        (stream, channel): (usize, &str),
+        id: u64,
+        is_shared: bool,
+    ) -> Result<Self, ClientError> {
+        let stream_id = stream as i32;
+        let handle = if is_shared {
+            Handle::Shared(client.add_publication(channel, stream_id)?)
+        } else {
+            Handle::Exclusive(client.add_exclusive_publication(channel, stream_id)?)
+        };
+        Ok(Self {
+            node,
+            stream,
+            id,
+            next: 0,
+            handle,
+        })
+    }
+
+    /// What a subscriber expects after all that was published.
+    pub(crate) fn published(&self) -> Stamp {
+        Stamp {
+            publisher: self.id,
+            number: self.next,
+        }
+    }
+
+    pub(crate) fn offer(&mut self) -> bool {
+        let message = self.published().message();
+        let offered = match &mut self.handle {
+            Handle::Exclusive(publication) => publication.offer(&message),
+            Handle::Shared(publication) => publication.offer(&message),
+        };
+        let is_accepted = matches!(offered, Ok(Offer::Position(_)));
+        self.next += u64::from(is_accepted);
+        is_accepted
+    }
+
+    /// Claims room and leaves it, as a program that is killed between the two halves of a publish.
+    pub(crate) fn leave_a_hole(&self) {
+        match &self.handle {
+            Handle::Exclusive(publication) => std::mem::forget(publication.try_claim(200)),
+            Handle::Shared(publication) => std::mem::forget(publication.try_claim(200)),
+        }
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        match &self.handle {
+            Handle::Exclusive(publication) => publication.is_connected(),
+            Handle::Shared(publication) => publication.is_connected(),
+        }
+    }
+}
+
+/// How a subscriber is tied to its streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tie {
+    Tethered,
+    Untethered,
+    Spy,
+}
+
+/// How far a subscriber has read a publisher, and through which image.
+#[derive(Clone, Copy)]
+struct Progress {
+    next: u64,
+    image: i64,
+}
+
+pub(crate) struct Subscriber {
+    pub(crate) node: usize,
+    pub(crate) stream: usize,
+    pub(crate) tie: Tie,
+    subscription: Subscription,
+    assembler: FragmentAssembler,
+    read: BTreeMap<u64, Progress>,
+}
+
+impl Subscriber {
+    pub(crate) fn new(
+        node: usize,
+        client: &Client,
+        (stream, channel): (usize, &str),
+        tie: Tie,
+    ) -> Result<Self, ClientError> {
+        let channel = match tie {
+            Tie::Tethered => channel.to_owned(),
+            Tie::Untethered => format!("{channel}|tether=false"),
+            Tie::Spy => format!("aeron-spy:{channel}"),
+        };
+        Ok(Self {
+            node,
+            stream,
+            tie,
+            subscription: client.add_subscription(&channel, stream as i32, Default::default())?,
+            assembler: FragmentAssembler::new(),
+            read: BTreeMap::new(),
+        })
+    }
+
+    /// Its node, and what the driver there knows it by.
+    pub(crate) fn name(&self) -> (usize, i64) {
+        (self.node, self.subscription.registration_id())
+    }
+
+    pub(crate) fn poll(&mut self) {
+        let (assembler, read, tie) = (&mut self.assembler, &mut self.read, self.tie);
+        let subscription = &self.subscription;
+        let polled = subscription.poll(
+            |payload, header| {
+                assembler.on_fragment(payload, header, |message, header| {
+                    let image = subscription.image_by_session_id(header.session_id());
+                    let image = image.map_or(0, |image| image.correlation_id());
+                    note(read, Stamp::of(message), image, tie);
+                });
+            },
+            50,
+        );
+        polled.unwrap();
+    }
+
+    pub(crate) fn has_read(&self, published: &Stamp) -> bool {
+        let progress = self.read.get(&published.publisher);
+        progress.is_some_and(|progress| progress.next == published.number)
+    }
+}
+
+/// In an image messages follow each other; a new image may have missed some, and repeats none. An untethered subscriber
+/// that was left behind joins the same image again, and where the others are.
+fn note(read: &mut BTreeMap<u64, Progress>, stamp: Stamp, image: i64, tie: Tie) {
+    let next = stamp.number + 1;
+    let before = read.insert(stamp.publisher, Progress { next, image });
+    let Some(before) = before.filter(|_| tie != Tie::Untethered) else {
+        return;
+    };
+    let is_new = stamp.number >= before.next;
+    assert!(is_new, "{stamp:?} again, after {}", before.next);
+    let is_next = stamp.number == before.next;
+    assert!(
+        is_next || image != before.image,
+        "{stamp:?}, and not {}",
+        before.next
+    );
+}

@@ -1,0 +1,388 @@
+//! What happens to a world: one thing after the other, as chance decides.
+
+use std::sync::Arc;
+
+use headrace_client::{Client, ClientError};
+use headrace_sim::{Holdings, LinkSettings, Node};
+
+use crate::common::{self, SECOND, World};
+use crate::people::{Publisher, Stamp, Subscriber, Tie};
+use crate::stage::Shape;
+
+/// Longest time between two offers.
+const OFFER_INTERVAL_MAX_NS: i64 = 10_000_000;
+/// How far wall clocks jump.
+const JUMP_MAX_NS: i64 = 7_200 * SECOND;
+/// What the error log may say after a disk was full, or a client was killed.
+const EXPECTED_ERRORS: [&str; 5] = [
+    "usable storage",
+    "space is running low",
+    "more problems with storage",
+    "more images not created",
+    "process ended without closing",
+];
+
+/// A world, what runs in it, and the chance that decides what happens next.
+pub(crate) struct Chaos {
+    pub(crate) world: World,
+    pub(crate) random: fastrand::Rng,
+    shape: Shape,
+    nodes: Vec<Node>,
+    fresh: Vec<Option<Holdings>>,
+    clients: Vec<Option<Arc<Client>>>,
+    publishers: Vec<Publisher>,
+    subscribers: Vec<Subscriber>,
+    last_publisher: u64,
+}
+
+impl Chaos {
+    pub(crate) fn new(seed: u64, shape: Shape) -> Self {
+        let world = World::new(seed);
+        let add_node = |index| {
+            let change = |config: &mut _| {
+                shape.change_driver(config);
+                Ok(())
+            };
+            world.add_node_with(&format!("node{index}"), change).unwrap()
+        };
+        let nodes: Vec<_> = (0..shape.nodes).map(add_node).collect();
+        let mut chaos = Self {
+            world,
+            random: fastrand::Rng::with_seed(seed),
+            shape,
+            fresh: nodes.iter().map(Node::holdings).collect(),
+            clients: nodes.iter().map(|_| None).collect(),
+            nodes,
+            publishers: Vec::new(),
+            subscribers: Vec::new(),
+            last_publisher: 0,
+        };
+        for node in 0..shape.nodes {
+            chaos.connect(node);
+        }
+        chaos.worsen();
+        for _ in 0..2 * shape.streams {
+            chaos.subscribe();
+            chaos.publish();
+        }
+        chaos
+    }
+
+    /// Connects the client of a node, unless its driver does not answer in time.
+    fn connect(&mut self, node: usize) {
+        let shape = self.shape;
+        let connected = self.nodes[node].connect_with(|config| shape.change_client(config));
+        self.clients[node] = Some(connected.unwrap());
+    }
+
+    fn chosen_node(&mut self) -> usize {
+        self.random.usize(0..self.shape.nodes)
+    }
+
+    fn stream(&mut self) -> (usize, String) {
+        let stream = self.random.usize(0..self.shape.streams);
+        (stream, self.shape.channel(stream, &self.nodes))
+    }
+
+    fn publish(&mut self) {
+        let (stream, channel) = self.stream();
+        let node = match self.chosen_node() {
+            _ if self.shape.is_local(stream) => self.shape.receiver_of(stream),
+            node => node,
+        };
+        let Some(client) = self.clients[node].clone() else {
+            return;
+        };
+        self.last_publisher += 1;
+        let is_shared = self.random.u8(0..3) == 0;
+        let added = Publisher::new(node, &client, (stream, &channel), self.last_publisher, is_shared);
+        self.publishers.extend(forgiven(added));
+    }
+
+    fn subscribe(&mut self) {
+        let (stream, channel) = self.stream();
+        let tie = match self.random.u8(0..10) {
+            0 | 1 if !self.shape.is_local(stream) => Tie::Spy,
+            2 | 3 => Tie::Untethered,
+            _ => Tie::Tethered,
+        };
+        let node = match tie {
+            Tie::Spy => self.chosen_node(),
+            _ => self.shape.receiver_of(stream),
+        };
+        let Some(client) = self.clients[node].clone() else {
+            return;
+        };
+        let added = Subscriber::new(node, &client, (stream, &channel), tie);
+        self.subscribers.extend(forgiven(added));
+    }
+
+    fn forget(&mut self, node: usize) {
+        self.clients[node] = None;
+        self.publishers.retain(|publisher| publisher.node != node);
+        self.subscribers.retain(|subscriber| subscriber.node != node);
+    }
+
+    fn crash(&mut self, node: usize) {
+        if self.nodes[node].is_up() {
+            self.nodes[node].crash().unwrap();
+            self.forget(node);
+        }
+    }
+
+    fn restart(&mut self, node: usize) {
+        if !self.nodes[node].is_up() {
+            self.nodes[node].start().unwrap();
+            self.connect(node);
+        }
+    }
+
+    /// The program of a node is killed, in the middle of publishing as likely as not, and comes back.
+    fn crash_client(&mut self, node: usize) {
+        let Some(client) = self.clients[node].clone() else {
+            return;
+        };
+        for publisher in self.publishers.iter().filter(|publisher| publisher.node == node) {
+            if self.random.bool() {
+                publisher.leave_a_hole();
+            }
+        }
+        self.nodes[node].crash_client(&client).unwrap();
+        drop(client);
+        self.forget(node);
+        self.connect(node);
+    }
+
+    pub(crate) fn act(&mut self) {
+        let (left, right) = (self.chosen_node(), self.chosen_node());
+        match self.random.u8(0..110) {
+            0..=15 => self.publish(),
+            16..=31 => self.subscribe(),
+            32..=37 if !self.publishers.is_empty() => {
+                let index = self.random.usize(0..self.publishers.len());
+                self.publishers.swap_remove(index);
+            }
+            38..=43 if !self.subscribers.is_empty() => {
+                let index = self.random.usize(0..self.subscribers.len());
+                self.subscribers.swap_remove(index);
+            }
+            44..=50 => self.worsen(),
+            51..=56 if left != right => self.nodes[left].set_cut_to(&self.nodes[right], true),
+            57..=67 if left != right => self.nodes[left].set_cut(&self.nodes[right], false),
+            68..=71 => {
+                self.nodes[left].pause();
+                self.wait();
+                self.nodes[left].resume();
+            }
+            72..=73 => self.crash(left),
+            74..=89 => self.restart(left),
+            90..=92 => self.crash_client(left),
+            93..=95 => self.stall(left),
+            96..=98 => {
+                let by_ns = self.random.i64(-JUMP_MAX_NS..JUMP_MAX_NS);
+                self.nodes[left].jump_clock_ns(by_ns);
+            }
+            99 => {
+                let room = self.random.u64(0..2_000_000);
+                self.nodes[left].set_disk_room(Some(room));
+            }
+            100..=102 => self.nodes[left].set_disk_room(None),
+            103 => {
+                let lookup_ns = self.random.i64(0..self.shape.wait_max_ns());
+                self.world.network().set_lookup_ns(lookup_ns);
+            }
+            _ => {}
+        }
+    }
+
+    fn wait(&mut self) {
+        let duration_ns = self.random.i64(0..self.shape.wait_max_ns());
+        self.run_for(duration_ns);
+    }
+
+    fn stall(&mut self, node: usize) {
+        if let Some(client) = self.clients[node].clone() {
+            self.nodes[node].set_stalled(&client, true);
+            self.wait();
+            self.nodes[node].set_stalled(&client, false);
+        }
+    }
+
+    fn worsen(&mut self) {
+        let random = &mut self.random;
+        let settings = LinkSettings {
+            loss: random.f64() * 0.2,
+            duplication: random.f64() * 0.2,
+            reordering: random.f64() * 0.3,
+            delay_max_ns: random.i64(50_000..2_000_000),
+            bytes_per_second: random.bool().then(|| random.u64(200_000..10_000_000)),
+            delay_min_ns: 20_000,
+        };
+        self.world.network().set_links(settings);
+    }
+
+    /// Everyone publishes now and then, and reads, while time passes.
+    pub(crate) fn run_for(&mut self, duration_ns: i64) {
+        let end_ns = self.world.now_ns() + duration_ns;
+        let mut next_offer_ns = 0;
+        while self.world.now_ns() < end_ns {
+            if self.world.now_ns() >= next_offer_ns && !self.publishers.is_empty() {
+                next_offer_ns = self.world.now_ns() + self.random.i64(0..OFFER_INTERVAL_MAX_NS);
+                self.offer_some();
+            }
+            self.read();
+            self.world.step_until(end_ns);
+        }
+    }
+
+    fn offer_some(&mut self) {
+        let index = self.random.usize(0..self.publishers.len());
+        let publisher = &mut self.publishers[index];
+        if !self.nodes[publisher.node].is_paused() {
+            // Now and then so many that the window is full.
+            let count = if self.random.u8(0..20) == 0 { 40 } else { 1 };
+            for _ in 0..count {
+                publisher.offer();
+            }
+        }
+    }
+
+    fn read(&mut self) {
+        for subscriber in &mut self.subscribers {
+            if !self.nodes[subscriber.node].is_paused() && self.random.u8(0..4) > 0 {
+                subscriber.poll();
+            }
+        }
+    }
+
+    /// Steps until the condition holds, while everyone reads.
+    fn run_until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
+        let end_ns = self.world.now_ns() + self.shape.recovery_ns();
+        while !condition(self) {
+            assert!(
+                self.world.now_ns() < end_ns,
+                "{what}: not in time\n{}",
+                self.world.trace(60)
+            );
+            self.read();
+            self.world.step_until(end_ns);
+        }
+    }
+
+    /// Everything works again: then each publisher reaches each of its subscribers, which read all of it.
+    pub(crate) fn recover(&mut self) {
+        self.world.network().set_links(LinkSettings::default());
+        self.world.network().set_lookup_ns(0);
+        for left in 0..self.shape.nodes {
+            self.nodes[left].set_disk_room(None);
+            self.restart(left);
+            for right in 0..left {
+                self.nodes[left].set_cut(&self.nodes[right], false);
+            }
+        }
+        self.run_until("publishers are connected", |chaos| {
+            let has_reader =
+                |publisher: &Publisher| chaos.readers_of(publisher).any(|reader| reader.tie != Tie::Spy);
+            let mut publishers = chaos.publishers.iter();
+            publishers.all(|publisher| publisher.is_connected() || !has_reader(publisher))
+        });
+        // Those that saw no time-out and those that did have an image after this.
+        self.run_for(self.shape.time(25 * SECOND));
+        self.offer_to_all(5);
+        self.run_until("all messages are read", |chaos| {
+            let has_all = |publisher: &Publisher| {
+                let published = publisher.published();
+                chaos
+                    .readers_of(publisher)
+                    .all(|reader| reader.has_read(&published))
+            };
+            let mut published = chaos.published();
+            published.all(has_all)
+        });
+    }
+
+    /// Publishers that close in good order are read to their end, also by readers that come late to it.
+    pub(crate) fn part(&mut self) {
+        // A link too slow for what is asked for again would take longer than publications linger.
+        self.world.network().set_links(common::faults());
+        self.offer_to_all(10);
+        let read_on = |publisher: &Publisher| {
+            let readers = self
+                .readers_of(publisher)
+                .filter(|reader| reader.tie == Tie::Tethered);
+            readers
+                .map(|reader| (publisher.published(), reader.name()))
+                .collect::<Vec<_>>()
+        };
+        let stopped: Vec<_> = self.published().flat_map(read_on).collect();
+        self.publishers.clear();
+        self.world.run_for(self.shape.time(4 * SECOND));
+        self.run_until("publishers that closed are read to their end", |chaos| {
+            let has_read = |(published, name): &(Stamp, (usize, i64))| {
+                let mut subscribers = chaos.subscribers.iter();
+                let reader = subscribers.find(|subscriber| subscriber.name() == *name);
+                reader.is_some_and(|reader| reader.has_read(published))
+            };
+            stopped.iter().all(has_read)
+        });
+    }
+
+    /// Each publisher that has readers publishes this many messages.
+    fn offer_to_all(&mut self, count: usize) {
+        for index in 0..self.publishers.len() {
+            if !self.has_readers(&self.publishers[index]) {
+                continue;
+            }
+            let end_ns = self.world.now_ns() + self.shape.recovery_ns();
+            for _ in 0..count {
+                while !self.publishers[index].offer() {
+                    assert!(
+                        self.world.now_ns() < end_ns,
+                        "no room to publish\n{}",
+                        self.world.trace(60)
+                    );
+                    self.read();
+                    self.world.step();
+                }
+            }
+        }
+    }
+
+    fn readers_of<'a>(&'a self, publisher: &'a Publisher) -> impl Iterator<Item = &'a Subscriber> {
+        let is_near = |reader: &Subscriber| reader.tie != Tie::Spy || reader.node == publisher.node;
+        let own = move |reader: &&Subscriber| reader.stream == publisher.stream && is_near(reader);
+        self.subscribers.iter().filter(own)
+    }
+
+    /// True where something can be published: a spy alone makes no connection.
+    fn has_readers(&self, publisher: &Publisher) -> bool {
+        self.readers_of(publisher).any(|reader| reader.tie != Tie::Spy)
+    }
+
+    fn published(&self) -> impl Iterator<Item = &Publisher> {
+        self.publishers
+            .iter()
+            .filter(|publisher| self.has_readers(publisher))
+    }
+
+    pub(crate) fn close_all(&mut self) {
+        self.publishers.clear();
+        self.subscribers.clear();
+        self.clients.clear();
+        self.run_until("nothing is left", |chaos| {
+            let held = chaos.nodes.iter().map(Node::holdings);
+            chaos.world.socket_count() == 0 && held.eq(chaos.fresh.iter().cloned())
+        });
+        for node in &self.nodes {
+            let mut errors = common::errors_of(node);
+            errors.retain(|text| !EXPECTED_ERRORS.iter().any(|expected| text.contains(expected)));
+            assert_eq!(errors, [""; 0], "{}", node.name());
+        }
+    }
+}
+
+/// What a driver may refuse for a moment: a channel that is being closed, a log for which there is no room, a name that
+/// is not answered in time.
+fn forgiven<T>(added: Result<T, ClientError>) -> Option<T> {
+    added.ok()
+}

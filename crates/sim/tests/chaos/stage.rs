@@ -1,0 +1,99 @@
+//! What a run has: its nodes, its streams, its time-outs.
+
+use headrace_client::ClientConfig;
+use headrace_driver::DriverConfig;
+use headrace_sim::Node;
+
+use crate::common::SECOND;
+
+/// How large a world is, and how fast it ages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) nodes: usize,
+    pub(crate) streams: usize,
+    /// Things that are done to it, one after the other.
+    pub(crate) actions: usize,
+    /// What all time-outs are divided by. Most of a run is waiting for them.
+    pub(crate) haste: i64,
+}
+
+impl Shape {
+    /// One of twelve seeds has the time-outs of the specification, and one of forty hundreds of streams.
+    pub(crate) fn of(seed: u64) -> Self {
+        let base = Self {
+            nodes: 3,
+            streams: 6,
+            actions: 60,
+            haste: 10,
+        };
+        match seed % 120 {
+            5 | 45 | 85 => Self {
+                nodes: 2,
+                streams: 300,
+                actions: 12,
+                ..base
+            },
+            turn if turn % 12 == 3 => Self { haste: 1, ..base },
+            turn if turn % 4 == 2 => Self { nodes: 2, ..base },
+            _ => base,
+        }
+    }
+
+    /// A time that is this long where time-outs are those of the specification.
+    pub(crate) fn time(self, ns: i64) -> i64 {
+        ns / self.haste
+    }
+
+    pub(crate) fn change_driver(self, config: &mut DriverConfig) {
+        for timeout_ns in [
+            &mut config.client_liveness_timeout_ns,
+            &mut config.image_liveness_timeout_ns,
+            &mut config.publication_connection_timeout_ns,
+            &mut config.publication_linger_timeout_ns,
+            &mut config.publication_unblock_timeout_ns,
+            &mut config.untethered_window_limit_timeout_ns,
+            &mut config.untethered_resting_timeout_ns,
+            &mut config.counters_free_to_reuse_timeout_ns,
+            &mut config.timer_interval_ns,
+        ] {
+            *timeout_ns /= self.haste;
+        }
+    }
+
+    pub(crate) fn change_client(self, config: &mut ClientConfig) {
+        config.keepalive_interval_ns /= self.haste;
+        config.resource_linger_ns /= self.haste;
+    }
+
+    /// The node that a stream goes to.
+    pub(crate) fn receiver_of(self, stream: usize) -> usize {
+        stream % self.nodes
+    }
+
+    /// True for a stream inside one node.
+    pub(crate) fn is_local(self, stream: usize) -> bool {
+        stream % 6 == 4
+    }
+
+    pub(crate) fn channel(self, stream: usize, nodes: &[Node]) -> String {
+        let receiver = &nodes[self.receiver_of(stream)];
+        match stream % 6 {
+            4 => "aeron:ipc?term-length=64k".to_owned(),
+            3 => format!(
+                "aeron:udp?endpoint=[{}]:40124|term-length=64k",
+                receiver.address_v6()
+            ),
+            _ => format!("aeron:udp?endpoint={}:40123|term-length=64k", receiver.name()),
+        }
+    }
+
+    /// Pauses, and the time that may pass after an action: shorter than the time-outs of clients, so that they live on.
+    pub(crate) fn wait_max_ns(self) -> i64 {
+        self.time(3 * SECOND)
+    }
+
+    /// How long it may take until all goes on again.
+    pub(crate) fn recovery_ns(self) -> i64 {
+        self.time(40 * SECOND) + 5 * SECOND
+    }
+}
