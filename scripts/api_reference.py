@@ -27,6 +27,8 @@ MODULES = (
     "headrace.archive",
     "headrace.archive.files",
     "headrace.client.native",
+    "headrace.clock",
+    "headrace.event_log",
     "headrace.sbe",
     "headrace.spark",
     "headrace.tools",

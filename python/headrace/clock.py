@@ -1,8 +1,9 @@
 """Time, as an argument: that of the machine, or one that a test moves.
 
-No part of Headrace asks the machine for the time by itself. What waits or writes down a time is handed a clock, and
-hands it on: an archive's client has the clock of its :class:`headrace.Client`, a client on a node of a simulated world
-has the clock of the node. Tests bring :class:`headrace.testing.ManualClock`, or a whole world.
+No part of Headrace asks the machine for the time by itself. Each part that waits or writes down a time takes a clock as
+an argument, and gives it to the parts that it uses: an archive's client has the clock of its :class:`headrace.Client`,
+a client on a node of a simulated world has the clock of the node. Tests bring :class:`headrace.testing.ManualClock`, or
+a whole world.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ _NS_PER_MS = 1_000_000
 
 
 class Clock(Protocol):
-    """Two clocks in one, and a way to wait: one of the day, for timestamps, one that only goes forward, for time-outs.
+    """The time of day, for timestamps; a time that never goes back, for time-outs; and a way to wait.
 
     Subclass it and give it the first three methods; the others follow from them.
     """
 
     @abstractmethod
     def monotonic_ns(self) -> int:
-        """Nanoseconds since some moment. Never goes back."""
+        """Nanoseconds since a fixed moment. Never goes back."""
 
     @abstractmethod
     def epoch_ns(self) -> int:
@@ -34,7 +35,7 @@ class Clock(Protocol):
 
     @abstractmethod
     def sleep(self, duration_s: float) -> None:
-        """Return when so many seconds have passed on this clock."""
+        """Return when ``duration_s`` seconds have passed on this clock."""
 
     def epoch_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC. May jump."""
@@ -93,4 +94,4 @@ class SystemClock(Clock):
 
 
 SYSTEM_CLOCK = SystemClock()
-"""What is used where no clock is given."""
+"""The clock of every part that is given none."""

@@ -20,6 +20,7 @@ MODULES = (
     "headrace.client",
     "headrace.client.native",
     "headrace.clock",
+    "headrace.event_log",
     "headrace.sbe",
     "headrace.spark",
     "headrace.testing",

@@ -30,7 +30,7 @@ __all__ = ["ArchiveDirectory", "RecordedFrame", "Segment", "repair"]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One file of a recording. It holds the stream's bytes from position ``base`` on."""
+    """One file of a recording. It has the stream's bytes from position ``base`` on."""
 
     path: Path
     base: int
@@ -58,12 +58,12 @@ class ArchiveDirectory(Closing):
                 for frame in archive.frames(entry.recording_id):
                     print(frame.position, frame.payload)
 
-    Nothing is changed, and no archive need run; one may run meanwhile. The catalog is read once, here: open the
-    directory again to see later recordings. All methods read files and may block on the disk.
+    It changes no file. No archive need run; one may run meanwhile. The catalog is read once, when the object is made:
+    open the directory again to see later recordings. All methods read files and may block on the disk.
 
     Args:
         directory: The archive's directory.
-        clock: What it goes by; by default the clock of the machine.
+        clock: Where it takes the time from; by default the clock of the machine.
 
     Raises:
         CatalogError: The directory has no catalog, or a damaged one.
@@ -76,11 +76,11 @@ class ArchiveDirectory(Closing):
         self._catalog = Catalog(self._storage, read_only=True)
 
     def entries(self) -> list[CatalogEntry]:
-        """Everything in the catalog in the order of ids, also what is invalid, damaged or deleted."""
+        """All entries of the catalog in the order of ids, also those that are invalid, damaged or deleted."""
         return self._catalog.entries()
 
     def recordings(self) -> list[RecordingDescriptor]:
-        """The valid recordings in the order of ids: those that a client of the archive is shown."""
+        """The valid recordings in the order of ids: those that the archive lists to a client."""
         return [entry.descriptor for entry in self._catalog]
 
     def find(self, recording_id: int) -> RecordingDescriptor | None:
@@ -96,7 +96,7 @@ class ArchiveDirectory(Closing):
         return read_mark_fields(self._storage)
 
     def segments(self, recording_id: int) -> list[Segment]:
-        """The segment files that are there of a recording, in the order of the stream.
+        """The segment files of a recording that exist, in the order of the stream.
 
         Raises:
             CatalogError: The catalog has no valid recording of this id.
@@ -114,7 +114,7 @@ class ArchiveDirectory(Closing):
     def end(self, recording_id: int, *, checksum: str | None = None) -> int:
         """Up to where a recording has whole frames: its stop position, or as far as the files of an active one go.
 
-        While the archive records, its files may already have more than :meth:`live_ends` vouches for.
+        While the archive records, its files may have more than it has acknowledged; :meth:`live_ends` gives that.
 
         Args:
             recording_id: Which recording.
@@ -226,7 +226,7 @@ def repair(
         recording_id: As for :meth:`ArchiveDirectory.verify`.
         is_thorough: As for :meth:`ArchiveDirectory.verify`.
         checksum: As for :meth:`ArchiveDirectory.verify`.
-        clock: What it goes by; by default the clock of the machine.
+        clock: Where it takes the time from; by default the clock of the machine.
 
     Raises:
         CatalogError: The directory has no catalog, or a damaged one.
