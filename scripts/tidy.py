@@ -94,9 +94,10 @@ CRATE_MAY_USE = {
     "buffers": {"sys"},
     "protocol": {"buffers"},
     "driver": {"buffers", "sys", "protocol"},
-    "client": {"buffers", "sys", "protocol"},
+    "recording": {"buffers"},
+    "client": {"buffers", "sys", "protocol", "recording"},
     "sim": {"buffers", "sys", "protocol", "driver", "client"},
-    "python": {"buffers", "sys", "protocol", "driver", "client", "sim"},
+    "python": {"buffers", "sys", "protocol", "driver", "recording", "client", "sim"},
 }
 # What a room of the Python package may import, lowest room first. "base" is every module that stands directly in
 # headrace/ and is in no other room; it and the room itself go without saying.

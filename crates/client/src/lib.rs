@@ -36,7 +36,7 @@ mod heartbeat;
 pub mod image;
 mod mappings;
 mod publication;
-pub mod recording;
+mod replayed;
 mod requests;
 mod service;
 mod state;
@@ -62,6 +62,7 @@ pub use headrace_buffers::log::{
 pub use headrace_protocol::ErrorCode;
 pub use image::{Block, Image};
 pub use publication::{Publication, PublicationHandle, SubscriberCount};
+pub use replayed::Replayed;
 pub use status::ChannelStatus;
 pub use subscription::{PollGuard, Subscription, SubscriptionHandlers};
 pub use termination::request_driver_termination;

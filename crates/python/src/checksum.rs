@@ -1,6 +1,6 @@
 //! Checksums of recorded frames, a block of them in one crossing.
 
-use headrace_client::recording;
+use headrace_recording as recording;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

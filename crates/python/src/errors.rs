@@ -1,11 +1,11 @@
 //! From Rust errors to the Python tree of `headrace._exceptions`.
 
 use headrace_buffers::log::BlockError;
-use headrace_client::recording::RecordingError;
 use headrace_client::{AppendError, ClientError, ErrorCode, OfferError, PollError};
 use headrace_driver::DriverError;
 use headrace_driver::directory::DirectoryError;
 use headrace_protocol::text::excerpt;
+use headrace_recording::RecordingError;
 use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

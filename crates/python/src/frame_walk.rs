@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use headrace_client::recording::{self, RecordingShape};
+use headrace_recording::{self as recording, RecordingShape};
 use pyo3::prelude::*;
 
 use crate::c_api::BorrowedBytes;

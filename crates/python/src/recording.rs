@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use headrace_client::recording::{
-    self, MessageFilter, Range, RecordedMessage, RecordingError, RecordingShape, Replayed, Segments,
+use headrace_client::Replayed;
+use headrace_recording::{
+    self as recording, MessageFilter, Range, RecordedMessage, RecordingError, RecordingShape, Segments,
 };
 use pyo3::prelude::*;
 

@@ -7,8 +7,8 @@
 use headrace_buffers::log::descriptor::MESSAGE_LENGTH_MAX;
 use headrace_buffers::log::frame::{FLAG_BEGIN, FLAG_END, FLAGS_UNFRAGMENTED, FRAME_ALIGNMENT};
 
-use super::frames::{Frame, Frames};
-use super::{Blocks, RecordingError, RecordingShape};
+use crate::frames::{Frame, Frames};
+use crate::{Blocks, RecordingError, RecordingShape};
 
 /// What to read of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::error::PollError;
-
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
@@ -72,13 +70,13 @@ pub enum RecordingError {
         found: i64,
     },
 
-    /// A replay cannot be polled.
+    /// What the bytes come from gives none.
     #[error("cannot read {place}: {source}")]
-    Poll {
+    Source {
         /// The replay.
         place: String,
         /// Why not.
-        source: PollError,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 
     /// The operating system refused.

@@ -7,7 +7,8 @@ use headrace_buffers::log::frame::{
     SESSION_ID_OFFSET, STREAM_ID_OFFSET, TERM_ID_OFFSET, TERM_OFFSET_OFFSET, TYPE_DATA, TYPE_PAD,
 };
 
-use super::{Checksum, RecordingError, kind, word};
+use crate::header::{kind, word};
+use crate::{Checksum, RecordingError};
 
 /// What a recording's frames must look like. From the archive's catalog.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use super::frames::is_term_length;
-use super::{Blocks, RecordingError, RecordingShape};
+use crate::frames::is_term_length;
+use crate::{Blocks, RecordingError, RecordingShape};
 
 /// Small enough to stay in the second-level cache between reading and copying out.
 const BLOCK_LENGTH: usize = 256 * 1024;

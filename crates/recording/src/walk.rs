@@ -8,7 +8,8 @@ use headrace_buffers::log::frame::{
     FRAME_ALIGNMENT, FRAME_LENGTH_OFFSET, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_PAD,
 };
 
-use super::{RecordingError, RecordingShape, kind, word};
+use crate::header::{kind, word};
+use crate::{RecordingError, RecordingShape};
 
 /// Files reach the medium in pages. Segment files begin at multiples of it, so positions tell where pages begin.
 const PAGE_LENGTH: usize = 4096;

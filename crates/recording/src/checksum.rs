@@ -8,7 +8,7 @@ use headrace_buffers::log::frame::{
     FRAME_ALIGNMENT, FRAME_LENGTH_OFFSET, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_PAD,
 };
 
-use super::{kind, word};
+use crate::header::{kind, word};
 
 /// A checksum of the archive's specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

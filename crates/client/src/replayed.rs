@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Blocks, RecordingError};
+use headrace_recording::{Blocks, RecordingError};
+
 use crate::image::Image;
 
 /// Frames are copied in runs of at most this many bytes; no frame is longer.
@@ -40,9 +41,9 @@ impl Blocks for Replayed {
         let polled = self
             .image
             .block_poll(|frames| block.extend_from_slice(frames.bytes), BLOCK_LENGTH);
-        polled.map_err(|source| RecordingError::Poll {
+        polled.map_err(|source| RecordingError::Source {
             place: self.place(position),
-            source,
+            source: source.into(),
         })?;
         Ok(block.len())
     }
