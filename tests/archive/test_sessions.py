@@ -15,7 +15,14 @@ from headrace.archive.server.config import ArchiveConfig
 from headrace.archive.server.control import Control
 from headrace.archive.server.control_session import ControlSession, SessionState
 from headrace.archive.server.recording_session import RecordingSession
-from headrace.archive.server.replay_session import Limit, LimitState, ReplaySession
+from headrace.archive.server.replay_session import (
+    Limit,
+    LimitState,
+    ReplayMeans,
+    ReplayRequester,
+    ReplaySession,
+    ReplaySpan,
+)
 from headrace.positions import HEADER_LENGTH
 from headrace.testing import ManualClock
 from tests.archive.fakes import FakeCounter, FakeImage, FakeLog, FakePending, FakePublication, Heard
@@ -343,20 +350,14 @@ def replay(
     limit: Limit | None = None,
 ) -> ReplaySession:
     """A replay of recording 0."""
-    session: Any = active(answers, clock)
-    recorded = descriptor(stop_position=stop)
-    parts: Any = (
-        recorded,
-        FakePending(publication),
-        position,
-        stop,
-        replay_limit,
-        limit,
-        storage,
-        clock,
-        TIMEOUT_MS * 1_000_000,
+    pending: Any = FakePending(publication)
+    return ReplaySession(
+        ReplayRequester(active(answers, clock), 5, 77),
+        descriptor(stop_position=stop),
+        pending,
+        ReplaySpan(position, stop, replay_limit, limit),
+        ReplayMeans(storage, clock, TIMEOUT_MS * 1_000_000, 4096),
     )
-    return ReplaySession(session, 5, 77, *parts, 4096, None, None)
 
 
 def stored(*blocks: bytes) -> MemoryStorage:
@@ -511,10 +512,15 @@ def replay_in_the_making() -> tuple[ReplaySession, FakePending[FakePublication],
     """One that the driver has added no stream for, and what its client was told."""
     data, answers, clock = frames(0, 10, 96), FakePublication(), ManualClock()
     publication = FakePending(FakePublication(), is_ready=False)
-    session: Any = active(answers, clock)
-    parts: Any = descriptor(stop_position=len(data)), publication, 0, len(data), len(data), None
-    more = stored(data), clock, TIMEOUT_MS * 1_000_000, 4096, None, None
-    return ReplaySession(session, 5, 77, *parts, *more), publication, answers
+    pending: Any = publication
+    session = ReplaySession(
+        ReplayRequester(active(answers, clock), 5, 77),
+        descriptor(stop_position=len(data)),
+        pending,
+        ReplaySpan(0, len(data), len(data), None),
+        ReplayMeans(stored(data), clock, TIMEOUT_MS * 1_000_000, 4096),
+    )
+    return session, publication, answers
 
 
 def test_a_replay_is_acknowledged_once_the_driver_has_added_its_stream() -> None:

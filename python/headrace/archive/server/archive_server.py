@@ -124,42 +124,52 @@ class ArchiveServer(Closing):
             self._thread.start()
 
     def _open(self, driver: LocalDriver | None, chance: random.Random, start_ms: int) -> None:
-        config = self.config
+        """Files, then the driver, then the parts; the mark file says last that the archive is ready."""
         self._save_old_errors(start_ms)
         self._mark_file.clear_errors()
         self._catalog = catalog = open_files(
-            config, self._storage, start_ms, self._log.warning, on_step=self._renew_mark
+            self.config, self._storage, start_ms, self._log.warning, on_step=self._renew_mark
         )
         self._renew_mark()
+        self._client = client = self._connect(driver)
+        self._make_parts(self._context(client, catalog), chance)
+        self._mark_file.ready(self._mark_fields(start_ms), start_ms)
+
+    def _connect(self, driver: LocalDriver | None) -> Client:
         # A driver that the program names is meant, whatever the environment says.
-        directory = None if driver is not None else config.aeron_directory
-        self._client = client = Client.connect(
-            directory,
+        return Client.connect(
+            None if driver is not None else self.config.aeron_directory,
             driver=driver,
             use_invoker=True,
             client_name="archive",
             on_error=lambda error: self._log.error(str(error)),
         )
+
+    def _context(self, client: Client, catalog: Catalog) -> Context:
+        """What the parts share, with the archive's id and counters."""
+        config = self.config
         self.archive_id = (
             config.archive_id if config.archive_id != NULL_VALUE else client.next_correlation_id()
         )
         threshold = format_duration(config.conductor_cycle_threshold_ns)
         self._counters = ArchiveCounters(client, self.archive_id, version("headrace"), threshold)
         self._log.show_count(self._counters.errors)
-        context = Context(
-            config,
-            client,
-            self._storage,
-            catalog,
-            self._clock,
-            self.archive_id,
-            self._counters,
-            self._log,
+        return Context(
+            config=config,
+            client=client,
+            storage=self._storage,
+            catalog=catalog,
+            clock=self._clock,
+            archive_id=self.archive_id,
+            counters=self._counters,
+            log=self._log,
         )
-        events = None
+
+    def _make_parts(self, context: Context, chance: random.Random) -> None:
+        config, events = self.config, None
         if config.recording_events_enabled and config.recording_events_channel:
             channel = config.recording_events_channel
-            events = client.add_exclusive_publication(channel, config.recording_events_stream_id)
+            events = context.client.add_exclusive_publication(channel, config.recording_events_stream_id)
         self._deletions = Deletions(
             context,
             lambda recording_id: self._replays.has_replays(recording_id),
@@ -169,7 +179,6 @@ class ArchiveServer(Closing):
         self._replays = Replays(context, self._recordings)
         requests = Requests(context, self._recordings, self._replays, self._deletions)
         self._control = Control(context, requests, chance)
-        self._mark_file.ready(self._mark_fields(start_ms), start_ms)
 
     def _save_old_errors(self, now_ms: int) -> None:
         """Keep what the archive before this one noted; its mark file is about to be written over."""

@@ -14,6 +14,12 @@ from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.storage_space import is_out_of_space
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.archive.protocol.requests import (
+    ExtendRecordingRequest,
+    ExtendRecordingRequest2,
+    StartRecordingRequest,
+    StartRecordingRequest2,
+)
 from headrace.archive.server.context import Context
 from headrace.archive.server.counters import request_recording_position
 from headrace.archive.server.errors import RequestError
@@ -101,17 +107,7 @@ class Recordings:
 
     # --- requests --------------------------------------------------------------------------------------------------
 
-    def start(
-        self,
-        session: ControlSession,
-        correlation_id: int,
-        channel: str,
-        stream_id: int,
-        location: int,
-        *,
-        is_auto_stop: bool,
-        extended_id: int | None = None,
-    ) -> None:
+    def start(self, session: ControlSession, request: StartRecordingRequest | ExtendRecordingRequest) -> None:
         """Record what arrives on a channel and stream, as new recordings or as the rest of one.
 
         The session is answered with the id of the subscription when the driver has added it.
@@ -119,6 +115,8 @@ class Recordings:
         Raises:
             RequestError: Limits, space, a recording that cannot be extended, or the channel is recorded already.
         """
+        channel, stream_id = request.channel, request.stream_id
+        extended_id = request.recording_id if isinstance(request, ExtendRecordingRequest) else None
         self._check_limit()
         if extended_id is not None:
             self._check_extension(extended_id, stream_id)
@@ -130,10 +128,19 @@ class Recordings:
         if key in self._by_key:
             text = f"recording exists for streamId={stream_id} channel={channel}"
             raise RequestError(ErrorCode.ACTIVE_SUBSCRIPTION, text)
-        is_spied = location == SourceLocation.LOCAL and ChannelUri(channel).media == "udp"
+        is_spied = request.source_location is SourceLocation.LOCAL and ChannelUri(channel).media == "udp"
         subscribed = SPY_PREFIX + stripped if is_spied else stripped
+        # Older clients cannot ask for it.
+        with_auto_stop = StartRecordingRequest2 | ExtendRecordingRequest2
         recorded = Recorded(
-            key, subscribed, channel, stream_id, session, correlation_id, is_auto_stop, extended_id
+            key=key,
+            channel=subscribed,
+            original_channel=channel,
+            stream_id=stream_id,
+            session=session,
+            correlation_id=request.correlation_id,
+            is_auto_stop=isinstance(request, with_auto_stop) and request.auto_stop,
+            extended_id=extended_id,
         )
         try:
             recorded.pending = self._context.client.request_subscription(

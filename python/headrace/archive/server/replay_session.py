@@ -7,6 +7,7 @@ From every state an abort or an error leads to DONE too; then the publication is
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from headrace.client import ExclusivePublication, Pending
     from headrace.clock import Clock
 
-__all__ = ["Limit", "LimitState", "ReplaySession"]
+__all__ = ["Limit", "LimitState", "ReplayMeans", "ReplayRequester", "ReplaySession", "ReplaySpan"]
 
 
 class LimitState(NamedTuple):
@@ -61,19 +62,43 @@ class _ChecksumMismatch(Exception):
         self.position = position
 
 
-class ReplaySession:
-    """One replay under way.
+@dataclass(frozen=True, slots=True)
+class ReplayRequester:
+    """Who asked for a replay.
 
-    Args:
-        session: Who asked for it.
+    Attributes:
+        session: The client's.
         correlation_id: Of the request.
         number: Of the replay, among all of this archive.
-        descriptor: The recording.
-        publication: Where to, at the first position.
+    """
+
+    session: ControlSession
+    correlation_id: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySpan:
+    """What of a recording is replayed.
+
+    Attributes:
         position: Where it starts.
         stop: How far there is something to replay now.
         replay_limit: Where it ends; what the frame at this position belongs to is still sent.
         limit: What may move ``stop``; ``None`` for a recording that has stopped.
+    """
+
+    position: int
+    stop: int
+    replay_limit: int
+    limit: Limit | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayMeans:
+    """What a replay reads with.
+
+    Attributes:
         storage: The archive's files.
         clock: Time.
         timeout_ns: How long to wait for the first file, and for a subscriber.
@@ -82,26 +107,35 @@ class ReplaySession:
         counters: Told of reads.
     """
 
+    storage: Storage
+    clock: Clock
+    timeout_ns: int
+    io_length: int
+    checksum: Checksum | None = None
+    counters: ArchiveCounters | None = None
+
+
+class ReplaySession:
+    """One replay under way.
+
+    Args:
+        requester: Who asked for it.
+        descriptor: The recording.
+        publication: Where to, at the first position.
+        span: What of the recording.
+        means: What it reads with.
+    """
+
     def __init__(
         self,
-        session: ControlSession,
-        correlation_id: int,
-        number: int,
+        requester: ReplayRequester,
         descriptor: RecordingDescriptor,
         publication: Pending[ExclusivePublication],
-        position: int,
-        stop: int,
-        replay_limit: int,
-        limit: Limit | None,
-        storage: Storage,
-        clock: Clock,
-        timeout_ns: int,
-        io_length: int,
-        checksum: Checksum | None,
-        counters: ArchiveCounters | None,
+        span: ReplaySpan,
+        means: ReplayMeans,
     ) -> None:
-        self.session = session
-        self.correlation_id = correlation_id
+        self.session = requester.session
+        self.correlation_id = requester.correlation_id
         self.replay_id: int | None = None
         """What the client knows the replay by, once there is a publication."""
         self.recording_id = descriptor.recording_id
@@ -109,19 +143,19 @@ class ReplaySession:
         self.state = ReplayState.INIT
         self._descriptor = descriptor
         self._geometry = descriptor.geometry
-        self._number = number
+        self._number = requester.number
         self._pending: Pending[ExclusivePublication] | None = publication
         self._publication: ExclusivePublication
-        self._position = position
-        self._stop = stop
-        self._replay_limit = replay_limit
-        self._limit = limit
-        self._storage = storage
-        self._clock = clock
-        self._deadline_ns = clock.monotonic_ns() + timeout_ns
-        self._io_length = io_length
-        self._checksum = checksum
-        self._counters = counters
+        self._position = span.position
+        self._stop = span.stop
+        self._replay_limit = span.replay_limit
+        self._limit = span.limit
+        self._storage = means.storage
+        self._clock = means.clock
+        self._deadline_ns = means.clock.monotonic_ns() + means.timeout_ns
+        self._io_length = means.io_length
+        self._checksum = means.checksum
+        self._counters = means.counters
         self._file: StorageFile | None = None
         self._base = -1
         self._padding = 0

@@ -9,7 +9,14 @@ from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.requests import BoundedReplayRequest, ReplayRequest
 from headrace.archive.server.context import Context
 from headrace.archive.server.errors import RequestError
-from headrace.archive.server.replay_session import Limit, LimitState, ReplaySession
+from headrace.archive.server.replay_session import (
+    Limit,
+    LimitState,
+    ReplayMeans,
+    ReplayRequester,
+    ReplaySession,
+    ReplaySpan,
+)
 from headrace.channel import ChannelUri, parse_duration_ns
 from headrace.positions import FRAME_ALIGNMENT, NULL_VALUE
 
@@ -102,30 +109,29 @@ class Replays:
         publication = self._publication(descriptor, position, request)
         number = self._next_number
         self._next_number += 1
-        io_length = context.config.file_io_max_length
-        if request.file_io_max_length > 0:
-            io_length = min(io_length, request.file_io_max_length)
         self._sessions[number] = ReplaySession(
-            session,
-            request.correlation_id,
-            number,
+            ReplayRequester(session, request.correlation_id, number),
             descriptor,
             publication,
-            position,
-            stop,
-            position + replay_length,
-            limit,
-            context.storage,
-            context.clock,
-            context.config.connect_timeout_ns,
-            io_length,
-            context.replay_checksum,
-            context.counters,
+            ReplaySpan(position, stop, position + replay_length, limit),
+            self._means(request.file_io_max_length),
         )
         context.counters.replay_sessions.get_and_add(1)
         context.log.info(
             f"replay of recording_id={descriptor.recording_id} from position={position} to stream_id="
             f"{request.replay_stream_id} of {request.replay_channel}"
+        )
+
+    def _means(self, io_length: int) -> ReplayMeans:
+        """What a replay reads with: the archive's files, in blocks no longer than the client asks for."""
+        context, most = self._context, self._context.config.file_io_max_length
+        return ReplayMeans(
+            context.storage,
+            context.clock,
+            context.config.connect_timeout_ns,
+            min(most, io_length) if io_length > 0 else most,
+            context.replay_checksum,
+            context.counters,
         )
 
     # A recording that the catalog has as active has a session until its stop is in the catalog.

@@ -84,10 +84,10 @@ class Requests:
         self._on(KeepAliveRequest, lambda session, request: None)
         self._on(ReplayRequest, self._replays.start)
         self._on(BoundedReplayRequest, self._replays.start)
-        self._on(StartRecordingRequest, self._start_recording)
-        self._on(StartRecordingRequest2, self._start_recording)
-        self._on(ExtendRecordingRequest, self._extend_recording)
-        self._on(ExtendRecordingRequest2, self._extend_recording)
+        self._on(StartRecordingRequest, self._recordings.start)
+        self._on(StartRecordingRequest2, self._recordings.start)
+        self._on(ExtendRecordingRequest, self._recordings.start)
+        self._on(ExtendRecordingRequest2, self._recordings.start)
         self._on(StopRecordingRequest, self._stop_recording)
         self._on(StopRecordingSubscriptionRequest, self._stop_subscription)
         self._on(StopRecordingByIdentityRequest, self._stop_by_identity)
@@ -137,27 +137,6 @@ class Requests:
             self._context.log.info(f"{text}: {refusal}")
 
     # --- recording -------------------------------------------------------------------------------------------------
-
-    def _start_recording(self, session: ControlSession, request: StartRecordingRequest) -> None:
-        self._recordings.start(
-            session,
-            request.correlation_id,
-            request.channel,
-            request.stream_id,
-            request.source_location,
-            is_auto_stop=isinstance(request, StartRecordingRequest2) and request.auto_stop,
-        )
-
-    def _extend_recording(self, session: ControlSession, request: ExtendRecordingRequest) -> None:
-        self._recordings.start(
-            session,
-            request.correlation_id,
-            request.channel,
-            request.stream_id,
-            request.source_location,
-            is_auto_stop=isinstance(request, ExtendRecordingRequest2) and request.auto_stop,
-            extended_id=request.recording_id,
-        )
 
     def _stop_recording(self, session: ControlSession, request: StopRecordingRequest) -> None:
         self._recordings.stop_channel(request.channel, request.stream_id)
