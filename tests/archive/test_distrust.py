@@ -10,7 +10,7 @@ from headrace.archive.files.catalog import CATALOG_NAME, STATE_DELETED, STATE_IN
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.verify import verify
-from headrace.archive.server.recovery import recover
+from headrace.archive.server.recovery import Recovery, recover
 from tests.archive.memory import MemoryStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frames
 
@@ -49,7 +49,7 @@ def segments(storage: MemoryStorage) -> dict[str, bytes]:
 def started(storage: MemoryStorage, checksum: object = None) -> tuple[Catalog, list[str]]:
     notes: list[str] = []
     catalog = Catalog(storage, checksum=checksum, on_note=notes.append)  # type: ignore[arg-type]
-    recover(catalog, storage, checksum, 7, notes.append)  # type: ignore[arg-type]
+    recover(catalog, storage, Recovery(now_ms=7, on_note=notes.append, checksum=checksum))  # type: ignore[arg-type]
     return catalog, [note for note in notes if "is skipped" in note]
 
 
@@ -199,7 +199,7 @@ def test_a_stray_segment_file_does_not_say_where_a_recording_ends(stray: int, co
     before = segments(storage)
     notes: list[str] = []
     catalog = Catalog(storage)
-    recover(catalog, storage, None, 7, notes.append)
+    recover(catalog, storage, Recovery(now_ms=7, on_note=notes.append))
     assert segments(storage) == before
     if (stray, content) == (SEGMENT, "frames"):
         assert "frames are missing at the end of memory/0-0.rec" in notes[0]
@@ -275,7 +275,7 @@ def test_a_state_that_damage_wrote_hides_a_recording_by_name_and_deletes_nothing
     for _ in range(2):
         notes: list[str] = []
         catalog = Catalog(storage, checksum=CRC_32, on_note=notes.append)
-        recover(catalog, storage, CRC_32, 7, notes.append)
+        recover(catalog, storage, Recovery(now_ms=7, on_note=notes.append, checksum=CRC_32))
         word = "deleted" if state == STATE_DELETED else "invalid"
         told = [note for note in notes if f"marks recordings as {word} whose files are there" in note]
         assert len(told) == 1

@@ -14,7 +14,7 @@ from headrace.archive.files.frames import read_frame
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.stop_position import recovered_stop_position
 from headrace.archive.files.verify import verify
-from headrace.archive.server.recovery import recover
+from headrace.archive.server.recovery import Recovery, recover
 from tests.archive.memory import MemoryStorage
 from tests.archive.streams import SESSION_ID, TERM_LENGTH, descriptor, frame, frames
 
@@ -440,7 +440,7 @@ def test_a_recording_with_a_torn_frame_that_others_follow_is_skipped_and_cut_by_
             continue
         catalog.add(descriptor())
         notes: list[str] = []
-        recover(catalog, storage, checksum, 0, notes.append)
+        recover(catalog, storage, Recovery(now_ms=0, on_note=notes.append, checksum=checksum))
         assert re.search(rf"0-0\.rec: the frame at offset={torn} is torn.*--repair", notes[0])
         assert catalog.find(0) is None
         assert any(files["0-0.rec"][torn + 1024 :])
@@ -546,7 +546,7 @@ def test_recovery_stops_every_active_recording_in_the_catalog() -> None:
     catalog.add(descriptor(stop_position=64))
     block = frames(0, 3, 96)
     write(storage, 0, (block, len(block)))
-    recover(catalog, storage, None, 42, notes.append)
+    recover(catalog, storage, Recovery(now_ms=42, on_note=notes.append))
     assert catalog.find(0).stop_position == len(block)  # type: ignore[union-attr]
     assert catalog.find(0).stop_timestamp == 42  # type: ignore[union-attr]
     assert catalog.find(1).stop_position == 64  # type: ignore[union-attr]

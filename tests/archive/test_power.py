@@ -10,7 +10,7 @@ from headrace.archive.files.catalog import CATALOG_NAME, Catalog
 from headrace.archive.files.checksum import Checksum, checksum_named
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.verify import frames_of, verify
-from headrace.archive.server.recovery import recover
+from headrace.archive.server.recovery import Recovery, recover
 from headrace.testing import Killed, SimulatedStorage
 from tests.archive.memory import MemoryStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frame
@@ -134,7 +134,7 @@ def test_what_was_acknowledged_is_there_after_a_power_cut(sync_level: int, check
             continue
         catalog = Catalog(storage, capacity=CAPACITY, sync_level=sync_level, checksum=kind)
         notes: list[str] = []
-        recover(catalog, storage, kind, 2, notes.append)
+        recover(catalog, storage, Recovery(now_ms=2, on_note=notes.append, checksum=kind))
         skipped = [note for note in notes if "is skipped" in note]
         if skipped:
             refusals += skipped

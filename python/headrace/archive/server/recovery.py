@@ -7,6 +7,7 @@ skipped, by name, until a person has looked at it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import ArchiveFileError
@@ -20,7 +21,26 @@ if TYPE_CHECKING:
     from headrace.archive.files.storage import Storage
     from headrace.archive.server.config import ArchiveConfig
 
-__all__ = ["open_files", "recover"]
+__all__ = ["Recovery", "open_files", "recover"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """How an archive recovers.
+
+    Attributes:
+        now_ms: Time for stop timestamps.
+        on_note: Told what was done, and of each recording that is skipped because no death explains its files.
+        checksum: What frames may carry.
+        sync_level: How changes are forced to the medium.
+        on_step: Called before each step that may take long.
+    """
+
+    now_ms: int
+    on_note: Callable[[str], object]
+    checksum: Checksum | None = None
+    sync_level: int = 0
+    on_step: Callable[[], object] = lambda: None
 
 
 def open_files(
@@ -57,7 +77,15 @@ def open_files(
     )
     try:
         recover(
-            catalog, storage, checksum, now_ms, on_note, sync_level=config.file_sync_level, on_step=on_step
+            catalog,
+            storage,
+            Recovery(
+                now_ms=now_ms,
+                on_note=on_note,
+                checksum=checksum,
+                sync_level=config.file_sync_level,
+                on_step=on_step,
+            ),
         )
     except BaseException:
         catalog.close()
@@ -65,42 +93,29 @@ def open_files(
     return catalog
 
 
-def recover(
-    catalog: Catalog,
-    storage: Storage,
-    checksum: Checksum | None,
-    now_ms: int,
-    on_note: Callable[[str], object],
-    *,
-    sync_level: int = 0,
-    on_step: Callable[[], object] = lambda: None,
-) -> None:
+def recover(catalog: Catalog, storage: Storage, how: Recovery) -> None:
     """Finish what an archive that died had begun, and give every recording that was active its stop position.
 
     Args:
         catalog: The catalog, opened for writing.
         storage: The archive's files.
-        checksum: What frames may carry.
-        now_ms: Time for stop timestamps.
-        on_note: Told what was done, and of each recording that is skipped because no death explains its files.
-        sync_level: How changes are forced to the medium.
-        on_step: Called before each step that may take long.
+        how: Time, checksum, and who is told.
     """
-    on_step()
-    finish_begun(catalog, storage, sync_level, on_note)
-    tell_hidden(catalog, storage, on_note)
+    how.on_step()
+    finish_begun(catalog, storage, how.sync_level, how.on_note)
+    tell_hidden(catalog, storage, how.on_note)
     for entry in list(catalog):
         if not entry.descriptor.is_active:
             continue
-        on_step()
+        how.on_step()
         try:
             check_entry(catalog, storage, entry)
-            stop = recovered_stop_position(storage, entry.descriptor, checksum, on_note)
+            stop = recovered_stop_position(storage, entry.descriptor, how.checksum, how.on_note)
         except (ArchiveFileError, OSError) as damage:
-            _leave_alone(catalog, entry.recording_id, damage, on_note)
+            _leave_alone(catalog, entry.recording_id, damage, how.on_note)
             continue
-        catalog.stopped(entry.recording_id, stop, now_ms)
-        on_note(f"recovered recording_id={entry.recording_id} stop_position={stop}")
+        catalog.stopped(entry.recording_id, stop, how.now_ms)
+        how.on_note(f"recovered recording_id={entry.recording_id} stop_position={stop}")
 
 
 def _leave_alone(

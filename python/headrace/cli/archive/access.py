@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,8 +42,25 @@ def _archive_directory_option(default: Callable[[], str] | None) -> Callable[[Co
     )
 
 
-def session_options(command: Command) -> Command:
-    """The options that say how to connect to a running archive."""
+@dataclass(frozen=True, slots=True)
+class ArchiveAddress:
+    """Where a running archive is: its driver's directory, and the channels of requests and answers."""
+
+    directory: Path
+    control_channel: str
+    response_channel: str | None
+
+
+def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say how to connect to a running archive; the command gets them as `address`."""
+
+    @functools.wraps(command)
+    def addressed(
+        *args: Any, directory: Path, control_channel: str, response_channel: str | None, **kwargs: Any
+    ) -> Any:
+        address = ArchiveAddress(directory, control_channel, response_channel)
+        return command(*args, address=address, **kwargs)
+
     control = click.option(
         "--control-channel",
         default="aeron:ipc",
@@ -54,28 +73,25 @@ def session_options(command: Command) -> Command:
         help="Channel on which the archive answers.  [default: aeron:ipc; with a UDP control channel, a free port of "
         "localhost]",
     )
-    return options.directory_option(control(response(command)))
+    return options.directory_option(control(response(addressed)))
 
 
 @contextmanager
 def session(
-    directory: Path,
-    name: str,
-    control_channel: str,
-    response_channel: str | None,
-    on_error: Callable[[ArchiveError], object] | None = None,
+    address: ArchiveAddress, name: str, on_error: Callable[[ArchiveError], object] | None = None
 ) -> Iterator[Archive]:
     """A session with a running archive; `on_error` gets the errors that come after the archive's answer."""
     from headrace.archive import Archive
 
+    response_channel = address.response_channel
     if response_channel is None:
-        is_local = control_channel.startswith("aeron:ipc")
+        is_local = address.control_channel.startswith("aeron:ipc")
         response_channel = "aeron:ipc" if is_local else "aeron:udp?endpoint=localhost:0"
     with (
-        connect(directory, f"archive {name}") as client,
+        connect(address.directory, f"archive {name}") as client,
         Archive.connect(
             client,
-            control_channel=control_channel,
+            control_channel=address.control_channel,
             response_channel=response_channel,
             client_name=f"headrace archive {name}",
             on_error=on_error,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from headrace._exceptions import ArchiveError
 from headrace.cli import options
-from headrace.cli.archive.access import session, session_options
+from headrace.cli.archive.access import ArchiveAddress, session, session_options
 from headrace.cli.lifecycle import FAILED, Stop, until_stopped
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
@@ -49,9 +48,7 @@ _STOP_TIMEOUT_S = 10.0
 @options.json_option
 def replay_command(
     recording_id: int,
-    directory: Path,
-    control_channel: str,
-    response_channel: str | None,
+    address: ArchiveAddress,
     position: int | None,
     length: int | None,
     channel: str,
@@ -70,7 +67,7 @@ def replay_command(
     line = RateLine("replayed", is_shown=format_ == "none" and not as_json)
     with (
         until_stopped() as stop,
-        session(directory, "replay", control_channel, response_channel) as archive,
+        session(address, "replay") as archive,
         archive.replay(recording_id, position=position, length=length, channel=channel) as replay,
         line,
     ):
@@ -91,9 +88,7 @@ def replay_command(
 @click.option("--remote", is_flag=True, help="The publishers are on another driver than the archive.")
 @options.json_option
 def record_command(
-    directory: Path,
-    control_channel: str,
-    response_channel: str | None,
+    address: ArchiveAddress,
     channel: str,
     stream_id: int,
     remote: bool,
@@ -117,7 +112,7 @@ def record_command(
 
     with (
         until_stopped() as stop,
-        session(directory, "record", control_channel, response_channel, fail) as archive,
+        session(address, "record", fail) as archive,
     ):
         subscription_id = archive.start_recording(channel, stream_id, location=location)
         if not as_json:
@@ -164,9 +159,7 @@ def _show(signal: str, recording_id: int, position: int, as_json: bool) -> None:
 def truncate_command(
     recording_id: int,
     position: int,
-    directory: Path,
-    control_channel: str,
-    response_channel: str | None,
+    address: ArchiveAddress,
     yes: bool,
 ) -> None:
     """Delete everything recorded after POSITION from a stopped recording. This cannot be undone.
@@ -174,7 +167,7 @@ def truncate_command(
     POSITION becomes the stop position. It must be where a frame begins or ends; `headrace archive dump` prints where
     frames begin.
     """
-    with session(directory, "truncate", control_channel, response_channel) as archive:
+    with session(address, "truncate") as archive:
         stop = archive.stop_position(recording_id)
         question = (
             f"delete everything after position {position} from recording {recording_id}, "
