@@ -3,11 +3,8 @@
 use std::sync::Arc;
 
 use headrace_client::{Awaited, Doorbells, Interests};
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
 
-use crate::publication::{Inner, Publication};
-use crate::subscription::Subscription;
+use crate::inner::Inner;
 
 /// One thing that is waited for.
 pub(crate) enum Watched {
@@ -16,19 +13,6 @@ pub(crate) enum Watched {
 }
 
 impl Watched {
-    pub(crate) fn extract(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(subscription) = object.cast::<Subscription>() {
-            return subscription.get().shared().map(Self::Messages);
-        }
-        if let Ok(publication) = object.cast::<Publication>() {
-            return publication.get().shared().map(Self::Room);
-        }
-        let kind = object.get_type().name()?;
-        Err(PyTypeError::new_err(format!(
-            "only subscriptions and publications can be waited for, not {kind}"
-        )))
-    }
-
     pub(crate) fn is_ready(&self) -> bool {
         match self {
             Self::Messages(subscription) => subscription.has_fragments() || subscription.is_closed(),
@@ -71,18 +55,5 @@ impl Awaited for AnyOf {
                 interests.may_come_unrung();
             }
         }
-    }
-}
-
-/// Nothing that could wake a thread.
-pub(crate) struct NoDoorbell;
-
-impl Awaited for NoDoorbell {
-    fn doorbells(&self) -> Doorbells {
-        Doorbells::none()
-    }
-
-    fn describe(&self, interests: &mut Interests) {
-        interests.may_come_unrung();
     }
 }

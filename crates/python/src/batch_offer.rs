@@ -5,7 +5,7 @@ use headrace_buffers::log::append::Progress;
 use headrace_client::OfferError;
 use pyo3::prelude::*;
 
-use crate::publication::Inner;
+use crate::inner::Inner;
 use crate::{arguments, errors};
 
 /// Offers what `progress` has left until something is refused. A change of term is not a refusal.

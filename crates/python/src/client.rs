@@ -9,16 +9,17 @@ use headrace_sys::idle::IdleStrategy;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::awaited::NoDoorbell;
 use crate::counters::Counter;
 use crate::driver::MediaDriver;
 use crate::exclusive::ExclusivePublication;
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::handlers;
+use crate::inner::Inner;
 use crate::kept_client::KeptClient;
+use crate::no_doorbell::NoDoorbell;
 use crate::pending::{Kind, Pending};
-use crate::publication::{self, Publication};
+use crate::publication::Publication;
 use crate::subscription::Subscription;
 use crate::wait::Waiter;
 use crate::world::Node;
@@ -163,7 +164,7 @@ impl Client {
         )?;
         Ok(Publication::new(
             self.open()?.clone(),
-            publication::Inner::Concurrent(publication),
+            Inner::Concurrent(publication),
         ))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::images::lock;
+use crate::lock::lock;
 
 /// What a batch holds. Filled by one thread, then shared read-only.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use headrace_buffers::event_log::{self as log, Event, WriterIdentity};
 use headrace_driver::state_tables as states;
 use pyo3::prelude::*;
 
-use crate::images::lock;
+use crate::lock::lock;
 
 #[doc = docstring!("EventLog")]
 #[pyclass(frozen, module = "headrace._core")]

@@ -5,8 +5,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::c_api::BorrowedBytes;
+use crate::inner::Inner;
 use crate::kept_client::KeptClient;
-use crate::publication::{Inner, Publication};
+use crate::publication::Publication;
 use crate::{arguments, errors, recorded, results};
 
 #[doc = docstring!("ExclusivePublication")]

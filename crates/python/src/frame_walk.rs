@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::c_api::BorrowedBytes;
 use crate::checksum::Checksum;
 use crate::exit::detach;
-use crate::images::lock;
+use crate::lock::lock;
 use crate::{arguments, errors};
 
 /// Where a frame begins, where it ends, and whether its checksum is wrong.

@@ -1,6 +1,6 @@
 //! One publisher's stream, as a subscription sees it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use headrace_buffers::log::{Action, Header as LogHeader};
 use headrace_client::FragmentAssembler;
@@ -295,9 +295,4 @@ impl Columns {
         }
         !self.is_full()
     }
-}
-
-/// Locks without regard to what happened to the last holder.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,7 @@ use headrace_sys::fork;
 use pyo3::prelude::*;
 
 use crate::exit::{self, detach};
-use crate::images::lock;
+use crate::lock::lock;
 
 /// Clients of this process, each with the number of forks at the time.
 static OPEN: Mutex<Vec<(u64, Weak<Client>)>> = Mutex::new(Vec::new());

@@ -8,8 +8,9 @@ use crate::errors;
 use crate::exclusive::ExclusivePublication;
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
+use crate::inner::Inner;
 use crate::kept_client::KeptClient;
-use crate::publication::{Inner, Publication};
+use crate::publication::Publication;
 use crate::subscription::Subscription;
 
 /// What was asked for.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 
-use crate::images::lock;
+use crate::lock::lock;
 
 thread_local! {
     // What a program raised inside a call that cannot raise. The next call that can does.

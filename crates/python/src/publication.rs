@@ -2,76 +2,23 @@
 
 use std::sync::Arc;
 
-use headrace_buffers::AtomicBuffer;
 use headrace_buffers::log::append::Progress;
 use headrace_buffers::log::{Append, ClaimResult};
 use headrace_client::{OfferError, PublicationHandle, SubscriberCount};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::awaited::NoDoorbell;
 use crate::batch_input::Messages;
 use crate::batch_offer::{BatchResult, advance, check_lengths};
 use crate::c_api::BorrowedBytes;
 use crate::claim::Claim;
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
+use crate::inner::Inner;
 use crate::kept_client::KeptClient;
+use crate::no_doorbell::NoDoorbell;
 use crate::wait::Waiter;
 use crate::{arguments, errors, results};
-
-/// The two kinds in one class, so that the methods they share are written, and documented, once.
-pub(crate) enum Inner {
-    Concurrent(headrace_client::Publication),
-    Exclusive(headrace_client::ExclusivePublication),
-}
-
-impl Inner {
-    #[inline]
-    pub(crate) fn offer(&self, message: &[u8]) -> Result<Append, OfferError> {
-        match self {
-            Self::Concurrent(publication) => publication.offer(message),
-            Self::Exclusive(publication) => publication.offer(message),
-        }
-    }
-
-    pub(crate) fn offer_many(&self, messages: &[&[u8]]) -> Result<Progress, OfferError> {
-        match self {
-            Self::Concurrent(publication) => publication.offer_many(messages),
-            Self::Exclusive(publication) => publication.offer_many(messages),
-        }
-    }
-
-    /// As [`Self::offer_parts`], with the same value in the header of each frame.
-    fn offer_reserved(&self, parts: &[&[u8]], value: i64) -> Result<Append, OfferError> {
-        let reserved = |_: &AtomicBuffer, _: usize, _: usize| value;
-        match self {
-            Self::Concurrent(publication) => publication.offer_reserved(parts, reserved),
-            Self::Exclusive(publication) => publication.offer_reserved(parts, reserved),
-        }
-    }
-
-    fn offer_parts(&self, parts: &[&[u8]]) -> Result<Append, OfferError> {
-        match self {
-            Self::Concurrent(publication) => publication.offer_parts(parts),
-            Self::Exclusive(publication) => publication.offer_parts(parts),
-        }
-    }
-
-    pub(crate) fn handle(&self) -> &PublicationHandle {
-        match self {
-            Self::Concurrent(publication) => publication,
-            Self::Exclusive(publication) => publication,
-        }
-    }
-
-    /// True when an offer is likely to be accepted, or cannot ever be.
-    pub(crate) fn is_writable(&self) -> bool {
-        let handle = self.handle();
-        handle.is_closed()
-            || (handle.is_connected() && handle.available_window().is_none_or(|window| window > 0))
-    }
-}
 
 #[doc = docstring!("Publication")]
 #[pyclass(frozen, subclass, weakref, module = "headrace")]

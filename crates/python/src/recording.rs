@@ -9,11 +9,12 @@ use headrace_recording::{
 };
 use pyo3::prelude::*;
 
-use crate::awaited::NoDoorbell;
 use crate::batch::FragmentBatch;
 use crate::checksum::Checksum;
 use crate::columns::{Columns, PAYLOAD_LENGTH_MAX, Spare};
-use crate::images::{Image, lock};
+use crate::images::Image;
+use crate::lock::lock;
+use crate::no_doorbell::NoDoorbell;
 use crate::wait::Waiter;
 use crate::{arguments, errors};
 

@@ -8,9 +8,9 @@ use headrace_sys::idle::IdleStrategy as Idle;
 use headrace_sys::{Clock, SystemClock};
 use pyo3::prelude::*;
 
-use crate::awaited::NoDoorbell;
 use crate::exit::detach;
 use crate::idle::IdleStrategy;
+use crate::no_doorbell::NoDoorbell;
 use crate::{errors, programs};
 
 /// Longest time between two looks for signals.

@@ -15,10 +15,11 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::awaited::{AnyOf, Watched};
+use crate::awaited::AnyOf;
 use crate::fork_guard::ForkGuard;
-use crate::images::lock;
+use crate::lock::lock;
 use crate::wait::tell_refusal;
+use crate::watched::watched;
 
 /// How often to look where no doorbell wakes: another implementation's driver, or all slots taken.
 const UNRUNG_LOOK_AFTER: Duration = Duration::from_millis(1);
@@ -222,7 +223,7 @@ impl Watcher {
     #[pyo3(signature = (*awaited))]
     fn watch(&self, awaited: &Bound<'_, PyTuple>) -> PyResult<Option<u64>> {
         let parts = self.parts.get()?;
-        let objects: PyResult<_> = awaited.iter().map(|object| Watched::extract(&object)).collect();
+        let objects: PyResult<_> = awaited.iter().map(|object| watched(&object)).collect();
         let objects = AnyOf(objects?);
         let doorbells = objects.doorbells();
         let ticket = parts.watch(objects);
