@@ -11,18 +11,18 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
 
 use headrace_buffers::cnc::CncFile;
 use headrace_buffers::counters::{Counter as CounterValue, CountersReader};
-use headrace_buffers::doorbell::{Bell, BlockingIdle, Doorbell, Doorbells};
+use headrace_buffers::doorbell::{Bell, Doorbell, Doorbells};
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_protocol::command::Command;
 
-use crate::blocking::{Answers, PARK_MAX};
 use crate::config::ClientConfig;
 use crate::error::ClientError;
+use crate::lock::{lock, try_lock};
 use crate::mappings::LogMappings;
 use crate::requests::{Kind, Outcome, Request};
 use crate::service::Service;
@@ -44,26 +44,11 @@ pub(crate) struct Core {
     // True once the client has ended, for loops that should not take a lock to learn it.
     ended: AtomicBool,
     state: Mutex<State>,
-    service: Mutex<Service>,
+    pub(crate) service: Mutex<Service>,
     // Token of the thread that is inside a handler.
     callback_thread: AtomicU64,
     pub(crate) conductor_thread: OnceLock<Thread>,
     pub(crate) random: Mutex<fastrand::Rng>,
-}
-
-/// Locks, whatever happened to the thread that held the lock before: the tables are consistent between
-/// statements, and handlers never run under the state lock.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// As [`lock`], or nothing when another thread has it.
-pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }
 
 impl Core {
@@ -75,10 +60,8 @@ impl Core {
         service: Service,
         doorbells: Doorbells,
     ) -> Self {
-        let mut state = State {
-            mappings: LogMappings::new(doorbells.clone()),
-            ..State::default()
-        };
+        let mappings = LogMappings::new(doorbells.clone());
+        let mut state = State::new(mappings, Arc::clone(&config.error_handler));
         if let Some(handler) = &config.available_counter_handler {
             state
                 .available_counter_handlers
@@ -215,30 +198,6 @@ impl Core {
         request.and_then(|request| request.result).transpose()
     }
 
-    /// Services the client until the request is answered or its deadline has passed.
-    pub(crate) fn wait(self: &Arc<Self>, correlation_id: i64) -> Result<Outcome, ClientError> {
-        let mut idle = BlockingIdle::new(self.config.awaiting_idle.clone(), PARK_MAX);
-        loop {
-            let work_count = self.step();
-            if let Some(outcome) = self.take(correlation_id)? {
-                return Ok(outcome);
-            }
-            if self.expire_requests(Some(correlation_id)) {
-                // The next look takes the timeout that was just recorded.
-                continue;
-            }
-            idle.idle(work_count, &Answers(self));
-        }
-    }
-
-    /// What a thread that waits for a reply does between two looks.
-    pub(crate) fn step(self: &Arc<Self>) -> usize {
-        if let Some(driver_invoker) = &self.config.driver_invoker {
-            driver_invoker();
-        }
-        self.try_turn()
-    }
-
     /// Runs queued handlers in order. The caller holds `service`, as the argument shows.
     pub(crate) fn run_callbacks(&self, _service: &mut Service) -> usize {
         let mut count = 0;
@@ -249,7 +208,7 @@ impl Core {
             count += 1;
             self.callback_thread
                 .store(thread_token::current(), Ordering::Relaxed);
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| callback(self))) {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| callback(&self.counters))) {
                 let reason = panic_text(panic.as_ref());
                 let error = ClientError::HandlerPanicked { reason };
                 // The error handler may be the one that panics: it gets one chance and no second.
@@ -275,16 +234,6 @@ impl Core {
         if !self.in_own_callback() {
             self.run_callbacks(&mut lock(&self.service));
         }
-    }
-
-    /// One turn of the conductor, waiting for the thread that is servicing the client now.
-    pub(crate) fn turn(self: &Arc<Self>) -> usize {
-        self.service_turn(&mut lock(&self.service))
-    }
-
-    /// One turn of the conductor unless another thread is at it.
-    pub(crate) fn try_turn(self: &Arc<Self>) -> usize {
-        try_lock(&self.service).map_or(0, |mut service| self.service_turn(&mut service))
     }
 
     /// Closes everything. False when it was closed before.

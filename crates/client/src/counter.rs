@@ -4,11 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use headrace_buffers::counters::Counter as CounterValue;
-use headrace_protocol::command::Command;
 
 use crate::config::{is_label, label_rule};
-use crate::core::Core;
 use crate::error::ClientError;
+use crate::home::Home;
 
 /// Longest counter key, in bytes.
 pub const COUNTER_KEY_LENGTH_MAX: usize = 112;
@@ -42,18 +41,14 @@ impl CounterShared {
 /// Usable from any thread; the value is one 64-bit word. Stores after closing are ignored, because the driver may
 /// have given the word to another counter.
 pub struct Counter {
-    core: Weak<Core>,
+    home: Weak<dyn Home>,
     shared: Arc<CounterShared>,
     value: CounterValue,
 }
 
 impl Counter {
-    pub(crate) fn new(core: &Arc<Core>, shared: Arc<CounterShared>, value: CounterValue) -> Self {
-        Self {
-            core: Arc::downgrade(core),
-            shared,
-            value,
-        }
+    pub(crate) fn new(home: Weak<dyn Home>, shared: Arc<CounterShared>, value: CounterValue) -> Self {
+        Self { home, shared, value }
     }
 
     /// Registration id, which names this counter in commands and events.
@@ -101,18 +96,10 @@ impl Counter {
 
     /// Gives the counter back to the driver. Does not wait; closing again does nothing.
     pub fn close(&self) {
-        if !self.shared.mark_closed() {
-            return;
-        }
-        if let Some(core) = self.core.upgrade() {
-            let mut state = core.state();
-            state.counters.remove(&self.shared.registration_id);
-            let command = Command::RemoveCounter {
-                client_id: core.client_id,
-                correlation_id: core.next_correlation_id(),
-                registration_id: self.shared.registration_id,
-            };
-            core.send_removal(&mut state, "remove counter", &command);
+        if self.shared.mark_closed()
+            && let Some(home) = self.home.upgrade()
+        {
+            home.forget_counter(self.shared.registration_id);
         }
     }
 }

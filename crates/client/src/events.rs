@@ -3,7 +3,7 @@
 //! Every event reaches every client, so an id that is not known here belongs to another client and is ignored.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use headrace_protocol::ErrorCode;
 use headrace_protocol::command::Command;
@@ -14,6 +14,7 @@ use crate::counter::{Counter, CounterShared, StaticCounter};
 use crate::error::ClientError;
 use crate::exclusive::ExclusivePublication;
 use crate::handlers::PublicationError;
+use crate::home::Home;
 use crate::image::{Image, ImageParts};
 use crate::publication::{HandleParts, Publication, PublicationHandle};
 use crate::requests::{Kind, Outcome};
@@ -24,6 +25,12 @@ use crate::subscription::Subscription;
 const NO_VALUE: i64 = -1;
 
 impl Core {
+    /// This client as its resources know it. They do not keep it alive.
+    fn as_home(self: &Arc<Self>) -> Weak<dyn Home> {
+        let home: Weak<Self> = Arc::downgrade(self);
+        home
+    }
+
     /// Applies one event. An error ends the client.
     pub(crate) fn on_event(self: &Arc<Self>, event: &Event<'_>) -> Result<(), ClientError> {
         let mut state = self.state();
@@ -196,7 +203,7 @@ impl Core {
         let limit = self.counter_value(ready.publisher_limit_counter_id)?;
         let log = self.acquire_log(state, original_registration_id, &ready.log_file_name)?;
         let handle = Arc::new(PublicationHandle::new(HandleParts {
-            core: Arc::downgrade(self),
+            home: self.as_home(),
             registration_id: ready.correlation_id,
             original_registration_id,
             channel,
@@ -242,7 +249,7 @@ impl Core {
         resolve(state, registration_id, |kind| match kind {
             Kind::Subscription(shared) => {
                 shared.set_channel_status_id(status_id);
-                let subscription = Subscription::new(Arc::downgrade(self), Arc::clone(shared));
+                let subscription = Subscription::new(self.as_home(), Arc::clone(shared));
                 Some(Ok(Outcome::Subscription(subscription)))
             }
             _ => None,
@@ -273,7 +280,7 @@ impl Core {
             .and_then(|position| {
                 let log = self.acquire_log(state, *image_correlation_id, log_file_name)?;
                 Ok(Arc::new(Image::new(ImageParts {
-                    core: Arc::downgrade(self),
+                    home: self.as_home(),
                     correlation_id: *image_correlation_id,
                     subscription_registration_id: *subscription_registration_id,
                     subscription_channel: Arc::clone(&subscription.channel),
@@ -320,7 +327,7 @@ impl Core {
             Kind::Counter => Some(self.counter_value(counter_id).map(|value| {
                 let counter = CounterShared::new(registration_id, counter_id);
                 shared = Some(Arc::clone(&counter));
-                Outcome::Counter(Counter::new(self, counter, value))
+                Outcome::Counter(Counter::new(self.as_home(), counter, value))
             })),
             _ => None,
         });

@@ -12,8 +12,8 @@ use headrace_buffers::log::append::{Progress, ReservedValue};
 use headrace_buffers::log::frame::HEADER_LENGTH;
 use headrace_buffers::log::{Append, AppendError, ClaimResult, ExclusiveAppender, RecordedResult};
 
-use crate::core::try_lock;
 use crate::error::OfferError;
+use crate::lock::try_lock;
 use crate::publication::PublicationHandle;
 
 /// A stream to one or more subscribers with a session, a log and one writer of its own.

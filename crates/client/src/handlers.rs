@@ -11,7 +11,6 @@ use std::sync::Arc;
 use headrace_buffers::counters::CountersReader;
 use headrace_protocol::ErrorCode;
 
-use crate::core::Core;
 use crate::error::ClientError;
 use crate::image::Image;
 
@@ -51,8 +50,8 @@ pub struct PublicationError {
     pub message: String,
 }
 
-/// One queued handler call.
-pub(crate) type Callback = Box<dyn FnOnce(&Core) + Send>;
+/// One queued handler call, lent what counter handlers read.
+pub(crate) type Callback = Box<dyn FnOnce(&CountersReader) + Send>;
 
 /// Counter and close handlers, which come and go at run time, each under an id.
 pub(crate) struct HandlerList<H> {

@@ -6,18 +6,12 @@
 //! The driver stamps its heartbeat into the command ring. The client stamps its own into a counter that the
 //! driver allocates for it with its first resource; until that exists there is nothing to keep alive.
 
-use headrace_buffers::counters::{Counter, type_ids};
+use headrace_buffers::counters::type_ids;
 use headrace_buffers::pulse::Pulse;
 
 use crate::core::Core;
 use crate::error::ClientError;
-use crate::service::Service;
-
-/// This client's heartbeat counter.
-pub(crate) struct Heartbeat {
-    counter_id: i32,
-    value: Counter,
-}
+use crate::service::{Heartbeat, Service};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 // Set by release builds.

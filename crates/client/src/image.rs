@@ -15,9 +15,9 @@ use headrace_buffers::log::{Action, Header, LogBuffers, TermGeometry, frame, rea
 use headrace_protocol::command::{Command, REJECTION_REASON_LENGTH_MAX};
 
 use crate::assembler::FragmentAssembler;
-use crate::core::{Core, try_lock};
 use crate::error::{ClientError, PollError};
-use crate::requests::Kind;
+use crate::home::{self, Home};
+use crate::lock::try_lock;
 
 const SPY_PREFIX: &str = "aeron-spy:";
 
@@ -36,7 +36,7 @@ pub struct Image {
     assembler: Mutex<FragmentAssembler>,
     log: LogBuffers,
     position_doorbell: Doorbell,
-    core: Weak<Core>,
+    home: Weak<dyn Home>,
     correlation_id: i64,
     subscription_registration_id: i64,
     subscription_channel: Arc<str>,
@@ -54,7 +54,7 @@ struct LastState {
 }
 
 pub(crate) struct ImageParts {
-    pub(crate) core: Weak<Core>,
+    pub(crate) home: Weak<dyn Home>,
     pub(crate) correlation_id: i64,
     pub(crate) subscription_registration_id: i64,
     pub(crate) subscription_channel: Arc<str>,
@@ -104,7 +104,7 @@ impl Image {
             assembler: Mutex::new(FragmentAssembler::new()),
             position_doorbell: parts.log.doorbells().position.clone(),
             log: parts.log,
-            core: parts.core,
+            home: parts.home,
             correlation_id: parts.correlation_id,
             subscription_registration_id: parts.subscription_registration_id,
             subscription_channel: parts.subscription_channel,
@@ -475,11 +475,7 @@ impl Image {
     /// Waits for the driver's answer.
     pub fn reject(&self, reason: &str) -> Result<(), ClientError> {
         let id = self.async_reject(reason)?;
-        let core = self
-            .core
-            .upgrade()
-            .ok_or(ClientError::Closed { what: "client" })?;
-        core.wait(id).map(|_| ())
+        home::open(&self.home, true, "client")?.wait_for(id)
     }
 
     /// As [`Self::reject`] without waiting; see [`crate::Client::find_operation`].
@@ -492,20 +488,15 @@ impl Image {
             let rule = "a spy only watches, it may not reject images";
             return Err(ClientError::argument("channel", &self.subscription_channel, rule));
         }
-        let core = self.core.upgrade().filter(|_| !self.is_closed());
-        let core = core.ok_or(ClientError::Closed { what: "image" })?;
-        let (client_id, position) = (core.client_id, self.position());
-        core.submit(
-            "reject image",
-            |_| Kind::Operation,
-            |correlation_id| Command::RejectImage {
-                client_id,
-                correlation_id,
-                image_correlation_id: self.correlation_id,
-                position,
-                reason: reason.into(),
-            },
-        )
+        let home = home::open(&self.home, !self.is_closed(), "image")?;
+        let (client_id, position) = (home.client_id(), self.position());
+        home.request("reject image", &|correlation_id| Command::RejectImage {
+            client_id,
+            correlation_id,
+            image_correlation_id: self.correlation_id,
+            position,
+            reason: reason.into(),
+        })
     }
 }
 

@@ -12,10 +12,8 @@ use headrace_buffers::log::descriptor::{max_message_length, max_payload_length};
 use headrace_buffers::log::{Append, ClaimResult, ConcurrentAppender, LogBuffers};
 use headrace_protocol::command::Command;
 
-use crate::core::Core;
 use crate::error::{ClientError, OfferError};
-use crate::requests::{Kind, Outcome};
-use crate::state::EXPLICIT_CLOSE_LINGER_NS;
+use crate::home::{self, Home};
 use crate::status::{self, ChannelStatus};
 
 /// A stream to one or more subscribers, shared by any number of writers.
@@ -131,7 +129,7 @@ pub struct PublicationHandle {
     // Copied out of the log for the sake of each offer.
     pub(crate) data_doorbell: Doorbell,
     driver_doorbell: Doorbell,
-    core: Weak<Core>,
+    home: Weak<dyn Home>,
     registration_id: i64,
     original_registration_id: i64,
     channel: Arc<str>,
@@ -141,7 +139,7 @@ pub struct PublicationHandle {
 }
 
 pub(crate) struct HandleParts {
-    pub(crate) core: Weak<Core>,
+    pub(crate) home: Weak<dyn Home>,
     pub(crate) registration_id: i64,
     pub(crate) original_registration_id: i64,
     pub(crate) channel: Arc<str>,
@@ -161,7 +159,7 @@ impl PublicationHandle {
             driver_doorbell: parts.driver_doorbell,
             data_doorbell: parts.log.doorbells().data.clone(),
             log: parts.log,
-            core: parts.core,
+            home: parts.home,
             registration_id: parts.registration_id,
             original_registration_id: parts.original_registration_id,
             channel: parts.channel,
@@ -212,17 +210,17 @@ impl PublicationHandle {
     /// Number of subscribers now. Over IPC, the subscriptions that read the log; over a network, the receivers that
     /// flow control counts.
     pub fn subscriber_count(&self) -> SubscriberCount {
-        let core = match self.core.upgrade() {
-            Some(core) if !self.is_closed() => core,
+        let home = match self.home.upgrade() {
+            Some(home) if !self.is_closed() => home,
             _ => return SubscriberCount::Exactly(0),
         };
         if self.channel_status_id == status::NO_STATUS_COUNTER {
             return SubscriberCount::Exactly(status::reader_count(
-                core.counters(),
+                home.counters(),
                 self.original_registration_id,
             ));
         }
-        match status::receiver_count(core.counters(), self.original_registration_id) {
+        match status::receiver_count(home.counters(), self.original_registration_id) {
             Some(count) => SubscriberCount::Exactly(count),
             None => SubscriberCount::AtLeast(usize::from(self.is_connected())),
         }
@@ -315,9 +313,9 @@ impl PublicationHandle {
 
     /// State of the endpoint.
     pub fn channel_status(&self) -> ChannelStatus {
-        match self.core.upgrade() {
-            Some(core) if !self.is_closed() => {
-                status::channel_status(core.counters(), self.channel_status_id)
+        match self.home.upgrade() {
+            Some(home) if !self.is_closed() => {
+                status::channel_status(home.counters(), self.channel_status_id)
             }
             _ => ChannelStatus::Closed,
         }
@@ -325,9 +323,9 @@ impl PublicationHandle {
 
     /// Addresses the endpoint's sockets are bound to, once it is active.
     pub fn local_socket_addresses(&self) -> Vec<String> {
-        match self.core.upgrade() {
-            Some(core) if !self.is_closed() => {
-                status::local_socket_addresses(core.counters(), self.channel_status_id)
+        match self.home.upgrade() {
+            Some(home) if !self.is_closed() => {
+                status::local_socket_addresses(home.counters(), self.channel_status_id)
             }
             _ => Vec::new(),
         }
@@ -337,53 +335,46 @@ impl PublicationHandle {
     /// `control-mode=manual`.
     pub fn add_destination(&self, channel: &str) -> Result<i64, ClientError> {
         let id = self.async_add_destination(channel)?;
-        self.wait(id).map(|_| id)
+        self.wait(id).map(|()| id)
     }
 
     /// Removes a destination by its channel and waits for the driver to do so.
     pub fn remove_destination(&self, channel: &str) -> Result<(), ClientError> {
-        self.wait(self.async_remove_destination(channel)?).map(|_| ())
+        self.wait(self.async_remove_destination(channel)?)
     }
 
     /// Removes a destination by its registration id and waits for the driver to do so.
     pub fn remove_destination_by_id(&self, destination_registration_id: i64) -> Result<(), ClientError> {
         self.wait(self.async_remove_destination_by_id(destination_registration_id)?)
-            .map(|_| ())
     }
 
     /// As [`Self::add_destination`] without waiting; see [`crate::Client::find_operation`].
     pub fn async_add_destination(&self, channel: &str) -> Result<i64, ClientError> {
-        let core = self.open_core()?;
-        let client_id = core.client_id;
+        let home = self.open_home()?;
+        let client_id = home.client_id();
         // Destinations belong to the log, whichever handle adds them.
         let registration_id = self.original_registration_id;
-        core.submit(
-            "add destination",
-            |_| Kind::Operation,
-            |correlation_id| Command::AddDestination {
-                client_id,
-                correlation_id,
-                registration_id,
-                channel: channel.into(),
-            },
-        )
+        home.request("add destination", &|correlation_id| Command::AddDestination {
+            client_id,
+            correlation_id,
+            registration_id,
+            channel: channel.into(),
+        })
     }
 
     /// As [`Self::remove_destination`] without waiting; see [`crate::Client::find_operation`].
     pub fn async_remove_destination(&self, channel: &str) -> Result<i64, ClientError> {
-        let core = self.open_core()?;
-        let client_id = core.client_id;
+        let home = self.open_home()?;
+        let client_id = home.client_id();
         let registration_id = self.original_registration_id;
-        core.submit(
-            "remove destination",
-            |_| Kind::Operation,
-            |correlation_id| Command::RemoveDestination {
+        home.request("remove destination", &|correlation_id| {
+            Command::RemoveDestination {
                 client_id,
                 correlation_id,
                 registration_id,
                 channel: channel.into(),
-            },
-        )
+            }
+        })
     }
 
     /// As [`Self::remove_destination_by_id`] without waiting; see [`crate::Client::find_operation`].
@@ -391,33 +382,25 @@ impl PublicationHandle {
         &self,
         destination_registration_id: i64,
     ) -> Result<i64, ClientError> {
-        let core = self.open_core()?;
-        let client_id = core.client_id;
+        let home = self.open_home()?;
+        let client_id = home.client_id();
         let registration_id = self.original_registration_id;
-        core.submit(
-            "remove destination",
-            |_| Kind::Operation,
-            |correlation_id| Command::RemoveDestinationById {
+        home.request("remove destination", &|correlation_id| {
+            Command::RemoveDestinationById {
                 client_id,
                 correlation_id,
                 registration_id,
                 destination_registration_id,
-            },
-        )
+            }
+        })
     }
 
-    fn open_core(&self) -> Result<Arc<Core>, ClientError> {
-        let what = "publication";
-        let core = self.core.upgrade().filter(|_| !self.is_closed());
-        core.ok_or(ClientError::Closed { what })
+    fn open_home(&self) -> Result<Arc<dyn Home>, ClientError> {
+        home::open(&self.home, !self.is_closed(), "publication")
     }
 
-    fn wait(&self, correlation_id: i64) -> Result<Outcome, ClientError> {
-        let core = self
-            .core
-            .upgrade()
-            .ok_or(ClientError::Closed { what: "client" })?;
-        core.wait(correlation_id)
+    fn wait(&self, correlation_id: i64) -> Result<(), ClientError> {
+        home::open(&self.home, true, "client")?.wait_for(correlation_id)
     }
 
     /// Closes this handle. What was sent is still delivered; the log goes when its last handle is closed and its
@@ -433,33 +416,18 @@ impl PublicationHandle {
     }
 
     fn end(&self, revoke: bool) {
-        if !self.mark_closed() {
-            return;
-        }
-        if let Some(core) = self.core.upgrade() {
-            let mut state = core.state();
-            if state.publications.remove(&self.registration_id).is_some() {
-                state.mappings.release(
-                    self.original_registration_id,
-                    core.now_ns(),
-                    EXPLICIT_CLOSE_LINGER_NS,
-                );
-                let command = Command::RemovePublication {
-                    client_id: core.client_id,
-                    correlation_id: core.next_correlation_id(),
-                    registration_id: self.registration_id,
-                    revoke,
-                };
-                core.send_removal(&mut state, "remove publication", &command);
-            }
+        if self.mark_closed()
+            && let Some(home) = self.home.upgrade()
+        {
+            home.forget_publication(self.registration_id, self.original_registration_id, revoke);
         }
     }
 }
 
 impl Awaited for PublicationHandle {
     fn doorbells(&self) -> Doorbells {
-        let core = self.core.upgrade();
-        core.map_or_else(Doorbells::none, |core| core.doorbells.clone())
+        let home = self.home.upgrade();
+        home.map_or_else(Doorbells::none, |home| home.doorbells())
     }
 
     /// Room, subscribers, and its end.

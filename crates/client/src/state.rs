@@ -9,7 +9,7 @@ use headrace_buffers::log::LogBuffers;
 
 use crate::counter::CounterShared;
 use crate::error::ClientError;
-use crate::handlers::{Callback, CloseHandler, CounterHandler, HandlerList};
+use crate::handlers::{Callback, CloseHandler, CounterHandler, ErrorHandler, HandlerList};
 use crate::image::Image;
 use crate::mappings::LogMappings;
 use crate::publication::PublicationHandle;
@@ -20,7 +20,6 @@ use crate::subscription::SubscriptionShared;
 pub(crate) const EXPLICIT_CLOSE_LINGER_NS: i64 = 1_000_000_000;
 
 // The tables are ordered, so that what is done for each entry is done in the order of their making.
-#[derive(Default)]
 pub(crate) struct State {
     /// Why the client ended, once it has.
     pub(crate) ended: Option<ClientError>,
@@ -33,6 +32,7 @@ pub(crate) struct State {
     pub(crate) available_counter_handlers: HandlerList<CounterHandler>,
     pub(crate) unavailable_counter_handlers: HandlerList<CounterHandler>,
     pub(crate) close_handlers: HandlerList<CloseHandler>,
+    error_handler: ErrorHandler,
 }
 
 /// Things whose destructors lock the state or unmap memory, to be dropped after the lock is given back.
@@ -42,6 +42,23 @@ pub(crate) struct Leftovers {
 }
 
 impl State {
+    /// Nothing yet, with the program's handler of faults.
+    pub(crate) fn new(mappings: LogMappings, error_handler: ErrorHandler) -> Self {
+        Self {
+            ended: None,
+            requests: BTreeMap::new(),
+            publications: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            mappings,
+            callbacks: VecDeque::new(),
+            available_counter_handlers: HandlerList::default(),
+            unavailable_counter_handlers: HandlerList::default(),
+            close_handlers: HandlerList::default(),
+            error_handler,
+        }
+    }
+
     /// The reason, if the client has ended.
     pub(crate) fn check_open(&self) -> Result<(), ClientError> {
         match &self.ended {
@@ -55,14 +72,15 @@ impl State {
     }
 
     pub(crate) fn queue_error(&mut self, error: ClientError) {
-        self.queue(Box::new(move |core| (core.config.error_handler)(&error)));
+        let handler = Arc::clone(&self.error_handler);
+        self.queue(Box::new(move |_| handler(&error)));
     }
 
     pub(crate) fn queue_available_counter(&mut self, registration_id: i64, counter_id: i32) {
         let handlers: Vec<_> = self.available_counter_handlers.iter().collect();
         for handler in handlers {
-            self.queue(Box::new(move |core| {
-                handler(core.counters(), registration_id, counter_id);
+            self.queue(Box::new(move |counters| {
+                handler(counters, registration_id, counter_id);
             }));
         }
     }
@@ -70,8 +88,8 @@ impl State {
     pub(crate) fn queue_unavailable_counter(&mut self, registration_id: i64, counter_id: i32) {
         let handlers: Vec<_> = self.unavailable_counter_handlers.iter().collect();
         for handler in handlers {
-            self.queue(Box::new(move |core| {
-                handler(core.counters(), registration_id, counter_id);
+            self.queue(Box::new(move |counters| {
+                handler(counters, registration_id, counter_id);
             }));
         }
     }

@@ -11,11 +11,11 @@ use headrace_buffers::doorbell::{Awaited, Bell, Doorbell, Doorbells, Interests};
 use headrace_buffers::log::{Action, Header};
 use headrace_protocol::command::Command;
 
-use crate::core::{Core, lock, try_lock};
 use crate::error::{ClientError, PollError};
 use crate::handlers::ImageHandler;
+use crate::home::{self, Home};
 use crate::image::{Block, Image};
-use crate::requests::Kind;
+use crate::lock::{lock, try_lock};
 use crate::status::{self, ChannelStatus, NO_STATUS_COUNTER};
 
 type ImageList = Arc<[Arc<Image>]>;
@@ -135,20 +135,20 @@ struct PollState {
 /// Any thread may call anything, but only one thread polls at a time: a second one is refused
 /// ([`PollError::Busy`]), and so is a poll from inside a handler of the same subscription. Dropping closes.
 pub struct Subscription {
-    core: Weak<Core>,
+    home: Weak<dyn Home>,
     shared: Arc<SubscriptionShared>,
     poll_state: Mutex<PollState>,
 }
 
 impl Subscription {
-    pub(crate) fn new(core: Weak<Core>, shared: Arc<SubscriptionShared>) -> Self {
+    pub(crate) fn new(home: Weak<dyn Home>, shared: Arc<SubscriptionShared>) -> Self {
         let poll_state = PollState {
             images: Arc::from([]),
             version: 0,
             round_robin: 0,
         };
         Self {
-            core,
+            home,
             shared,
             poll_state: Mutex::new(poll_state),
         }
@@ -297,9 +297,9 @@ impl Subscription {
 
     /// State of the endpoint.
     pub fn channel_status(&self) -> ChannelStatus {
-        match self.core.upgrade() {
-            Some(core) if !self.is_closed() => {
-                status::channel_status(core.counters(), self.channel_status_id())
+        match self.home.upgrade() {
+            Some(home) if !self.is_closed() => {
+                status::channel_status(home.counters(), self.channel_status_id())
             }
             _ => ChannelStatus::Closed,
         }
@@ -307,9 +307,9 @@ impl Subscription {
 
     /// Addresses the endpoint's sockets are bound to, once it is active.
     pub fn local_socket_addresses(&self) -> Vec<String> {
-        match self.core.upgrade() {
-            Some(core) if !self.is_closed() => {
-                status::local_socket_addresses(core.counters(), self.channel_status_id())
+        match self.home.upgrade() {
+            Some(home) if !self.is_closed() => {
+                status::local_socket_addresses(home.counters(), self.channel_status_id())
             }
             _ => Vec::new(),
         }
@@ -327,52 +327,46 @@ impl Subscription {
 
     /// Adds a destination and waits for the driver to do so. The channel must have `control-mode=manual`.
     pub fn add_destination(&self, channel: &str) -> Result<(), ClientError> {
-        let core = self.open_core()?;
-        core.wait(self.async_add_destination(channel)?).map(|_| ())
+        let home = self.open_home()?;
+        home.wait_for(self.async_add_destination(channel)?)
     }
 
     /// Removes a destination and waits for the driver to do so.
     pub fn remove_destination(&self, channel: &str) -> Result<(), ClientError> {
-        let core = self.open_core()?;
-        core.wait(self.async_remove_destination(channel)?).map(|_| ())
+        let home = self.open_home()?;
+        home.wait_for(self.async_remove_destination(channel)?)
     }
 
     /// As [`Self::add_destination`] without waiting; see [`crate::Client::find_operation`].
     pub fn async_add_destination(&self, channel: &str) -> Result<i64, ClientError> {
-        let core = self.open_core()?;
-        let (client_id, registration_id) = (core.client_id, self.registration_id());
-        core.submit(
-            "add destination",
-            |_| Kind::Operation,
-            |correlation_id| Command::AddReceiveDestination {
+        let home = self.open_home()?;
+        let (client_id, registration_id) = (home.client_id(), self.registration_id());
+        home.request("add destination", &|correlation_id| {
+            Command::AddReceiveDestination {
                 client_id,
                 correlation_id,
                 registration_id,
                 channel: channel.into(),
-            },
-        )
+            }
+        })
     }
 
     /// As [`Self::remove_destination`] without waiting; see [`crate::Client::find_operation`].
     pub fn async_remove_destination(&self, channel: &str) -> Result<i64, ClientError> {
-        let core = self.open_core()?;
-        let (client_id, registration_id) = (core.client_id, self.registration_id());
-        core.submit(
-            "remove destination",
-            |_| Kind::Operation,
-            |correlation_id| Command::RemoveReceiveDestination {
+        let home = self.open_home()?;
+        let (client_id, registration_id) = (home.client_id(), self.registration_id());
+        home.request("remove destination", &|correlation_id| {
+            Command::RemoveReceiveDestination {
                 client_id,
                 correlation_id,
                 registration_id,
                 channel: channel.into(),
-            },
-        )
+            }
+        })
     }
 
-    fn open_core(&self) -> Result<Arc<Core>, ClientError> {
-        let what = "subscription";
-        let core = self.core.upgrade().filter(|_| !self.is_closed());
-        core.ok_or(ClientError::Closed { what })
+    fn open_home(&self) -> Result<Arc<dyn Home>, ClientError> {
+        home::open(&self.home, !self.is_closed(), "subscription")
     }
 
     /// Closes the subscription and its images, and calls the unavailable-image handler for each. Does not wait
@@ -386,8 +380,8 @@ impl Subscription {
         if let Some(mut state) = try_lock(&self.poll_state) {
             state.images = Arc::from([]);
         }
-        if closed && let Some(core) = self.core.upgrade() {
-            core.run_callbacks_now();
+        if closed && let Some(home) = self.home.upgrade() {
+            home.run_callbacks_now();
         }
     }
 
@@ -395,21 +389,10 @@ impl Subscription {
         if self.is_closed() {
             return false;
         }
-        let Some(core) = self.core.upgrade() else {
-            return !self.shared.closed.swap(true, Ordering::AcqRel);
-        };
-        let mut state = core.state();
-        let registration_id = self.shared.registration_id;
-        let removed = state.drop_subscription(registration_id, core.now_ns());
-        if removed {
-            let command = Command::RemoveSubscription {
-                client_id: core.client_id,
-                correlation_id: core.next_correlation_id(),
-                registration_id,
-            };
-            core.send_removal(&mut state, "remove subscription", &command);
+        match self.home.upgrade() {
+            Some(home) => home.forget_subscription(self.shared.registration_id),
+            None => !self.shared.closed.swap(true, Ordering::AcqRel),
         }
-        removed
     }
 }
 
@@ -431,9 +414,9 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         // A destructor may run anywhere, so it does not wait for a handler of another thread to return.
         if self.start_close()
-            && let Some(core) = self.core.upgrade()
+            && let Some(home) = self.home.upgrade()
         {
-            core.run_callbacks_if_free();
+            home.run_callbacks_if_free();
         }
     }
 }

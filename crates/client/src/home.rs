@@ -1,0 +1,55 @@
+//! The client as its publications, subscriptions, images and counters see it.
+
+use std::sync::{Arc, Weak};
+
+use headrace_buffers::counters::CountersReader;
+use headrace_buffers::doorbell::Doorbells;
+use headrace_protocol::command::Command;
+
+use crate::error::ClientError;
+
+/// What a resource asks of the client that it belongs to.
+pub(crate) trait Home: Send + Sync {
+    /// Names the client to the driver.
+    fn client_id(&self) -> i64;
+
+    fn counters(&self) -> &CountersReader;
+
+    fn doorbells(&self) -> Doorbells;
+
+    /// Sends a request that is answered with success or an error, and no more; returns its correlation id.
+    fn request<'a>(
+        &self,
+        operation: &'static str,
+        command: &dyn Fn(i64) -> Command<'a>,
+    ) -> Result<i64, ClientError>;
+
+    /// Services the client until the request is answered or its deadline has passed.
+    fn wait_for(self: Arc<Self>, correlation_id: i64) -> Result<(), ClientError>;
+
+    /// Forgets a handle of the publication with this log, and tells the driver.
+    fn forget_publication(&self, registration_id: i64, log_id: i64, revoke: bool);
+
+    /// Forgets a subscription, closes it with its images, and tells the driver. False when it is not there.
+    fn forget_subscription(&self, registration_id: i64) -> bool;
+
+    /// Forgets a counter, and tells the driver.
+    fn forget_counter(&self, registration_id: i64);
+
+    /// Runs what a close has queued, waiting for the thread that services the client.
+    fn run_callbacks_now(&self);
+
+    /// The same unless another thread services the client, which then does it.
+    fn run_callbacks_if_free(&self);
+}
+
+/// The home of a resource that is open; an error says that `what` is closed.
+pub(crate) fn open(
+    home: &Weak<dyn Home>,
+    is_open: bool,
+    what: &'static str,
+) -> Result<Arc<dyn Home>, ClientError> {
+    home.upgrade()
+        .filter(|_| is_open)
+        .ok_or(ClientError::Closed { what })
+}
