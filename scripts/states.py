@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace import _core
+from headrace._states import StateTable, name_of
+from headrace.archive.server.states import TABLES
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "states.md"
@@ -25,7 +27,17 @@ tables say. It begins in the first. `headrace events` shows each change, with th
 
 def page() -> str:
     """The whole page."""
-    return "".join((_HEAD, "\n## Driver\n", *map("".join, map(_section, _core.state_tables()))))
+    driver = map(_section, _core.state_tables())
+    archive = map(_section, map(_as_dict, TABLES))
+    return "".join((_HEAD, "\n## Driver\n", *map("".join, driver), "\n## Archive\n", *map("".join, archive)))
+
+
+def _as_dict(table: StateTable[Any]) -> Table:
+    states = [
+        {"name": name_of(state), "meaning": meaning, "next": map(name_of, table.transitions[state])}
+        for state, meaning in table.meanings.items()
+    ]
+    return {"kind": table.kind, "about": table.about, "states": states}
 
 
 def _section(table: Table) -> Iterator[str]:

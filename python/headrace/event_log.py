@@ -13,15 +13,16 @@ what a dead one left tells how it came to its end, until the next one starts in 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from headrace import _core
 from headrace._closing import Closing
+from headrace.clock import Clock
 from headrace.cnc.faults import DriverFileMissingError, FileFormatError
 
-__all__ = ["EVENT_FILE", "Event", "EventFilter", "EventReader", "read_events"]
+__all__ = ["EVENT_FILE", "Event", "EventFilter", "EventReader", "EventRecorder", "read_events"]
 
 EVENT_FILE = "events.dat"
 _ADVICE = (
@@ -59,6 +60,10 @@ class Event:
     new: str
     reason: str
     detail: str
+
+    def __str__(self) -> str:
+        change = f"{self.old} -> {self.new}" if self.old else self.new
+        return f"{self.kind} {self.id}: {change}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +192,60 @@ class EventReader(Closing):
     def close(self) -> None:
         """Let go of the file. Closing twice is allowed."""
         self._reader = None
+
+
+class EventRecorder:
+    """Writes the events of a process that is no driver, such as an archive. Thread-safe.
+
+    Args:
+        clock: Time.
+        on_defect: Told of a change of state that must not be.
+    """
+
+    def __init__(self, clock: Clock, on_defect: Callable[[str], object]) -> None:
+        self._clock = clock
+        self._on_defect = on_defect
+        self._log: _core.EventLog | None = None
+
+    def open(self, directory: str | os.PathLike[str], limit: int, start_timestamp_ms: int) -> None:
+        """Begin to write, into a new file of the directory. Until then events are dropped.
+
+        Raises:
+            OSError: The file cannot be made.
+        """
+        self._log = _core.EventLog(directory, limit, start_timestamp_ms)
+
+    def changed(
+        self,
+        kind: str,
+        id: int,
+        old: str,
+        new: str,
+        reason: str,
+        *,
+        parent_id: int | None,
+        stream_id: int | None,
+        session_id: int | None,
+        detail: str,
+    ) -> None:
+        """A thing went from one state to another, or began in one."""
+        if self._log is not None:
+            self._log.append(
+                self._clock.epoch_ns(),
+                kind,
+                id,
+                old,
+                new,
+                reason,
+                parent_id=parent_id,
+                stream_id=stream_id,
+                session_id=session_id,
+                detail=detail,
+            )
+
+    def defect(self, text: str) -> None:
+        """A change was refused."""
+        self._on_defect(f"defect: {text}")
 
 
 def read_events(directory: str | os.PathLike[str], condition: EventFilter | None = None) -> list[Event]:

@@ -13,7 +13,7 @@ from headrace.archive.protocol.messages import PROTOCOL_VERSION, encode
 from headrace.archive.protocol.requests import AuthConnectRequest
 from headrace.archive.server.config import ArchiveConfig
 from headrace.archive.server.control import Control
-from headrace.archive.server.control_session import ControlSession, SessionState
+from headrace.archive.server.control_session import ControlSession
 from headrace.archive.server.recording_session import RecordingSession
 from headrace.archive.server.replay_session import (
     Limit,
@@ -23,6 +23,7 @@ from headrace.archive.server.replay_session import (
     ReplaySession,
     ReplaySpan,
 )
+from headrace.archive.server.states import SessionState
 from headrace.positions import HEADER_LENGTH
 from headrace.testing import ManualClock
 from tests.archive.fakes import FakeCounter, FakeImage, FakeLog, FakePending, FakePublication, Heard

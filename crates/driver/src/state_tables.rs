@@ -1,5 +1,6 @@
 //! The tables of all states, for the documentation and for tests.
 
+use crate::conductor::{ChannelState, ClientState, LinkState, PublicationState, SubscriptionState};
 use crate::driver::supervisor::DriverState;
 use crate::shared::{ConnectionState, ImageState};
 use crate::states::State;
@@ -30,8 +31,13 @@ pub struct StateRow {
 pub fn tables() -> Vec<StateTable> {
     vec![
         table::<DriverState>(),
+        table::<ClientState>(),
+        table::<PublicationState>(),
         table::<ConnectionState>(),
+        table::<SubscriptionState>(),
         table::<ImageState>(),
+        table::<LinkState>(),
+        table::<ChannelState>(),
     ]
 }
 

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +26,7 @@ from headrace._fork import is_own
 from headrace._settings import DriverConfig
 from headrace.client import Client
 from headrace.clock import Clock
+from headrace.event_log import read_events
 from headrace.testing.loop import WorldEventLoop
 from headrace.testing.seeds import choose_seed, replay_note
 from headrace.testing.storage import Killed, SimulatedStorage
@@ -47,6 +49,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 _SEGMENT_LENGTH = 1024 * 1024
 # Events in the text of a failure.
 _SHOWN_EVENTS = 40
+_SHOWN_CHANGES = 20
 
 Program = Callable[[], int | None]
 _Result = TypeVar("_Result")
@@ -502,16 +505,25 @@ class World(Closing):
             what: Name of what is waited for, for the error.
 
         Raises:
-            WorldTimeoutError: It is not true yet. The text has the seed, and the last events.
+            WorldTimeoutError: It is not true yet. The text has the seed, the last events, and each node's last changes
+                of state.
         """
         end_ns = self.now_ns + _ns(within_s)
         while not condition():
             if self.now_ns >= end_ns:
                 raise WorldTimeoutError(
                     f"{what}: not after {within_s:g} s of virtual time; {replay_note('the world', self.seed)}\n"
-                    f"{self.trace(_SHOWN_EVENTS)}"
+                    f"{self.trace(_SHOWN_EVENTS)}\n{self._states_text()}"
                 )
             self._step(end_ns)
+
+    def _states_text(self) -> str:
+        """The last changes of state on each node whose driver keeps an event log."""
+        lines = []
+        for node in self._nodes.values():
+            with suppress(HeadraceError):
+                lines += [f"{node.name}: {event}" for event in read_events(node.directory)[-_SHOWN_CHANGES:]]
+        return "\n".join(lines)
 
     def run_async(self, main: Coroutine[Any, Any, _Result]) -> _Result:
         """Run a coroutine, and what it starts, in the time of the world, as ``asyncio.run`` in that of the machine.

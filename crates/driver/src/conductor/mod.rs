@@ -31,8 +31,12 @@ use headrace_buffers::ring::ManyToOneRing;
 use headrace_sys::Clock;
 use headrace_sys::open_watch::OpenWatch;
 
-pub(crate) use clients::ProcessWatch;
+pub(crate) use channels::ChannelState;
+pub(crate) use clients::{ClientState, ProcessWatch};
 pub(crate) use context::SystemCounters;
+pub(crate) use publications::PublicationState;
+pub(crate) use subscriptions::SubscriptionState;
+pub(crate) use subscriptions::links::LinkState;
 
 use crate::agent::Agent;
 use crate::config::DriverConfig;
@@ -192,10 +196,7 @@ impl Conductor {
     /// Looks for clients that have ended, when it is time to, and frees what they held.
     fn check_processes(&mut self) -> usize {
         let (written, read) = (self.ring.written(), self.ring.consumed());
-        let has_ended = self
-            .rooms
-            .clients
-            .check_processes(self.rooms.cx.now_ns, written, read);
+        let has_ended = self.rooms.clients.check_processes(&self.rooms.cx, written, read);
         if has_ended {
             self.free_gone_clients();
         }

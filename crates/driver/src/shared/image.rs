@@ -155,6 +155,11 @@ impl ImageShared {
         image
     }
 
+    /// Told of each state that the image comes to.
+    pub(crate) fn events(&self) -> &EventRecorder {
+        &self.events
+    }
+
     fn subject(&self) -> Subject<'_> {
         Subject {
             id: self.correlation_id,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from headrace._closing import Closing
 from headrace._fork import forget_in_children
+from headrace._states import Life
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.mark_file import HEADER_LENGTH, LINK_NAME, MarkFields, MarkFile
 from headrace.archive.files.storage import DirectoryStorage, Storage
@@ -30,11 +31,13 @@ from headrace.archive.server.recordings import Recordings
 from headrace.archive.server.recovery import open_files
 from headrace.archive.server.replays import Replays
 from headrace.archive.server.requests import Requests
+from headrace.archive.server.states import ARCHIVE, ArchiveState
 from headrace.channel import format_duration
 from headrace.client import Client, IdleStrategy
 from headrace.client._local_driver import check_driver
 from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cnc.error_log import read_error_log
+from headrace.event_log import EventRecorder
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
@@ -110,6 +113,8 @@ class ArchiveServer(Closing):
         _RUNNING.add(self)
         entries = ErrorLog(self._mark_file.write_errors, config.error_buffer_length)
         self._log = ArchiveLog(entries, self._clock, on_error)
+        self._events = EventRecorder(self._clock, self._log.error)
+        self._life = Life(ARCHIVE)
         self._counters: ArchiveCounters | None = None
         self._client: Client | None = None
         self._catalog: Catalog | None = None
@@ -131,9 +136,11 @@ class ArchiveServer(Closing):
             self.config, self._storage, start_ms, self._log.warning, on_step=self._renew_mark
         )
         self._renew_mark()
+        self._open_events(start_ms)
         self._client = client = self._connect(driver)
         self._make_parts(self._context(client, catalog), chance)
         self._mark_file.ready(self._mark_fields(start_ms), start_ms)
+        self._life.begin(self._events, "started", self.archive_id, detail=client.directory)
 
     def _connect(self, driver: LocalDriver | None) -> Client:
         # A driver that the program names is meant, whatever the environment says.
@@ -163,6 +170,7 @@ class ArchiveServer(Closing):
             archive_id=self.archive_id,
             counters=self._counters,
             log=self._log,
+            events=self._events,
         )
 
     def _make_parts(self, context: Context, chance: random.Random) -> None:
@@ -179,6 +187,17 @@ class ArchiveServer(Closing):
         self._replays = Replays(context, self._recordings)
         requests = Requests(context, self._recordings, self._replays, self._deletions)
         self._control = Control(context, requests, chance)
+
+    def _open_events(self, start_ms: int) -> None:
+        """Make the event log, beside the files; an archive without it loses nothing else."""
+        if self.config.event_limit == 0 or not isinstance(self._storage, DirectoryStorage):
+            return
+        try:
+            self._events.open(self._storage.describe(), self.config.event_limit, start_ms)
+        except OSError as failure:
+            self._log.warning(
+                f"no event log: {failure}; with aeron.archive.event.limit=0 the archive makes none"
+            )
 
     def _save_old_errors(self, now_ms: int) -> None:
         """Keep what the archive before this one noted; its mark file is about to be written over."""
@@ -281,6 +300,7 @@ class ArchiveServer(Closing):
 
     def _fail(self, failure: BaseException) -> None:
         self._failure = failure
+        self._life.enter(ArchiveState.FAILED, repr(failure))
         self._log.error(f"the archive stopped: {failure!r}", failure)
 
     @property
@@ -324,6 +344,7 @@ class ArchiveServer(Closing):
             self._recordings.close()
             self._replays.close()
             self._control.close()
+            self._life.enter(ArchiveState.CLOSED, "closed")
         finally:
             self._release()
 

@@ -227,6 +227,13 @@ class ArchiveConfig:
     max_concurrent_replays: int = _number(
         "archive.max.concurrent.replays", 20, whole(1, INT_MAX), "How many replays may run at once."
     )
+    event_limit: int = _number(
+        "archive.event.limit",
+        1024,
+        whole(0, 1 << 20),
+        "How many changes of state the archive's event log keeps, the newest: 256 bytes each. 0: no event log. Only "
+        "Headrace's archive has this property.",
+    )
     max_control_sessions: int = _number(
         "archive.max.control.sessions",
         1000,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headrace.archive.server.log import ArchiveLog
     from headrace.client import Client
     from headrace.clock import Clock
+    from headrace.event_log import EventRecorder
 
 __all__ = ["Context"]
 
@@ -32,6 +33,7 @@ class Context:
     archive_id: int
     counters: ArchiveCounters
     log: ArchiveLog
+    events: EventRecorder
 
     @property
     def record_checksum(self) -> Checksum | None:

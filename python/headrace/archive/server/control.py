@@ -10,8 +10,9 @@ from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, MessageError, decode
 from headrace.archive.protocol.requests import AuthConnectRequest, CloseSessionRequest, Request
 from headrace.archive.server.context import Context
-from headrace.archive.server.control_session import ControlSession, SessionState
+from headrace.archive.server.control_session import ControlSession
 from headrace.archive.server.counters import request_control_session
+from headrace.archive.server.states import SessionState
 from headrace.channel import ChannelUri, format_size
 from headrace.positions import NULL_VALUE
 
@@ -174,6 +175,14 @@ class Control:
             config.connect_timeout_ns,
             config.session_liveness_check_interval_ns,
             self._refusal(session_id, request),
+        )
+        self._sessions[session_id].life.begin(
+            context.events,
+            f"a client connects from {image.source_identity}",
+            session_id,
+            stream_id=request.response_stream_id,
+            session_id=image.session_id,
+            detail=request.client_info or request.response_channel,
         )
         context.counters.control_sessions.get_and_add(1)
 

@@ -1,24 +1,21 @@
 """One client's session with the archive.
 
-    INIT --driver added stream and counter--> CONNECTING --client subscribed--> CONNECTED --first request--> ACTIVE
-      |                                           |                                 |                          |
-      +---- refused, or too slow -----------------+---------------------------------+---- closed, lost --------+--> DONE
-
-While CONNECTED the answer to the connect request is repeated, because a client may have missed it. A client that
-cannot be sent to for the connect time-out is given up.
+Its states: ``states.py``. While CONNECTED the answer to the connect request is repeated, because a client may have
+missed it. A client that cannot be sent to for the connect time-out is given up.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from headrace._exceptions import HeadraceError
 from headrace._results import OfferResult
+from headrace._states import Life
 from headrace.archive.protocol.answers import ControlResponse, Ping, RecordingSignalEvent
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, Response
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, correlation_id_of, encode
+from headrace.archive.server.states import CONTROL_SESSION, SessionState
 
 if TYPE_CHECKING:
     from headrace.client import Counter, ExclusivePublication, Image, Pending
@@ -33,16 +30,6 @@ _DRAIN_LIMIT = 16
 _TEXT_MAX = 4096
 # Answers that wait for a client; one that asks on and on without reading what it is told is given up.
 _QUEUE_MAX = 4096
-
-
-class SessionState(Enum):
-    """See the module's diagram."""
-
-    INIT = auto()
-    CONNECTING = auto()
-    CONNECTED = auto()
-    ACTIVE = auto()
-    DONE = auto()
 
 
 class Listing(Protocol):
@@ -69,7 +56,7 @@ class ControlSession:
     ) -> None:
         self.session_id = session_id
         self.image = image
-        self.state = SessionState.INIT
+        self.life = Life(CONTROL_SESSION)
         self.listing: Listing | None = None
         self.end_reason = ""
         self.is_aborted = False
@@ -89,6 +76,11 @@ class ControlSession:
         self._next_ping_ns = now_ns + liveness_interval_ns
 
     @property
+    def state(self) -> SessionState:
+        """See :data:`headrace.archive.server.states.CONTROL_SESSION`."""
+        return self.life.state
+
+    @property
     def is_done(self) -> bool:
         """True when the session has ended and can be closed."""
         return self.state is SessionState.DONE
@@ -96,7 +88,7 @@ class ControlSession:
     def activate(self) -> None:
         """The client has spoken, so it knows that it is connected."""
         if self.state is SessionState.CONNECTED and self._refusal is None:
-            self.state = SessionState.ACTIVE
+            self.life.enter(SessionState.ACTIVE, "its first request came")
             self._deadline_ns = None
             self._next_ping_ns = self._clock.monotonic_ns() + self._liveness_interval_ns
 
@@ -110,7 +102,7 @@ class ControlSession:
 
     def _end(self, reason: str, *, is_aborted: bool) -> None:
         if self.state is not SessionState.DONE:
-            self.state = SessionState.DONE
+            self.life.enter(SessionState.DONE, reason)
             self.end_reason = reason
             self.is_aborted = is_aborted
 
@@ -121,7 +113,7 @@ class ControlSession:
         if self.state is SessionState.INIT:
             work_count += self._init(now_ns)
         if self.state is SessionState.CONNECTING and self._is_heard:
-            self.state = SessionState.CONNECTED
+            self.life.enter(SessionState.CONNECTED, "the client subscribed")
             work_count += 1
         if self.state is SessionState.CONNECTED and now_ns >= self._next_resend_ns:
             self._next_resend_ns = now_ns + RESEND_INTERVAL_NS
@@ -144,7 +136,7 @@ class ControlSession:
             return 0
         self._counter.value = self.session_id
         self._counter.set_reference_id(self._publication.registration_id)
-        self.state = SessionState.CONNECTING
+        self.life.enter(SessionState.CONNECTING, "its stream and counter were added")
         self._deadline_ns = now_ns + self._connect_timeout_ns
         return 1
 
@@ -260,6 +252,7 @@ class ControlSession:
 
     def close(self) -> None:
         """Take the way back away."""
+        self.life.enter(SessionState.DONE, "the archive closes")
         if self._publication is None:
             self._pending_publication.cancel()
         else:

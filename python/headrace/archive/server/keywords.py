@@ -42,6 +42,7 @@ class ArchiveSettings(TypedDict, total=False):
     low_storage_space_threshold: int | None
     max_concurrent_recordings: int | None
     max_concurrent_replays: int | None
+    event_limit: int | None
     max_control_sessions: int | None
     connect_timeout_ns: int | None
     session_liveness_check_interval_ns: int | None

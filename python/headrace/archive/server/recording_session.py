@@ -1,21 +1,22 @@
 """Records one image: takes blocks of whole frames from the log and writes them, until the stream ends or is stopped.
 
-INIT --counter added, first file made--> RECORDING --end of stream, abort, write error--> INACTIVE --closed--> STOPPED
+Its states: ``states.py``.
 """
 
 from __future__ import annotations
 
 import contextlib
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from headrace._exceptions import HeadraceError
+from headrace._states import Life
 from headrace.archive.errors import SegmentError
 from headrace.archive.files.frames import TYPE_PADDING, read_frame
 from headrace.archive.files.storage_space import is_out_of_space
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.server.duty_cycle import work_count
 from headrace.archive.server.errors import SessionFailure
+from headrace.archive.server.states import RECORDING, RecordingState
 from headrace.positions import HEADER_LENGTH
 
 if TYPE_CHECKING:
@@ -40,15 +41,6 @@ class RecordingListener(Protocol):
         """Nothing more will be written."""
 
 
-class RecordingState(Enum):
-    """See the module's diagram."""
-
-    INIT = auto()
-    RECORDING = auto()
-    INACTIVE = auto()
-    STOPPED = auto()
-
-
 class RecordingSession:
     """One image on its way into segment files."""
 
@@ -67,7 +59,7 @@ class RecordingSession:
         self.image = image
         self.join_position = writer.position
         self.failure: SessionFailure | None = None
-        self.state = RecordingState.INIT
+        self.life = Life(RECORDING)
         self._writer = writer
         self._pending: Pending[Counter] | None = position
         self._counter: Counter
@@ -77,6 +69,11 @@ class RecordingSession:
         self._block_length = min(block_length, image.term_length)
         self._is_aborted = False
         self.position = writer.position
+
+    @property
+    def state(self) -> RecordingState:
+        """See :data:`headrace.archive.server.states.RECORDING`."""
+        return self.life.state
 
     @property
     def is_awaiting_counter(self) -> bool:
@@ -95,13 +92,13 @@ class RecordingSession:
     def do_work(self) -> int:
         """One turn: at most one block. Gives the work count, which is 0 for a few bytes (``duty_cycle.py``)."""
         if self._is_aborted and self.state in (RecordingState.INIT, RecordingState.RECORDING):
-            self.state = RecordingState.INACTIVE
+            self.life.enter(RecordingState.INACTIVE, "a client stopped it")
         if self.state is RecordingState.RECORDING:
             return self._record()
         if self.state is RecordingState.INIT:
             return self._start()
         if self.state is RecordingState.INACTIVE:
-            self.state = RecordingState.STOPPED
+            self.life.enter(RecordingState.STOPPED, f"closed at position={self.position}")
             self._writer.close()
             self._listener.on_stopped(self)
             return 1
@@ -119,7 +116,7 @@ class RecordingSession:
         except (OSError, HeadraceError) as failure:
             self.fail(failure)
             return 1
-        self.state = RecordingState.RECORDING
+        self.life.enter(RecordingState.RECORDING, f"counter and file are there, position={self.position}")
         self._listener.on_started(self)
         return 1
 
@@ -136,7 +133,8 @@ class RecordingSession:
             self._listener.on_progress(self)
             return work_count(consumed, image.term_length)
         if image.is_closed or image.is_end_of_stream:
-            self.state = RecordingState.INACTIVE
+            how = "the stream ended" if image.is_end_of_stream else "the image was closed"
+            self.life.enter(RecordingState.INACTIVE, how)
             return 1
         return 0
 
@@ -154,7 +152,7 @@ class RecordingSession:
     def fail(self, failure: Exception) -> None:
         """Stop at the recorded position, and truncate the file there."""
         code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
-        self.state = RecordingState.INACTIVE
+        self.life.enter(RecordingState.INACTIVE, f"failed: {failure}")
         self.position = self._writer.position
         text = f"recording_id={self.recording_id} stopped at position={self.position}: {failure}"
         self.failure = SessionFailure(code, text, cause=failure)
@@ -165,7 +163,7 @@ class RecordingSession:
 
     def close(self) -> None:
         """Stop writing now, for an archive that ends."""
-        self.state = RecordingState.STOPPED
+        self.life.enter(RecordingState.STOPPED, "closed where it is")
         self._writer.close()
 
     def close_counter(self) -> None:

@@ -453,6 +453,14 @@ class Recordings:
             raise
         self._active[recording_id] = Active(session, recorded, first_signal)
         recorded.recording_ids.add(recording_id)
+        session.life.begin(
+            context.events,
+            f"{first_signal.name} at position={image.join_position}",
+            recording_id,
+            stream_id=recorded.stream_id,
+            session_id=image.session_id,
+            detail=recorded.original_channel,
+        )
         context.counters.recording_sessions.get_and_add(1)
         context.log.info(
             f"recording_id={recording_id} {first_signal.name} at position={image.join_position}: session_id="

@@ -1,22 +1,21 @@
 """Replays one recording onto a publication whose positions are those of the recording.
 
-    INIT --publication added, first frame checked--> CONNECTING --subscriber came--> REPLAYING --end reached--> DONE
-
-From every state an abort or an error leads to DONE too; then the publication is revoked.
+Its states: ``states.py``. From every state an abort or an error leads to DONE too; then the publication is revoked.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from headrace._exceptions import HeadraceError
 from headrace._results import OfferResult
+from headrace._states import Life
 from headrace.archive.files.frames import read_frame
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.server.duty_cycle import work_count
 from headrace.archive.server.errors import SessionFailure
+from headrace.archive.server.states import REPLAY, ReplayState
 from headrace.positions import FRAME_ALIGNMENT, HEADER_LENGTH, align, segment_name
 
 if TYPE_CHECKING:
@@ -45,15 +44,6 @@ class Limit(Protocol):
 
     def state(self) -> LimitState:
         """Asked again whenever the replay has come as far as it could."""
-
-
-class ReplayState(Enum):
-    """See the module's diagram."""
-
-    INIT = auto()
-    CONNECTING = auto()
-    REPLAYING = auto()
-    DONE = auto()
 
 
 class _ChecksumMismatch(Exception):
@@ -140,7 +130,7 @@ class ReplaySession:
         """What the client knows the replay by, once there is a publication."""
         self.recording_id = descriptor.recording_id
         self.failure: SessionFailure | None = None
-        self.state = ReplayState.INIT
+        self.life = Life(REPLAY)
         self._descriptor = descriptor
         self._geometry = descriptor.geometry
         self._number = requester.number
@@ -163,6 +153,11 @@ class ReplaySession:
         self._is_whole = False
 
     @property
+    def state(self) -> ReplayState:
+        """See :data:`headrace.archive.server.states.REPLAY`."""
+        return self.life.state
+
+    @property
     def is_done(self) -> bool:
         """True when the replay has ended and can be closed."""
         return self.state is ReplayState.DONE
@@ -182,7 +177,7 @@ class ReplaySession:
             self._refuse(
                 ErrorCode.GENERIC, f"the replay of recording {self.recording_id} was stopped before it began"
             )
-        self.state = ReplayState.DONE
+        self.life.enter(ReplayState.DONE, "the client stopped it")
 
     def do_work(self) -> int:
         """One turn: at most one block. Gives how much there was to do; a trickle is nothing to hurry for."""
@@ -200,18 +195,18 @@ class ReplaySession:
 
     def _break(self, text: str, cause: Exception | None = None) -> int:
         self.failure = SessionFailure(ErrorCode.GENERIC, text, cause=cause)
-        self.state = ReplayState.DONE
+        self.life.enter(ReplayState.DONE, text)
         return 1
 
     def _refuse(self, code: ErrorCode, text: str) -> int:
         """End because of what the client asked for, or did."""
         self.failure = SessionFailure(code, text, is_clients_doing=True)
-        self.state = ReplayState.DONE
+        self.life.enter(ReplayState.DONE, text)
         return 1
 
     def _finish(self) -> int:
         self._is_whole = True
-        self.state = ReplayState.DONE
+        self.life.enter(ReplayState.DONE, f"all was sent, position={self._position}")
         return 1
 
     def _init(self) -> int:
@@ -228,7 +223,7 @@ class ReplaySession:
             return self._refuse(ErrorCode.INVALID_POSITION, text)
         assert self.replay_id is not None, "the publication was added"
         self.session.send_ok(self.correlation_id, self.replay_id)
-        self.state = ReplayState.CONNECTING
+        self.life.enter(ReplayState.CONNECTING, "its publication was added")
         return 1
 
     def _take_publication(self, pending: Pending[ExclusivePublication]) -> bool:
@@ -260,7 +255,7 @@ class ReplaySession:
 
     def _connect(self) -> int:
         if self._publication.is_connected:
-            self.state = ReplayState.REPLAYING
+            self.life.enter(ReplayState.REPLAYING, "a subscriber came")
             return 1
         if self._clock.monotonic_ns() >= self._deadline_ns:
             text = (
@@ -272,7 +267,7 @@ class ReplaySession:
 
     def _replay(self) -> int:
         if not self._publication.is_connected:
-            self.state = ReplayState.DONE
+            self.life.enter(ReplayState.DONE, f"its subscriber left at position={self._position}")
             return 1
         if self._position >= self._replay_limit:
             return self._finish()
@@ -378,7 +373,7 @@ class ReplaySession:
 
     def close(self) -> None:
         """End the stream in order when all of it was sent, else take it away from the subscriber."""
-        self.state = ReplayState.DONE
+        self.life.enter(ReplayState.DONE, "the archive closes")
         self._close_file()
         if self._pending is not None:
             self._pending.cancel()

@@ -116,6 +116,14 @@ class Replays:
             ReplaySpan(position, stop, position + replay_length, limit),
             self._means(request.file_io_max_length),
         )
+        self._sessions[number].life.begin(
+            context.events,
+            f"control session {session.session_id} asked for it, from position={position}",
+            number,
+            parent_id=descriptor.recording_id,
+            stream_id=request.replay_stream_id,
+            detail=request.replay_channel,
+        )
         context.counters.replay_sessions.get_and_add(1)
         context.log.info(
             f"replay of recording_id={descriptor.recording_id} from position={position} to stream_id="

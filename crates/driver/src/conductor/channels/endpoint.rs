@@ -13,14 +13,32 @@ use headrace_protocol::channel::UdpChannel;
 use crate::conductor::context::Context;
 use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
+use crate::event_recorder::{EventRecorder, Subject};
+use crate::states::states;
 
-/// Where a channel is in its life, as its status counter says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(i64)]
-pub(crate) enum ChannelState {
-    Active = 1,
-    Errored = -1,
-    Closing = 2,
+states! {
+    /// A socket that publications send through, or subscriptions receive through.
+    pub(crate) enum ChannelState, "channel" {
+        /// Its socket can be used.
+        Active => [Errored, Closing];
+        /// The new address of its far side cannot be used.
+        Errored => [Active, Closing];
+        /// Its last user is gone; the sender or the receiver is about to close the socket.
+        Closing => [Closed];
+        /// The socket is closed.
+        Closed => [];
+    }
+}
+
+impl ChannelState {
+    /// What its status counter says.
+    pub(crate) fn status(self) -> i64 {
+        match self {
+            Self::Active => 1,
+            Self::Errored => -1,
+            Self::Closing | Self::Closed => 2,
+        }
+    }
 }
 
 /// The counters of one open channel.
@@ -43,13 +61,20 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// A channel whose counters say that it is active.
-    pub(crate) fn new(id: EndpointId, channel: UdpChannel, counters: EndpointCounters, port: u16) -> Self {
+    pub(crate) fn new(
+        recorder: &EventRecorder,
+        id: EndpointId,
+        channel: UdpChannel,
+        counters: EndpointCounters,
+        port: u16,
+    ) -> Self {
+        let state = recorder.begin("opened", &subject(id, &channel));
         Self {
             id,
             channel,
             counters,
             port,
-            state: ChannelState::Active,
+            state,
         }
     }
 
@@ -57,20 +82,29 @@ impl Endpoint {
         self.state == ChannelState::Closing
     }
 
-    /// The one place where the state changes. A closing channel stays so.
-    pub(crate) fn enter(&mut self, state: ChannelState, reason: &'static str) {
-        debug_assert!(!reason.is_empty());
-        if !self.is_closing() {
-            self.state = state;
-            self.counters.status.set_release(state as i64);
+    /// The one place where the state changes. A closing channel is only closed yet.
+    pub(crate) fn enter(&mut self, recorder: &EventRecorder, new: ChannelState, reason: &'static str) {
+        let is_late = self.is_closing() && new != ChannelState::Closed;
+        if self.state != new && !is_late {
+            recorder.change(&mut self.state, new, reason, &subject(self.id, &self.channel));
+            self.counters.status.set_release(self.state.status());
         }
     }
 
-    /// Gives up the counters.
-    pub(crate) fn free(self, cx: &mut Context) {
+    /// The socket is closed: gives up the counters.
+    pub(crate) fn free(mut self, cx: &mut Context) {
+        self.enter(&cx.recorder, ChannelState::Closed, "its socket is closed");
         let counters = &self.counters;
         cx.counters
             .free_all([&counters.status, &counters.local_address, &counters.offload]);
+    }
+}
+
+fn subject(id: EndpointId, channel: &UdpChannel) -> Subject<'_> {
+    Subject {
+        id: id.0,
+        detail: &channel.uri,
+        ..Subject::default()
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use headrace_protocol::channel::UdpChannel;
 
+pub(crate) use endpoint::ChannelState;
 pub(crate) use interests::Interest;
 pub(crate) use receive::{ReceiveChannels, ReceiveRequest};
 pub(crate) use send::{SendChannel, SendChannels, wanted_send_buffer_length};

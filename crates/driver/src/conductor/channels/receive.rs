@@ -99,7 +99,7 @@ impl ReceiveChannels {
         cx.receiver.send(ReceiverCommand::AddEndpoint(Box::new(spec)));
         let asked = socket_options(&cx.config, &request.channel).receive_buffer_length;
         self.channels.push(ReceiveChannel {
-            endpoint: Endpoint::new(id, request.channel, counters, port),
+            endpoint: Endpoint::new(&cx.recorder, id, request.channel, counters, port),
             receive_buffer_length: usable_length(asked, socket.receive_buffer_length),
             image_count: 0,
             interests: Interests::default(),
@@ -166,8 +166,11 @@ impl ReceiveChannel {
     fn close_if_unused(&mut self, cx: &mut Context) {
         let is_unused = self.interests.is_empty() && self.image_count == 0;
         if is_unused && !self.endpoint.is_closing() {
-            self.endpoint
-                .enter(ChannelState::Closing, "its last subscription and image are gone");
+            self.endpoint.enter(
+                &cx.recorder,
+                ChannelState::Closing,
+                "its last subscription and image are gone",
+            );
             cx.receiver
                 .send(ReceiverCommand::RemoveEndpoint(self.endpoint.id));
         }

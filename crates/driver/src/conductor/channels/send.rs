@@ -93,7 +93,7 @@ impl SendChannels {
         cx.sender.send(SenderCommand::AddEndpoint(Box::new(spec)));
         let asked = socket_options(&cx.config, &channel).send_buffer_length;
         self.channels.push(SendChannel {
-            endpoint: Endpoint::new(id, channel, counters, port),
+            endpoint: Endpoint::new(&cx.recorder, id, channel, counters, port),
             send_buffer_length: usable_length(asked, socket.send_buffer_length),
             publication_count: 0,
         });
@@ -116,8 +116,11 @@ impl SendChannels {
         };
         send.publication_count -= 1;
         if send.publication_count == 0 && !send.endpoint.is_closing() {
-            send.endpoint
-                .enter(ChannelState::Closing, "its last publication is gone");
+            send.endpoint.enter(
+                &cx.recorder,
+                ChannelState::Closing,
+                "its last publication is gone",
+            );
             cx.sender.send(SenderCommand::RemoveEndpoint(id));
         }
     }
@@ -158,8 +161,11 @@ impl SendChannels {
             Ok(remote) if remote == send.endpoint.channel.remote || send.endpoint.is_closing() => {}
             Ok(remote) => {
                 send.endpoint.channel.remote = remote;
-                send.endpoint
-                    .enter(ChannelState::Active, "its name resolves to another address");
+                send.endpoint.enter(
+                    &cx.recorder,
+                    ChannelState::Active,
+                    "its name resolves to another address",
+                );
                 cx.sender.send(SenderCommand::Reconnect { endpoint, remote });
             }
             Err(reason) => {
@@ -174,8 +180,11 @@ impl SendChannels {
         let Some(send) = self.get(endpoint) else {
             return;
         };
-        send.endpoint
-            .enter(ChannelState::Errored, "its new address cannot be used");
+        send.endpoint.enter(
+            &cx.recorder,
+            ChannelState::Errored,
+            "its new address cannot be used",
+        );
         cx.record(&open_error(
             &format!("failed to reconnect: {reason}"),
             &send.endpoint.channel,

@@ -119,8 +119,8 @@ pub(crate) fn channel_counters(
             counters.local_address(labels.local_address, status.id(), registration_id, &address)?;
         allocated.push(local_address.clone());
         let offload = counters.channel_status(OFFLOAD_MODE, labels.offload, registration_id, &channel.uri)?;
-        local_address.set_release(ChannelState::Active as i64);
-        status.set_release(ChannelState::Active as i64);
+        local_address.set_release(ChannelState::Active.status());
+        status.set_release(ChannelState::Active.status());
         Ok(EndpointCounters {
             status,
             local_address,

@@ -12,6 +12,9 @@
 use headrace_buffers::counters::Counter;
 use headrace_buffers::pulse::Pulse;
 
+use crate::event_recorder::{EventRecorder, Subject};
+use crate::states::states;
+
 /// One client's hold on a publication, possibly shared with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PublicationHandle {
@@ -28,17 +31,20 @@ pub(crate) struct OwnedCounter {
     pub(crate) counter_id: i32,
 }
 
-/// How a client is known to live, or not to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClientState {
-    /// By its heartbeat alone.
-    Heard,
-    /// By its heartbeat and its process.
-    Watched,
-    /// Its process has ended; its commands end before this position of the ring.
-    Ended { written: i64 },
-    /// It said that it is done.
-    Closed,
+states! {
+    /// A client that has added something.
+    pub(crate) enum ClientState, "client" {
+        /// Its heartbeat alone shows that it lives.
+        Heard => [Watched, Closed, Gone];
+        /// Its heartbeat and its process show that it lives.
+        Watched => [Ended, Closed, Gone];
+        /// Its process has ended; its last commands are being read.
+        Ended => [Closed, Gone];
+        /// It said that it is done.
+        Closed => [Gone];
+        /// All that it held was released.
+        Gone => [];
+    }
 }
 
 /// When clients are looked at, and what they are held against.
@@ -61,23 +67,32 @@ pub(crate) struct Client {
     pub(crate) counters: Vec<OwnedCounter>,
     pulse: Pulse,
     state: ClientState,
+    /// Where in the ring the commands of a client end whose process has ended.
+    written: i64,
 }
 
 impl Client {
     /// A client that holds nothing; `is_alive` when its process shows that it lives.
-    pub(crate) fn new(id: i64, heartbeat: Counter, is_alive: bool, now_ns: i64) -> Self {
-        Self {
+    pub(crate) fn new(
+        recorder: &EventRecorder,
+        id: i64,
+        heartbeat: Counter,
+        is_alive: bool,
+        now_ns: i64,
+    ) -> Self {
+        let mut client = Self {
             id,
             pulse: Pulse::new(heartbeat.get(), now_ns),
             heartbeat,
             publications: Vec::new(),
             counters: Vec::new(),
-            state: if is_alive {
-                ClientState::Watched
-            } else {
-                ClientState::Heard
-            },
+            state: recorder.begin("its first command came", &subject(id)),
+            written: i64::MAX,
+        };
+        if is_alive {
+            client.enter(recorder, ClientState::Watched, "its process shows that it lives");
         }
+        client
     }
 
     pub(crate) fn state(&self) -> ClientState {
@@ -85,17 +100,34 @@ impl Client {
     }
 
     /// The one place where the state changes.
-    pub(crate) fn enter(&mut self, state: ClientState, reason: &'static str) {
-        debug_assert!(!reason.is_empty());
-        self.state = state;
+    pub(crate) fn enter(&mut self, recorder: &EventRecorder, new: ClientState, reason: &'static str) {
+        if self.state != new {
+            recorder.change(&mut self.state, new, reason, &subject(self.id));
+        }
+    }
+
+    /// Its process has ended; it wrote nothing from position `written` of the ring.
+    pub(crate) fn end(&mut self, recorder: &EventRecorder, written: i64) {
+        self.written = written;
+        self.enter(recorder, ClientState::Ended, "its process ended");
+    }
+
+    /// All it held was released.
+    pub(crate) fn leave(&mut self, recorder: &EventRecorder) {
+        let reason = match self.state {
+            ClientState::Heard | ClientState::Watched => "not heard from for the client liveness time-out",
+            ClientState::Ended => "its process ended, and its commands were read",
+            ClientState::Closed | ClientState::Gone => "it closed",
+        };
+        self.enter(recorder, ClientState::Gone, reason);
     }
 
     /// True when nothing it wrote is left to read, up to `read`, and nothing will come.
     pub(crate) fn is_over(&self, read: i64) -> bool {
         match self.state {
             ClientState::Heard | ClientState::Watched => false,
-            ClientState::Ended { written } => written <= read,
-            ClientState::Closed => true,
+            ClientState::Ended => self.written <= read,
+            ClientState::Closed | ClientState::Gone => true,
         }
     }
 
@@ -104,5 +136,12 @@ impl Client {
         let heartbeat_ms = self.heartbeat.get_acquire();
         let silent_ns = self.pulse.look(heartbeat_ms, look.now_ms, look.now_ns);
         self.is_over(look.read) || silent_ns > look.timeout_ns
+    }
+}
+
+fn subject(id: i64) -> Subject<'static> {
+    Subject {
+        id,
+        ..Subject::default()
     }
 }

@@ -10,6 +10,7 @@ pub(crate) use processes::ProcessWatch;
 
 use super::context::Context;
 use crate::errors::CommandError;
+use crate::event_recorder::EventRecorder;
 use processes::WatchRound;
 
 /// All clients.
@@ -57,6 +58,7 @@ impl Clients {
         heartbeat.set_release(cx.now_ms);
         cx.events.counter_ready(client_id, heartbeat.id());
         Ok(Client::new(
+            &cx.recorder,
             client_id,
             heartbeat,
             self.processes.is_alive(client_id),
@@ -76,9 +78,9 @@ impl Clients {
     }
 
     /// A client says that it is done.
-    pub(crate) fn close(&mut self, client_id: i64) {
+    pub(crate) fn close(&mut self, recorder: &EventRecorder, client_id: i64) {
         if let Some(client) = self.find(client_id) {
-            client.enter(ClientState::Closed, "it closed");
+            client.enter(recorder, ClientState::Closed, "it closed");
             client.heartbeat.set_release(0);
         }
     }
@@ -107,13 +109,13 @@ impl Clients {
 
     /// Looks, when it is time to, for clients whose process has ended. They wrote nothing from position `written` of
     /// the ring. True when a client is over whose commands were read, up to `read`.
-    pub(crate) fn check_processes(&mut self, now_ns: i64, written: i64, read: i64) -> bool {
-        let Some(turn) = self.round.next(now_ns, self.clients.len()) else {
+    pub(crate) fn check_processes(&mut self, cx: &Context, written: i64, read: i64) -> bool {
+        let Some(turn) = self.round.next(cx.now_ns, self.clients.len()) else {
             return false;
         };
         for client in &mut self.clients[turn] {
             if client.state() == ClientState::Watched && !self.processes.is_alive(client.id) {
-                client.enter(ClientState::Ended { written }, "its process ended");
+                client.end(&cx.recorder, written);
             }
         }
         self.clients.iter().any(|client| client.is_over(read))
@@ -143,9 +145,8 @@ mod tests {
             let counter_id = counters.allocate(11, &[], "", 0).unwrap();
             let heartbeat = counters.counter(counter_id);
             heartbeat.set_release(1_000);
-            clients
-                .clients
-                .push(Client::new(*id, heartbeat, false, 1_000 * MS));
+            let client = Client::new(&EventRecorder::default(), *id, heartbeat, false, 1_000 * MS);
+            clients.clients.push(client);
         }
         clients
     }
@@ -169,7 +170,7 @@ mod tests {
         assert!(gone(&mut clients, 1_100, 0).is_empty());
         clients.find(8).unwrap().heartbeat.set_release(1_001);
         assert_eq!(gone(&mut clients, 1_101, 0), [7]);
-        clients.close(8);
+        clients.close(&EventRecorder::default(), 8);
         assert_eq!(gone(&mut clients, 1_101, 0), [8]);
         assert!(clients.find(8).is_none());
     }

@@ -63,7 +63,7 @@ impl Step<LogBuffers> for Make {
         };
         hold(&mut rooms.cx, &mut rooms.clients, origin, origin.correlation_id)?;
         let stream = plan.into_stream(log, counters, NO_CHANNEL_STATUS);
-        let publication = IpcPublication::new(stream, rooms.cx.now_ns);
+        let publication = IpcPublication::new(stream, &rooms.cx.recorder, rooms.cx.now_ns);
         rooms
             .publications
             .ipc

@@ -165,7 +165,7 @@ impl Step<LogBuffers> for Make {
             linger_timeout_ns: plan.request.params.linger_timeout_ns,
         };
         let stream = plan.into_stream(log, counters.publisher, status_id);
-        let publication = NetworkPublication::new(stream, spec, rooms.cx.now_ns);
+        let publication = NetworkPublication::new(stream, spec, &rooms.cx.recorder, rooms.cx.now_ns);
         rooms
             .publications
             .network

@@ -63,7 +63,7 @@ pub(crate) fn add_local(
     cx.events
         .subscription_ready(origin.correlation_id, NO_CHANNEL_STATUS);
     rooms.publications.link(cx, &subscription);
-    rooms.subscriptions.add(subscription);
+    rooms.subscriptions.add(&cx.recorder, subscription);
     Ok(Next::Done)
 }
 
@@ -137,7 +137,7 @@ impl Step<UdpChannel> for Receive {
         let params = Box::new(request.params.clone());
         let subscription = request.into_subscription(origin, SubscriptionKind::Network { endpoint, params });
         rooms.images.link(&mut rooms.cx, &subscription);
-        rooms.subscriptions.add(subscription);
+        rooms.subscriptions.add(&rooms.cx.recorder, subscription);
         Ok(Next::Done)
     }
 }

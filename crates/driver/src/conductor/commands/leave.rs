@@ -11,7 +11,7 @@ use crate::conductor::rooms::Rooms;
 /// A client says that it is done. What it holds goes with the next look at clients.
 pub(crate) fn close(client_id: i64, rooms: &mut Rooms, progress: &mut Progress) {
     progress.cancel_all_of(client_id);
-    rooms.clients.close(client_id);
+    rooms.clients.close(&rooms.cx.recorder, client_id);
 }
 
 /// Frees what clients held that closed, whose process ended, or that were not heard from. `read` is how far their
@@ -23,7 +23,7 @@ pub(crate) fn free_gone(rooms: &mut Rooms, progress: &mut Progress, read: i64) {
         timeout_ns: rooms.cx.config.client_liveness_timeout_ns,
         read,
     };
-    for client in rooms.clients.take_gone(look) {
+    for mut client in rooms.clients.take_gone(look) {
         progress.cancel_all_of(client.id);
         if client.state() != ClientState::Closed {
             note_death(&mut rooms.cx, &client, read);
@@ -34,6 +34,7 @@ pub(crate) fn free_gone(rooms: &mut Rooms, progress: &mut Progress, read: i64) {
             .unavailable_counter(client.id, client.heartbeat.id());
         rooms.cx.counters.free(client.heartbeat.id());
         free(rooms, &client);
+        client.leave(&rooms.cx.recorder);
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn subscription(
 /// Removes a subscription with all its links. The reader is not told: it asked, or it is dead. False when there is no
 /// such subscription.
 pub(crate) fn release_subscription(rooms: &mut Rooms, registration_id: i64) -> bool {
-    let Some(subscription) = rooms.subscriptions.take(registration_id) else {
+    let Some(subscription) = rooms.subscriptions.take(&rooms.cx.recorder, registration_id) else {
         return false;
     };
     match subscription.kind {

@@ -88,7 +88,11 @@ impl Image {
     pub(crate) fn new(spec: ImageSpec, now_ns: i64) -> Self {
         let position = spec.shared.join_position;
         Self {
-            links: Links::default(),
+            links: Links::new(
+                spec.shared.events(),
+                spec.shared.correlation_id,
+                spec.shared.session_id,
+            ),
             clean_position: position,
             next_status: StatusMessageDue {
                 position,
@@ -172,7 +176,7 @@ impl Image {
 
     /// Gives up the counters and the log.
     pub(crate) fn free(mut self, cx: &mut Context) {
-        let links = self.links.take_all();
+        let links = self.links.take_all("the image is over");
         let shared = &self.spec.shared;
         cx.counters.free_all(links.iter().map(|link| &link.position));
         cx.counters.free_all([

@@ -15,6 +15,7 @@ use super::stream::{PublicationState, Stream, StreamSpec};
 use super::unblock::unblock;
 use crate::conductor::subscriptions::links::Link;
 use crate::conductor::subscriptions::{Subscription, SubscriptionKind};
+use crate::event_recorder::EventRecorder;
 
 /// The conductor's record of one IPC publication.
 pub(crate) struct IpcPublication {
@@ -26,13 +27,13 @@ pub(crate) struct IpcPublication {
 }
 
 impl IpcPublication {
-    pub(crate) fn new(spec: StreamSpec, now_ns: i64) -> Self {
+    pub(crate) fn new(spec: StreamSpec, recorder: &EventRecorder, now_ns: i64) -> Self {
         Self {
             trip_limit: 0,
             trip_gain: spec.window_length / 8,
             consumer_position: spec.start_position(),
             cool_down_until_ns: None,
-            stream: Stream::new(spec, now_ns),
+            stream: Stream::new(spec, recorder, now_ns),
         }
     }
 
@@ -52,7 +53,7 @@ impl IpcPublication {
     /// Turns every reader away until the cool-down is over. Returns the links to end.
     pub(crate) fn reject(&mut self, cool_down_until_ns: i64) -> Vec<Link> {
         self.cool_down_until_ns = Some(cool_down_until_ns);
-        let links = self.stream.links.take_all();
+        let links = self.stream.links.take_all("a reader rejected the stream");
         for link in &links {
             self.on_unlinked(link);
         }

@@ -23,6 +23,7 @@ use super::unblock::unblock;
 use crate::conductor::subscriptions::links::Link;
 use crate::conductor::subscriptions::{SpiedChannel, Subscription};
 use crate::endpoint::EndpointId;
+use crate::event_recorder::EventRecorder;
 use crate::shared::PublicationShared;
 
 /// What a network publication has beside its stream.
@@ -43,10 +44,10 @@ pub(crate) struct NetworkPublication {
 }
 
 impl NetworkPublication {
-    pub(crate) fn new(stream: StreamSpec, spec: NetworkSpec, now_ns: i64) -> Self {
+    pub(crate) fn new(stream: StreamSpec, spec: NetworkSpec, recorder: &EventRecorder, now_ns: i64) -> Self {
         Self {
             start_position: stream.start_position(),
-            stream: Stream::new(stream, now_ns),
+            stream: Stream::new(stream, recorder, now_ns),
             spec,
             last_activity_ns: now_ns,
         }

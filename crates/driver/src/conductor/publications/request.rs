@@ -183,6 +183,7 @@ impl PublicationPlan {
             registration_id: self.registration_id,
             session_id: self.session_id,
             stream_id: self.request.stream_id,
+            channel: Arc::clone(&self.request.channel),
             is_exclusive: self.request.is_exclusive,
             tags: params.tags,
             start: self.start,

@@ -1,6 +1,8 @@
 //! What IPC and network publications have in common: a log with one session, who publishes to it, and who reads it on
 //! this host.
 
+use std::sync::Arc;
+
 use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;
 use headrace_protocol::channel::{ExistingPublication, InitialPosition, Tags};
@@ -9,21 +11,24 @@ use super::unblock::BlockedCheck;
 use crate::conductor::context::Context;
 use crate::conductor::events::{PublicationDescription, StreamDescription};
 use crate::conductor::subscriptions::links::{Links, UntetheredTimeouts};
+use crate::event_recorder::{EventRecorder, Subject};
+use crate::states::states;
 
 /// Where readers on this host are told that a stream comes from.
 const LOCAL_SOURCE_IDENTITY: &str = "aeron:ipc";
 
-/// Where a publication is in its life. It only ever moves down this list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum PublicationState {
-    /// A publisher may write.
-    Active,
-    /// No publisher is left; readers may still need the log.
-    Draining,
-    /// The readers were told that the stream is over; the log is kept for late ones.
-    Linger,
-    /// It can be freed, once the sender does not use it either.
-    Done,
+states! {
+    /// A stream that clients of this driver publish, over IPC or UDP. It only ever moves down this list.
+    pub(crate) enum PublicationState, "publication" {
+        /// A publisher may write.
+        Active => [Draining, Linger];
+        /// No publisher is left; readers may still need the log.
+        Draining => [Linger];
+        /// The readers were told that the stream is over; the log is kept for late ones.
+        Linger => [Done];
+        /// It can be freed, once the sender does not use it either.
+        Done => [];
+    }
 }
 
 /// What a stream is made from.
@@ -31,6 +36,7 @@ pub(crate) struct StreamSpec {
     pub(crate) registration_id: i64,
     pub(crate) session_id: i32,
     pub(crate) stream_id: i32,
+    pub(crate) channel: Arc<str>,
     pub(crate) is_exclusive: bool,
     pub(crate) tags: Tags,
     pub(crate) start: InitialPosition,
@@ -56,6 +62,16 @@ impl StreamSpec {
     /// The position of its first byte.
     pub(crate) fn start_position(&self) -> i64 {
         self.start.position(self.log.term_length())
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            id: self.registration_id,
+            parent_id: None,
+            stream_id: Some(self.stream_id),
+            session_id: Some(self.session_id),
+            detail: &self.channel,
+        }
     }
 
     /// The stream as an image of a reader on this host.
@@ -88,6 +104,7 @@ pub(crate) struct Stream {
     /// Readers on this host: IPC subscriptions, or spies.
     pub(crate) links: Links,
     state: PublicationState,
+    recorder: EventRecorder,
     handle_count: usize,
     clean_position: i64,
     blocked: BlockedCheck,
@@ -95,11 +112,12 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// A stream that no client holds yet.
-    pub(crate) fn new(spec: StreamSpec, now_ns: i64) -> Self {
+    pub(crate) fn new(spec: StreamSpec, recorder: &EventRecorder, now_ns: i64) -> Self {
         let start_position = spec.start_position();
         Self {
-            links: Links::default(),
-            state: PublicationState::Active,
+            links: Links::new(recorder, spec.registration_id, spec.session_id),
+            state: recorder.begin("added by a client", &spec.subject()),
+            recorder: recorder.clone(),
             handle_count: 0,
             clean_position: start_position,
             blocked: BlockedCheck::new(start_position, now_ns),
@@ -112,9 +130,9 @@ impl Stream {
     }
 
     /// The one place where the state changes.
-    pub(crate) fn enter(&mut self, state: PublicationState, reason: &'static str) {
-        debug_assert!(self.state < state, "{:?} -> {state:?}: {reason}", self.state);
-        self.state = state;
+    pub(crate) fn enter(&mut self, new: PublicationState, reason: &'static str) {
+        self.recorder
+            .change(&mut self.state, new, reason, &self.spec.subject());
     }
 
     /// True when a concurrent add may join instead of making a publication of its own.
@@ -223,7 +241,7 @@ impl Stream {
 
     /// Gives up the counters and the log.
     pub(crate) fn free(mut self, cx: &mut Context) {
-        let links = self.links.take_all();
+        let links = self.links.take_all("the stream is over");
         let spec = self.spec;
         cx.counters.free_all(links.iter().map(|link| &link.position));
         cx.counters

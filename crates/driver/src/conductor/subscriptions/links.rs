@@ -14,12 +14,21 @@ use std::sync::Arc;
 use headrace_buffers::counters::Counter;
 use headrace_protocol::channel::{PublicationParams, SubscriptionParams};
 
-/// Where an untethered link is in its life; a tethered one stays active.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkState {
-    Active,
-    Linger,
-    Resting,
+use crate::event_recorder::{EventRecorder, Subject};
+use crate::states::states;
+
+states! {
+    /// One subscription's hold on one stream. A tethered one stays active until it is gone.
+    pub(crate) enum LinkState, "link" {
+        /// The subscriber reads the stream, and holds it back.
+        Active => [Linger, Gone];
+        /// The subscriber was too slow and was told that its image is gone; it may read the rest.
+        Linger => [Resting, Gone];
+        /// The subscriber holds nothing back, and waits for its next image.
+        Resting => [Active, Gone];
+        /// The subscription or the stream is over.
+        Gone => [];
+    }
 }
 
 /// One subscription's hold on one stream.
@@ -88,9 +97,48 @@ pub(crate) enum UntetheredAction {
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     links: Vec<Link>,
+    teller: Teller,
+}
+
+/// Tells of the changes of one stream's links.
+#[derive(Debug, Default)]
+struct Teller {
+    recorder: EventRecorder,
+    stream: i64,
+    session_id: i32,
+}
+
+impl Teller {
+    fn subject<'a>(&self, link: &'a Link) -> Subject<'a> {
+        Subject {
+            id: link.subscription_id,
+            parent_id: Some(self.stream),
+            stream_id: Some(link.stream_id),
+            session_id: Some(self.session_id),
+            detail: &link.channel,
+        }
+    }
+
+    /// False when the link must not go to that state.
+    fn tell(&self, link: &Link, new: LinkState, reason: &str) -> bool {
+        let mut state = link.state;
+        self.recorder.change(&mut state, new, reason, &self.subject(link))
+    }
 }
 
 impl Links {
+    /// No links of the stream with this registration id or image id.
+    pub(crate) fn new(recorder: &EventRecorder, stream: i64, session_id: i32) -> Self {
+        Self {
+            links: Vec::new(),
+            teller: Teller {
+                recorder: recorder.clone(),
+                stream,
+                session_id,
+            },
+        }
+    }
+
     pub(crate) fn add(&mut self, spec: LinkSpec, now_ns: i64) -> Link {
         let link = Link {
             subscription_id: spec.subscription_id,
@@ -102,6 +150,9 @@ impl Links {
             state: LinkState::Active,
             since_ns: now_ns,
         };
+        self.teller
+            .recorder
+            .begin::<LinkState>("it wants the stream", &self.teller.subject(&link));
         self.links.push(link.clone());
         link
     }
@@ -119,11 +170,17 @@ impl Links {
             .links
             .iter()
             .position(|link| link.subscription_id == subscription_id)?;
-        Some(self.links.remove(index))
+        let link = self.links.remove(index);
+        self.teller
+            .tell(&link, LinkState::Gone, "the subscription is over");
+        Some(link)
     }
 
-    /// Takes out every link.
-    pub(crate) fn take_all(&mut self) -> Vec<Link> {
+    /// Takes out every link, each in the state it was in.
+    pub(crate) fn take_all(&mut self, reason: &str) -> Vec<Link> {
+        for link in &self.links {
+            self.teller.tell(link, LinkState::Gone, reason);
+        }
         std::mem::take(&mut self.links)
     }
 
@@ -182,8 +239,9 @@ impl Links {
             join_position,
             timeouts,
         };
+        let teller = &self.teller;
         self.links.retain_mut(|link| {
-            let action = link.step(&step);
+            let action = link.step(&step, teller);
             let stays = !matches!(action, Some(UntetheredAction::Removed(_)));
             actions.extend(action);
             stays
@@ -201,7 +259,7 @@ struct Step {
 }
 
 impl Link {
-    fn step(&mut self, step: &Step) -> Option<UntetheredAction> {
+    fn step(&mut self, step: &Step, teller: &Teller) -> Option<UntetheredAction> {
         if self.is_tethered {
             return None;
         }
@@ -213,30 +271,37 @@ impl Link {
                 None
             }
             LinkState::Active if waited_ns >= timeouts.window_limit_ns => {
-                self.enter(LinkState::Linger, now_ns, "the reader holds the stream back");
+                self.enter(
+                    teller,
+                    LinkState::Linger,
+                    now_ns,
+                    "the reader holds the stream back",
+                );
                 Some(UntetheredAction::Unavailable(self.clone()))
             }
             LinkState::Linger if waited_ns >= timeouts.linger_ns && !self.may_rejoin => {
+                self.enter(teller, LinkState::Gone, now_ns, "it may not rejoin the stream");
                 Some(UntetheredAction::Removed(self.clone()))
             }
             LinkState::Linger if waited_ns >= timeouts.linger_ns => {
-                self.enter(LinkState::Resting, now_ns, "its linger time-out is over");
+                self.enter(teller, LinkState::Resting, now_ns, "its linger time-out is over");
                 None
             }
             LinkState::Resting if waited_ns >= timeouts.resting_ns => {
                 self.position.set_release(step.join_position);
-                self.enter(LinkState::Active, now_ns, "it has rested");
+                self.enter(teller, LinkState::Active, now_ns, "it has rested");
                 Some(UntetheredAction::Available(self.clone()))
             }
-            LinkState::Active | LinkState::Linger | LinkState::Resting => None,
+            LinkState::Active | LinkState::Linger | LinkState::Resting | LinkState::Gone => None,
         }
     }
 
     /// The one place where the state changes.
-    fn enter(&mut self, state: LinkState, now_ns: i64, reason: &'static str) {
-        debug_assert_ne!(self.state, state, "{reason}");
-        self.state = state;
-        self.since_ns = now_ns;
+    fn enter(&mut self, teller: &Teller, new: LinkState, now_ns: i64, reason: &'static str) {
+        if teller.tell(self, new, reason) {
+            self.state = new;
+            self.since_ns = now_ns;
+        }
     }
 
     /// True when the reader believes it has the image.

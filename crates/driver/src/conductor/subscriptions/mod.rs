@@ -7,9 +7,10 @@ mod subscription;
 
 use headrace_protocol::channel::SubscriptionParams;
 
-pub(crate) use subscription::{SpiedChannel, Subscription, SubscriptionKind};
+pub(crate) use subscription::{SpiedChannel, Subscription, SubscriptionKind, SubscriptionState};
 
 use crate::endpoint::EndpointId;
+use crate::event_recorder::EventRecorder;
 
 /// All subscriptions, in the order they were added.
 #[derive(Debug, Default)]
@@ -18,17 +19,27 @@ pub(crate) struct Subscriptions {
 }
 
 impl Subscriptions {
-    pub(crate) fn add(&mut self, subscription: Subscription) {
+    pub(crate) fn add(&mut self, recorder: &EventRecorder, subscription: Subscription) {
+        recorder.begin::<SubscriptionState>("added by its client", &subscription.subject());
         self.subscriptions.push(subscription);
     }
 
-    /// Takes one out.
-    pub(crate) fn take(&mut self, registration_id: i64) -> Option<Subscription> {
+    /// Takes one out: it is closed.
+    pub(crate) fn take(&mut self, recorder: &EventRecorder, registration_id: i64) -> Option<Subscription> {
         let index = self
             .subscriptions
             .iter()
             .position(|subscription| subscription.registration_id == registration_id)?;
-        Some(self.subscriptions.remove(index))
+        let subscription = self.subscriptions.remove(index);
+        let mut state = SubscriptionState::Active;
+        let reason = "closed by its client, or its client is gone";
+        recorder.change(
+            &mut state,
+            SubscriptionState::Closed,
+            reason,
+            &subscription.subject(),
+        );
+        Some(subscription)
     }
 
     pub(crate) fn contains(&self, registration_id: i64) -> bool {

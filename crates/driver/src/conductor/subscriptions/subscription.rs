@@ -8,6 +8,8 @@ use headrace_protocol::channel::{SubscriptionParams, UdpChannel};
 use super::links::LinkSpec;
 use crate::conductor::counters::StreamKey;
 use crate::endpoint::EndpointId;
+use crate::event_recorder::Subject;
+use crate::states::states;
 
 /// Where the streams of a subscription come from.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +23,16 @@ pub(crate) enum SubscriptionKind {
         endpoint: EndpointId,
         params: Box<SubscriptionParams>,
     },
+}
+
+states! {
+    /// What a client subscribed to. Its links tie it to the streams it reads.
+    pub(crate) enum SubscriptionState, "subscription" {
+        /// It is linked to each stream that it wants.
+        Active => [Closed];
+        /// Its client closed it, or is gone.
+        Closed => [];
+    }
 }
 
 /// How a spy knows the publications it watches.
@@ -77,6 +89,17 @@ impl Subscription {
         match &self.kind {
             SubscriptionKind::Ipc | SubscriptionKind::Spy(_) => None,
             SubscriptionKind::Network { endpoint, params } => Some((*endpoint, params)),
+        }
+    }
+
+    /// It, for the event log.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject {
+            id: self.registration_id,
+            parent_id: Some(self.client_id),
+            stream_id: Some(self.stream_id),
+            session_id: self.session_id,
+            detail: &self.channel,
         }
     }
 
