@@ -125,6 +125,22 @@ def test_an_awaited_request_that_is_cancelled_leaves_nothing_behind(tmp_path: Pa
     asyncio.run(play())
 
 
+def test_requests_to_an_archive_that_is_gone_fail_without_a_wait(
+    archiving: headrace.ArchivingMediaDriver,
+) -> None:
+    """Each would hold the turn for its time-out otherwise, and the last of many wait for all."""
+
+    async def play() -> list[object]:
+        async with await AsyncArchive.connect(driver=archiving.driver) as archive:
+            archiving.archive.close()
+            await asyncio.to_thread(await_true, lambda: not archive.archive._subscription.is_connected)
+            return list(
+                await asyncio.gather(*(archive.find_recording(0) for _ in range(3)), return_exceptions=True)
+            )
+
+    assert [str(one) for one in asyncio.run(play())] == ["the archive is gone"] * 3
+
+
 def test_an_awaited_replay_whose_client_ends_raises(archiving: headrace.ArchivingMediaDriver) -> None:
     """Only the end of the recording ends the iteration quietly."""
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from headrace.archive import ArchiveConfig
+from headrace.archive.files.begun_steps import Purge, Truncation
 from headrace.archive.files.catalog import STATE_DELETED, Catalog
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.mark_file import MarkFile
@@ -362,6 +363,14 @@ def test_a_note_that_the_catalog_does_not_bear_out_is_dropped() -> None:
     archive.start()
     assert archive.stop_position(0) == stop
     archive.check()
+
+
+@pytest.mark.parametrize("number", ["07", "+7", " 7", "7_0", "\u0667"])
+def test_a_file_that_is_called_almost_as_a_note_is_none(number: str) -> None:
+    """A note is taken away by its name, so under another one it would be finished again at each start."""
+    assert Purge.named(f"purge-{number}.begun") is None
+    assert Truncation.named(f"truncate-{number}-0.begun") is None
+    assert Truncation.named(f"truncate-0-{number}.begun") is None
 
 
 def test_what_is_cut_off_is_kept_aside_once() -> None:

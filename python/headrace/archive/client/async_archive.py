@@ -8,7 +8,8 @@
                 print(message.payload)
 
 Requests run in no thread: answers, like messages, are awaited at the event loop's doorbell. Cancelling a request gives
-it up at once; what it had begun is taken back.
+it up at once. The archive carries out one that was sent: what :meth:`AsyncArchive.add_recorded_publication` had begun
+is taken back, and what :meth:`AsyncArchive.start_recording` had begun goes on.
 """
 
 from __future__ import annotations

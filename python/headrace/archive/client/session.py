@@ -42,6 +42,7 @@ R = TypeVar("R")
 _ARCHIVE_ID_SINCE = 1 << 16 | 11 << 8
 # How often an owner looks whether the archive is still there, while nothing comes.
 LOOK_INTERVAL_S = 0.1
+_GONE = "the archive is gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,8 @@ class ArchiveSession(Closing):
         """Begin an exchange, which its owner then steps and at last ends."""
         if self._is_closed:
             raise ArchiveError("the session with the archive is closed")
+        if self._is_archive_gone:
+            raise ArchiveError(_GONE)
         terms = Terms(self.control_session_id, self._client.next_correlation_id, self.clock, self._timeout_s)
         exchange = Exchange(steps, terms)
         self._exchanges.append(exchange)
@@ -148,8 +151,13 @@ class ArchiveSession(Closing):
                     "--offset 8192 --file DIRECTORY/archive-mark.dat`, with the archive's directory"
                 )
                 exchange.fail(ArchiveError(text, correlation_id=exchange.correlation_id))
-        elif not self._subscription.is_connected:
-            exchange.fail(ArchiveError("the archive is gone", correlation_id=exchange.correlation_id))
+        elif self._is_archive_gone:
+            exchange.fail(ArchiveError(_GONE, correlation_id=exchange.correlation_id))
+
+    @property
+    def _is_archive_gone(self) -> bool:
+        """Whether the archive that has opened the session does not answer any more; another does not know it."""
+        return self.control_session_id != NULL_VALUE and not self._subscription.is_connected
 
     def _handshake(self, responses: str) -> Steps[None]:
         """The steps that open the session: who is there, and where it answers."""

@@ -64,9 +64,10 @@ class Truncation:
         if not name.endswith(_SUFFIX) or parts[0] != "truncate" or len(parts) != 3:
             return None
         try:
-            return cls(int(parts[1]), int(parts[2]))
+            truncation = cls(int(parts[1]), int(parts[2]))
         except ValueError:
             return None
+        return truncation if truncation.name == name else None
 
     def begin(self, storage: Storage, sync_level: int) -> None:
         """Write the note."""
@@ -115,9 +116,10 @@ class Purge:
     def named(cls, name: str) -> Self | None:
         """The purge that a note is of; ``None`` for other files."""
         recording_id = name.removesuffix(_SUFFIX).removeprefix("purge-")
-        if not recording_id.isdecimal() or name != f"purge-{recording_id}{_SUFFIX}":
+        if not recording_id.isdecimal():
             return None
-        return cls(int(recording_id))
+        purge = cls(int(recording_id))
+        return purge if purge.name == name else None
 
     def begin(self, storage: Storage, sync_level: int) -> None:
         """Write the note."""
