@@ -15,10 +15,12 @@ from headrace.archive.files.begun_steps import delete_all, finish_begun, is_dele
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.stop_position import check_entry, recovered_stop_position
+from headrace.positions import segment_name
 
 if TYPE_CHECKING:
     from headrace.archive.files.checksum import Checksum
     from headrace.archive.files.storage import Storage
+    from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.config import ArchiveConfig
 
 __all__ = ["Recovery", "open_files", "recover"]
@@ -111,11 +113,27 @@ def recover(catalog: Catalog, storage: Storage, how: Recovery) -> None:
         try:
             check_entry(catalog, storage, entry)
             stop = recovered_stop_position(storage, entry.descriptor, how.checksum, how.on_note)
+            _force(storage, entry.descriptor, stop, how.sync_level)
         except (ArchiveFileError, OSError) as damage:
             _leave_alone(catalog, entry.recording_id, damage, how.on_note)
             continue
         catalog.stopped(entry.recording_id, stop, how.now_ms)
         how.on_note(f"recovered recording_id={entry.recording_id} stop_position={stop}")
+
+
+def _force(storage: Storage, descriptor: RecordingDescriptor, stop: int, sync_level: int) -> None:
+    """Force the last block to the medium: a kill may have left it in the memory of the machine alone.
+
+    Before the catalog says that it is recorded; a power cut after that would leave a stop position without frames.
+    """
+    if sync_level == 0 or stop == descriptor.start_position:
+        return
+    file = storage.open(segment_name(descriptor.recording_id, descriptor.geometry.segment_base(stop - 1)))
+    try:
+        file.sync(sync_level)
+    finally:
+        file.close()
+    storage.sync()
 
 
 def _leave_alone(
