@@ -18,11 +18,11 @@ use crate::handlers;
 use crate::inner::Inner;
 use crate::kept_client::KeptClient;
 use crate::no_doorbell::NoDoorbell;
+use crate::node::Node;
 use crate::pending::{Kind, Pending};
 use crate::publication::Publication;
 use crate::subscription::Subscription;
 use crate::wait::Waiter;
-use crate::world::Node;
 use crate::{arguments, clock, errors};
 
 /// A driver in this process.

@@ -6,6 +6,7 @@ use headrace_driver::DriverError;
 use headrace_driver::directory::DirectoryError;
 use headrace_protocol::text::excerpt;
 use headrace_recording::RecordingError;
+use headrace_sim::WorldError;
 use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -167,6 +168,16 @@ fn block(error: BlockError) -> PyErr {
 
 pub(crate) fn driver(name: &str, message: &str) -> PyErr {
     plain(name, message)
+}
+
+/// What a simulated world refuses.
+pub(crate) fn world(error: WorldError) -> PyErr {
+    match error {
+        WorldError::Driver { source, .. } => launch(source),
+        WorldError::Client(source) => client(source),
+        WorldError::Node { node, rule } => config("node", &node, rule),
+        error => driver("DriverError", &error.to_string()),
+    }
 }
 
 /// A driver that did not start, or did not stop cleanly.

@@ -42,6 +42,7 @@ mod kept_client;
 mod lock;
 mod message;
 mod no_doorbell;
+mod node;
 mod pending;
 mod poller;
 mod programs;
@@ -96,6 +97,8 @@ mod _core {
     #[pymodule_export]
     use crate::message::Message;
     #[pymodule_export]
+    use crate::node::Node;
+    #[pymodule_export]
     use crate::pending::Pending;
     #[pymodule_export]
     use crate::poller::Poller;
@@ -112,7 +115,7 @@ mod _core {
     #[pymodule_export]
     use crate::watcher::Watcher;
     #[pymodule_export]
-    use crate::world::{Node, World};
+    use crate::world::World;
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

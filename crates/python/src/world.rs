@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use headrace_client::{Client, ClientConfig};
-use headrace_sim::{LinkSettings, WorldError};
+use headrace_sim::LinkSettings;
 use pyo3::prelude::*;
 
 use crate::client::Client as PyClient;
 use crate::errors;
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
+use crate::node::Node;
 use crate::programs::{self, Programs};
 
 /// Loss, duplication, reordering, shortest and longest delay in nanoseconds, bytes a second.
@@ -24,15 +24,6 @@ fn link((loss, duplication, reordering, min_ns, max_ns, rate): LinkValues) -> Li
         delay_min_ns: min_ns,
         delay_max_ns: max_ns,
         bytes_per_second: rate,
-    }
-}
-
-fn raise(error: WorldError) -> PyErr {
-    match error {
-        WorldError::Driver { source, .. } => errors::launch(source),
-        WorldError::Client(source) => errors::client(source),
-        WorldError::Node { node, rule } => errors::config("node", &node, rule),
-        error => errors::driver("DriverError", &error.to_string()),
     }
 }
 
@@ -81,7 +72,7 @@ impl World {
             })
         });
         Ok(Node {
-            inner: ForkGuard::new(added.map_err(raise)?),
+            inner: ForkGuard::new(added.map_err(errors::world)?),
             programs: Arc::clone(&self.programs),
         })
     }
@@ -115,7 +106,7 @@ impl World {
             })
         });
         programs::take_raised()?;
-        verdict.map(|()| work_count).map_err(raise)
+        verdict.map(|()| work_count).map_err(errors::world)
     }
 
     fn note_work(&self) -> PyResult<()> {
@@ -134,43 +125,6 @@ impl World {
 
     fn digest(&self) -> PyResult<(u64, u64)> {
         Ok(self.inner.get()?.digest())
-    }
-}
-
-/// A machine of a world. Wrapped by ``headrace.testing.Node``, which documents it.
-#[pyclass(frozen, weakref, module = "headrace._core")]
-pub(crate) struct Node {
-    inner: ForkGuard<headrace_sim::Node>,
-    programs: Arc<Programs>,
-}
-
-impl Node {
-    /// A client of this node, made on the calling thread: in a world only the caller makes time pass.
-    pub(crate) fn connect(&self, py: Python<'_>, mut config: ClientConfig) -> PyResult<Arc<Client>> {
-        let node = self.inner.get()?;
-        node.place(&mut config);
-        // A step that a wait makes is one as any other, programs included.
-        let programs = Arc::clone(&self.programs);
-        config.driver_invoker = config.driver_invoker.map(|step| {
-            Arc::new(move || {
-                programs.follow(|| {
-                    step();
-                    0
-                });
-            }) as Arc<dyn Fn() + Send + Sync>
-        });
-        let client = Arc::new(detach(py, || Client::connect(config)).map_err(errors::client)?);
-        node.adopt(&client);
-        Ok(client)
-    }
-
-    fn run(
-        &self,
-        py: Python<'_>,
-        change: impl FnOnce(&headrace_sim::Node) -> Result<(), WorldError> + Send,
-    ) -> PyResult<()> {
-        let node = self.inner.get()?;
-        detach(py, || change(node)).map_err(raise)
     }
 }
 
