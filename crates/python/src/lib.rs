@@ -61,7 +61,7 @@ mod world;
 use pyo3::prelude::*;
 
 // A free-threaded interpreter turns its GIL on when it loads this, and says so: the classes are made for it, their
-// tests have not run without a GIL yet. See docs/design/0026-docstrings-and-wheels.md.
+// tests have not run without a GIL yet. See docs/design/0021-docstrings-and-wheels.md.
 #[pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]

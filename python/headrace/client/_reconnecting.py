@@ -6,7 +6,7 @@ A reconnecting client is in one of three states. Only its own thread moves it be
     DISCONNECTED  everything is added again   CONNECTED
     either        close()                     CLOSED, which nothing leaves
 
-Design note 17 says why it is so.
+Design note 12 says why it is so.
 """
 
 from __future__ import annotations

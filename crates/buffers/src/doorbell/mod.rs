@@ -1,7 +1,7 @@
 //! Doorbells: how a writer wakes the threads that wait for what it wrote.
 //!
 //! A file of our own in the driver's directory; programs that do not know it neither wake nor are woken. See
-//! `docs/design/0022-waking-waiters.md`, and `table.rs` for the algorithm.
+//! `docs/design/0017-waking-waiters.md`, and `table.rs` for the algorithm.
 
 mod blocking;
 #[cfg(all(test, loom))]

@@ -1,6 +1,6 @@
 //! The event log: the newest changes of state of what lives long in a driver or an archive, and why they happened.
 //!
-//! A file of our own; programs that do not know it lose nothing. See `docs/design/0032-events.md`, and `ring.rs` for the
+//! A file of our own; programs that do not know it lose nothing. See `docs/design/0027-events.md`, and `ring.rs` for the
 //! algorithm.
 //!
 //! ```text

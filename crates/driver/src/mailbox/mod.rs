@@ -17,7 +17,7 @@
 //!
 //! The conductor takes client commands and requests only while no outbox of its own holds a backlog. It waits for
 //! agents that wait for no other agent, so there is no cycle. `model.rs` walks all states of small queues
-//! under this rule. Design page 18 says why the backlogs are bounded.
+//! under this rule. Design page 13 says why the backlogs are bounded.
 
 #[cfg(test)]
 mod model;

@@ -2,7 +2,7 @@
 //!
 //! [`settings!`](crate::settings!) turns rows into a structure with one field each, its defaults, and a table that
 //! reads, prints and describes them. What other languages and the documentation say of settings is made from the
-//! table; see `docs/design/0028-settings-declared-once.md`.
+//! table; see `docs/design/0023-settings-declared-once.md`.
 
 mod codecs;
 

@@ -16,7 +16,7 @@ use super::{Rule, Violation, broken};
 /// Queues between the agents of a driver.
 const QUEUES: usize = 5;
 /// Messages that wait for room at most, for each counter of the driver: every object that a message can be about has
-/// counters, and design page 18 says how many messages there can be about one.
+/// counters, and design page 13 says how many messages there can be about one.
 const BACKLOG_PER_COUNTER: usize = 4;
 
 pub(super) const RULES: &[Rule<DriverState>] = &[
