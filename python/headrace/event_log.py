@@ -22,9 +22,24 @@ from headrace._closing import Closing
 from headrace.clock import Clock
 from headrace.cnc.faults import DriverFileMissingError, FileFormatError
 
-__all__ = ["EVENT_FILE", "Event", "EventFilter", "EventReader", "EventRecorder", "read_events"]
+__all__ = ["EVENT_FILE", "EVENT_KINDS", "Event", "EventFilter", "EventReader", "EventRecorder", "read_events"]
 
 EVENT_FILE = "events.dat"
+#: What a driver and an archive tell of.
+EVENT_KINDS = (
+    "driver",
+    "client",
+    "publication",
+    "connection",
+    "subscription",
+    "image",
+    "link",
+    "channel",
+    "archive",
+    "control-session",
+    "recording",
+    "replay",
+)
 _ADVICE = (
     "start a driver with `headrace driver`, or name a directory with --dir or AERON_DIR; a driver of another "
     "implementation has no event log, nor has one with aeron.headrace.event.limit=0"

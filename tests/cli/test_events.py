@@ -160,3 +160,12 @@ def test_a_driver_is_followed_and_read_after_its_death(tmp_path: Path) -> None:
     assert left[0].kind == "driver"
     assert {event.kind for event in left} >= {"driver", "image", "connection"}
     assert not any(event.new == "Closed" for event in left), "a killed driver says nothing of its end"
+
+
+def test_a_misspelt_kind_and_a_time_before_all_times_are_named(run: Run, directory: Path) -> None:
+    status, _, err = run("events", "--dir", directory, "--kind", "imag")
+    assert status == 2
+    assert "'imag' is not one of" in err
+    status, _, err = run("events", "--dir", directory, "--since", "0001-01-01")
+    assert status == 2
+    assert "take one after 1970" in err

@@ -20,6 +20,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from headrace.cli.app import app
+from headrace.cli.controls import shown
 from headrace.cli.lifecycle import run_to_exit
 from headrace.cli.live_table import LiveTable
 from headrace.cli.output import contains
@@ -71,6 +72,20 @@ def test_stat_gives_programs_one_object_with_the_key_read(run: Run, driver_direc
         == shown["counters"][0]
     )
     assert shown["pid"] == 4242
+
+
+def test_texts_of_strangers_do_not_control_the_terminal(run: Run, tmp_path: Path) -> None:
+    channel = "aeron:udp?alias=A\x1b]0;OWNED\x07B"
+    cnc = FakeCnc()
+    cnc.error(1, 1_699_000_000_000, 1_699_000_100_000, "why \x1b]0;OWNED\x07 not\x9b2J\u202e")
+    cnc.stream_counter(0, 12, "pub-pos", 64, registration_id=40, session_id=-7, stream_id=9, channel=channel)
+    cnc.write(tmp_path)
+    for command in ("errors", "streams", "stat"):
+        status, out, _ = run(command, "--dir", tmp_path, "--once")
+        assert status == 0
+        assert "OWNED" in out
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(out)
+    assert shown("two\nlines\tand \x7f") == "two\nlines\tand \u2421"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from headrace import _core
 from headrace._states import Life, StateTable, name_of
 from headrace.archive.server.states import REPLAY, TABLES, ReplayState
+from headrace.event_log import EVENT_KINDS
 
 
 class Told:
@@ -60,3 +61,4 @@ def test_kinds_have_names_of_their_own() -> None:
     kinds = [table["kind"] for table in _core.state_tables()] + [table.kind for table in TABLES]
     assert len(kinds) >= 12
     assert len(set(kinds)) == len(kinds)
+    assert tuple(kinds) == EVENT_KINDS

@@ -26,12 +26,13 @@ pub const IMAGES: &str = "images";
 pub const LOSS_REPORT: &str = "loss-report.dat";
 
 /// What a driver makes in its directory; one of them tells a driver's directory from any other.
-const OWN_ENTRIES: [&str; 8] = [
+const OWN_ENTRIES: [&str; 9] = [
     cnc::FILE_NAME,
     PUBLICATIONS,
     IMAGES,
     LOSS_REPORT,
     event_log::FILE_NAME,
+    event_log::UNFINISHED_FILE_NAME,
     liveness::FILE_NAME,
     doorbell::FILE_NAME,
     doorbell::WAITERS,

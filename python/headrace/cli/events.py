@@ -14,8 +14,8 @@ from rich.console import Console
 from headrace._config import default_directory
 from headrace.cli import options
 from headrace.cli.lifecycle import until_stopped
-from headrace.cli.output import print_json
-from headrace.event_log import Event, EventFilter, EventReader
+from headrace.cli.output import Shown, print_json
+from headrace.event_log import EVENT_KINDS, Event, EventFilter, EventReader
 from headrace.tools.views.events import event_json, event_lines
 
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -33,13 +33,17 @@ class SinceType(click.ParamType[int]):
         if ago is not None:
             return time.time_ns() - int(ago[1]) * _UNIT_S[ago[2]] * 1_000_000_000
         try:
-            return int(datetime.fromisoformat(value).timestamp() * 1e9)
-        except (ValueError, OverflowError):
+            moment = datetime.fromisoformat(value)
+        except ValueError:
             self.fail(
                 f"{value!r} is neither so long ago, as 30s, 5m, 2h, 1d, nor a time, as 2026-01-31T13:45",
                 param,
                 ctx,
             )
+        try:
+            return int(moment.timestamp() * 1e9)
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is a time that this machine cannot count; take one after 1970", param, ctx)
 
 
 @click.command()
@@ -56,6 +60,8 @@ class SinceType(click.ParamType[int]):
     "--kind",
     "-k",
     "kinds",
+    type=click.Choice(EVENT_KINDS),
+    metavar="KIND",
     multiple=True,
     help="Events of this kind of thing, such as image; may be repeated.",
 )
@@ -129,7 +135,7 @@ def _print(events: list[tuple[str, Event]], console: Console, *, as_json: bool) 
         if as_json:
             print_json(event_json(event, directory))
         else:
-            console.print(event_lines(event), soft_wrap=not console.is_terminal)
+            console.print(Shown(event_lines(event)), soft_wrap=not console.is_terminal)
 
 
 def _tell_lost(readers: list[EventReader]) -> None:

@@ -23,6 +23,7 @@ from types import FrameType
 import click
 
 from headrace._exceptions import DriverTimeoutError, HeadraceError
+from headrace.cli.controls import shown
 from headrace.tools import DriverFileMissingError, DriverGoneError, DriverNotReadyError
 
 OK = 0
@@ -105,5 +106,5 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _fail(failure: BaseException | str, status: int) -> int:
-    click.echo(f"error: {failure}", err=True)
+    click.echo(f"error: {shown(str(failure))}", err=True)
     return status

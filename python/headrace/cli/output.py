@@ -7,11 +7,28 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.segment import Segment
 
+from headrace.cli.controls import shown
 from headrace.cli.lifecycle import until_stopped
 
 Snapshot = TypeVar("Snapshot")
+
+
+class Shown:
+    """Draws what it holds, with texts as `shown` gives them."""
+
+    def __init__(self, renderable: RenderableType) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._renderable, options):
+            yield segment if segment.control else Segment(shown(segment.text), segment.style)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self._renderable)
 
 
 def print_json(value: object) -> None:
@@ -36,15 +53,19 @@ def watch(
     stdin, stdout or stderr is not a terminal one table is printed, since nothing could be redrawn.
     """
     console = Console()
+
+    def draw(current: Snapshot, previous: Snapshot | None, search: str) -> RenderableType:
+        return Shown(table(current, previous, search))
+
     if as_json:
         _print_objects(take, to_json, once=once, interval_s=interval_s)
     elif once or not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-        _print_whole(console, table(take(), None, ""))
+        _print_whole(console, draw(take(), None, ""))
     else:
         # Only a live table needs the library, which takes a while to load.
         from headrace.cli.live_table import LiveTable
 
-        app = LiveTable(take, table, interval_s)
+        app = LiveTable(take, draw, interval_s)
         app.run()
         if app.fault is not None:
             raise app.fault

@@ -13,6 +13,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.connection import connect, unless_raised
+from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED, INTERRUPTED, until_stopped
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
@@ -108,7 +109,9 @@ def command(
 
 
 def _write_text(payload: bytes, header: Header | Message) -> None:
-    sys.stdout.write(payload.decode("utf-8", errors="replace") + "\n")
+    text = payload.decode("utf-8", errors="replace")
+    # A pipe gets what was sent; a terminal would obey it.
+    sys.stdout.write((shown(text) if sys.stdout.isatty() else text) + "\n")
 
 
 def _write_hex(payload: bytes, header: Header | Message) -> None:

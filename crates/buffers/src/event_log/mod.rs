@@ -29,6 +29,8 @@ use ring::{Look, Ring, SLOTS_OFFSET, STAMP_LENGTH};
 
 /// The file in the directory of a driver or an archive.
 pub const FILE_NAME: &str = "events.dat";
+/// What it is called while it is made; a killed process may leave one.
+pub const UNFINISHED_FILE_NAME: &str = "events.dat.new";
 /// Bytes that one event takes.
 pub const SLOT_LENGTH: usize = 256;
 
@@ -162,7 +164,9 @@ impl EventLog {
     /// first; its readers keep it.
     pub fn create(directory: &Path, limit: usize, identity: WriterIdentity) -> io::Result<Self> {
         let path = directory.join(FILE_NAME);
-        match fs::remove_file(&path) {
+        // A reader finds the log of before or this one whole: it gets its name when it has its header.
+        let unfinished = directory.join(UNFINISHED_FILE_NAME);
+        match fs::remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -170,11 +174,12 @@ impl EventLog {
             .checked_mul(SLOT_LENGTH)
             .and_then(|length| length.checked_add(SLOTS_OFFSET))
             .ok_or(io::ErrorKind::InvalidInput)?;
-        let file = AtomicBuffer::of_mapping(Arc::new(MappedFile::create(&path, length as u64, true)?));
+        let file = AtomicBuffer::of_mapping(Arc::new(MappedFile::create(&unfinished, length as u64, true)?));
         file.put_i64(PID_OFFSET, identity.pid);
         file.put_i64(START_TIMESTAMP_OFFSET, identity.start_timestamp_ms);
         file.put_i64(SLOT_COUNT_OFFSET, limit as i64);
         file.put_i32_release(VERSION_OFFSET, VERSION);
+        fs::rename(&unfinished, &path)?;
         Self::over(file).ok_or_else(|| io::ErrorKind::InvalidInput.into())
     }
 }

@@ -70,6 +70,19 @@ fn a_slot_has_the_documented_bytes() {
 }
 
 #[test]
+fn a_log_that_cannot_be_made_whole_leaves_the_one_before() {
+    let directory = tempfile::tempdir().unwrap();
+    EventLog::create(directory.path(), 4, IDENTITY)
+        .unwrap()
+        .append(&event(1, ""));
+    // As if another life stood in the middle of making its own.
+    std::fs::create_dir(directory.path().join(UNFINISHED_FILE_NAME)).unwrap();
+    EventLog::create(directory.path(), 4, IDENTITY).unwrap_err();
+    let (_, mut reader) = EventReader::open(&directory.path().join(FILE_NAME)).unwrap();
+    assert_eq!(ids(&mut reader), [1]);
+}
+
+#[test]
 fn a_new_life_begins_with_an_empty_ring_and_old_readers_keep_theirs() {
     let directory = tempfile::tempdir().unwrap();
     EventLog::create(directory.path(), 4, IDENTITY)

@@ -11,6 +11,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.archive.access import archive_directory_setting_option
+from headrace.cli.controls import ShownFormatter
 from headrace.cli.driver import PropertyType
 from headrace.cli.groups import LazyCommand, LazyGroup
 from headrace.cli.lifecycle import until_stopped
@@ -94,7 +95,9 @@ def command(
     archive_properties = {
         name: text for name, text in properties.items() if name.startswith("aeron.archive.")
     }
-    logging.basicConfig(format="archive: %(message)s")
+    log = logging.StreamHandler()
+    log.setFormatter(ShownFormatter("archive: %(message)s"))
+    logging.basicConfig(handlers=[log])
     with until_stopped() as stop:
         if with_driver:
             both = ArchivingMediaDriver(

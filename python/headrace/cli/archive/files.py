@@ -13,8 +13,9 @@ from rich.text import Text
 from headrace._exceptions import ConfigError
 from headrace.cli import options
 from headrace.cli.archive.access import archive_directory_option
+from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED
-from headrace.cli.output import print_json
+from headrace.cli.output import Shown, print_json
 from headrace.positions import FRAME_ALIGNMENT
 from headrace.tools.views.recordings import recording_details, recording_json, recordings_table
 
@@ -45,7 +46,7 @@ def list_command(archive_directory: Path, show_all: bool, as_json: bool) -> None
     console = Console()
     console = console if console.is_terminal else Console(width=240)
     title = Text(f"recordings  {archive_directory}", style="bold")
-    console.print(recordings_table(title, found, console.width))
+    console.print(Shown(recordings_table(title, found, console.width)))
 
 
 @click.command("describe")
@@ -67,13 +68,13 @@ def describe_command(recording_id: int | None, archive_directory: Path, as_json:
         elif not as_json:
             mark = dataclasses.asdict(archive.mark())
             console.print(Text(f"archive  {archive_directory}", style="bold"))
-            console.print(Text("\n".join(f"{name}: {value}" for name, value in mark.items())))
+            console.print(Shown(Text("\n".join(f"{name}: {value}" for name, value in mark.items()))))
         for entry in entries:
             if as_json:
                 print_json(recording_json(entry.descriptor, entry.state_name))
             else:
                 console.print()
-                console.print(recording_details(entry.descriptor, entry.state_name))
+                console.print(Shown(recording_details(entry.descriptor, entry.state_name)))
 
 
 @click.command("dump")
@@ -162,7 +163,7 @@ def verify_command(
                 print_json(dataclasses.asdict(finding))
             else:
                 click.echo(
-                    f"recording {finding.recording_id}: {'' if finding.is_ok else 'ERROR: '}{finding.text}"
+                    f"recording {finding.recording_id}: {'' if finding.is_ok else 'ERROR: '}{shown(finding.text)}"
                 )
     if count == 0 and not as_json:
         click.echo("no recordings")

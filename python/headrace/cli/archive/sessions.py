@@ -10,6 +10,7 @@ import click
 from headrace._exceptions import ArchiveError
 from headrace.cli import options
 from headrace.cli.archive.access import ArchiveAddress, session, session_options
+from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED, Stop, until_stopped
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
@@ -108,7 +109,7 @@ def record_command(
 
     def fail(error: ArchiveError) -> None:
         failures.append(error)
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {shown(str(error))}", err=True)
 
     with (
         until_stopped() as stop,

@@ -16,7 +16,7 @@ _BAD = frozenset(("Failed", "TimedOut", "Errored"))
 
 def event_lines(event: Event) -> Text:
     """When what went from where to where, then why, and what tells it from others."""
-    line = Text(f"{_time(event.time_ns)}  ", style="dim", end="")
+    line = Text(f"{_time(event.time_ns)}  ", style="dim")
     line.append(f"{event.kind} {event.id}  ", style="not dim bold")
     style = "not dim bold red" if event.new in _BAD else "not dim"
     line.append(f"{event.old} -> {event.new}" if event.old else event.new, style=style)
