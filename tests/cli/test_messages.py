@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from benches.processes import fresh_directory
 
+import headrace
 from tests.cli.fake_cnc import FakeCnc
 from tests.helpers import TIMEOUT_S
 
@@ -131,6 +132,9 @@ def test_an_empty_input_sends_nothing_and_says_so_without_waiting_for_a_subscrib
 def test_a_subscriber_that_leaves_ends_the_publisher_with_one_line(driver: Path) -> None:
     channel = ("--channel", "aeron:ipc?term-length=64k")
     with running("subscribe", "--dir", driver, *channel, "-s", 11, "-n", 10) as subscriber:
+        # The short time-out is for the one that left; the one that starts has as long as it takes.
+        with headrace.connect(driver) as client, client.add_publication(channel[1], 11) as probe:
+            assert probe.wait_until_connected(TIMEOUT_S)
         publish = ["publish", "-", "--dir", driver, *channel, "-s", 11, "--timeout", 0.5]
         status, _, err = run(*publish, stdin=b"x\n" * 100_000)
         assert subscriber.wait(TIMEOUT_S) == 0
