@@ -128,7 +128,7 @@ impl ErrorRecorder {
     }
 
     /// Keeps one observation of an error. The first that finds the log full goes to stderr instead; later ones
-    /// are only counted. A text with values that others choose goes through [`Self::record_in`].
+    /// are only counted. A text with values that others choose goes through `record_in`.
     pub fn record(&self, code: i32, text: &str, now_ms: i64) {
         self.count.get_and_add(1);
         self.lock().record(code, text, now_ms);

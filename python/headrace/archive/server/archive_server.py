@@ -143,13 +143,14 @@ class ArchiveServer(Closing):
         self._life.begin(self._events, "started", self.archive_id, detail=client.directory)
 
     def _connect(self, driver: LocalDriver | None) -> Client:
+        log = self._log  # and not the server, which holds the client that would hold it
         # A driver that the program names is meant, whatever the environment says.
         return Client.connect(
             None if driver is not None else self.config.aeron_directory,
             driver=driver,
             use_invoker=True,
             client_name="archive",
-            on_error=lambda error: self._log.error(str(error)),
+            on_error=lambda error: log.error(str(error)),
         )
 
     def _context(self, client: Client, catalog: Catalog) -> Context:
