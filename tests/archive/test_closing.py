@@ -20,7 +20,9 @@ def test_a_closed_archive_keeps_no_file_of_its_driver_mapped(tmp_path: Path) -> 
     directory = fresh_directory("closing")
     with (
         headrace.MediaDriver.embedded(directory=directory) as driver,
-        headrace.ArchiveServer(tmp_path, driver=driver, control_channel_enabled=False) as server,
+        headrace.ArchiveServer(
+            archive_directory=tmp_path, driver=driver, control_channel_enabled=False
+        ) as server,
     ):
         assert not server.is_closed
         assert mapped(directory)
