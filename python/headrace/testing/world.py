@@ -453,7 +453,7 @@ class World(Closing):
             name: Its host name: a letter, then letters, digits and hyphens. Another node must not have it.
             properties: Settings by the specification's property names.
             **settings: See :class:`headrace.DriverConfig`. Directory and threading mode are the world's. Terms have
-                256 KiB if nothing is said; the environment variables of drivers do not count.
+                256 KiB and counters 1 MiB if nothing is said; the environment variables of drivers do not count.
 
         Raises:
             ConfigError: The name is taken or no host name, or a setting is wrong.
@@ -461,7 +461,11 @@ class World(Closing):
         for ours in ("directory", "threading_mode"):
             if ours in settings:
                 raise _invalid(ours, settings[ours], "is chosen by the world")
-        config = DriverConfig(**settings, properties=dict(properties or {}))
+        # Each life of a node maps its counters anew: a world of many crashes fits into little memory.
+        chosen = dict(properties or {})
+        if "counters_buffer_length" not in settings:
+            chosen.setdefault("aeron.counters.buffer.length", "1m")
+        config = DriverConfig(**settings, properties=chosen)
         node = Node(self._core.add_node(name, list(config.to_properties().items())), weakref.proxy(self))
         self._nodes[name] = node
         return node
