@@ -41,3 +41,33 @@ def test_a_handler_that_holds_its_client_keeps_nothing_of_it_once_it_is_closed()
     del driver, held
     gc.collect()
     assert mapped(directory) == []
+
+
+def test_a_subscription_whose_handler_holds_the_client_keeps_nothing_of_it_once_the_client_is_closed() -> (
+    None
+):
+    directory = fresh_directory("closing")
+    held: list[object] = []
+    with (
+        headrace.MediaDriver.embedded(directory=directory) as driver,
+        driver.connect() as client,
+        client.add_subscription("aeron:ipc", 10, on_available_image=held.append) as subscription,
+        client.add_publication("aeron:ipc?term-length=64k", 10),
+    ):
+        held.extend([client, subscription])
+    del driver, client, subscription, held
+    gc.collect()
+    assert mapped(directory) == []
+
+
+def test_a_crashed_node_keeps_nothing_of_its_clients() -> None:
+    held: list[object] = []
+    with headrace.testing.World(seed=1) as world:
+        node = world.add_node("alpha")
+        client = node.connect(on_error=held.append)
+        held.append(client)
+        directory = node.directory
+        node.crash()
+        del client, held
+        gc.collect()
+        assert mapped(Path(directory)) == []

@@ -14,11 +14,11 @@ use crate::core::Core;
 use crate::counter::{Counter, StaticCounter, check_counter};
 use crate::error::ClientError;
 use crate::exclusive::ExclusivePublication;
-use crate::handlers::{CloseHandler, CounterHandler};
+use crate::handlers::{CloseHandler, CounterHandler, SubscriptionHandlers};
 use crate::lock::lock;
 use crate::publication::Publication;
 use crate::requests::{Kind, Outcome};
-use crate::subscription::{Subscription, SubscriptionHandlers, SubscriptionShared};
+use crate::subscription::{Subscription, SubscriptionShared};
 
 /// No correlation id: closing has no reply.
 const NO_CORRELATION_ID: i64 = -1;
@@ -132,22 +132,10 @@ impl Client {
         handlers: SubscriptionHandlers,
     ) -> Result<i64, ClientError> {
         let client_id = self.core.client_id;
-        let config = &self.core.config;
-        let available = handlers
-            .available_image
-            .or_else(|| config.available_image_handler.clone());
-        let unavailable = handlers
-            .unavailable_image
-            .or_else(|| config.unavailable_image_handler.clone());
+        let handlers = handlers.or(&self.core.state().handlers.image);
         let kind = |id| {
-            let shared = SubscriptionShared::new(
-                id,
-                channel.into(),
-                stream_id,
-                available,
-                unavailable,
-                &self.core.doorbells,
-            );
+            let doorbells = &self.core.doorbells;
+            let shared = SubscriptionShared::new(id, channel.into(), stream_id, handlers, doorbells);
             Kind::Subscription(Arc::new(shared))
         };
         self.core.submit("add subscription", kind, |correlation_id| {
@@ -344,7 +332,7 @@ impl Client {
         self.core.client_id
     }
 
-    /// The settings in use.
+    /// The settings in use. The handlers are no longer among them: the client lets go of them when it has ended.
     pub fn config(&self) -> &ClientConfig {
         &self.core.config
     }
@@ -355,13 +343,14 @@ impl Client {
         let mut state = self.core.state();
         state.check_open()?;
         let id = self.core.next_correlation_id();
-        state.available_counter_handlers.add(id, handler);
+        state.handlers.available_counter.add(id, handler);
         Ok(id)
     }
 
     /// Removes a handler. False when the id is not known.
     pub fn remove_available_counter_handler(&self, id: i64) -> bool {
-        self.core.state().available_counter_handlers.remove(id)
+        self.core
+            .remove_handler(|handlers| handlers.available_counter.remove(id))
     }
 
     /// Registers a handler for counters that go, and returns an id to remove it by.
@@ -370,13 +359,14 @@ impl Client {
         let mut state = self.core.state();
         state.check_open()?;
         let id = self.core.next_correlation_id();
-        state.unavailable_counter_handlers.add(id, handler);
+        state.handlers.unavailable_counter.add(id, handler);
         Ok(id)
     }
 
     /// Removes a handler. False when the id is not known.
     pub fn remove_unavailable_counter_handler(&self, id: i64) -> bool {
-        self.core.state().unavailable_counter_handlers.remove(id)
+        self.core
+            .remove_handler(|handlers| handlers.unavailable_counter.remove(id))
     }
 
     /// Registers a handler for the end of this client, whatever brings it about, and returns an id to remove it by.
@@ -385,13 +375,13 @@ impl Client {
         let mut state = self.core.state();
         state.check_open()?;
         let id = self.core.next_correlation_id();
-        state.close_handlers.add(id, handler);
+        state.handlers.close.add(id, handler);
         Ok(id)
     }
 
     /// Removes a handler. False when the id is not known.
     pub fn remove_close_handler(&self, id: i64) -> bool {
-        self.core.state().close_handlers.remove(id)
+        self.core.remove_handler(|handlers| handlers.close.remove(id))
     }
 
     /// One turn of the conductor, for clients without a thread of their own. Returns how much was done. An error
@@ -440,6 +430,7 @@ impl Client {
 
     fn end(&self) {
         let core = &self.core;
+        let error_handler = Arc::clone(&core.state().handlers.error);
         if core.end(ClientError::Closed { what: "client" }, false) {
             core.run_callbacks_now();
             let linger_ns = u64::try_from(core.config.close_linger_ns).unwrap_or(0);
@@ -451,7 +442,7 @@ impl Client {
                 correlation_id: NO_CORRELATION_ID,
             };
             if let Err(error) = core.send("close client", &command) {
-                (core.config.error_handler)(&error);
+                error_handler(&error);
             }
         }
     }

@@ -8,7 +8,10 @@ use headrace_sys::idle::IdleStrategy;
 use headrace_sys::{Clock, SystemClock};
 
 use crate::error::ClientError;
-use crate::handlers::{CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationErrorHandler};
+use crate::handlers::{
+    CloseHandler, CounterHandler, ErrorHandler, Handlers, ImageHandler, PublicationErrorHandler,
+    SubscriptionHandlers,
+};
 
 /// Longest client name, in characters.
 pub const CLIENT_NAME_LENGTH_MAX: usize = 100;
@@ -51,7 +54,7 @@ headrace_protocol::settings! {
         /// Run on each turn of a waiting request: the way to drive an embedded driver that has no thread either.
         driver_invoker: Option<Arc<dyn Fn() + Send + Sync>> = None;
         /// Told of faults that no caller is waiting for. By default they are written to standard error.
-        error_handler: ErrorHandler = Arc::new(|error| eprintln!("headrace client: {error}"));
+        error_handler: ErrorHandler = Handlers::default().error;
         /// For subscriptions that are added without their own.
         available_image_handler: Option<ImageHandler> = None;
         /// For subscriptions that are added without their own.
@@ -115,6 +118,29 @@ impl ClientConfig {
             }
         }
         Ok(config)
+    }
+
+    /// The handlers, which the configuration gives away: what it holds stays as long as anything of the client does.
+    pub(crate) fn take_handlers(&mut self, mut next_id: impl FnMut() -> i64) -> Handlers {
+        let mut handlers = Handlers {
+            publication_error: self.publication_error_handler.take(),
+            image: SubscriptionHandlers {
+                available_image: self.available_image_handler.take(),
+                unavailable_image: self.unavailable_image_handler.take(),
+            },
+            ..Handlers::default()
+        };
+        std::mem::swap(&mut handlers.error, &mut self.error_handler);
+        if let Some(handler) = self.available_counter_handler.take() {
+            handlers.available_counter.add(next_id(), handler);
+        }
+        if let Some(handler) = self.unavailable_counter_handler.take() {
+            handlers.unavailable_counter.add(next_id(), handler);
+        }
+        if let Some(handler) = self.close_handler.take() {
+            handlers.close.add(next_id(), handler);
+        }
+        handlers
     }
 
     /// Changes one setting, by the name of its field.

@@ -22,6 +22,7 @@ use headrace_protocol::command::Command;
 
 use crate::config::ClientConfig;
 use crate::error::ClientError;
+use crate::handlers::Handlers;
 use crate::lock::{lock, try_lock};
 use crate::mappings::LogMappings;
 use crate::requests::{Kind, Outcome, Request};
@@ -53,7 +54,7 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new(
-        config: ClientConfig,
+        mut config: ClientConfig,
         cnc: &CncFile,
         to_driver: ManyToOneRing,
         client_id: i64,
@@ -61,22 +62,8 @@ impl Core {
         doorbells: Doorbells,
     ) -> Self {
         let mappings = LogMappings::new(doorbells.clone());
-        let mut state = State::new(mappings, Arc::clone(&config.error_handler));
-        if let Some(handler) = &config.available_counter_handler {
-            state
-                .available_counter_handlers
-                .add(to_driver.next_correlation_id(), handler.clone());
-        }
-        if let Some(handler) = &config.unavailable_counter_handler {
-            state
-                .unavailable_counter_handlers
-                .add(to_driver.next_correlation_id(), handler.clone());
-        }
-        if let Some(handler) = &config.close_handler {
-            state
-                .close_handlers
-                .add(to_driver.next_correlation_id(), handler.clone());
-        }
+        let handlers = config.take_handlers(|| to_driver.next_correlation_id());
+        let state = State::new(mappings, handlers);
         Self {
             client_id,
             service_timeout_ns: cnc.client_liveness_timeout_ns(),
@@ -198,6 +185,13 @@ impl Core {
         request.and_then(|request| request.result).transpose()
     }
 
+    /// Removes a handler, which goes after the lock is given back: what it holds may close something of this client. False
+    /// when it is not known.
+    pub(crate) fn remove_handler<H>(&self, remove: impl FnOnce(&mut Handlers) -> Option<H>) -> bool {
+        let removed = remove(&mut self.state().handlers);
+        removed.is_some()
+    }
+
     /// Runs queued handlers in order. The caller holds `service`, as the argument shows.
     pub(crate) fn run_callbacks(&self, _service: &mut Service) -> usize {
         let mut count = 0;
@@ -211,8 +205,9 @@ impl Core {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| callback(&self.counters))) {
                 let reason = panic_text(panic.as_ref());
                 let error = ClientError::HandlerPanicked { reason };
+                let error_handler = Arc::clone(&self.state().handlers.error);
                 // The error handler may be the one that panics: it gets one chance and no second.
-                let _ = catch_unwind(AssertUnwindSafe(|| (self.config.error_handler)(&error)));
+                let _ = catch_unwind(AssertUnwindSafe(|| error_handler(&error)));
             }
             self.callback_thread
                 .store(thread_token::NO_THREAD, Ordering::Relaxed);
@@ -257,7 +252,9 @@ impl Core {
     pub(crate) fn abandon(&self) {
         self.end(ClientError::Closed { what: "client" }, false);
         lock(&self.service).liveness = None;
-        self.state().callbacks.clear();
+        // What the program's handlers hold may lock the state when it goes.
+        let unrun = std::mem::take(&mut self.state().callbacks);
+        drop(unrun);
     }
 }
 

@@ -294,7 +294,7 @@ impl Core {
         match made {
             Ok(image) => {
                 subscription.add_image(Arc::clone(&image));
-                if let Some(handler) = subscription.available_image_handler.clone() {
+                if let Some(handler) = subscription.handlers().available_image {
                     state.queue(Box::new(move |_| handler(&image)));
                 }
             }
@@ -339,7 +339,7 @@ impl Core {
     }
 
     fn on_publication_error(&self, state: &mut State, error: &event::PublicationError<'_>) {
-        let Some(handler) = &self.config.publication_error_handler else {
+        let Some(handler) = state.handlers.publication_error.clone() else {
             return;
         };
         let present = |value: i64| (value != NO_VALUE).then_some(value);
@@ -362,7 +362,7 @@ impl Core {
                 code: error.error_code,
                 message: error.message.to_string(),
             };
-            let handler = Arc::clone(handler);
+            let handler = Arc::clone(&handler);
             state.queue(Box::new(move |_| handler(&error)));
         }
     }

@@ -50,6 +50,27 @@ pub struct PublicationError {
     pub message: String,
 }
 
+/// Handlers of one subscription. Where one is missing, the client's applies.
+#[derive(Clone, Default)]
+pub struct SubscriptionHandlers {
+    /// Called after an image was added.
+    pub available_image: Option<ImageHandler>,
+    /// Called after an image was removed and closed.
+    pub unavailable_image: Option<ImageHandler>,
+}
+
+impl SubscriptionHandlers {
+    /// These, and `others` where one is missing.
+    pub(crate) fn or(self, others: &Self) -> Self {
+        Self {
+            available_image: self.available_image.or_else(|| others.available_image.clone()),
+            unavailable_image: self
+                .unavailable_image
+                .or_else(|| others.unavailable_image.clone()),
+        }
+    }
+}
+
 /// One queued handler call, lent what counter handlers read.
 pub(crate) type Callback = Box<dyn FnOnce(&CountersReader) + Send>;
 
@@ -69,13 +90,36 @@ impl<H: Clone> HandlerList<H> {
         self.entries.push((id, handler));
     }
 
-    pub(crate) fn remove(&mut self, id: i64) -> bool {
-        let before = self.entries.len();
-        self.entries.retain(|(entry, _)| *entry != id);
-        self.entries.len() < before
+    pub(crate) fn remove(&mut self, id: i64) -> Option<H> {
+        let index = self.entries.iter().position(|(entry, _)| *entry == id)?;
+        Some(self.entries.remove(index).1)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = H> + '_ {
         self.entries.iter().map(|(_, handler)| handler.clone())
+    }
+}
+
+/// The handlers of one client, which lets go of them once it has ended and the last of them has run.
+pub(crate) struct Handlers {
+    pub(crate) error: ErrorHandler,
+    pub(crate) publication_error: Option<PublicationErrorHandler>,
+    /// For subscriptions without their own.
+    pub(crate) image: SubscriptionHandlers,
+    pub(crate) available_counter: HandlerList<CounterHandler>,
+    pub(crate) unavailable_counter: HandlerList<CounterHandler>,
+    pub(crate) close: HandlerList<CloseHandler>,
+}
+
+impl Default for Handlers {
+    fn default() -> Self {
+        Self {
+            error: Arc::new(|error| eprintln!("headrace client: {error}")),
+            publication_error: None,
+            image: SubscriptionHandlers::default(),
+            available_counter: HandlerList::default(),
+            unavailable_counter: HandlerList::default(),
+            close: HandlerList::default(),
+        }
     }
 }

@@ -58,6 +58,7 @@ pub use error::{ClientError, OfferError, PollError};
 pub use exclusive::{ExclusivePublication, Writer};
 pub use handlers::{
     CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationError, PublicationErrorHandler,
+    SubscriptionHandlers,
 };
 pub use headrace_buffers::doorbell::{Armed, Awaited, BlockingIdle, Doorbells, Interests, SharedParker};
 pub use headrace_buffers::log::{
@@ -68,7 +69,7 @@ pub use image::{Block, Image};
 pub use publication::{Publication, PublicationHandle, SubscriberCount};
 pub use replayed::Replayed;
 pub use status::ChannelStatus;
-pub use subscription::{PollGuard, Subscription, SubscriptionHandlers};
+pub use subscription::{PollGuard, Subscription};
 pub use termination::request_driver_termination;
 
 // What programs and bindings rely on: everything may be moved to, and used from, any thread.

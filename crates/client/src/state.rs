@@ -9,7 +9,7 @@ use headrace_buffers::log::LogBuffers;
 
 use crate::counter::CounterShared;
 use crate::error::ClientError;
-use crate::handlers::{Callback, CloseHandler, CounterHandler, ErrorHandler, HandlerList};
+use crate::handlers::{Callback, Handlers};
 use crate::image::Image;
 use crate::mappings::LogMappings;
 use crate::publication::PublicationHandle;
@@ -29,10 +29,7 @@ pub(crate) struct State {
     pub(crate) counters: BTreeMap<i64, Arc<CounterShared>>,
     pub(crate) mappings: LogMappings,
     pub(crate) callbacks: VecDeque<Callback>,
-    pub(crate) available_counter_handlers: HandlerList<CounterHandler>,
-    pub(crate) unavailable_counter_handlers: HandlerList<CounterHandler>,
-    pub(crate) close_handlers: HandlerList<CloseHandler>,
-    error_handler: ErrorHandler,
+    pub(crate) handlers: Handlers,
 }
 
 /// Things whose destructors lock the state or unmap memory, to be dropped after the lock is given back.
@@ -42,8 +39,8 @@ pub(crate) struct Leftovers {
 }
 
 impl State {
-    /// Nothing yet, with the program's handler of faults.
-    pub(crate) fn new(mappings: LogMappings, error_handler: ErrorHandler) -> Self {
+    /// Nothing yet, with the program's handlers.
+    pub(crate) fn new(mappings: LogMappings, handlers: Handlers) -> Self {
         Self {
             ended: None,
             requests: BTreeMap::new(),
@@ -52,10 +49,7 @@ impl State {
             counters: BTreeMap::new(),
             mappings,
             callbacks: VecDeque::new(),
-            available_counter_handlers: HandlerList::default(),
-            unavailable_counter_handlers: HandlerList::default(),
-            close_handlers: HandlerList::default(),
-            error_handler,
+            handlers,
         }
     }
 
@@ -72,12 +66,12 @@ impl State {
     }
 
     pub(crate) fn queue_error(&mut self, error: ClientError) {
-        let handler = Arc::clone(&self.error_handler);
+        let handler = Arc::clone(&self.handlers.error);
         self.queue(Box::new(move |_| handler(&error)));
     }
 
     pub(crate) fn queue_available_counter(&mut self, registration_id: i64, counter_id: i32) {
-        let handlers: Vec<_> = self.available_counter_handlers.iter().collect();
+        let handlers: Vec<_> = self.handlers.available_counter.iter().collect();
         for handler in handlers {
             self.queue(Box::new(move |counters| {
                 handler(counters, registration_id, counter_id);
@@ -86,12 +80,18 @@ impl State {
     }
 
     pub(crate) fn queue_unavailable_counter(&mut self, registration_id: i64, counter_id: i32) {
-        let handlers: Vec<_> = self.unavailable_counter_handlers.iter().collect();
+        let handlers: Vec<_> = self.handlers.unavailable_counter.iter().collect();
         for handler in handlers {
             self.queue(Box::new(move |counters| {
                 handler(counters, registration_id, counter_id);
             }));
         }
+    }
+
+    /// Drops what the program gave, after the handlers that were queued before and away from the lock: a handler may hold
+    /// what holds the client, which would never go as long as the client holds the handler.
+    fn let_go(&mut self, handlers: impl Send + 'static) {
+        self.queue(Box::new(move |_| drop(handlers)));
     }
 
     /// Closes an image that has left its subscription's list and tells the subscription's handler.
@@ -104,7 +104,7 @@ impl State {
     ) {
         image.close();
         self.mappings.release(image.correlation_id(), now_ns, linger_ns);
-        if let Some(handler) = subscription.unavailable_image_handler.clone() {
+        if let Some(handler) = subscription.handlers().unavailable_image {
             self.queue(Box::new(move |_| handler(&image)));
         }
     }
@@ -118,6 +118,7 @@ impl State {
         for image in subscription.take_images() {
             self.retire_image(&subscription, image, now_ns, EXPLICIT_CLOSE_LINGER_NS);
         }
+        self.let_go(subscription.take_handlers());
         true
     }
 
@@ -132,6 +133,7 @@ impl State {
             for image in subscription.take_images() {
                 self.retire_image(&subscription, image, now_ns, 0);
             }
+            self.let_go(subscription.take_handlers());
         }
         for counter in std::mem::take(&mut self.counters).into_values() {
             counter.mark_closed();
@@ -140,10 +142,12 @@ impl State {
         if report {
             self.queue_error(reason);
         }
-        let close_handlers: Vec<_> = self.close_handlers.iter().collect();
+        let close_handlers: Vec<_> = self.handlers.close.iter().collect();
         for handler in close_handlers {
             self.queue(Box::new(move |_| handler()));
         }
+        let handlers = std::mem::take(&mut self.handlers);
+        self.let_go(handlers);
         Leftovers {
             _requests: std::mem::take(&mut self.requests),
             _logs: self.mappings.drain(),

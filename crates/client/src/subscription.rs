@@ -12,7 +12,7 @@ use headrace_buffers::log::{Action, Header};
 use headrace_protocol::command::Command;
 
 use crate::error::{ClientError, PollError};
-use crate::handlers::ImageHandler;
+use crate::handlers::SubscriptionHandlers;
 use crate::home::{self, Home};
 use crate::image::{Block, Image};
 use crate::lock::{lock, try_lock};
@@ -20,23 +20,14 @@ use crate::status::{self, ChannelStatus, NO_STATUS_COUNTER};
 
 type ImageList = Arc<[Arc<Image>]>;
 
-/// Handlers of one subscription. Where one is missing, the client's applies.
-#[derive(Clone, Default)]
-pub struct SubscriptionHandlers {
-    /// Called after an image was added.
-    pub available_image: Option<ImageHandler>,
-    /// Called after an image was removed and closed.
-    pub unavailable_image: Option<ImageHandler>,
-}
-
 /// The part of a subscription that the client's tables share with its handle.
 pub(crate) struct SubscriptionShared {
     pub(crate) registration_id: i64,
     pub(crate) channel: Arc<str>,
     pub(crate) stream_id: i32,
     pub(crate) closed: AtomicBool,
-    pub(crate) available_image_handler: Option<ImageHandler>,
-    pub(crate) unavailable_image_handler: Option<ImageHandler>,
+    // Empty once the subscription is closed: a handler may hold what holds the subscription.
+    handlers: Mutex<SubscriptionHandlers>,
     channel_status_id: AtomicI32,
     images: Mutex<ImageList>,
     // Grows with each new list; stored with release while `images` is locked.
@@ -51,8 +42,7 @@ impl SubscriptionShared {
         registration_id: i64,
         channel: Arc<str>,
         stream_id: i32,
-        available_image_handler: Option<ImageHandler>,
-        unavailable_image_handler: Option<ImageHandler>,
+        handlers: SubscriptionHandlers,
         doorbells: &Doorbells,
     ) -> Self {
         Self {
@@ -60,8 +50,7 @@ impl SubscriptionShared {
             channel,
             stream_id,
             closed: AtomicBool::new(false),
-            available_image_handler,
-            unavailable_image_handler,
+            handlers: Mutex::new(handlers),
             channel_status_id: AtomicI32::new(NO_STATUS_COUNTER),
             images: Mutex::new(Arc::from([])),
             version: AtomicU64::new(0),
@@ -76,6 +65,14 @@ impl SubscriptionShared {
 
     pub(crate) fn set_channel_status_id(&self, status_id: i32) {
         self.channel_status_id.store(status_id, Ordering::Release);
+    }
+
+    pub(crate) fn handlers(&self) -> SubscriptionHandlers {
+        lock(&self.handlers).clone()
+    }
+
+    pub(crate) fn take_handlers(&self) -> SubscriptionHandlers {
+        std::mem::take(&mut lock(&self.handlers))
     }
 
     pub(crate) fn images(&self) -> ImageList {

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use headrace_buffers::counters::type_ids;
 use headrace_client::{
-    Client, ClientError, Offer, PollError, Publication, Subscription, SubscriptionHandlers,
+    Client, ClientConfig, ClientError, CounterHandler, ImageHandler, Offer, PollError, Publication,
+    Subscription, SubscriptionHandlers,
 };
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 use headrace_sys::Clock;
 
-use common::{Errors, FakeDriver, MS, Reply, config, driver, service_until_idle};
+use common::{Errors, FakeDriver, MS, Reply, config, connect, driver, service_until_idle};
 
 const CHANNEL: &str = "aeron:ipc";
 
@@ -525,4 +526,83 @@ fn a_conductor_of_its_own_runs_without_being_asked() {
     driver(&fake).send(&Event::ClientTimeout { client_id });
     assert_ne!(closed.recv().unwrap(), std::thread::current().id());
     client.close().unwrap();
+}
+
+/// Handlers of every kind, each holding the token.
+fn holding(token: &Arc<()>, config: &mut ClientConfig) -> SubscriptionHandlers {
+    fn held<T>(token: &Arc<()>, _: &T) {
+        assert!(Arc::strong_count(token) > 1);
+    }
+    let image = || -> ImageHandler {
+        let token = Arc::clone(token);
+        Arc::new(move |image| held(&token, image))
+    };
+    let counter = || -> CounterHandler {
+        let token = Arc::clone(token);
+        Arc::new(move |_, _, id| held(&token, &id))
+    };
+    let (of_errors, of_publications, of_close) = (Arc::clone(token), Arc::clone(token), Arc::clone(token));
+    config.error_handler = Arc::new(move |error| held(&of_errors, error));
+    config.publication_error_handler = Some(Arc::new(move |error| held(&of_publications, error)));
+    config.close_handler = Some(Arc::new(move || held(&of_close, &())));
+    config.available_image_handler = Some(image());
+    config.unavailable_image_handler = Some(image());
+    config.available_counter_handler = Some(counter());
+    config.unavailable_counter_handler = Some(counter());
+    SubscriptionHandlers {
+        available_image: Some(image()),
+        unavailable_image: Some(image()),
+    }
+}
+
+#[test]
+fn a_client_that_has_ended_holds_no_handler_for_whatever_reason_it_ended() {
+    type End = fn(&Arc<Mutex<FakeDriver>>, &Client);
+    let ends: [(&str, End); 3] = [
+        ("closed", |_, client| client.close().unwrap()),
+        ("crashed", |_, client| client.crash().unwrap()),
+        ("not serviced in time", |fake, client| {
+            driver(fake).clock.advance_ns(1_000_000 * MS);
+            client.invoke().unwrap_err();
+        }),
+    ];
+    for (name, end) in ends {
+        let fake = FakeDriver::start();
+        let token = Arc::new(());
+        let (mut config, _) = config(&fake);
+        let handlers = holding(&token, &mut config);
+        let client = Client::connect(config).unwrap();
+        let _subscription = client.add_subscription(CHANNEL, 10, handlers).unwrap();
+        let _untaken = client
+            .async_add_subscription(CHANNEL, 11, SubscriptionHandlers::default())
+            .unwrap();
+        assert!(Arc::strong_count(&token) > 1);
+        end(&fake, &client);
+        assert_eq!(Arc::strong_count(&token), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_closed_subscription_holds_no_handler() {
+    let fake = FakeDriver::start();
+    let token = Arc::new(());
+    let (client, _) = connect(&fake);
+    let subscription = client
+        .add_subscription(CHANNEL, 10, holding(&token, &mut ClientConfig::default()))
+        .unwrap();
+    subscription.close();
+    service_until_idle(&client);
+    assert_eq!(Arc::strong_count(&token), 1);
+}
+
+#[test]
+fn a_handler_that_goes_may_close_what_it_holds() {
+    let fake = FakeDriver::start();
+    let (client, _) = connect(&fake);
+    let held = client.add_publication(CHANNEL, 10).unwrap();
+    let id = client
+        .add_close_handler(Arc::new(move || assert!(held.is_closed())))
+        .unwrap();
+    assert!(client.remove_close_handler(id));
+    assert!(!client.remove_close_handler(id));
 }

@@ -116,14 +116,14 @@ fn a_subscriber_wakes_a_publisher_and_closing_wakes_both() {
     let live = start();
     let client = live.client();
     let publication = client.add_publication(IPC, STREAM).unwrap();
-    std::thread::scope(|scope| {
+    let subscription = std::thread::scope(|scope| {
         scope.spawn(|| wait_for(&*publication, || publication.is_connected()));
-        let subscription = client.add_subscription(IPC, STREAM, Default::default()).unwrap();
-        wait_for(&subscription, || subscription.is_connected());
-        std::thread::scope(|scope| {
-            scope.spawn(|| wait_for(&subscription, || subscription.is_closed()));
-            subscription.close();
-        });
+        client.add_subscription(IPC, STREAM, Default::default()).unwrap()
+    });
+    wait_for(&subscription, || subscription.is_connected());
+    std::thread::scope(|scope| {
+        scope.spawn(|| wait_for(&subscription, || subscription.is_closed()));
+        subscription.close();
     });
     std::thread::scope(|scope| {
         scope.spawn(|| wait_for(&*publication, || publication.is_closed()));

@@ -14,7 +14,7 @@ use crate::driver::MediaDriver;
 use crate::exclusive::ExclusivePublication;
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
-use crate::handlers::{self, Callable};
+use crate::handlers;
 use crate::inner::Inner;
 use crate::kept_client::KeptClient;
 use crate::no_doorbell::NoDoorbell;
@@ -40,7 +40,6 @@ type RecordValues<'py> = (i32, i32, String, i64, i64, i64, i64, Bound<'py, PyByt
 #[pyclass(frozen, weakref, module = "headrace._core")]
 pub(crate) struct Client {
     inner: ForkGuard<KeptClient>,
-    handlers: Vec<Callable>,
 }
 
 impl Client {
@@ -113,14 +112,12 @@ impl Client {
         for (name, text) in &settings {
             config.set(name, text).map_err(errors::client)?;
         }
-        let mut kept = Vec::new();
         for (name, handler) in handlers {
             if handler.is_none() {
                 continue;
             }
             let name = name.extract::<String>()?;
-            let handler = Callable::new(arguments::kept(&handler, &name)?);
-            kept.push(handler.clone());
+            let handler = arguments::kept(&handler, &name)?;
             match name.as_str() {
                 "on_error" => config.error_handler = handlers::error(handler),
                 "on_close" => config.close_handler = Some(handlers::close(handler)),
@@ -150,7 +147,6 @@ impl Client {
         };
         Ok(Self {
             inner: ForkGuard::new(KeptClient::new(connected)),
-            handlers: kept,
         })
     }
 
@@ -357,19 +353,15 @@ impl Client {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match self.inner.get_if_own() {
             None => Ok(()),
-            Some(client) => {
-                detach(py, || client.close()).map_err(errors::client)?;
-                self.handlers.iter().for_each(Callable::release);
-                Ok(())
-            }
+            Some(client) => detach(py, || client.close()).map_err(errors::client),
         }
     }
 }
 
 fn image_handlers(available: Option<Py<PyAny>>, unavailable: Option<Py<PyAny>>) -> SubscriptionHandlers {
     SubscriptionHandlers {
-        available_image: available.map(|handler| handlers::image(Callable::new(handler))),
-        unavailable_image: unavailable.map(|handler| handlers::image(Callable::new(handler))),
+        available_image: available.map(handlers::image),
+        unavailable_image: unavailable.map(handlers::image),
     }
 }
 
