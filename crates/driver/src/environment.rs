@@ -11,7 +11,7 @@ use crate::disk::SystemDisk;
 pub use crate::name_lookups::{LookedUp, Lookups};
 use crate::name_lookups::{LookupThreads, SystemLookup};
 use crate::network::SystemNetwork;
-pub use crate::network::{BufferLengths, Network, OpenSocket};
+pub use crate::network::{BufferLengths, Network, OpenSocket, SocketRequest};
 
 /// What a driver is launched in.
 pub struct Environment {

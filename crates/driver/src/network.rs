@@ -10,19 +10,25 @@ use crate::transport::Transport;
 
 /// Opens sockets and knows what they can be bound to.
 pub trait Network: Send + Sync {
-    /// A socket bound to `local` and, for sending, connected to `remote`.
-    fn open(
-        &self,
-        local: SocketAddr,
-        remote: Option<SocketAddr>,
-        options: &SocketOptions,
-    ) -> io::Result<OpenSocket>;
+    /// A socket as the request says.
+    fn open(&self, request: &SocketRequest) -> io::Result<OpenSocket>;
 
     /// What sockets get without asking and at most.
     fn buffer_lengths(&self) -> io::Result<BufferLengths>;
 
     /// Every address of every interface.
     fn interfaces(&self) -> io::Result<Vec<Interface>>;
+}
+
+/// A socket that a driver asks for.
+#[derive(Clone, Debug)]
+pub struct SocketRequest {
+    /// What to bind to; port 0 leaves the port to the network.
+    pub local: SocketAddr,
+    /// The peer that is sent to, for a socket that has just one.
+    pub remote: Option<SocketAddr>,
+    /// Buffers and modes.
+    pub options: SocketOptions,
 }
 
 /// A socket ready for its agent, and what the network made of the request.
@@ -54,14 +60,9 @@ pub struct BufferLengths {
 pub(crate) struct SystemNetwork;
 
 impl Network for SystemNetwork {
-    fn open(
-        &self,
-        local: SocketAddr,
-        remote: Option<SocketAddr>,
-        options: &SocketOptions,
-    ) -> io::Result<OpenSocket> {
-        let socket = UdpSocket::bind(local, options)?;
-        if let Some(remote) = remote {
+    fn open(&self, request: &SocketRequest) -> io::Result<OpenSocket> {
+        let socket = UdpSocket::bind(request.local, &request.options)?;
+        if let Some(remote) = request.remote {
             socket.connect(remote)?;
         }
         Ok(OpenSocket {

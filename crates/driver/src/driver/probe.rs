@@ -7,7 +7,7 @@ use headrace_sys::net::SocketOptions;
 
 use super::DriverError;
 use crate::config::{ConfigError, DriverConfig, property};
-use crate::environment::{BufferLengths, Network};
+use crate::environment::{BufferLengths, Network, SocketRequest};
 
 /// What the system grants, and what is worth knowing about it.
 pub(super) struct SocketProbe {
@@ -26,13 +26,16 @@ pub(super) fn socket_buffers(
     };
     let buffers = network.buffer_lengths().map_err(failed)?;
     let asked = |length: usize| Some(length).filter(|length| *length != 0);
-    let options = SocketOptions {
-        send_buffer_length: asked(config.socket_send_buffer_length),
-        receive_buffer_length: asked(config.socket_receive_buffer_length),
-        ..SocketOptions::default()
+    let request = SocketRequest {
+        local: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        remote: None,
+        options: SocketOptions {
+            send_buffer_length: asked(config.socket_send_buffer_length),
+            receive_buffer_length: asked(config.socket_receive_buffer_length),
+            ..SocketOptions::default()
+        },
     };
-    let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let socket = network.open(local, None, &options).map_err(failed)?;
+    let socket = network.open(&request).map_err(failed)?;
     let (send_length, receive_length) = (socket.send_buffer_length, socket.receive_buffer_length);
     if config.mtu_length > send_length {
         let rule = format!("must not be above the SO_SNDBUF the system grants, {send_length}");

@@ -10,9 +10,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use headrace_driver::environment::{BufferLengths, LookedUp, Lookups, OpenSocket};
+use headrace_driver::environment::{BufferLengths, LookedUp, Lookups, OpenSocket, SocketRequest};
 use headrace_protocol::channel::Interface;
-use headrace_sys::net::SocketOptions;
 
 use crate::time::WorldTime;
 use crate::trace::{Fate, Route, Trace};
@@ -301,26 +300,25 @@ impl Wire {
         bound.is_some_and(|bound| bound.refused_at_ns.take_if(|at_ns| *at_ns <= now_ns).is_some())
     }
 
-    fn bind(
-        &mut self,
-        host: HostId,
-        local: SocketAddr,
-        remote: Option<SocketAddr>,
-        options: &SocketOptions,
-    ) -> io::Result<(SocketId, SocketAddr)> {
+    fn bind(&mut self, host: HostId, request: &SocketRequest) -> io::Result<(SocketId, SocketAddr)> {
+        let SocketRequest {
+            local,
+            remote,
+            options,
+        } = request;
         let own = &mut self.hosts[host];
         let ip = local.ip();
         if !ip.is_loopback() && !own.addresses.contain(ip) && !ip.is_unspecified() {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }
-        let local = SocketAddr::new(local.ip(), own.port(local)?);
+        let local = SocketAddr::new(ip, own.port(*local)?);
         self.last_socket += 1;
         own.bound.insert((local.port(), local.ip()), self.last_socket);
         let granted = |asked: Option<usize>| asked.unwrap_or(BUFFER_LENGTH).min(BUFFER_LENGTH_MAX);
         let bound = Bound::new(
             host,
             local,
-            remote,
+            *remote,
             granted(options.send_buffer_length),
             granted(options.receive_buffer_length),
         );
@@ -386,19 +384,14 @@ impl HostNetwork {
 }
 
 impl headrace_driver::environment::Network for HostNetwork {
-    fn open(
-        &self,
-        local: SocketAddr,
-        remote: Option<SocketAddr>,
-        options: &SocketOptions,
-    ) -> io::Result<OpenSocket> {
+    fn open(&self, request: &SocketRequest) -> io::Result<OpenSocket> {
         let mut wire = self.network.wire();
-        let (id, local) = wire.bind(self.host, local, remote, options)?;
+        let (id, local) = wire.bind(self.host, request)?;
         let bound = &wire.sockets[&id];
         Ok(OpenSocket {
             transport: Box::new(Socket::new(self.network.clone(), id)),
             // As the system tells it: connecting chooses the address, being bound to all leaves it open.
-            local: remote.map_or(local, |remote| {
+            local: request.remote.map_or(local, |remote| {
                 bound.source(wire.hosts[self.host].addresses, remote)
             }),
             send_buffer_length: bound.send_buffer_length,

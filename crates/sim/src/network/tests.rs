@@ -1,6 +1,6 @@
 use headrace_driver::environment::Network as _;
 use headrace_driver::transport::Transport;
-use headrace_sys::net::ReceiveBatch;
+use headrace_sys::net::{ReceiveBatch, SocketOptions};
 
 use super::*;
 
@@ -19,15 +19,19 @@ impl Pair {
     }
 
     fn open(&self, host: HostId, local: &str, remote: Option<&str>) -> Box<dyn Transport> {
-        let remote = remote.map(|remote| remote.parse().unwrap());
-        let options = SocketOptions::default();
-        let opened = self.hosts[host].open(local.parse().unwrap(), remote, &options);
-        opened.unwrap().transport
+        self.hosts[host].open(&request(local, remote)).unwrap().transport
     }
 
     fn refusal(&self, local: &str) -> io::ErrorKind {
-        let opened = self.hosts[0].open(local.parse().unwrap(), None, &SocketOptions::default());
-        opened.err().unwrap().kind()
+        self.hosts[0].open(&request(local, None)).err().unwrap().kind()
+    }
+}
+
+fn request(local: &str, remote: Option<&str>) -> SocketRequest {
+    SocketRequest {
+        local: local.parse().unwrap(),
+        remote: remote.map(|remote| remote.parse().unwrap()),
+        options: SocketOptions::default(),
     }
 }
 

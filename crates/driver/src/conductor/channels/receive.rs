@@ -10,7 +10,7 @@ use super::ports::Ports;
 use super::sockets::{RECEIVE, Sockets, channel_counters, open_error, socket_options, usable_length};
 use crate::conductor::context::Context;
 use crate::endpoint::{EndpointId, ReceiveEndpointSpec};
-use crate::environment::OpenSocket;
+use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
 use crate::proxy::ReceiverCommand;
 
@@ -184,9 +184,14 @@ fn open_socket(
     local: SocketAddr,
 ) -> Result<(OpenSocket, EndpointCounters), CommandError> {
     let channel = &request.channel;
-    let options = socket_options(&cx.config, channel);
-    let socket = sockets.open(channel, local, None, &options)?;
-    let length = usable_length(options.receive_buffer_length, socket.receive_buffer_length);
+    let request_for_socket = SocketRequest {
+        local,
+        remote: None,
+        options: socket_options(&cx.config, channel),
+    };
+    let socket = sockets.open(channel, &request_for_socket)?;
+    let asked = request_for_socket.options.receive_buffer_length;
+    let length = usable_length(asked, socket.receive_buffer_length);
     channel.check_receiver_window(request.window_length, length)?;
     let counters = channel_counters(cx, &RECEIVE, request.registration_id, channel, &socket)?;
     Ok((socket, counters))

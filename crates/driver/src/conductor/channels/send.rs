@@ -9,7 +9,7 @@ use super::ports::Ports;
 use super::sockets::{SEND, Sockets, channel_counters, open_error, socket_options, usable_length};
 use crate::conductor::context::Context;
 use crate::endpoint::{EndpointId, SendEndpointSpec};
-use crate::environment::OpenSocket;
+use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
 use crate::proxy::SenderCommand;
 use crate::resource_tasks::{Resolve, ResourceTask};
@@ -206,8 +206,12 @@ fn open_socket(
     channel: &UdpChannel,
     local: SocketAddr,
 ) -> Result<(OpenSocket, EndpointCounters), CommandError> {
-    let options = socket_options(&cx.config, channel);
-    let socket = sockets.open(channel, local, Some(channel.remote), &options)?;
+    let request = SocketRequest {
+        local,
+        remote: Some(channel.remote),
+        options: socket_options(&cx.config, channel),
+    };
+    let socket = sockets.open(channel, &request)?;
     let counters = channel_counters(cx, &SEND, registration_id, channel, &socket)?;
     Ok((socket, counters))
 }

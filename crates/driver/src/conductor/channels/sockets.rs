@@ -1,6 +1,5 @@
 //! Opening the socket of a channel that none of the open ones serves.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use headrace_buffers::counters::{Counter, type_ids};
@@ -12,7 +11,7 @@ use crate::conductor::context::Context;
 use crate::conductor::counters::{Counters, OFFLOAD_MODE};
 use crate::config::DriverConfig;
 use crate::endpoint::EndpointId;
-use crate::environment::{Network, OpenSocket};
+use crate::environment::{Network, OpenSocket, SocketRequest};
 use crate::errors::CommandError;
 
 /// Names of a channel's counters.
@@ -58,17 +57,16 @@ impl Sockets {
         EndpointId(self.last_endpoint_id)
     }
 
-    /// A socket of the channel bound to `local` and, for sending, connected to `remote`.
+    /// A socket of the channel.
     pub(crate) fn open(
         &self,
         channel: &UdpChannel,
-        local: SocketAddr,
-        remote: Option<SocketAddr>,
-        options: &SocketOptions,
+        request: &SocketRequest,
     ) -> Result<OpenSocket, CommandError> {
-        self.network
-            .open(local, remote, options)
-            .map_err(|error| open_error(&format!("failed to bind to address {local}: {error}"), channel))
+        self.network.open(request).map_err(|error| {
+            let local = request.local;
+            open_error(&format!("failed to bind to address {local}: {error}"), channel)
+        })
     }
 }
 

@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use headrace_protocol::channel::Interface;
-use headrace_sys::net::{Coalesced, OffloadMode, ReceiveBatch, Run, SocketOptions};
+use headrace_sys::net::{Coalesced, OffloadMode, ReceiveBatch, Run};
 
 use crate::conductor::ProcessWatch;
-use crate::environment::{BufferLengths, LookedUp, Lookups, Network, OpenSocket};
+use crate::environment::{BufferLengths, LookedUp, Lookups, Network, OpenSocket, SocketRequest};
 use crate::transport::Transport;
 
 /// A name server that answers at once, or when the test says so. It knows the names that the test gave addresses.
@@ -124,12 +124,12 @@ impl Sockets {
 }
 
 impl Network for Sockets {
-    fn open(
-        &self,
-        local: SocketAddr,
-        remote: Option<SocketAddr>,
-        options: &SocketOptions,
-    ) -> io::Result<OpenSocket> {
+    fn open(&self, request: &SocketRequest) -> io::Result<OpenSocket> {
+        let SocketRequest {
+            local,
+            remote,
+            options,
+        } = request.clone();
         let mut opened = self.opened.lock().unwrap();
         if local.port() != 0 && opened.iter().any(|socket| socket.local == local) {
             return Err(io::Error::from_raw_os_error(98));
