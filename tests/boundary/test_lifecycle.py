@@ -94,8 +94,7 @@ def test_an_endpoint_can_be_used_again_as_soon_as_it_was_closed():
     with headrace.MediaDriver.embedded(threading_mode="DEDICATED") as driver, driver.connect() as client:
         for _ in range(200):
             client.add_subscription("aeron:udp?endpoint=127.0.0.1:24653", 1).close()
-            # Short terms: logs of closed publications linger, and keep what they were promised.
-            client.add_publication("aeron:udp?endpoint=127.0.0.1:24653|term-length=64k", 1).close()
+            client.add_publication("aeron:udp?endpoint=127.0.0.1:24653", 1).close()
 
 
 def test_what_a_client_made_keeps_it_open(media_driver):

@@ -178,3 +178,48 @@ def test_sparse_logs_are_promised_no_more_than_the_file_system_holds(tmp_path: P
     assert "insufficient usable storage for new log of length=3149824" in printed
     assert "to the sparse logs in use" in printed
     assert 15 <= int(printed.split()[-1]) <= 27
+
+
+PATIENT_DRIVER = """
+import sys, headrace
+HOUR_NS = 3600 * 10**9
+driver = headrace.MediaDriver(
+    directory=sys.argv[1] + "/driver",
+    threading_mode="SHARED",
+    low_file_store_warning_threshold_bytes=1 << 20,
+    publication_linger_timeout_ns=HOUR_NS,
+    image_liveness_timeout_ns=HOUR_NS,
+"""
+
+CLOSE_PUBLICATIONS = """
+)
+with driver, driver.connect() as client:
+    for channel in ("aeron:ipc?", "aeron:udp?endpoint=127.0.0.1:20743|"):
+        for stream_id in range(40):
+            client.add_publication(f"{channel}term-length=1m|sparse=true", stream_id).close()
+    print("OPENED")
+"""
+
+CLOSE_IMAGES = """
+    receiver_status_message_timeout_ns=10**6,
+    timer_interval_ns=10**6,
+)
+with driver, driver.connect() as client:
+    subscriptions = []
+    for stream_id in range(40):
+        subscription = client.add_subscription("aeron:udp?endpoint=127.0.0.1:20743", stream_id)
+        subscriptions.append(subscription)
+        channel = "aeron:udp?endpoint=127.0.0.1:20743|term-length=1m|sparse=true"
+        with client.add_publication(channel, stream_id) as publication:
+            publication.offer_blocking(bytes(1000), timeout_s=60)
+        subscription.receive(timeout_s=60)
+        while subscription.images:
+            subscription.receive(timeout_s=0.001)
+    print("OPENED")
+"""
+
+
+@pytest.mark.parametrize("streams", [CLOSE_PUBLICATIONS, CLOSE_IMAGES], ids=["publications", "images"])
+def test_closed_streams_give_back_the_space_they_have_not_taken(tmp_path: Path, streams: str) -> None:
+    """Their logs stay there, each with a promise of 3 MiB while it could be written."""
+    assert run_on("128m", PATIENT_DRIVER + streams, tmp_path).strip() == "OPENED"

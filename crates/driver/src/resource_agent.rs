@@ -94,6 +94,7 @@ impl ResourceAgent {
                     self.outcomes.send(outcome);
                 }
             }
+            ResourceTask::EndLog(log) => self.sparse_logs.end(&log.path, log.unread_length),
             ResourceTask::FreeLog(request) => self.to_free.push_back(*request),
         }
     }

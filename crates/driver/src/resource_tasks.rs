@@ -1,6 +1,6 @@
 //! What the conductor and the resource agent say to each other.
 //!
-//! The conductor sends tasks and gets one outcome for each, except for freeing, which has none, and for a channel
+//! The conductor sends tasks and gets one outcome for each, except for ending and freeing a log, which have none, and for a channel
 //! that must wait for a name, which has two.
 
 use std::net::SocketAddr;
@@ -21,6 +21,14 @@ pub(crate) struct CreateLog {
     pub(crate) path: PathBuf,
     /// What its metadata says.
     pub(crate) spec: LogSpec,
+}
+
+/// A log that no publisher writes to any more.
+#[derive(Debug)]
+pub(crate) struct EndLog {
+    pub(crate) path: PathBuf,
+    /// Bytes up to its end that readers have not reached. The driver fills a hole that a dead publisher left there.
+    pub(crate) unread_length: u64,
 }
 
 /// A log that no part of the driver uses any more.
@@ -53,6 +61,7 @@ pub(crate) enum ResourceTask {
     CreateLog(Box<CreateLog>),
     FindAddresses(Box<FindAddresses>),
     Resolve(Box<Resolve>),
+    EndLog(Box<EndLog>),
     FreeLog(Box<FreeLog>),
 }
 

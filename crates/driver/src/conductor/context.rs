@@ -19,7 +19,7 @@ use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
 use crate::event_recorder::EventRecorder;
 use crate::mailbox::Outbox;
 use crate::proxy::{ReceiverCommand, SenderCommand};
-use crate::resource_tasks::{FreeLog, ResourceTask};
+use crate::resource_tasks::{EndLog, FreeLog, ResourceTask};
 
 /// The counters whose id is their meaning. Clones share them.
 #[derive(Clone)]
@@ -128,6 +128,13 @@ impl Context {
     /// Has the driver stop.
     pub(crate) fn terminate(&self) {
         self.termination.store(true, Ordering::Release);
+    }
+
+    /// Has the space given back that a log will not take: no publisher writes to it any more.
+    pub(crate) fn end_log(&mut self, path: impl Into<PathBuf>, unread_length: u64) {
+        let path = path.into();
+        self.tasks
+            .send(ResourceTask::EndLog(Box::new(EndLog { path, unread_length })));
     }
 
     /// Has a log deleted that is no longer used.

@@ -51,7 +51,9 @@ fn note_death(cx: &mut Context, client: &Client, read: i64) {
 
 fn free(rooms: &mut Rooms, client: &Client) {
     for handle in &client.publications {
-        rooms.publications.release(handle.publication_id, false);
+        rooms
+            .publications
+            .release(&mut rooms.cx, handle.publication_id, false);
     }
     for registration_id in rooms.subscriptions.ids_of(client.id) {
         release_subscription(rooms, registration_id);

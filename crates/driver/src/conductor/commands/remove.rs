@@ -21,7 +21,9 @@ pub(crate) fn publication(
         let Some(handle) = rooms.clients.remove_publication(registration_id) else {
             return Err(unknown_publication(registration_id));
         };
-        rooms.publications.release(handle.publication_id, revoke);
+        rooms
+            .publications
+            .release(&mut rooms.cx, handle.publication_id, revoke);
     }
     rooms.cx.events.operation_success(correlation_id);
     Ok(())

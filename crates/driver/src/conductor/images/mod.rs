@@ -156,6 +156,7 @@ impl Images {
             .find(|image| image.correlation_id() == correlation_id);
         if let Some(image) = found {
             image.on_released();
+            cx.end_log(&image.spec().log_file_name, 0);
         }
         self.free_finished(cx);
     }

@@ -170,7 +170,7 @@ impl Publication for IpcPublication {
                 1
             }
             None if self.stream.limit() > self.consumer_position => {
-                // Zeroed before it is seen that there is no room.
+                // The conductor zeroes the log first. When a publisher reads the lower limit, the log is clean up to it.
                 self.stream.clean_to(self.consumer_position);
                 self.trip_limit = self.consumer_position;
                 usize::from(self.stream.withdraw_limit(self.consumer_position))

@@ -81,9 +81,9 @@ impl Publications {
     }
 
     /// Drops a client's hold on a publication; a revoked one ends for all.
-    pub(crate) fn release(&mut self, registration_id: i64, revoke: bool) {
-        if !self.ipc.release(registration_id, revoke) {
-            self.network.release(registration_id, revoke);
+    pub(crate) fn release(&mut self, cx: &mut Context, registration_id: i64, revoke: bool) {
+        if !self.ipc.release(cx, registration_id, revoke) {
+            self.network.release(cx, registration_id, revoke);
         }
     }
 

@@ -150,7 +150,7 @@ impl<P: Publication> Table<P> {
     }
 
     /// Drops a client's hold on a publication; a revoked one ends for all. False when it is not in this table.
-    pub(crate) fn release(&mut self, registration_id: i64, revoke: bool) -> bool {
+    pub(crate) fn release(&mut self, cx: &mut Context, registration_id: i64, revoke: bool) -> bool {
         let Some(publication) = self.find(registration_id) else {
             return false;
         };
@@ -160,6 +160,7 @@ impl<P: Publication> Table<P> {
         if publication.stream_mut().remove_handle() {
             publication.begin_draining();
         }
+        end_log(cx, publication);
         true
     }
 
@@ -174,7 +175,7 @@ impl<P: Publication> Table<P> {
         let mut finished = Vec::new();
         for (index, publication) in self.publications.iter_mut().enumerate() {
             let tick = publication.on_tick(cx.now_ns, cx.config.publication_unblock_timeout_ns);
-            apply(cx, publication.stream(), &tick);
+            apply(cx, publication, &tick);
             if tick.relink {
                 link_all(cx, publication, subscriptions);
             }
@@ -198,16 +199,29 @@ impl<P: Publication> Table<P> {
 }
 
 /// Does what a tick of a stream asks for, other than linking.
-fn apply(cx: &mut Context, stream: &Stream, tick: &Tick) {
+fn apply<P: Publication>(cx: &mut Context, publication: &P, tick: &Tick) {
+    let stream = publication.stream();
     announce_untethered(cx, &tick.untethered, stream.spec.describe_image());
     if tick.has_ended {
         announce_end(cx, stream.spec.registration_id, &stream.links);
+        end_log(cx, publication);
     }
     if tick.unblocked {
         cx.count(system_counter::UNBLOCKED_PUBLICATIONS);
     }
     if tick.revoked {
         cx.count(system_counter::PUBLICATIONS_REVOKED);
+    }
+}
+
+/// Has the space given back that the log will not take, if no client holds the publication.
+fn end_log<P: Publication>(cx: &mut Context, publication: &P) {
+    let stream = publication.stream();
+    if !stream.has_handles() {
+        let unread = stream
+            .producer_position()
+            .saturating_sub(publication.join_position());
+        cx.end_log(&stream.spec.log_file_name, unread.max(0) as u64);
     }
 }
 
