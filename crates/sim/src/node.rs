@@ -177,6 +177,13 @@ impl Node {
         lock(&self.core.driver).is_some()
     }
 
+    /// True when its driver should be closed: a client asked and may, or an agent failed.
+    pub fn is_terminated(&self) -> bool {
+        lock(&self.core.driver)
+            .as_ref()
+            .is_some_and(MediaDriver::is_terminated)
+    }
+
     /// What its driver holds; nothing of a driver that is down.
     pub fn holdings(&self) -> Option<Holdings> {
         let (observer, driver) = (lock(&self.core.observer), lock(&self.core.driver));

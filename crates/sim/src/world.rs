@@ -11,6 +11,7 @@ use crate::invariants::{SentStreams, Violation};
 use crate::network::Network;
 use crate::node::{Node, NodeCore};
 use crate::random::fork;
+use crate::stranger::Stranger;
 use crate::time::WorldTime;
 
 /// Time between two steps while there is work, at least and at most.
@@ -166,17 +167,7 @@ impl World {
         name: &str,
         change: impl FnOnce(&mut DriverConfig) -> Result<(), ConfigError>,
     ) -> Result<Node, WorldError> {
-        let is_word = |character: char| character.is_ascii_alphanumeric() || character == '-';
-        let fault = |rule| {
-            let node = name.to_owned();
-            Err(WorldError::Node { node, rule })
-        };
-        if !name.starts_with(|first: char| first.is_ascii_alphabetic()) || !name.chars().all(is_word) {
-            return fault("must be a host name: a letter, then letters, digits and hyphens");
-        }
-        if lock(&self.core.nodes).iter().any(|node| node.name() == name) {
-            return fault("must be the only one with its name");
-        }
+        self.check_name(name)?;
         let mut config = NodeCore::config();
         change(&mut config).map_err(|source| WorldError::Driver {
             node: name.to_owned(),
@@ -187,6 +178,27 @@ impl World {
         node.start()?;
         lock(&self.core.nodes).push(core);
         Ok(node)
+    }
+
+    /// Adds a machine without a driver, from which the caller sends what it likes. Channels may use its name as a host.
+    pub fn add_stranger(&self, name: &str) -> Result<Stranger, WorldError> {
+        self.check_name(name)?;
+        Ok(Stranger::new(self.core.network.add_host(name)))
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), WorldError> {
+        let is_word = |character: char| character.is_ascii_alphanumeric() || character == '-';
+        let fault = |rule| {
+            let node = name.to_owned();
+            Err(WorldError::Node { node, rule })
+        };
+        if !name.starts_with(|first: char| first.is_ascii_alphabetic()) || !name.chars().all(is_word) {
+            return fault("must be a host name: a letter, then letters, digits and hyphens");
+        }
+        if self.core.network.has_host(name) {
+            return fault("must be the only one with its name");
+        }
+        Ok(())
     }
 
     /// The seed that decides everything.

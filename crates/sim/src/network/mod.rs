@@ -94,6 +94,8 @@ struct Wire {
     settings: LinkSettings,
     lookup_ns: i64,
     hosts: Vec<Host>,
+    /// Names beside those of the hosts.
+    names: BTreeMap<String, IpAddr>,
     links: BTreeMap<(HostId, HostId), Link>,
     sockets: BTreeMap<SocketId, Bound>,
     last_socket: SocketId,
@@ -112,6 +114,7 @@ impl Network {
             settings: LinkSettings::default(),
             lookup_ns: 0,
             hosts: Vec::new(),
+            names: BTreeMap::new(),
             links: BTreeMap::new(),
             sockets: BTreeMap::new(),
             last_socket: 0,
@@ -136,6 +139,16 @@ impl Network {
         wire.lookup_ns = lookup_ns;
     }
 
+    /// Gives name servers one more name, or another address for it. With `None` they know it no more.
+    pub fn set_name(&self, name: &str, address: Option<IpAddr>) {
+        let mut wire = self.wire();
+        wire.note(format!("name {name}: {address:?}"));
+        match address {
+            Some(address) => wire.names.insert(name.to_owned(), address),
+            None => wire.names.remove(name),
+        };
+    }
+
     /// Sets one link apart, in one direction. `None` makes it like all others again.
     pub(crate) fn set_link(&self, from: HostId, to: HostId, settings: Option<LinkSettings>) {
         let mut wire = self.wire();
@@ -157,6 +170,10 @@ impl Network {
         );
         wire.note(text);
         wire.links.entry((from, to)).or_default().is_cut = is_cut;
+    }
+
+    pub(crate) fn has_host(&self, name: &str) -> bool {
+        self.wire().hosts.iter().any(|host| host.name == name)
     }
 
     pub(crate) fn add_host(&self, name: &str) -> HostNetwork {
@@ -315,13 +332,12 @@ impl Wire {
         self.last_socket += 1;
         own.bound.insert((local.port(), local.ip()), self.last_socket);
         let granted = |asked: Option<usize>| asked.unwrap_or(BUFFER_LENGTH).min(BUFFER_LENGTH_MAX);
-        let bound = Bound::new(
-            host,
-            local,
-            *remote,
-            granted(options.send_buffer_length),
-            granted(options.receive_buffer_length),
-        );
+        let [send, receive] = [options.send_buffer_length, options.receive_buffer_length].map(granted);
+        let bound = Bound::new(host, local, *remote, send, receive);
+        self.note(format!(
+            "{} opens {local} for {remote:?} with buffers of {send} and {receive} bytes",
+            self.hosts[host].name
+        ));
         self.sockets.insert(self.last_socket, bound);
         Ok((self.last_socket, local))
     }
@@ -378,6 +394,7 @@ impl HostNetwork {
     pub(crate) fn names(&self) -> Names {
         Names {
             network: self.network.clone(),
+            host: self.host,
             asked: VecDeque::new(),
         }
     }
@@ -429,6 +446,7 @@ impl headrace_driver::environment::Network for HostNetwork {
 /// Knows the names of the hosts, and answers on a turn after it was asked, when the time for it has come.
 pub(crate) struct Names {
     network: Network,
+    host: HostId,
     /// With the time of the answer.
     asked: VecDeque<(String, i64)>,
 }
@@ -436,7 +454,9 @@ pub(crate) struct Names {
 impl Lookups for Names {
     fn begin(&mut self, host: &str) {
         let answer_ns = {
-            let wire = self.network.wire();
+            let mut wire = self.network.wire();
+            let text = format!("{} asks for the name {host}", wire.hosts[self.host].name);
+            wire.note(text);
             wire.time.now_ns().saturating_add(wire.lookup_ns)
         };
         self.asked.push_back((host.to_owned(), answer_ns));
@@ -451,9 +471,10 @@ impl Lookups for Names {
             .position(|(_, answer_ns)| *answer_ns <= now_ns)?;
         let (host, _) = self.asked.remove(ready)?;
         let known = wire.hosts.iter().find(|known| known.name == host);
+        let address = known.map(|known| known.addresses.v4.into());
         Some(LookedUp {
-            answer: known
-                .map(|known| known.addresses.v4.into())
+            answer: address
+                .or_else(|| wire.names.get(&host).copied())
                 .ok_or_else(|| "no node has this name".to_owned()),
             host,
             duration_ns: 0,

@@ -23,6 +23,15 @@ pub struct World {
 
 impl World {
     pub fn new(seed: u64) -> Self {
+        Self::made(seed, |world| world)
+    }
+
+    /// A world that checks no rules, for programs that break them.
+    pub fn without_rules(seed: u64) -> Self {
+        Self::made(seed, headrace_sim::World::without_checks)
+    }
+
+    fn made(seed: u64, change: impl FnOnce(headrace_sim::World) -> headrace_sim::World) -> Self {
         let shared_memory = Path::new("/dev/shm");
         let directory = if shared_memory.is_dir() {
             tempfile::tempdir_in(shared_memory)
@@ -31,7 +40,7 @@ impl World {
         };
         let directory = directory.unwrap();
         Self {
-            world: headrace_sim::World::new(seed, directory.path()),
+            world: change(headrace_sim::World::new(seed, directory.path())),
             _directory: directory,
         }
     }

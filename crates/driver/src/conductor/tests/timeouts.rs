@@ -44,35 +44,3 @@ fn an_image_that_drains_for_ever_stays() {
     assert_eq!(shared.state(), ImageState::Draining);
     assert_eq!(driver.names(), [""; 0]);
 }
-
-#[test]
-fn an_untethered_reader_that_is_never_dropped_stays() {
-    let mut driver = Harness::with(never_end);
-    let channel = "aeron:ipc?term-length=64k|tether=false";
-    driver.add_subscription(channel, 10);
-    let registration_id = driver.add_publication("aeron:ipc?term-length=64k", 10);
-    fill(&driver.log(registration_id), 10);
-    driver.forget_events();
-    driver.pass(100 * SECOND);
-    assert_eq!(driver.names(), [""; 0]);
-}
-
-#[test]
-fn a_rejected_ipc_image_that_cools_down_for_ever_does_not_come_back() {
-    let mut driver = Harness::with(never_end);
-    driver.add_subscription("aeron:ipc?term-length=64k", 10);
-    driver.add_publication("aeron:ipc?term-length=64k", 10);
-    driver.reject(driver.images()[0].image_correlation_id, "not wanted");
-    driver.forget_events();
-    driver.pass(100 * SECOND);
-    assert_eq!(driver.images(), []);
-}
-
-#[test]
-fn a_client_that_may_stay_silent_for_ever_is_kept() {
-    let mut driver = Harness::with(never_end);
-    driver.add_publication("aeron:ipc?term-length=64k", 10);
-    driver.forget_events();
-    driver.pass(100 * SECOND);
-    assert_eq!(driver.names(), [""; 0]);
-}

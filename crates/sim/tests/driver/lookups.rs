@@ -5,17 +5,23 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 
-use super::harness::{CLIENT, Harness, IPC};
-use super::network_publications::publish_on;
-use crate::proxy::ConductorRequest;
+use crate::common::SECOND;
+use crate::foreign::{CLIENT, Driver, IPC};
 
 const OTHER_CLIENT: i64 = CLIENT + 1;
+/// How long the name server takes.
+const ANSWER_NS: i64 = 3 * SECOND;
+/// What the trace says when it is asked.
+const ASKED: &str = "near asks for the name slow.test";
 const SLOW: &str = "aeron:udp?endpoint=slow.test:24325|term-length=64k";
 
-fn silent() -> Harness {
-    let driver = Harness::new();
-    driver.hosts.put("slow.test", "127.0.0.3");
-    driver.hosts.fall_silent();
+fn silent() -> Driver {
+    let driver = Driver::new();
+    driver
+        .world
+        .network()
+        .set_name("slow.test", Some([127, 0, 0, 3].into()));
+    driver.world.network().set_lookup_ns(ANSWER_NS);
     driver
 }
 
@@ -34,18 +40,16 @@ fn a_command_that_waits_for_a_name_holds_nothing_back() {
     for id in [own, other, literal] {
         driver.ready(id);
     }
-    let subscribed = |driver: &Harness, id: i64| {
+    let subscribed = |driver: &Driver, id: i64| {
         driver.events().iter().any(
             |event| matches!(event, Event::SubscriptionReady { correlation_id, .. } if *correlation_id == id),
         )
     };
     assert!(subscribed(&driver, this_host));
-    driver.hosts.answer();
-    driver.run_cycles();
-    driver.run_cycles();
+    driver.pass_alive(ANSWER_NS);
     driver.ready(publication);
     assert!(subscribed(&driver, subscription) && subscribed(&driver, spy));
-    assert_eq!(driver.hosts.asked(), ["slow.test"], "one lookup for the three");
+    assert_eq!(driver.count_in_trace(ASKED), 1, "one lookup for the three");
     assert_eq!(driver.refusals(), []);
 }
 
@@ -54,9 +58,7 @@ fn two_clients_that_wait_for_one_name_share_the_publication() {
     let mut driver = silent();
     let first = driver.add_publication(SLOW, 10);
     let second = driver.add_publication_of(OTHER_CLIENT, SLOW, 10);
-    driver.hosts.answer();
-    driver.run_cycles();
-    driver.run_cycles();
+    driver.pass_alive(ANSWER_NS);
     assert_eq!(driver.ready(first).original_registration_id, first);
     assert_eq!(driver.ready(second).original_registration_id, first);
     assert_eq!(driver.log_files(), 1);
@@ -66,37 +68,29 @@ fn two_clients_that_wait_for_one_name_share_the_publication() {
 fn a_name_that_is_not_known_refuses_the_command_that_waited() {
     let mut driver = silent();
     driver.add_publication("aeron:udp?endpoint=nowhere.test:24325", 10);
-    driver.hosts.answer();
-    driver.run_cycles();
+    driver.pass_alive(ANSWER_NS);
     let [(code, text)] = &driver.refusals()[..] else {
         panic!("{:?}", driver.events());
     };
     assert_eq!(*code, ErrorCode::UnknownHost);
     assert!(
-        text.contains("nowhere.test") && text.contains("no such host"),
+        text.contains("nowhere.test") && text.contains("no node has this name"),
         "{text}"
     );
 }
 
 #[test]
 fn an_open_channel_is_looked_up_once_at_a_time() {
-    let mut driver = Harness::new();
-    driver.hosts.put("slow.test", "127.0.0.3");
-    let (_, endpoint, _) = publish_on(&mut driver, SLOW);
-    driver.hosts.fall_silent();
-    for _ in 0..5 {
-        driver.request(ConductorRequest::ReResolve { endpoint });
-    }
-    assert_eq!(
-        driver.hosts.asked(),
-        ["slow.test"; 2],
-        "one to open it, and one again"
-    );
+    let mut driver = silent();
+    driver.world.network().set_lookup_ns(0);
+    driver.add_publication(SLOW, 10);
+    driver.world.network().set_lookup_ns(20 * SECOND);
+    // The sender hears nothing, and asks every five seconds.
+    driver.pass_alive(22 * SECOND);
+    assert_eq!(driver.count_in_trace(ASKED), 2, "one to open it, and one again");
     driver.add_publication(IPC, 11);
-    driver.hosts.answer();
-    driver.run_cycles();
-    driver.request(ConductorRequest::ReResolve { endpoint });
-    assert_eq!(driver.hosts.asked(), ["slow.test"; 3]);
+    driver.pass_alive(15 * SECOND);
+    assert_eq!(driver.count_in_trace(ASKED), 3);
 }
 
 #[test]
@@ -114,8 +108,7 @@ fn what_waits_for_a_name_can_be_given_up() {
     driver.remove_subscription(subscription);
     assert_eq!(driver.names(), ["OperationSuccess", "OperationSuccess"]);
     driver.forget();
-    driver.hosts.answer();
-    driver.run_cycles();
+    driver.pass_alive(ANSWER_NS);
     assert_eq!((driver.names().len(), driver.log_files()), (0, 1));
 }
 
@@ -127,8 +120,7 @@ fn a_client_that_closes_is_not_made_known_again_by_a_late_answer() {
         client_id: CLIENT,
         correlation_id: 0,
     });
-    driver.hosts.answer();
-    driver.run_cycles();
+    driver.pass_alive(ANSWER_NS);
     assert_eq!(driver.counters.find(type_ids::CLIENT_HEARTBEAT, CLIENT), None);
     assert_eq!((driver.names().len(), driver.log_files()), (0, 0));
 }
@@ -136,6 +128,7 @@ fn a_client_that_closes_is_not_made_known_again_by_a_late_answer() {
 #[test]
 fn more_than_can_wait_are_refused_and_may_try_again() {
     let mut driver = silent();
+    driver.world.network().set_lookup_ns(i64::MAX);
     for number in 0..1_025 {
         driver.add_subscription(&format!("aeron:udp?endpoint=slow.test:{}", 20_000 + number), 10);
     }

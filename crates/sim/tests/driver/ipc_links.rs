@@ -5,11 +5,12 @@ use headrace_buffers::log::{Append, ConcurrentAppender};
 use headrace_protocol::ErrorCode;
 use headrace_protocol::event::Event;
 
-use super::harness::{CLIENT, Harness, IPC, SECOND};
+use crate::common::{SECOND, World};
+use crate::foreign::{CLIENT, Driver, IPC};
 
 #[test]
 fn an_added_publication_is_answered_then_its_image_announced() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let subscription = driver.add_subscription("aeron:ipc", 10);
     let publication = driver.add_publication(IPC, 10);
     assert_eq!(
@@ -49,7 +50,7 @@ fn an_added_publication_is_answered_then_its_image_announced() {
 
 #[test]
 fn an_added_subscription_is_answered_then_told_of_the_streams_there_are() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let first = driver.add_exclusive(IPC, 10);
     let second = driver.add_exclusive(IPC, 10);
     driver.add_exclusive(IPC, 11);
@@ -69,7 +70,7 @@ fn an_added_subscription_is_answered_then_told_of_the_streams_there_are() {
 
 #[test]
 fn the_position_counter_says_whose_it_is_before_the_image_is_announced() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let publication = driver.add_publication(IPC, 10);
     let subscription = driver.add_subscription("aeron:ipc?alias=me", 10);
     let session_id = driver.ready(publication).session_id;
@@ -93,7 +94,7 @@ fn the_position_counter_says_whose_it_is_before_the_image_is_announced() {
 
 #[test]
 fn a_session_filter_takes_one_session() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     driver.add_subscription("aeron:ipc?session-id=77", 10);
     driver.add_exclusive(IPC, 10);
     driver.add_exclusive("aeron:ipc?term-length=64k|session-id=77", 10);
@@ -104,7 +105,7 @@ fn a_session_filter_takes_one_session() {
 
 #[test]
 fn concurrent_adds_share_a_log_and_exclusive_ones_do_not() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let first = driver.add_publication(IPC, 10);
     let second = driver.add_publication_of(CLIENT + 1, "aeron:ipc", 10);
     let (one, two) = (driver.ready(first), driver.ready(second));
@@ -120,7 +121,7 @@ fn concurrent_adds_share_a_log_and_exclusive_ones_do_not() {
 
 #[test]
 fn a_shared_log_lives_until_its_last_handle_goes() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let first = driver.add_publication(IPC, 10);
     let second = driver.add_publication(IPC, 10);
     driver.remove_publication(first, false);
@@ -134,7 +135,7 @@ fn a_shared_log_lives_until_its_last_handle_goes() {
 
 #[test]
 fn a_sharer_must_ask_for_what_there_is() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     driver.add_publication("aeron:ipc?term-length=64k|session-id=5", 10);
     for (channel, name) in [
         ("aeron:ipc?term-length=128k", "term-length"),
@@ -161,7 +162,7 @@ fn a_sharer_must_ask_for_what_there_is() {
 
 #[test]
 fn session_ids_do_not_clash_on_a_stream() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     driver.add_exclusive("aeron:ipc?term-length=64k|session-id=5", 10);
     driver.add_exclusive("aeron:ipc?term-length=64k|session-id=5", 10);
     let (code, text) = driver.refusals().remove(0);
@@ -177,7 +178,7 @@ fn session_ids_do_not_clash_on_a_stream() {
 
 #[test]
 fn a_tag_names_a_publication_to_copy_from() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let tagged = driver.add_exclusive("aeron:ipc?term-length=128k|mtu=2048|tags=1,22", 10);
     let copy = driver.add_exclusive("aeron:ipc?session-id=tag:22", 11);
     let (one, two) = (driver.log(tagged), driver.log(copy));
@@ -206,7 +207,7 @@ fn a_tag_names_a_publication_to_copy_from() {
 
 #[test]
 fn an_explicit_position_is_where_the_stream_starts() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     driver.add_subscription("aeron:ipc", 10);
     let channel = "aeron:ipc?term-length=64k|init-term-id=7|term-id=9|term-offset=96";
     let publication = driver.add_publication(channel, 10);
@@ -223,11 +224,11 @@ fn an_explicit_position_is_where_the_stream_starts() {
 
 #[test]
 fn the_limit_follows_the_slowest_reader_and_falls_back_without_one() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let publication = driver.add_publication(IPC, 10);
     let limit = driver.counter(driver.ready(publication).limit_counter_id);
     let log = driver.log(publication);
-    driver.run_cycles();
+    driver.settle();
     assert_eq!((limit.get(), log.metadata().is_connected_acquire()), (0, false));
     driver.add_subscription("aeron:ipc", 10);
     let slow = driver.add_subscription("aeron:ipc", 10);
@@ -245,14 +246,14 @@ fn the_limit_follows_the_slowest_reader_and_falls_back_without_one() {
     let images = driver.images();
     driver.counter(images[0].position_counter_id).set_release(25_600);
     driver.counter(images[1].position_counter_id).set_release(6_400);
-    driver.run_cycles();
+    driver.settle();
     assert_eq!(limit.get(), 6_400 + 32_768);
     // Without the slow one the fast one counts.
     driver.remove_subscription(slow);
-    driver.run_cycles();
+    driver.settle();
     assert_eq!(limit.get(), 25_600 + 32_768);
     driver.remove_subscription(images[0].subscription_id);
-    driver.run_cycles();
+    driver.settle();
     assert_eq!(
         (limit.get(), log.metadata().is_connected_acquire()),
         (25_600, false)
@@ -269,13 +270,13 @@ fn the_limit_follows_the_slowest_reader_and_falls_back_without_one() {
 
 #[test]
 fn a_reader_that_claims_more_than_was_written_does_not_move_the_limit_past_it() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::within(World::without_rules(7), |_| {});
     driver.add_subscription("aeron:ipc", 10);
     let publication = driver.add_publication(IPC, 10);
     driver
         .counter(driver.images()[0].position_counter_id)
         .set_release(i64::MAX / 2);
-    driver.run_cycles();
+    driver.settle();
     assert_eq!(
         driver.counter(driver.ready(publication).limit_counter_id).get(),
         32_768
@@ -284,7 +285,7 @@ fn a_reader_that_claims_more_than_was_written_does_not_move_the_limit_past_it() 
 
 #[test]
 fn removing_a_subscription_answers_and_frees_without_telling_it() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let publication = driver.add_publication(IPC, 10);
     let subscription = driver.add_subscription("aeron:ipc", 10);
     driver.forget();
@@ -299,7 +300,7 @@ fn removing_a_subscription_answers_and_frees_without_telling_it() {
 
 #[test]
 fn an_untethered_reader_is_dropped_and_comes_back() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let publication = driver.add_publication(IPC, 10);
     driver.add_subscription("aeron:ipc", 10);
     let loose = driver.add_subscription("aeron:ipc?tether=false", 10);

@@ -4,8 +4,7 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::command::{Command, type_id};
 use headrace_protocol::event::Event;
 
-use super::harness::{CLIENT, Harness, IPC};
-use crate::config::TerminationValidator;
+use crate::foreign::{CLIENT, Driver, IPC};
 
 #[test]
 fn a_channel_that_cannot_be_is_refused_with_its_rule_and_recorded() {
@@ -37,7 +36,7 @@ fn a_channel_that_cannot_be_is_refused_with_its_rule_and_recorded() {
         ),
         ("ipc", ErrorCode::InvalidChannel, "ipc"),
     ] {
-        let mut driver = Harness::new();
+        let mut driver = Driver::new();
         driver.add_publication(channel, 10);
         let (found, message) = driver.refusals().remove(0);
         assert!(found == code && message.contains(text), "{channel}: {message}");
@@ -48,7 +47,7 @@ fn a_channel_that_cannot_be_is_refused_with_its_rule_and_recorded() {
 
 #[test]
 fn a_channel_too_long_is_quoted_up_to_the_limit() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let channel = format!("aeron:ipc?alias={}", "x".repeat(5_000));
     driver.add_subscription(&channel, 10);
     let (code, message) = driver.refusals().remove(0);
@@ -58,7 +57,7 @@ fn a_channel_too_long_is_quoted_up_to_the_limit() {
 
 #[test]
 fn commands_that_make_no_sense_are_answered() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     driver.raw_command(0x70, &[0; 16]);
     driver.raw_command(type_id::ADD_PUBLICATION, &[0; 12]);
     let codes: Vec<_> = driver.refusals().into_iter().map(|(code, _)| code).collect();
@@ -70,7 +69,7 @@ fn commands_that_make_no_sense_are_answered() {
 
 #[test]
 fn destinations_are_not_supported() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let publication = driver.add_publication(IPC, 10);
     let subscription = driver.add_subscription("aeron:ipc", 10);
     let channel = "aeron:udp?endpoint=localhost:40001";
@@ -106,7 +105,7 @@ fn destinations_are_not_supported() {
 
 #[test]
 fn rejecting_an_unknown_image_is_an_error() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     driver.reject(12_345, "no");
     let (code, text) = driver.refusals().remove(0);
     assert_eq!(code, ErrorCode::GenericError);
@@ -118,7 +117,7 @@ fn rejecting_an_unknown_image_is_an_error() {
 
 #[test]
 fn a_reason_for_rejection_has_a_longest_length() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let publication = driver.add_publication(IPC, 10);
     driver.forget();
     driver.reject(publication, &"x".repeat(1024));
@@ -130,24 +129,25 @@ fn a_reason_for_rejection_has_a_longest_length() {
 
 #[test]
 fn a_client_stops_the_driver_only_where_it_may() {
-    for (validator, expected) in [
-        (TerminationValidator::Deny, false),
-        (TerminationValidator::Allow, true),
-    ] {
-        let mut driver = Harness::with(|config| config.termination_validator = validator);
+    for (validator, expected) in [("deny", false), ("allow", true)] {
+        let mut driver = Driver::with(|config| {
+            config
+                .set("aeron.driver.termination.validator", validator)
+                .unwrap();
+        });
         driver.command(&Command::TerminateDriver {
             client_id: CLIENT,
             correlation_id: 1,
             token: &[],
         });
-        assert_eq!(driver.is_terminated(), expected);
+        assert_eq!(driver.node.is_terminated(), expected);
         assert!(driver.names().is_empty());
     }
 }
 
 #[test]
 fn the_next_session_id_is_free_and_not_reserved() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let mut seen = Vec::new();
     for _ in 0..3 {
         let correlation_id = driver.next_id();
@@ -168,12 +168,8 @@ fn the_next_session_id_is_free_and_not_reserved() {
 
 #[test]
 fn a_log_that_does_not_fit_is_refused_for_storage() {
-    let mut driver = Harness::new();
-    // No file system of a test machine has room for three of these, sparse as the file would be.
-    let usable = headrace_sys::disk::usable_space(driver.directory.path()).unwrap();
-    if usable > 3 << 30 {
-        return;
-    }
+    let mut driver = Driver::new();
+    driver.node.set_disk_room(Some(3 << 30));
     driver.add_publication("aeron:ipc?term-length=1g", 10);
     let (code, text) = driver.refusals().remove(0);
     assert_eq!(code, ErrorCode::StorageSpace);
@@ -185,7 +181,7 @@ fn a_log_that_does_not_fit_is_refused_for_storage() {
 
 #[test]
 fn a_channel_with_a_misspelt_parameter_works_and_leaves_a_warning() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
     let publication = driver.add_publication("aeron:ipc?term-lenght=64k|term-length=64k", 10);
     driver.ready(publication);
     driver.add_subscription("aeron:ipc?relaible=false", 10);

@@ -1,0 +1,108 @@
+//! Clients whose process ends without a word.
+
+use headrace_buffers::counters::type_ids;
+use headrace_buffers::liveness::Liveness;
+use headrace_protocol::command::Command;
+use headrace_protocol::event::Event;
+
+use crate::common::SECOND;
+use crate::foreign::{CLIENT, Driver, IPC, MS};
+
+const OTHER_CLIENT: i64 = CLIENT + 1;
+/// Longer than the driver goes without a look at the processes of its clients.
+const A_LOOK: i64 = 21 * MS;
+
+/// A publisher and a subscriber, each of a client that shows that it lives.
+fn both_alive() -> (Driver, i64, [Liveness; 2]) {
+    let mut driver = Driver::new();
+    let processes = [CLIENT, OTHER_CLIENT].map(|client_id| driver.start_process(client_id));
+    let publication = driver.add_publication(IPC, 10);
+    driver.add_subscription_of(OTHER_CLIENT, IPC, 10);
+    driver.forget();
+    (driver, publication, processes)
+}
+
+#[test]
+fn a_subscriber_that_is_killed_holds_no_publisher_back() {
+    let (mut driver, publication, [_process, other_process]) = both_alive();
+    assert_eq!(driver.subscriber_positions().len(), 1);
+    driver.pass(A_LOOK);
+    assert_eq!(driver.names(), [""; 0], "both live");
+    drop(other_process);
+    driver.pass(A_LOOK);
+    let given_up = Event::ClientTimeout {
+        client_id: OTHER_CLIENT,
+    };
+    assert!(driver.events().contains(&given_up));
+    assert_eq!(driver.subscriber_positions(), [0; 0]);
+    assert_eq!(
+        driver.counters.find(type_ids::CLIENT_HEARTBEAT, OTHER_CLIENT),
+        None
+    );
+    assert_eq!(driver.client_timeouts(), 1);
+    assert!(driver.recorded_errors()[0].contains("process ended without closing"));
+    assert!(driver.publication_path(publication).exists());
+}
+
+#[test]
+fn a_publisher_that_is_killed_ends_its_publications() {
+    let (mut driver, publication, [process, _other_process]) = both_alive();
+    drop(process);
+    driver.pass(A_LOOK);
+    driver.pass(2 * SECOND);
+    assert_eq!(driver.unavailable()[0].0, publication);
+}
+
+#[test]
+fn a_client_that_showed_that_it_lives_too_late_has_its_timeout() {
+    let mut driver = Driver::new();
+    driver.add_publication(IPC, 10);
+    drop(driver.start_process(CLIENT));
+    driver.pass(9 * SECOND);
+    assert_eq!(driver.client_timeouts(), 0);
+}
+
+#[test]
+fn what_a_client_wrote_before_it_ended_is_read_first_so_a_close_is_a_close() {
+    let (mut driver, _, [_process, other_process]) = both_alive();
+    // Commands for longer than two looks: the driver reads one in a turn.
+    for _ in 0..10_000 {
+        driver.write(&Command::ClientKeepalive {
+            client_id: CLIENT,
+            correlation_id: 0,
+        });
+    }
+    driver.write(&Command::ClientClose {
+        client_id: OTHER_CLIENT,
+        correlation_id: 0,
+    });
+    drop(other_process);
+    driver.pass(2 * A_LOOK);
+    assert_eq!(
+        driver.subscriber_positions().len(),
+        1,
+        "its close is still to be read"
+    );
+    driver.pass(SECOND);
+    assert_eq!(driver.subscriber_positions(), [0; 0]);
+    assert_eq!(driver.client_timeouts(), 0);
+    assert_eq!(driver.recorded_errors(), [""; 0]);
+}
+
+#[test]
+fn many_clients_take_turns() {
+    let mut driver = Driver::new();
+    let ids = CLIENT..CLIENT + 200;
+    let processes: Vec<_> = ids
+        .clone()
+        .map(|client_id| driver.start_process(client_id))
+        .collect();
+    for client_id in ids {
+        driver.add_subscription_of(client_id, IPC, 10);
+    }
+    drop(processes);
+    for _ in 0..4 {
+        driver.pass(A_LOOK);
+    }
+    assert_eq!(driver.client_timeouts(), 200);
+}

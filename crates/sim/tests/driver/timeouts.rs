@@ -1,0 +1,52 @@
+//! Time-outs that mean "never": as long as a duration can be, which must not overflow into "at once".
+
+use headrace_driver::DriverConfig;
+
+use crate::common::SECOND;
+use crate::foreign::{Driver, fill};
+
+fn never_end(config: &mut DriverConfig) {
+    config.client_liveness_timeout_ns = i64::MAX - 1;
+    config.publication_unblock_timeout_ns = i64::MAX;
+    config.image_liveness_timeout_ns = i64::MAX;
+    config.publication_connection_timeout_ns = i64::MAX;
+    config.publication_linger_timeout_ns = i64::MAX;
+    config.untethered_window_limit_timeout_ns = i64::MAX;
+    config.untethered_resting_timeout_ns = i64::MAX;
+    config.receiver_status_message_timeout_ns = i64::MAX;
+    config.nak_unicast_delay_ns = i64::MAX;
+    config.retransmit_unicast_linger_ns = i64::MAX;
+    config.counters_free_to_reuse_timeout_ns = i64::MAX;
+}
+
+#[test]
+fn an_untethered_reader_that_is_never_dropped_stays() {
+    let mut driver = Driver::with(never_end);
+    let channel = "aeron:ipc?term-length=64k|tether=false";
+    driver.add_subscription(channel, 10);
+    let registration_id = driver.add_publication("aeron:ipc?term-length=64k", 10);
+    fill(&driver.log(registration_id), 10);
+    driver.forget();
+    driver.pass(100 * SECOND);
+    assert_eq!(driver.names(), [""; 0]);
+}
+
+#[test]
+fn a_rejected_ipc_image_that_cools_down_for_ever_does_not_come_back() {
+    let mut driver = Driver::with(never_end);
+    driver.add_subscription("aeron:ipc?term-length=64k", 10);
+    driver.add_publication("aeron:ipc?term-length=64k", 10);
+    driver.reject(driver.images()[0].image_correlation_id, "not wanted");
+    driver.forget();
+    driver.pass(100 * SECOND);
+    assert_eq!(driver.images(), []);
+}
+
+#[test]
+fn a_client_that_may_stay_silent_for_ever_is_kept() {
+    let mut driver = Driver::with(never_end);
+    driver.add_publication("aeron:ipc?term-length=64k", 10);
+    driver.forget();
+    driver.pass(100 * SECOND);
+    assert_eq!(driver.names(), [""; 0]);
+}
