@@ -14,6 +14,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'he
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
+import headrace
 from headrace.archive import Catalog, DirectoryStorage
 from headrace.archive.errors import ArchiveFileError
 from headrace.archive.files.catalog import STATE_DELETED, STATE_INVALID, STATE_VALID
@@ -273,3 +274,26 @@ def test_a_batch_is_the_same_after_a_restart_with_other_options(tmp_path: Path, 
     query.restarted(**changes)
     assert query.rows(start, end) == rows
     assert positions(query.latest(end)).keys() == end.keys()
+
+
+@pytest.mark.parametrize(
+    ("offset", "rule"),
+    [
+        ({"1": 64, "ended": None}, "ended=null must be a list of recording ids"),
+        ({"ended": [1, "two"]}, r'ended=\[1, "two"\] must be a list of recording ids'),
+        ({"ended": [True]}, r"ended=\[true\] must be a list of recording ids"),
+        ({"1": None}, "the position of recording 1, null, must be an integer of at least 0"),
+        ({"1": -1}, "the position of recording 1, -1, must be an integer of at least 0"),
+        ({"one": 64}, 'the key "one" must be a recording id, or "ended"'),
+        ([64], "is no JSON object"),
+    ],
+)
+def test_an_offset_that_this_source_has_not_written_is_refused(
+    tmp_path: Path, offset: Any, rule: str
+) -> None:
+    """With the value and the rule; a checkpoint is a file that other programs can write."""
+    recorded(tmp_path, [b"one"])
+    query = Query(tmp_path)
+    for use in (query.reader.latestOffset, lambda start, _: query.reader.partitions(start, {})):
+        with pytest.raises(headrace.HeadraceError, match=rule):
+            use(offset, ReadAllAvailable())

@@ -7,8 +7,11 @@ is missing if they are purged, also when the archive does not tell where they en
 
 from __future__ import annotations
 
+import json
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, NoReturn
+
+from headrace._exceptions import HeadraceError
 
 __all__ = ["Offset", "Positions", "ended", "offset_of", "positions"]
 
@@ -19,13 +22,54 @@ _ENDED = "ended"
 
 
 def positions(offset: Offset) -> Positions:
-    """The positions, by the text of recording ids."""
+    """The positions, by the text of recording ids.
+
+    Raises:
+        HeadraceError: It is no offset of this source.
+    """
+    _check(offset)
     return {key: position for key, position in offset.items() if key != _ENDED}
 
 
 def ended(offset: Offset) -> set[str]:
-    """The recordings that were read to where they ended; none for an offset of before there was such an entry."""
+    """The recordings that were read to where they ended; none for an offset of before there was such an entry.
+
+    Raises:
+        HeadraceError: It is no offset of this source.
+    """
+    _check(offset)
     return {str(recording_id) for recording_id in offset.get(_ENDED, ())}
+
+
+def _check(offset: object) -> None:
+    """Refuse what this source has not written: it comes from a file that other programs can write."""
+    if not isinstance(offset, dict):
+        _refuse(offset, "is no JSON object")
+    for key, value in offset.items():
+        if key == _ENDED:
+            if not (isinstance(value, list) and all(map(_is_count, value))):
+                _refuse(
+                    offset,
+                    f"{_ENDED}={json.dumps(value)} must be a list of recording ids, [] or left out for none",
+                )
+        elif not key.isdecimal():
+            _refuse(offset, f"the key {json.dumps(key)} must be a recording id, or {json.dumps(_ENDED)}")
+        elif not _is_count(value):
+            _refuse(
+                offset,
+                f"the position of recording {key}, {json.dumps(value)}, must be an integer of at least 0",
+            )
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _refuse(offset: object, rule: str) -> NoReturn:
+    raise HeadraceError(
+        f"the offset in the query's checkpoint is none of this source: {rule}; offset={json.dumps(offset)}. "
+        "Restore the checkpoint, or start the query with a new one"
+    )
 
 
 def offset_of(read: Positions, ended_keys: AbstractSet[str]) -> Offset:
