@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
 from typing import TypeVar
 
 import pytest
@@ -13,6 +16,8 @@ import headrace
 from headrace.archive import ErrorCode, RecordingDescriptor, RecordingSignal
 from headrace.archive.client import requests, steps
 from headrace.archive.client.exchange import Exchange, Steps, Terms, Unanswered
+from headrace.archive.client.session import ArchiveSession, Streams
+from headrace.archive.client.settings import ArchiveClientConfig
 from headrace.archive.protocol.answers import (
     ANSWERS,
     EVENTS,
@@ -31,6 +36,7 @@ from headrace.archive.protocol.requests import (
     StartRecordingRequest2,
     StopPositionRequest,
     StopRecordingSubscriptionRequest,
+    StopReplayRequest,
     UnbuiltRequest,
 )
 from headrace.testing import ManualClock
@@ -192,6 +198,68 @@ def test_a_recording_that_does_not_begin_is_taken_back(how: str) -> None:
     assert exchange.is_done
     assert decode(undo) == StopRecordingSubscriptionRequest(control_session_id=SESSION_ID, subscription_id=7)
     assert exchange.undo() is None, "once"
+
+
+@pytest.mark.parametrize(
+    ("request_of", "undo"),
+    [
+        (requests.start_recording, StopRecordingSubscriptionRequest(subscription_id=7)),
+        (partial(requests.extend_recording, 3), StopRecordingSubscriptionRequest(subscription_id=7)),
+        (partial(requests.start_replay, 3), StopReplayRequest(replay_session_id=7)),
+    ],
+    ids=["recording", "extension", "replay"],
+)
+def test_what_was_begun_is_taken_back_unless_its_owner_has_the_id(
+    request_of: Callable[[str, int], Steps[int]], undo: Request
+) -> None:
+    """Nothing else could stop it: an owner that is interrupted does not know the id."""
+    for has_it in (False, True):
+        exchange = exchange_of(request_of("aeron:ipc", 1001))
+        sent(exchange)
+        assert exchange.may_begin
+        exchange.take(response(100, 7))
+        assert exchange.is_done
+        if has_it:
+            assert exchange.result() == 7
+            assert exchange.undo() is None
+        else:
+            bytes_to_send = exchange.undo()
+            assert bytes_to_send is not None
+            assert decode(bytes_to_send) == dataclasses.replace(undo, control_session_id=SESSION_ID)
+    exchange = exchange_of(request_of("aeron:ipc", 1001))
+    sent(exchange)
+    exchange.take(response(100, 1, Response.ERROR, "no room"))
+    assert exchange.undo() is None
+
+
+def test_a_request_that_is_too_late_says_whether_it_was_sent_and_what_it_may_begin() -> None:
+    for is_sent, text in ((False, "the request was not sent"), (True, "may still begin")):
+        clock = ManualClock()
+        exchange = exchange_of(requests.start_recording("aeron:ipc", 1001), clock)
+        if is_sent:
+            sent(exchange)
+        clock.advance(TIMEOUT_S)
+        exchange.check()
+        with pytest.raises(headrace.ArchiveTimeoutError, match=text):
+            exchange.result()
+
+
+def test_an_answer_to_one_request_lets_the_others_wait_longer() -> None:
+    """They wait for their turn, and the archive is at work."""
+    clock = ManualClock()
+    stream = SimpleNamespace(is_connected=True)
+    client = SimpleNamespace(clock=clock, next_correlation_id=itertools.count(100).__next__)
+    session = ArchiveSession(Streams(client, stream, stream, False), ArchiveClientConfig())  # type: ignore[arg-type]
+    asked = [session._begin(requests.stop_position(number)) for number in range(2)]
+    asked[0].sent()
+    clock.advance(session._timeout_s / 2)
+    session._take(encode(dataclasses.replace(response(100, 4096), control_session_id=-1)))
+    clock.advance(session._timeout_s / 2)
+    asked[1].check()
+    assert not asked[1].is_done
+    clock.advance(session._timeout_s / 2)
+    asked[1].check()
+    assert asked[1].is_done
 
 
 def test_the_time_out_begins_anew_with_each_answer() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -82,7 +83,21 @@ def test_awaited_requests_and_replays_start_no_thread(
     assert asyncio.run(play()) == MESSAGES
 
 
-def test_an_awaited_request_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
+Asked = Callable[[AsyncArchive], Coroutine[Any, Any, object]]
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        AsyncArchive.list_recordings,
+        lambda archive: archive.add_recorded_publication(CHANNEL, STREAM_ID),
+        lambda archive: archive.start_recording(CHANNEL, STREAM_ID),
+    ],
+    ids=["list", "recorded publication", "recording"],
+)
+def test_an_awaited_request_that_is_cancelled_leaves_nothing_behind(
+    tmp_path: Path, request_of: Asked
+) -> None:
     """Its answer comes too late; the next request gets its own, and what was begun is taken back."""
 
     async def play() -> None:
@@ -104,14 +119,9 @@ def test_an_awaited_request_that_is_cancelled_leaves_nothing_behind(tmp_path: Pa
                 archive = await AsyncArchive.connect(client)
                 stop.set()
                 await serving
-                requests: tuple[Callable[[], Coroutine[Any, Any, object]], ...] = (
-                    archive.list_recordings,
-                    lambda: archive.add_recorded_publication(CHANNEL, STREAM_ID),
-                )
-                for request in requests:
-                    with pytest.raises(TimeoutError):
-                        await asyncio.wait_for(request(), 0.1)
-                    assert archive.archive._exchanges == []
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(request_of(archive), 0.1)
+                assert archive.archive._exchanges == []
                 stop.clear()
                 serving = asyncio.create_task(serve())
                 async with asyncio.timeout(TIMEOUT_S):
@@ -123,6 +133,103 @@ def test_an_awaited_request_that_is_cancelled_leaves_nothing_behind(tmp_path: Pa
                 await serving
 
     asyncio.run(play())
+
+
+class SilentArchive:
+    """An archive, on a driver of its own, that does its work only while it is :meth:`working`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.driver = headrace.MediaDriver.embedded()
+        self.server = headrace.ArchiveServer(
+            driver=self.driver, archive_directory=directory, control_channel_enabled=False, is_invoked=True
+        )
+
+    def __enter__(self) -> SilentArchive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.close()
+        self.driver.close()
+
+    @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        stop = threading.Event()
+
+        def work() -> None:
+            while not stop.is_set():
+                self.server.do_work()
+                stop.wait(0.001)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            worker.join()
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> Iterator[SilentArchive]:
+    with SilentArchive(tmp_path / "archive") as silent:
+        yield silent
+
+
+def test_awaited_requests_to_a_silent_archive_wait_side_by_side(silent: SilentArchive) -> None:
+    """Each for its time-out from when it was asked, and not for the time-outs of those before it."""
+
+    async def ask() -> list[object]:
+        with silent.working():
+            archive = await AsyncArchive.connect(driver=silent.driver, message_timeout_s=0.5)
+        asked = [archive.find_recording(0) for _ in range(4)]
+        failures: list[object] = list(await asyncio.gather(*asked, return_exceptions=True))
+        await archive.close()
+        return failures
+
+    first, *_, last = asyncio.run(ask())
+    assert isinstance(first, headrace.ArchiveTimeoutError)
+    assert "was not sent" not in str(first)
+    assert isinstance(last, headrace.ArchiveTimeoutError)
+    assert "was not sent" in str(last)
+
+
+def test_a_blocking_request_waits_for_its_turn_no_longer_than_for_its_answer(silent: SilentArchive) -> None:
+    with silent.working():
+        archive = headrace.Archive.connect(driver=silent.driver, message_timeout_s=0.5)
+    refusals = []
+
+    def ask() -> None:
+        try:
+            archive.find_recording(0)
+        except headrace.ArchiveTimeoutError as refusal:
+            refusals.append(str(refusal))
+
+    asking = threading.Thread(target=ask)
+    with archive, archive._lock:
+        asking.start()
+        asking.join(TIMEOUT_S)
+        assert not asking.is_alive()
+    assert "was not sent" in refusals[0]
+
+
+def test_ctrl_c_during_a_request_to_record_leaves_no_recording(silent: SilentArchive) -> None:
+    """Also when the program ends the session next: closing waits for the answer, and stops what was begun."""
+    with silent.working():
+        archive = headrace.Archive.connect(driver=silent.driver)
+
+    def interrupt() -> None:
+        await_true(lambda: bool(archive._exchanges) and archive._exchanges[0].is_waiting)
+        signal.raise_signal(signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        archive.start_recording(CHANNEL, STREAM_ID)
+    interrupter.join()
+    with silent.working():
+        archive.close()
+        with headrace.Archive.connect(driver=silent.driver) as another:
+            await_true(lambda: another.list_recording_subscriptions() == [])
 
 
 def test_requests_to_an_archive_that_is_gone_fail_without_a_wait(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError
+from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ClientError, ClosedError
+from headrace._fork import is_own
 from headrace.archive.client import requests, steps
 from headrace.archive.client.exchange import Exchange, Steps
 from headrace.archive.client.notices import Signal
@@ -98,20 +101,35 @@ class Archive(ArchiveSession):
 
     def _run(self, what: Steps[R]) -> R:
         """Step an exchange to its end, blocking without the GIL for each answer."""
-        with self._lock:
+        with self._turn(what) as exchange:
             while (unsettled := self._unsettled()) is not None:
                 self._wait(unsettled)
-            exchange = self._begin(what)
-            try:
-                while not exchange.is_done:
-                    if exchange.to_send is not None:
-                        self._publication.offer_blocking(exchange.to_send, timeout_s=self._timeout_s)
-                        exchange.sent()
-                    else:
-                        self._wait(exchange)
-                return exchange.result()
-            finally:
-                self._end(exchange)
+            self._check_open()
+            while not exchange.is_done:
+                if exchange.to_send is not None:
+                    self._publication.offer_blocking(exchange.to_send, timeout_s=exchange.deadline.left_s())
+                    exchange.sent()
+                else:
+                    self._wait(exchange)
+            return exchange.result()
+
+    @contextlib.contextmanager
+    def _turn(self, what: Steps[R]) -> Iterator[Exchange[R]]:
+        """Begin an exchange, and wait until this thread may step it, for as long as its answer may take."""
+        exchange = self._begin(what)
+        try:
+            while not self._lock.acquire(timeout=_lock_timeout_s(exchange.deadline.left_s())):
+                exchange.check()
+                if exchange.is_done:
+                    exchange.result()
+        except BaseException:
+            self._end(exchange)
+            raise
+        try:
+            yield exchange
+        finally:
+            self._end(exchange)
+            self._lock.release()
 
     def _wait(self, exchange: Exchange[R]) -> None:
         """Wait for one message from the archive, or until it is time to look after an exchange."""
@@ -122,6 +140,23 @@ class Archive(ArchiveSession):
             self._look_after(exchange)
         else:
             self._take(received.payload)
+
+    def close(self) -> None:
+        """End the session. Closing again does nothing, nor does closing in a forked child: it is the parent's.
+
+        When a request to record or to replay was interrupted, blocks until the archive has answered it, or its
+        time-out is over: what it began is stopped.
+        """
+        if is_own(self._pid) and self._begun() is not None and self._lock.acquire(blocking=False):
+            try:
+                with contextlib.suppress(ClientError, ClosedError):
+                    while (begun := self._begun()) is not None:
+                        self._wait(begun)
+            finally:
+                self._lock.release()
+                super().close()
+        else:
+            super().close()
 
     def _resolved(self, subscription: Subscription, channel: str) -> str:
         """The channel of a subscription with the port that the system chose, if it was to choose one."""
@@ -305,12 +340,12 @@ class Archive(ArchiveSession):
             subscription = self._client.add_subscription(channel, stream_id, on_available_image=images.append)
             try:
                 resolved = self._resolved(subscription, channel)
-                ids = self._run(steps.with_correlation_id(what.request(resolved, stream_id)))
+                ids = self._run(steps.replay_started(what.request(resolved, stream_id)))
             except BaseException:
                 subscription.close()
                 raise
         else:
-            ids = self._run(steps.with_correlation_id(what.request(channel, stream_id)))
+            ids = self._run(steps.replay_started(what.request(channel, stream_id)))
             session_channel = ChannelUri(channel).with_parameters(session_id=signed_32(ids[0]))
             try:
                 subscription = self._client.add_subscription(
@@ -412,6 +447,10 @@ class Archive(ArchiveSession):
     def update_channel(self, recording_id: int, channel: str) -> None:
         """Replace the channel in a recording's description."""
         self._run(requests.update_channel(recording_id, channel))
+
+
+def _lock_timeout_s(left_s: float | None) -> float:
+    return threading.TIMEOUT_MAX if left_s is None else min(left_s, threading.TIMEOUT_MAX)
 
 
 def extension_channel(channel: str, descriptor: RecordingDescriptor) -> str:

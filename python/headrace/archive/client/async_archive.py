@@ -8,19 +8,26 @@
                 print(message.payload)
 
 Requests run in no thread: answers, like messages, are awaited at the event loop's doorbell. Cancelling a request gives
-it up at once. The archive carries out one that was sent: what :meth:`AsyncArchive.add_recorded_publication` had begun
-is taken back, and what :meth:`AsyncArchive.start_recording` had begun goes on.
+it up at once. The archive carries out one that was sent. A recording or a replay that it began is stopped when the
+archive answers: no caller knows its id. :meth:`AsyncArchive.close` waits for such an answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from headrace import aio
 from headrace._closing import AsyncClosing
-from headrace._exceptions import ArchiveTimeoutError, HeadraceError, PublicationTimeoutError
+from headrace._exceptions import (
+    ArchiveTimeoutError,
+    ClientError,
+    ClosedError,
+    HeadraceError,
+    PublicationTimeoutError,
+)
 from headrace.archive.client import requests, steps
 from headrace.archive.client.archive import POLL_INTERVAL_S, REPLAY_STREAM_ID, Archive, recording_of
 from headrace.archive.client.replay import Replay, Replayed, ReplayRange
@@ -114,7 +121,7 @@ class AsyncArchive(AsyncClosing):
 
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     @classmethod
     async def connect(
@@ -154,20 +161,42 @@ class AsyncArchive(AsyncClosing):
     async def _run(self, what: Steps[R]) -> R:
         """Step an exchange to its end, awaiting each answer."""
         session = self.archive
-        async with self._turn:
+        async with self._turn(what) as exchange:
             while (unsettled := session._unsettled()) is not None:
                 await self._wait(unsettled)
-            exchange = session._begin(what)
-            try:
-                while not exchange.is_done:
-                    if exchange.to_send is not None:
-                        await self._offer(exchange.to_send)
-                        exchange.sent()
-                    else:
-                        await self._wait(exchange)
-                return exchange.result()
-            finally:
-                session._end(exchange)
+            session._check_open()
+            while not exchange.is_done:
+                if exchange.to_send is not None:
+                    await self._offer(exchange.to_send, exchange.deadline.left_s())
+                    exchange.sent()
+                else:
+                    await self._wait(exchange)
+            return exchange.result()
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, what: Steps[R]) -> AsyncIterator[Exchange[R]]:
+        """Begin an exchange, and wait until this coroutine may step it, for as long as its answer may take."""
+        exchange = self.archive._begin(what)
+        try:
+            while not await self._acquire(exchange.deadline.left_s()):
+                exchange.check()
+                if exchange.is_done:
+                    exchange.result()
+        except BaseException:
+            self.archive._end(exchange)
+            raise
+        try:
+            yield exchange
+        finally:
+            self.archive._end(exchange)
+            self._lock.release()
+
+    async def _acquire(self, timeout_s: float | None) -> bool:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._lock.acquire()
+        except TimeoutError:
+            return False
 
     async def _wait(self, exchange: Exchange[R]) -> None:
         """Take what has come from the archive; wait for more, and look after an exchange, if that is nothing."""
@@ -177,8 +206,8 @@ class AsyncArchive(AsyncClosing):
         if exchange.is_waiting:
             await aio.wait_for_messages(self.archive._subscription, LOOK_INTERVAL_S)
 
-    async def _offer(self, request: bytes) -> None:
-        publication, timeout_s = self.archive._publication, self.archive._timeout_s
+    async def _offer(self, request: bytes, timeout_s: float | None) -> None:
+        publication = self.archive._publication
         try:
             await aio.offer(publication, request, timeout_s)
         except PublicationTimeoutError as refusal:
@@ -255,12 +284,12 @@ class AsyncArchive(AsyncClosing):
             )
             try:
                 resolved = await self._resolved(subscription, channel)
-                ids = await self._run(steps.with_correlation_id(what.request(resolved, stream_id)))
+                ids = await self._run(steps.replay_started(what.request(resolved, stream_id)))
             except BaseException:
                 subscription.close()
                 raise
         else:
-            ids = await self._run(steps.with_correlation_id(what.request(channel, stream_id)))
+            ids = await self._run(steps.replay_started(what.request(channel, stream_id)))
             session_channel = ChannelUri(channel).with_parameters(session_id=signed_32(ids[0]))
             try:
                 subscription = await client.request_subscription(
@@ -289,7 +318,19 @@ class AsyncArchive(AsyncClosing):
             raise ArchiveTimeoutError(f"no signal {signal.name} within {timeout_s} s") from None
 
     async def close(self) -> None:
-        """End the session."""
+        """End the session.
+
+        When a request to record or to replay was cancelled, waits until the archive has answered it, or its time-out is
+        over: what it began is stopped.
+        """
+        try:
+            with contextlib.suppress(ClientError, ClosedError):
+                while (begun := self.archive._begun()) is not None:
+                    await self._wait(begun)
+        finally:
+            await self._close()
+
+    async def _close(self) -> None:
         if self.archive._streams.owns_client:
             await aio.close(self.archive)
         else:

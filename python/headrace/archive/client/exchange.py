@@ -4,9 +4,12 @@ What is asked and what becomes of the answers is a generator (``steps.py``). It 
 to the last of them:
 
     yields a request         the request is sent; then its first answer is sent to the generator
+    yields Beginning(...)    the same, for a request that begins something, which can be taken back
     yields Awaiting()        the next answer to the same request
     yields Unanswered(...)   the request is sent; the generator goes on at once
     returns, or raises       the exchange is done
+
+What a request began is taken back unless the owner gets the result: a recording without a name could not be stopped.
 
 Its owner moves the bytes: it offers :attr:`Exchange.to_send` and says :meth:`Exchange.sent`, hands in what comes, and
 says :meth:`Exchange.check` when nothing does, until :attr:`Exchange.is_done`.
@@ -20,7 +23,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from headrace._exceptions import ArchiveTimeoutError
-from headrace.archive.protocol.answers import Answer
+from headrace.archive.protocol.answers import Answer, ControlResponse
+from headrace.archive.protocol.codes import Response
 from headrace.archive.protocol.messages import encode
 from headrace.archive.protocol.requests import AuthConnectRequest, Request
 from headrace.positions import NULL_VALUE
@@ -28,20 +32,27 @@ from headrace.positions import NULL_VALUE
 if TYPE_CHECKING:
     from headrace.clock import Clock
 
-__all__ = ["Awaiting", "Exchange", "Steps", "Terms", "Unanswered"]
+__all__ = ["Awaiting", "Beginning", "Exchange", "Steps", "Terms", "Unanswered"]
 
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Awaiting:
-    """A step: wait for the next answer to the last request.
+    """A step: wait for the next answer to the last request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A step: send a request that begins something, and wait for its first answer.
 
     Attributes:
-        undo: What takes back what was begun, if the exchange ends while it waits here.
+        request: The request.
+        undo: Makes the request that takes it back, from the number in the answer.
     """
 
-    undo: Request | None = None
+    request: Request
+    undo: Callable[[int], Request]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +62,7 @@ class Unanswered:
     request: Request
 
 
-Step = AuthConnectRequest | Request | Awaiting | Unanswered
+Step = AuthConnectRequest | Request | Beginning | Awaiting | Unanswered
 Steps = Generator[Step, Answer, R]
 
 
@@ -63,7 +74,7 @@ class Terms:
         control_session_id: The id of the session.
         next_correlation_id: Makes the id of a request.
         clock: Time.
-        timeout_s: How long an answer may take, after the request was sent and after each answer before it.
+        timeout_s: How long an answer may take, after the request was made and after each answer before it.
     """
 
     control_session_id: int
@@ -78,6 +89,7 @@ class Exchange(Generic[R]):
     def __init__(self, steps: Steps[R], terms: Terms) -> None:
         self._steps = steps
         self._terms = terms
+        self._begins: Callable[[int], Request] | None = None
         self._undo: Request | None = None
         self._is_unanswered = False
         self._error: Exception | None = None
@@ -89,13 +101,12 @@ class Exchange(Generic[R]):
         self.correlation_id = NULL_VALUE
         """The id of the last request, which its answers carry."""
         self.deadline = terms.clock.deadline(terms.timeout_s)
-        """When the time-out of what it waits for is over."""
+        """When the time-out is over. It begins with the exchange: one that waits to be sent waits for its answer."""
         self._go_on(lambda: next(self._steps))
 
     def sent(self) -> None:
         """:attr:`to_send` was taken; its answer is awaited from now on."""
         self.to_send = None
-        self._restart_timeout()
         if self._is_unanswered:
             self._go_on(lambda: next(self._steps))
 
@@ -108,15 +119,28 @@ class Exchange(Generic[R]):
         """Whether an answer is still to come."""
         return not self.is_done and self.to_send is None
 
+    @property
+    def may_begin(self) -> bool:
+        """Whether the answer that is still to come names something that was begun."""
+        return self.is_waiting and self._begins is not None
+
     def take(self, answer: Answer) -> None:
         """Go on with an answer that it :meth:`awaits`."""
-        self._restart_timeout()
+        self.restart_timeout()
+        if self._begins is not None and isinstance(answer, ControlResponse):
+            if answer.code is Response.OK:
+                self._undo = self._begins(answer.relevant_id)
+            self._begins = None
         self._go_on(lambda: self._steps.send(answer))
 
     def check(self) -> None:
         """Look whether the time-out is over, which fails the exchange."""
         if self.deadline.is_over:
             text = f"the archive did not answer within {self._terms.timeout_s} s"
+            if self.to_send is not None:
+                text += "; the request was not sent, because requests before it were not answered"
+            elif self._begins is not None:
+                text += "; it may still begin what was asked for, when it gets to it"
             self.fail(ArchiveTimeoutError(text, correlation_id=self.correlation_id))
 
     def fail(self, error: Exception) -> None:
@@ -126,7 +150,7 @@ class Exchange(Generic[R]):
             self._end(error)
 
     def result(self) -> R:
-        """What came of it.
+        """What came of it. Its owner has it from now on: nothing is taken back.
 
         Raises:
             ArchiveError: The archive refused, or is gone.
@@ -134,10 +158,11 @@ class Exchange(Generic[R]):
         """
         if self._error is not None:
             raise self._error
+        self._undo = None
         return self._result[0]
 
     def undo(self) -> bytes | None:
-        """The bytes that take back what was begun and did not end in order, to be sent once; nothing answers them.
+        """The bytes that take back what was begun and its owner has not got, to be sent once; nothing answers them.
 
         ``None`` if there is nothing to take back by now. Otherwise the exchange is done.
         """
@@ -148,7 +173,8 @@ class Exchange(Generic[R]):
         self.is_done = True
         return encode(self._addressed(undo))
 
-    def _restart_timeout(self) -> None:
+    def restart_timeout(self) -> None:
+        """The archive has answered, this request or one before it: its time-out begins anew."""
         self.deadline = self._terms.clock.deadline(self._terms.timeout_s)
 
     def _go_on(self, resume: Callable[[], Step]) -> None:
@@ -156,7 +182,6 @@ class Exchange(Generic[R]):
         try:
             step = resume()
         except StopIteration as end:
-            self._undo = None
             self._result.append(end.value)
             self.is_done = True
         except Exception as error:
@@ -171,11 +196,13 @@ class Exchange(Generic[R]):
 
     def _take_step(self, step: Step) -> None:
         if isinstance(step, Awaiting):
-            self._undo = step.undo
-        elif isinstance(step, Unanswered):
+            return
+        if isinstance(step, Unanswered):
             self._is_unanswered = True
             self.to_send = encode(self._addressed(step.request))
         else:
+            if isinstance(step, Beginning):
+                self._begins, step = step.undo, step.request
             self.correlation_id = self._terms.next_correlation_id()
             self.to_send = encode(self._stamped(step))
 

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from headrace.archive.client.exchange import Steps
 from headrace.archive.client.replay import ReplayRange
-from headrace.archive.client.steps import answered, done, listed, position_or_none, subscriptions_listed
+from headrace.archive.client.steps import (
+    answered,
+    done,
+    listed,
+    position_or_none,
+    recording_started,
+    replay_started,
+    subscriptions_listed,
+)
 from headrace.archive.protocol import requests
 from headrace.archive.protocol.codes import SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
@@ -52,7 +60,7 @@ def start_recording(
     request = requests.StartRecordingRequest2(
         stream_id=stream_id, source_location=location, auto_stop=auto_stop, channel=channel
     )
-    return answered(request)
+    return recording_started(request)
 
 
 def extend_recording(
@@ -71,7 +79,7 @@ def extend_recording(
         auto_stop=auto_stop,
         channel=channel,
     )
-    return answered(request)
+    return recording_started(request)
 
 
 def stop_recording(channel: str, stream_id: int) -> Steps[None]:
@@ -104,7 +112,7 @@ def start_replay(
 ) -> Steps[int]:
     """Replay to a channel; gives the replay's id."""
     what = ReplayRange(recording_id, position, length, limit_counter_id, file_io_max_length)
-    return answered(what.request(channel, stream_id))
+    return (yield from replay_started(what.request(channel, stream_id)))[0]
 
 
 def stop_replay(replay_id: int) -> Steps[None]:

@@ -92,15 +92,18 @@ class ArchiveSession(Closing):
     # --- exchanges -------------------------------------------------------------------------------------------------
 
     def _begin(self, steps: Steps[R]) -> Exchange[R]:
-        """Begin an exchange, which its owner then steps and at last ends."""
-        if self._is_closed:
-            raise ArchiveError("the session with the archive is closed")
-        if self._is_archive_gone:
-            raise ArchiveError(_GONE)
+        """Begin an exchange, which its owner then steps when it is its turn, and at last ends."""
+        self._check_open()
         terms = Terms(self.control_session_id, self._client.next_correlation_id, self.clock, self._timeout_s)
         exchange = Exchange(steps, terms)
         self._exchanges.append(exchange)
         return exchange
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ArchiveError("the session with the archive is closed")
+        if self._is_archive_gone:
+            raise ArchiveError(_GONE)
 
     def _end(self, exchange: Exchange[R]) -> None:
         """Leave an exchange, which may not be done. What it had begun and not finished is taken back.
@@ -115,7 +118,13 @@ class ArchiveSession(Closing):
         undo = exchange.undo()
         if undo is not None and not self._is_closed:
             with contextlib.suppress(ClientError, ClosedError):
-                self._publication.offer(undo)
+                refusal = self._publication.offer(undo)
+                if not refusal:
+                    ARCHIVE.warning(
+                        "what request correlation_id=%d had begun goes on: the request to stop it was not sent, %r",
+                        exchange.correlation_id,
+                        refusal,
+                    )
         if exchange.is_waiting:
             self._abandoned.append(exchange)
 
@@ -123,6 +132,10 @@ class ArchiveSession(Closing):
         """An abandoned exchange whose answer is still to come; its time-out is that of any other."""
         self._abandoned = [one for one in self._abandoned if one.is_waiting]
         return self._abandoned[0] if self._abandoned else None
+
+    def _begun(self) -> Exchange[Any] | None:
+        """An abandoned exchange whose answer says what is to be stopped before the session ends."""
+        return next((one for one in self._abandoned if one.may_begin), None)
 
     def _take(self, payload: bytes) -> None:
         """Give what has come to the exchange that awaits it, and what concerns none to who asked for it."""
@@ -137,6 +150,9 @@ class ArchiveSession(Closing):
         if exchange is None or not exchange.awaits(message):
             return
         exchange.take(message)
+        # The archive is at work: those that wait for their turn may wait longer.
+        for other in tuple(self._exchanges):
+            other.restart_timeout()
         if exchange in self._abandoned:
             self._abandoned.remove(exchange)
             self._abandon(exchange)

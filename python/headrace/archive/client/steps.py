@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ArchiveError
-from headrace.archive.client.exchange import Awaiting, Steps
+from headrace.archive.client.exchange import Awaiting, Beginning, Steps
 from headrace.archive.protocol.answers import (
     Challenge,
     ControlResponse,
@@ -16,14 +16,17 @@ from headrace.archive.protocol.answers import (
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, Response
 from headrace.archive.protocol.requests import (
     AuthConnectRequest,
+    ExtendRecordingRequest2,
     ListRecordingRequest,
     ListRecordingsForUriRequest,
     ListRecordingsRequest,
     ListRecordingSubscriptionsRequest,
     RecordingRequest,
+    ReplayRequest,
     Request,
     StartRecordingRequest2,
     StopRecordingSubscriptionRequest,
+    StopReplayRequest,
 )
 from headrace.positions import NULL_VALUE
 
@@ -37,21 +40,23 @@ __all__ = [
     "listed",
     "position_or_none",
     "recorded",
+    "recording_started",
     "refusal_of",
+    "replay_started",
     "subscriptions_listed",
-    "with_correlation_id",
 ]
 
 
-def _response(request: AuthConnectRequest | Request) -> Steps[ControlResponse]:
+def _response(step: AuthConnectRequest | Request | Beginning) -> Steps[ControlResponse]:
     """The response to a request, if it is not a refusal."""
-    answer = yield request
+    answer = yield step
     while not isinstance(answer, ControlResponse):
         if isinstance(answer, Challenge):
             text = "the archive asks for a challenge to be answered, which is not built"
             raise ArchiveError(text, ErrorCode.AUTHENTICATION_REJECTED, "AUTHENTICATION_REJECTED")
         answer = yield Awaiting()
     if answer.code is not Response.OK:
+        request = step.request if isinstance(step, Beginning) else step
         raise refusal_of(answer, request.recording_id if isinstance(request, RecordingRequest) else None)
     return answer
 
@@ -77,10 +82,23 @@ def position_or_none(request: Request) -> Steps[int | None]:
     return None if found == NULL_VALUE else found
 
 
-def with_correlation_id(request: Request) -> Steps[tuple[int, int]]:
-    """The number that a request is answered with, and the request's id, which later errors carry."""
-    response = yield from _response(request)
+def recording_started(request: StartRecordingRequest2 | ExtendRecordingRequest2) -> Steps[int]:
+    """Record; gives the subscription's id. Stopped if its owner does not get the id."""
+    return (yield from _response(Beginning(request, _stop_recording))).relevant_id
+
+
+def _stop_recording(subscription_id: int) -> Request:
+    return StopRecordingSubscriptionRequest(subscription_id=subscription_id)
+
+
+def replay_started(request: ReplayRequest) -> Steps[tuple[int, int]]:
+    """Replay; gives the replay's id, and the request's id, which later errors carry. Stopped as a recording is."""
+    response = yield from _response(Beginning(request, _stop_replay))
     return response.relevant_id, response.correlation_id
+
+
+def _stop_replay(replay_id: int) -> Request:
+    return StopReplayRequest(replay_session_id=replay_id)
 
 
 def listed(
@@ -118,11 +136,10 @@ def _check_end(answer: Answer, end: Response) -> None:
 
 
 def recorded(request: StartRecordingRequest2) -> Steps[int]:
-    """Record until the publisher ends, and wait until the recording has begun. Taken back if that does not come."""
-    subscription_id = (yield from _response(request)).relevant_id
-    undo = StopRecordingSubscriptionRequest(subscription_id=subscription_id)
+    """Record until the publisher ends, and wait until the recording has begun. Stopped if that does not come."""
+    subscription_id = yield from recording_started(request)
     while True:
-        answer = yield Awaiting(undo)
+        answer = yield Awaiting()
         if isinstance(answer, RecordingSignalEvent) and answer.signal is RecordingSignal.START:
             return subscription_id
         if isinstance(answer, ControlResponse) and answer.code is not Response.OK:
