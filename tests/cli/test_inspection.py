@@ -19,6 +19,7 @@ import pytest
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from headrace import _core
 from headrace.cli.app import app
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import run_to_exit
@@ -342,6 +343,23 @@ def test_a_reader_that_leaves_ends_the_command_quietly(driver_directory: Path) -
         assert process.wait(timeout=TIMEOUT_S) == 0
         assert process.stderr is not None
         assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("name", ["stat", "errors", "loss", "streams", "events"])
+def test_a_table_that_nothing_reads_is_no_failure(driver_directory: Path, name: str) -> None:
+    _core.EventLog(driver_directory, 8, 1).append(10**18, "driver", 42, "", "Running", "launched")
+    once = () if name == "events" else ("--once",)
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end) as stdout:
+        done = subprocess.run(
+            command(name, "--dir", driver_directory, *once),
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_restarted_driver_is_followed(driver_directory: Path) -> None:

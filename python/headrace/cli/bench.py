@@ -14,7 +14,7 @@ from rich.table import Table
 from headrace.cli import measure
 from headrace.cli.histogram import histogram_of
 from headrace.cli.options import json_option
-from headrace.cli.output import print_json
+from headrace.cli.output import OutputConsole, print_json
 from headrace.tools.units import format_duration_ns, format_rate
 
 IPC = "aeron:ipc"
@@ -96,7 +96,7 @@ def command(name: tuple[str, ...], as_json: bool) -> None:
         if as_json:
             print_json(results[-1] | {"machine": facts})
     if not as_json:
-        Console().print(_table(results))
+        OutputConsole().print(_table(results))
         click.echo(", ".join(str(fact) for fact in facts.values()))
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from headrace._config import default_directory
 from headrace.cli import options
 from headrace.cli.lifecycle import until_stopped
-from headrace.cli.output import Shown, print_json
+from headrace.cli.output import OutputConsole, Shown, print_json
 from headrace.event_log import EVENT_KINDS, Event, EventFilter, EventReader
 from headrace.tools.views.events import event_json, event_lines
 
@@ -111,7 +111,7 @@ def command(
     condition = EventFilter(
         kinds=kinds, ids=ids, stream_ids=stream_ids, session_ids=session_ids, since_ns=since_ns or 0
     )
-    console = Console()
+    console = OutputConsole()
     with ExitStack() as stack:
         # Before anything is printed: a reader of the output may stop this at the first line.
         stop = stack.enter_context(until_stopped()) if follow else None

@@ -31,6 +31,14 @@ class Shown:
         return Measurement.get(console, options, self._renderable)
 
 
+class OutputConsole(Console):
+    """A console on stdout. A pipe whose reader has gone raises here too, and `lifecycle` decides what that means."""
+
+    def on_broken_pipe(self) -> None:
+        """Not rich's exit with status 1: `headrace events | head -1` has done all that its reader wanted."""
+        raise BrokenPipeError
+
+
 def print_json(value: object) -> None:
     """One object on a line of its own, at once: a reader of a pipe sees it now."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -52,7 +60,7 @@ def watch(
     The table fills the terminal, redraws, scrolls and filters; the last one stays when the command is stopped. Where
     stdin, stdout or stderr is not a terminal one table is printed, since nothing could be redrawn.
     """
-    console = Console()
+    console = OutputConsole()
 
     def draw(current: Snapshot, previous: Snapshot | None, search: str) -> RenderableType:
         return Shown(table(current, previous, search))
@@ -92,5 +100,5 @@ def _print_objects(
 def _print_whole(console: Console, renderable: RenderableType) -> None:
     # A pipe has no width. Rich would assume 80 columns and fold channels that scripts want to find on one line.
     if not console.is_terminal:
-        console = Console(width=240)
+        console = OutputConsole(width=240)
     console.print(renderable, soft_wrap=False)

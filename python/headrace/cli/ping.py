@@ -6,12 +6,11 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from headrace.cli import measure, options
 from headrace.cli.connection import client_and_turn
 from headrace.cli.histogram import histogram_json, histogram_of, histogram_table
-from headrace.cli.output import print_json
+from headrace.cli.output import OutputConsole, print_json
 
 
 @click.command()
@@ -90,6 +89,6 @@ def command(
     if as_json:
         print_json(histogram_json(histogram))
     else:
-        Console().print(
+        OutputConsole().print(
             histogram_table(histogram, f"round trips of {length} bytes, {channel} and {pong_channel}")
         )

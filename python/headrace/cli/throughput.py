@@ -14,7 +14,7 @@ from rich.table import Table
 from headrace.cli import measure, options
 from headrace.cli.lifecycle import INTERRUPTED, until_stopped
 from headrace.cli.measure import Sample
-from headrace.cli.output import print_json
+from headrace.cli.output import OutputConsole, print_json
 from headrace.tools.units import format_bytes, format_rate
 
 _INTERVAL_S = 1.0
@@ -76,7 +76,7 @@ def command(
     if as_json:
         print_json({"median_messages_a_second": _median(samples), "length": length, "channel": channel})
     else:
-        Console().print(_table(samples, channel, length))
+        OutputConsole().print(_table(samples, channel, length))
     if len(samples) < seconds:
         raise click.exceptions.Exit(INTERRUPTED)
 

@@ -7,7 +7,6 @@ import dataclasses
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from headrace._exceptions import ConfigError
@@ -15,7 +14,7 @@ from headrace.cli import options
 from headrace.cli.archive.access import archive_directory_option
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED
-from headrace.cli.output import Shown, print_json
+from headrace.cli.output import OutputConsole, Shown, print_json
 from headrace.positions import FRAME_ALIGNMENT
 from headrace.tools.views.recordings import recording_details, recording_json, recordings_table
 
@@ -43,8 +42,8 @@ def list_command(archive_directory: Path, show_all: bool, as_json: bool) -> None
         for one, state in found:
             print_json(recording_json(one, state))
         return
-    console = Console()
-    console = console if console.is_terminal else Console(width=240)
+    console = OutputConsole()
+    console = console if console.is_terminal else OutputConsole(width=240)
     title = Text(f"recordings  {archive_directory}", style="bold")
     console.print(Shown(recordings_table(title, found, console.width)))
 
@@ -58,7 +57,7 @@ def describe_command(recording_id: int | None, archive_directory: Path, as_json:
     from headrace.archive import CatalogError
     from headrace.archive.files import ArchiveDirectory
 
-    console = Console()
+    console = OutputConsole()
     with ArchiveDirectory(archive_directory) as archive:
         entries = archive.entries()
         if recording_id is not None:
