@@ -79,7 +79,7 @@ pub(crate) struct ConductorParts {
     pub(crate) sender: Outbox<SenderCommand>,
     pub(crate) receiver: Outbox<ReceiverCommand>,
     pub(crate) network: Arc<dyn Network>,
-    pub(crate) processes: Box<dyn ProcessWatch>,
+    pub(crate) processes: ProcessWatch,
     pub(crate) system_buffers: BufferLengths,
     pub(crate) loss_report: LossReport,
     pub(crate) doorbells: Doorbells,
@@ -266,6 +266,3 @@ impl Agent for Conductor {
         self.ring.put_heartbeat_ms(-1);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -14,7 +14,7 @@ use headrace_sys::open_watch::OpenWatch;
 
 use super::{DriverError, DriverSupervisor, files};
 use crate::agent::{Agent, DutyCycleTracker, Tracked};
-use crate::conductor::{Conductor, ConductorParts, SystemCounters};
+use crate::conductor::{Conductor, ConductorParts, ProcessWatch, SystemCounters};
 use crate::config::{DriverConfig, ThreadingMode};
 use crate::environment::{BufferLengths, Disk, Lookups, Network};
 use crate::errors::ErrorRecorder;
@@ -233,7 +233,7 @@ impl Wiring<'_> {
                 system_counter::RECEIVER_PROXY_FAILS,
             ),
             network: Arc::clone(self.network),
-            processes: Box::new(self.liveness.clone()),
+            processes: ProcessWatch(self.liveness.clone()),
             system_buffers: self.system_buffers,
             loss_report,
             doorbells: self.doorbells.clone(),

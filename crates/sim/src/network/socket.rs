@@ -189,9 +189,15 @@ impl Transport for Socket {
     }
 
     fn connect(&self, remote: SocketAddr) -> io::Result<()> {
-        if let Some(bound) = self.network.wire().sockets.get_mut(&self.id) {
-            bound.remote = Some(remote);
+        let mut wire = self.network.wire();
+        let bound = wire
+            .sockets
+            .get_mut(&self.id)
+            .ok_or(io::ErrorKind::NotConnected)?;
+        if bound.local.is_ipv4() != remote.is_ipv4() {
+            return Err(io::ErrorKind::InvalidInput.into()); // as the system: one family a socket
         }
+        bound.remote = Some(remote);
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! A driver of a world, and the far end of its queues to clients.
 
-#![allow(dead_code)] // some of it is for tests that are yet to move here
-
+use std::cell::RefCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use headrace_buffers::AtomicBuffer;
 use headrace_buffers::broadcast::Receiver;
@@ -21,6 +21,7 @@ use headrace_sim::Node;
 use headrace_sys::Access;
 
 use crate::common::{self, SECOND, World};
+use crate::peers::{FarReceiver, Peer};
 
 pub(crate) const MS: i64 = 1_000_000;
 /// The foreign client that tests speak for; they may speak for others as well.
@@ -72,6 +73,7 @@ pub(crate) struct Driver {
     cnc: CncFile,
     receiver: Receiver,
     events: Vec<BroadcastEvent>,
+    peers: Vec<Rc<RefCell<dyn Peer>>>,
 }
 
 impl Driver {
@@ -99,12 +101,16 @@ impl Driver {
             world,
             node,
             events: Vec::new(),
+            peers: Vec::new(),
         }
     }
 
     /// One step of the world, not beyond a time.
     fn step_until(&mut self, end_ns: i64) {
         self.world.step_until(end_ns);
+        for peer in &self.peers {
+            peer.borrow_mut().turn(self.world.now_ns());
+        }
         let mut message = Vec::new();
         while let Some(type_id) = self.receiver.receive(&mut message).unwrap() {
             let message = message.clone();
@@ -112,10 +118,28 @@ impl Driver {
         }
     }
 
+    /// One step of the world.
+    pub(crate) fn step(&mut self) {
+        self.step_until(i64::MAX);
+    }
+
+    /// Gives a peer its turn after each step.
+    pub(crate) fn add_peer<P: Peer + 'static>(&mut self, peer: P) -> Rc<RefCell<P>> {
+        let peer = Rc::new(RefCell::new(peer));
+        self.peers.push(peer.clone());
+        peer
+    }
+
+    /// A receiver on the machine `far`.
+    pub(crate) fn add_receiver(&mut self) -> Rc<RefCell<FarReceiver>> {
+        let receiver = FarReceiver::new(&self.world);
+        self.add_peer(receiver)
+    }
+
     /// Enough steps for anything a command sets off.
     pub(crate) fn settle(&mut self) {
         for _ in 0..STEPS_OF_A_COMMAND {
-            self.step_until(i64::MAX);
+            self.step();
         }
     }
 

@@ -136,5 +136,6 @@ fn more_than_can_wait_are_refused_and_may_try_again() {
         panic!("{}", driver.refusals().len());
     };
     assert_eq!(*code, ErrorCode::ResourceTemporarilyUnavailable);
+    assert_eq!(driver.recorded_errors(), [""; 0], "it is not an error");
     assert!(text.contains("slow.test"), "{text}");
 }

@@ -6,11 +6,18 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod channels;
 mod clients;
 mod foreign;
+mod images;
 mod ipc_life;
 mod ipc_links;
 mod lookups;
+mod peers;
 mod processes;
+mod publications;
+mod queues;
+mod random;
 mod refusals;
+mod spies;
 mod timeouts;

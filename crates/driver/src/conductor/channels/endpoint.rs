@@ -136,3 +136,80 @@ pub(crate) fn find<'a>(
         found => Ok(found),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::Arc;
+
+    use headrace_buffers::AtomicBuffer;
+    use headrace_buffers::counters::CountersManager;
+    use headrace_buffers::error_log::DistinctErrorLog;
+    use headrace_protocol::channel::{ChannelRole, ChannelUri, ResolveError, Resolver, UdpEnvironment};
+    use headrace_sys::clock::ManualClock;
+
+    use super::*;
+    use crate::errors::ErrorRecorder;
+
+    /// Every name is this host.
+    struct ThisHost;
+
+    impl Resolver for ThisHost {
+        fn resolve(&self, _host: &str, port: u16, _param: &str) -> Result<SocketAddr, ResolveError> {
+            Ok((Ipv4Addr::LOCALHOST, port).into())
+        }
+    }
+
+    fn channel(uri: &str) -> UdpChannel {
+        let environment = UdpEnvironment {
+            interfaces: &[],
+            resolver: &ThisHost,
+        };
+        let uri = ChannelUri::parse(uri).unwrap();
+        UdpChannel::parse(&uri, ChannelRole::Subscription, &environment, 1).unwrap()
+    }
+
+    fn counters() -> CountersManager {
+        CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0)
+    }
+
+    #[test]
+    fn a_closing_channel_asks_to_be_tried_again() {
+        let mut manager = counters();
+        let mut counter = || {
+            let id = manager.allocate(0, &[], "", 0).unwrap();
+            manager.counter(id)
+        };
+        let errors = ErrorRecorder::new(DistinctErrorLog::new(AtomicBuffer::allocate(1024)), counter());
+        let recorder = EventRecorder::new(None, Arc::new(ManualClock::new(0, 0)), errors);
+        let counters = EndpointCounters {
+            status: counter(),
+            local_address: counter(),
+            offload: counter(),
+        };
+        let known = channel("aeron:udp?endpoint=localhost:24325|alias=first");
+        let mut endpoint = Endpoint::new(&recorder, EndpointId(5), known, counters, 24325);
+        let asked = channel("aeron:udp?endpoint=localhost:24325|alias=second");
+        let other = channel("aeron:udp?endpoint=localhost:24326");
+        let id_of = |endpoint: &Endpoint, channel| {
+            find([endpoint].into_iter(), channel, "ReceiveChannelEndpoint")
+                .map(|found| found.map(|endpoint| endpoint.id))
+        };
+        assert_eq!(id_of(&endpoint, &asked), Ok(Some(EndpointId(5))));
+        assert_eq!(id_of(&endpoint, &other), Ok(None));
+
+        endpoint.enter(&recorder, ChannelState::Closing, "its last user is gone");
+        assert_eq!(endpoint.counters.status.get(), 2);
+        let refusal = id_of(&endpoint, &asked).unwrap_err();
+        assert_eq!(refusal.code, ErrorCode::ResourceTemporarilyUnavailable);
+        assert!(
+            refusal
+                .detail
+                .contains("ReceiveChannelEndpoint found in CLOSING state, please retry"),
+            "{refusal}"
+        );
+        assert_eq!(id_of(&endpoint, &other), Ok(None));
+        endpoint.enter(&recorder, ChannelState::Errored, "too late");
+        assert!(endpoint.is_closing());
+    }
+}

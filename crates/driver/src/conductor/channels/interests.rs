@@ -42,3 +42,25 @@ impl Interests {
         self.counts.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_and_the_last_of_a_kind_are_told() {
+        let mut interests = Interests::default();
+        let [all, session] = [None, Some(5)].map(|session_id| Interest {
+            stream_id: 10,
+            session_id,
+        });
+        assert_eq!(
+            [all, all, session].map(|kind| interests.add(kind)),
+            [true, false, true]
+        );
+        assert_eq!([all, all].map(|kind| interests.remove(kind)), [false, true]);
+        assert!(!interests.is_empty());
+        assert!(interests.remove(session) && interests.is_empty());
+        assert!(!interests.remove(session), "it is gone already");
+    }
+}

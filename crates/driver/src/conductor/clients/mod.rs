@@ -16,13 +16,13 @@ use processes::WatchRound;
 /// All clients.
 pub(crate) struct Clients {
     clients: Vec<Client>,
-    processes: Box<dyn ProcessWatch>,
+    processes: ProcessWatch,
     round: WatchRound,
 }
 
 impl Clients {
     /// No clients; `processes` tells whether those live that come.
-    pub(crate) fn new(processes: Box<dyn ProcessWatch>) -> Self {
+    pub(crate) fn new(processes: ProcessWatch) -> Self {
         Self {
             clients: Vec::new(),
             processes,
@@ -140,7 +140,7 @@ mod tests {
     fn heard(ids: &[i64]) -> Clients {
         let mut counters =
             CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
-        let mut clients = Clients::new(Box::new(None));
+        let mut clients = Clients::new(ProcessWatch(None));
         for id in ids {
             let counter_id = counters.allocate(11, &[], "", 0).unwrap();
             let heartbeat = counters.counter(counter_id);

@@ -4,6 +4,7 @@
 //! client wrote its commands before it ended, so it is given up when those are read: a close among them is a close.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use headrace_buffers::liveness::Liveness;
 
@@ -12,17 +13,14 @@ const CHECK_INTERVAL_NS: i64 = 20_000_000;
 /// Clients looked at in one go; each costs a system call. More take turns.
 const CHECKS_MAX: usize = 64;
 
-/// Whether the processes of clients live; a seam, so that tests need no processes.
-pub(crate) trait ProcessWatch: Send {
-    /// True while the client shows that it lives. False also when it never showed it, or that cannot be told.
-    fn is_alive(&self, client_id: i64) -> bool;
-}
+/// Asks the kernel whether the processes of clients live. Without a lock file no client is watched.
+pub(crate) struct ProcessWatch(pub(crate) Option<Arc<Liveness>>);
 
-/// Asks the kernel. Without a lock file no client is watched.
-impl ProcessWatch for Option<std::sync::Arc<Liveness>> {
-    fn is_alive(&self, client_id: i64) -> bool {
-        self.as_ref()
-            .is_some_and(|liveness| liveness.is_client_alive(client_id).unwrap_or(false))
+impl ProcessWatch {
+    /// True while the client shows that it lives. False also when it never showed it, or that cannot be told.
+    pub(crate) fn is_alive(&self, client_id: i64) -> bool {
+        let liveness = self.0.as_ref();
+        liveness.is_some_and(|liveness| liveness.is_client_alive(client_id).unwrap_or(false))
     }
 }
 

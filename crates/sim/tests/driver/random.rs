@@ -1,56 +1,62 @@
-//! Whatever clients send, in whatever order, the conductor neither stops nor keeps anything of the dead.
+//! Whatever clients and strangers send, in whatever order, the driver neither stops nor keeps anything of the dead.
 //!
-//! A seed drives clients, senders and receivers. A failure names the seed; `HEADRACE_SEED=<n>` replays it alone.
+//! A seed drives clients and strangers. A failure names the seed; `HEADRACE_SEED=<n>` replays it alone.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::rc::Rc;
 
 use headrace_buffers::counters::system_counter;
-use headrace_buffers::log::ConcurrentAppender;
+use headrace_buffers::log::{ConcurrentAppender, LogBuffers};
 use headrace_protocol::command::Command;
 use headrace_protocol::frame::Setup;
 
-use super::harness::{Harness, SECOND};
-use crate::proxy::{ConductorReply, ConductorRequest, EndpointId, ReceiverCommand, SenderCommand};
-use crate::shared::{ConnectionState, ImageShared, ImageState, PublicationShared};
+use crate::common::{SECOND, World};
+use crate::foreign::Driver;
+use crate::images::SETUP;
+use crate::peers::FarPublisher;
 
 const CHANNELS: &[&str] = &[
     "aeron:ipc?term-length=64k",
     "aeron:ipc?term-length=64k|session-id=5",
     "aeron:ipc?tether=false|rejoin=false|term-length=64k",
     "aeron:ipc?session-id=tag:3",
-    "aeron:udp?endpoint=localhost:1001|term-length=64k|tags=2,3",
-    "aeron:udp?endpoint=localhost:1002|term-length=64k",
-    "aeron:udp?endpoint=localhost:1002|tether=false|rejoin=false|term-length=64k",
-    "aeron:udp?endpoint=localhost:1002|session-id=5|term-length=64k",
-    "aeron:udp?endpoint=localhost:0|term-length=64k",
+    "aeron:udp?endpoint=near:1001|term-length=64k|tags=2,3",
+    "aeron:udp?endpoint=near:1002|term-length=64k",
+    "aeron:udp?endpoint=near:1002|tether=false|rejoin=false|term-length=64k",
+    "aeron:udp?endpoint=near:1002|session-id=5|term-length=64k",
+    "aeron:udp?endpoint=near:0|term-length=64k",
     "aeron:udp?tags=2|term-length=64k",
     "aeron:udp?endpoint=nowhere:1|term-length=64k",
     "aeron:udp?control-mode=manual",
-    "aeron-spy:aeron:udp?endpoint=localhost:1002",
+    "aeron-spy:aeron:udp?endpoint=near:1002",
     "nonsense",
 ];
 
 struct Chaos {
-    driver: Harness,
+    driver: Driver,
     random: fastrand::Rng,
     clients: Vec<i64>,
     registrations: Vec<i64>,
-    endpoints: Vec<EndpointId>,
-    images: Vec<Arc<ImageShared>>,
-    publications: Vec<Arc<PublicationShared>>,
+    stranger: Rc<RefCell<FarPublisher>>,
 }
 
 impl Chaos {
     fn new(seed: u64) -> Self {
+        let mut driver = Driver::within(World::without_rules(seed), |config| {
+            config.image_liveness_timeout_ns = 3 * SECOND;
+        });
+        let to = SocketAddr::new(driver.node.address(), 1002);
+        let stranger = FarPublisher::new(&driver.world, "far", to, SETUP);
+        let stranger = driver.add_peer(stranger);
+        stranger.borrow_mut().is_silent = true;
         Self {
-            driver: Harness::with(|config| config.image_liveness_timeout_ns = 3 * SECOND),
+            driver,
             random: fastrand::Rng::with_seed(seed),
             clients: vec![1_000_001, 1_000_002],
             registrations: Vec::new(),
-            endpoints: Vec::new(),
-            images: Vec::new(),
-            publications: Vec::new(),
+            stranger,
         }
     }
 
@@ -80,10 +86,12 @@ impl Chaos {
             53..=62 => self.publish(),
             63..=72 => self.read(),
             73..=80 => self.network(),
-            81..=88 => self.driver.clock.advance_ns(self.random.i64(0..SECOND)),
-            _ => self.driver.run_cycles(),
+            81..=88 => {
+                let duration_ns = self.random.i64(0..SECOND);
+                self.driver.pass(duration_ns);
+            }
+            _ => self.driver.settle(),
         }
-        self.agents();
     }
 
     fn add_stream(&mut self) {
@@ -139,10 +147,10 @@ impl Chaos {
     fn odd_command(&mut self) {
         let (client_id, correlation_id) = (self.client(), self.driver.next_id());
         let registration_id = self.registration();
-        let image_correlation_id = self
-            .images
+        let images = self.driver.images();
+        let image_correlation_id = images
             .last()
-            .map_or(registration_id, |image| image.correlation_id);
+            .map_or(registration_id, |image| image.image_correlation_id);
         self.driver.command(&match self.random.u8(..6) {
             0 => Command::RejectImage {
                 client_id,
@@ -190,7 +198,7 @@ impl Chaos {
         self.driver.raw_command(self.random.i32(1..0x20), &message);
     }
 
-    /// A publisher appends, and sometimes dies on the way.
+    /// A publisher appends, whatever its limit is, and sometimes dies on the way.
     fn publish(&mut self) {
         let Some(log) = self.pick_log() else {
             return;
@@ -199,26 +207,17 @@ impl Chaos {
         for _ in 0..self.random.usize(..40) {
             let _ = appender.offer(&[&[7; 480]], i64::MAX);
         }
-        if self.random.u8(..3) == 0 {
-            // Sent up to where the claim begins, the stream can only go on once the hole is filled.
-            self.send_all();
-            if let Ok(claim) = appender.try_claim(96, i64::MAX) {
-                std::mem::forget(claim);
-            }
+        if self.random.u8(..3) == 0
+            && let Ok(claim) = appender.try_claim(96, i64::MAX)
+        {
+            std::mem::forget(claim);
         }
     }
 
-    fn send_all(&self) {
-        for publication in &self.publications {
-            let produced = publication.log.producer_position();
-            publication.sender_position.set_release(produced);
-        }
-    }
-
-    fn pick_log(&mut self) -> Option<headrace_buffers::log::LogBuffers> {
+    fn pick_log(&mut self) -> Option<LogBuffers> {
         let publication_id = self.registration();
         let path = self.driver.publication_path(publication_id);
-        headrace_buffers::log::LogBuffers::map(&path).ok()
+        LogBuffers::map(&path).ok()
     }
 
     /// Readers, or other processes that write to their counters, store any position.
@@ -235,107 +234,33 @@ impl Chaos {
         }
     }
 
+    /// A stranger forges a stream, or a part of one.
     fn network(&mut self) {
-        let endpoints = self.endpoints.clone();
-        let Some(endpoint) = self.pick(&endpoints) else {
-            return;
+        let mut stranger = self.stranger.borrow_mut();
+        stranger.setup = Setup {
+            term_offset: 32 * self.random.i32(0..2_048),
+            session_id: self.random.i32(4..7),
+            stream_id: self.random.i32(10..12),
+            active_term_id: 7 + self.random.i32(-1..3),
+            ..SETUP
         };
-        if self.random.bool() {
-            let setup = Setup {
-                flags: 0,
-                term_offset: 32 * self.random.i32(0..2_048),
-                session_id: self.random.i32(4..7),
-                stream_id: self.random.i32(10..12),
-                initial_term_id: 7,
-                active_term_id: 7 + self.random.i32(-1..3),
-                term_length: 65_536,
-                mtu: 1408,
-                ttl: 0,
-            };
-            self.driver.request(ConductorRequest::CreateImage {
-                endpoint,
-                setup,
-                source: ([10, 0, 0, 1], 9).into(),
-            });
-        } else {
-            self.driver.request(ConductorRequest::ReResolve { endpoint });
+        match self.random.u8(..3) {
+            0 => stranger.send_setup(&stranger.setup),
+            1 => stranger.send_heartbeat(),
+            _ => {
+                stranger.send_setup(&stranger.setup);
+                for _ in 0..self.random.usize(..20) {
+                    stranger.send(self.random.usize(..50));
+                }
+            }
         }
+        drop(stranger);
+        self.driver.settle();
     }
 
-    /// Sender and receiver: do what they are told, and let streams move.
-    fn agents(&mut self) {
-        for command in self.driver.sender_commands() {
-            match command {
-                SenderCommand::AddPublication { publication, .. } => self.publications.push(publication),
-                SenderCommand::RemovePublication { registration_id, .. } => {
-                    self.publications
-                        .retain(|publication| publication.registration_id != registration_id);
-                    self.driver
-                        .reply(ConductorReply::PublicationReleased { registration_id });
-                }
-                SenderCommand::RemoveEndpoint(id) => {
-                    self.driver.reply(ConductorReply::SendEndpointReleased(id));
-                }
-                SenderCommand::AddEndpoint(endpoint) => self.endpoints.push(endpoint.id),
-                SenderCommand::Reconnect { .. } => {}
-            }
-        }
-        for command in self.driver.receiver_commands() {
-            match command {
-                ReceiverCommand::AddEndpoint(endpoint) => self.endpoints.push(endpoint.id),
-                ReceiverCommand::AddImage { image, .. } => {
-                    image.advance_to(ImageState::Active, "test");
-                    self.images.push(image);
-                }
-                ReceiverCommand::RemoveImage { correlation_id, .. } => {
-                    self.images.retain(|image| image.correlation_id != correlation_id);
-                    self.driver
-                        .reply(ConductorReply::ImageReleased { correlation_id });
-                }
-                ReceiverCommand::RemoveEndpoint(id) => {
-                    self.endpoints.retain(|endpoint| *endpoint != id);
-                    self.driver.reply(ConductorReply::ReceiveEndpointReleased(id));
-                }
-                // Any image may have lost its last reader; those that have not are silent for a while.
-                ReceiverCommand::RemoveSubscription { .. } => {
-                    for image in &self.images {
-                        image.advance_to(ImageState::Draining, "test");
-                    }
-                }
-                _ => {}
-            }
-        }
-        for image in &self.images {
-            let step = 32 * self.random.i64(0..50);
-            image
-                .high_water_mark
-                .set_release(image.high_water_mark.get().saturating_add(step));
-        }
-        for publication in &self.publications {
-            let state = match self.random.bool() {
-                true => ConnectionState::Connected,
-                false => ConnectionState::Disconnected,
-            };
-            publication.set_connection(state, "test");
-        }
-        if self.random.u8(..8) == 0 {
-            self.send_all();
-        }
-    }
-
-    /// Everybody dies; time passes; sender and receiver let go.
-    fn end(mut self) -> Harness {
-        for _ in 0..60 {
-            self.driver.pass(SECOND);
-            for image in &self.images {
-                image.advance_to(ImageState::Draining, "test");
-                let arrived = image.rebuild_position.get();
-                for id in self.driver.subscriber_positions() {
-                    self.driver.counter(id).set_release(arrived);
-                }
-            }
-            self.agents();
-        }
+    /// Every client dies, and time passes.
+    fn end(mut self) -> Driver {
+        self.driver.pass(40 * SECOND);
         self.driver
     }
 }

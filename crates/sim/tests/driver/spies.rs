@@ -1,33 +1,40 @@
-//! Spies on network publications, with the test as the sender and as the spies' readers.
+//! Spies on network publications, with the test as the spies' readers.
 
 use headrace_buffers::counters::{Counter, system_counter, type_ids};
 use headrace_buffers::log::ConcurrentAppender;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::event::Event;
 
-use super::harness::{CLIENT, Harness, SECOND};
-use super::network_publications::{UDP, endings, fill, publish_on};
-use crate::proxy::ConductorReply;
-use crate::shared::ConnectionState;
+use crate::common::{SECOND, World};
+use crate::foreign::{CLIENT, Driver, MS, fill};
+use crate::publications::{FAR, connected, limit, only_the_client_is_left, sender_position};
 
-const SPY: &str = "aeron-spy:aeron:udp?endpoint=localhost:24325";
-const SIMULATED: &str = "aeron:udp?endpoint=localhost:24325|term-length=64k|ssc=true";
+const SPY: &str = "aeron-spy:aeron:udp?endpoint=far:40123";
+const SIMULATED: &str = "aeron:udp?endpoint=far:40123|term-length=64k|ssc=true";
 /// Half of a term.
 const WINDOW: i64 = 32_768;
 
 /// Adds a spy that finds its publication; returns its registration id and its position.
-fn spy_on(driver: &mut Harness, channel: &str) -> (i64, Counter) {
+fn spy_on(driver: &mut Driver, channel: &str) -> (i64, Counter) {
     let subscription_id = driver.add_subscription(channel, 10);
     let image = driver.images().pop().expect("an image for the spy");
     assert_eq!(image.subscription_id, subscription_id);
     (subscription_id, driver.counter(image.position_counter_id))
 }
 
+/// A publication that no receiver answers.
+fn unanswered(driver: &mut Driver, channel: &str) -> i64 {
+    driver.add_receiver().borrow_mut().is_silent = true;
+    driver.add_publication(channel, 10)
+}
+
 #[test]
 fn a_spy_reads_the_publications_own_log() {
-    let mut driver = Harness::new();
+    let mut driver = Driver::new();
+    let _far = driver.add_receiver();
+    let sockets = driver.world.socket_count();
     let early = driver.add_subscription(SPY, 10);
-    let publication = driver.add_publication(UDP, 10);
+    let publication = driver.add_publication(FAR, 10);
     let late = driver.add_subscription(SPY, 10);
     assert_eq!(
         driver.names(),
@@ -65,8 +72,7 @@ fn a_spy_reads_the_publications_own_log() {
             _ => {}
         }
     }
-    assert_eq!(driver.sockets.opened().len(), 1, "the publication's");
-    assert!(driver.receiver_commands().is_empty());
+    assert_eq!(driver.world.socket_count(), sockets + 1, "the publication's");
 }
 
 #[test]
@@ -121,7 +127,7 @@ fn a_spy_finds_the_publications_of_its_channel_stream_and_session() {
             format!("aeron-spy:aeron:udp?{spy}"),
         );
         for is_spy_first in [false, true] {
-            let mut driver = Harness::new();
+            let mut driver = Driver::new();
             if !is_spy_first {
                 driver.add_publication(&publication, 10);
             }
@@ -139,82 +145,96 @@ fn a_spy_finds_the_publications_of_its_channel_stream_and_session() {
 
 #[test]
 fn the_slowest_spy_holds_the_publisher_and_the_cleaning_back() {
-    let mut driver = Harness::new();
-    let (registration_id, _, shared) = publish_on(&mut driver, UDP);
-    shared.set_connection(ConnectionState::Connected, "test");
+    let mut driver = Driver::new();
+    let far = driver.add_receiver();
+    far.borrow_mut().window = 1280;
+    let publication = driver.add_publication(FAR, 10);
+    driver.pass_alive(200 * MS);
     let (_, slow) = spy_on(&mut driver, SPY);
     let (_, fast) = spy_on(&mut driver, SPY);
-    let log = driver.log(registration_id);
-    let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
+    let log = driver.log(publication);
+    let limit = limit(&driver, publication);
     fill(&log, 64);
-    let produced = log.producer_position();
-    shared.sender_position.set_release(produced);
-    fast.set_release(produced);
-    driver.run_cycles();
+    driver.pass(10 * MS);
+    fast.set_release(log.producer_position());
+    driver.settle();
     assert_eq!(limit.get(), WINDOW, "the slow one is at 0");
     // Through several terms, the slow one always half a window below the other.
     for _ in 0..40 {
         fill(&log, 64);
+        driver.pass_alive(10 * MS);
         let produced = log.producer_position();
-        shared.sender_position.set_release(produced);
         fast.set_release(produced);
         slow.set_release(produced - WINDOW / 2);
-        driver.run_cycles();
+        driver.settle();
         assert_eq!(limit.get(), produced + WINDOW / 2);
     }
     // A spy that reads what is not sent yet does not let the publisher run further.
+    far.borrow_mut().window = 0;
+    driver.pass_alive(200 * MS);
+    let sent = sender_position(&driver, publication).get() + 1280;
+    fill(&log, 20);
+    driver.pass_alive(200 * MS);
     slow.set_release(log.producer_position());
-    fill(&log, 10);
     fast.set_release(log.producer_position());
-    driver.run_cycles();
-    assert_eq!(limit.get(), shared.sender_position.get() + WINDOW);
+    driver.settle();
+    assert_eq!(sender_position(&driver, publication).get(), sent);
+    assert_eq!(limit.get(), sent + WINDOW);
 }
 
 #[test]
 fn a_spy_joins_where_the_sender_is() {
-    let mut driver = Harness::new();
-    let (registration_id, _, shared) = publish_on(&mut driver, UDP);
-    fill(&driver.log(registration_id), 10);
-    shared.sender_position.set_release(640);
-    let (_, position) = spy_on(&mut driver, SPY);
-    assert_eq!(position.get(), 640);
+    let mut driver = Driver::within(World::without_rules(7), |_| {});
+    let (publication, far) = connected(&mut driver, FAR);
+    far.borrow_mut().window = 640;
+    far.borrow_mut().consumed = Some(0);
+    driver.pass_alive(200 * MS);
+    fill(&driver.log(publication), 10);
+    driver.pass_alive(200 * MS);
+    let sent = sender_position(&driver, publication);
+    let joins_at = |driver: &mut Driver| spy_on(driver, SPY).1.get();
+    // The window that the sender knew before was larger; so it may have sent all.
+    assert_eq!(joins_at(&mut driver), sent.get());
     // Not even a sender's position that cannot be makes a spy start beyond what is written.
-    shared.sender_position.set_release(1 << 40);
-    let (_, position) = spy_on(&mut driver, SPY);
-    assert_eq!(position.get(), 1280);
+    sent.set_release(1 << 40);
+    assert_eq!(joins_at(&mut driver), 1280);
 }
 
 #[test]
 fn spies_connect_a_publication_that_lets_them() {
-    let mut driver = Harness::new();
-    let (registration_id, _, shared) = publish_on(&mut driver, SIMULATED);
-    let log = driver.log(registration_id);
+    let mut driver = Driver::new();
+    let publication = unanswered(&mut driver, SIMULATED);
+    let log = driver.log(publication);
     assert!(log.metadata().spies_simulate_connection());
-    let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
+    let (limit, sent) = (limit(&driver, publication), sender_position(&driver, publication));
     driver.pass_alive(SECOND);
     assert_eq!((limit.get(), log.metadata().is_connected_acquire()), (0, false));
 
-    let (subscription_id, position) = spy_on(&mut driver, SPY);
+    let (subscription, position) = spy_on(&mut driver, SPY);
     assert!(log.metadata().is_connected_acquire());
     assert_eq!(limit.get(), WINDOW);
     fill(&log, 10);
-    position.set_release(1280);
-    driver.run_cycles();
-    assert_eq!(shared.spy_position(), 1280);
-    assert_eq!(limit.get(), WINDOW, "the sender did not follow yet");
-    shared.sender_position.set_release(1280);
-    driver.run_cycles();
-    assert_eq!(limit.get(), 1280 + WINDOW);
     driver.pass_alive(SECOND);
+    assert_eq!(
+        (sent.get(), limit.get()),
+        (0, WINDOW),
+        "the sender waits for the spy"
+    );
+    position.set_release(1280);
+    driver.pass_alive(SECOND);
+    assert_eq!((sent.get(), limit.get()), (1280, 1280 + WINDOW));
     assert!(log.metadata().is_connected_acquire());
 
     fill(&log, 10);
     position.set_release(2560);
-    driver.remove_subscription(subscription_id);
+    driver.remove_subscription(subscription);
+    driver.pass_alive(SECOND);
     assert!(!log.metadata().is_connected_acquire());
-    assert!(!shared.has_spies());
-    assert_eq!(shared.spy_position(), 2560, "what it read last counts");
-    assert_eq!(limit.get(), 1280);
+    assert_eq!(
+        (sent.get(), limit.get()),
+        (2560, 1280),
+        "what it read last counts"
+    );
     let labels = driver.live_counters();
     assert!(
         !labels.iter().any(|label| label.starts_with("sub-pos")),
@@ -224,29 +244,23 @@ fn spies_connect_a_publication_that_lets_them() {
 
 #[test]
 fn spies_do_not_connect_a_publication_unless_asked_to() {
-    let mut driver = Harness::new();
-    let (registration_id, _, shared) = publish_on(&mut driver, UDP);
+    let mut driver = Driver::new();
+    let publication = unanswered(&mut driver, FAR);
     spy_on(&mut driver, SPY);
     driver.pass_alive(2 * SECOND);
-    let log = driver.log(registration_id);
+    let log = driver.log(publication);
     assert!(!log.metadata().spies_simulate_connection());
-    assert!(!log.metadata().is_connected_acquire() && shared.has_spies());
-    assert_eq!(
-        driver
-            .counter(driver.ready(registration_id).limit_counter_id)
-            .get(),
-        0
-    );
+    assert!(!log.metadata().is_connected_acquire());
+    assert_eq!(limit(&driver, publication).get(), 0);
 }
 
 #[test]
 fn what_a_spy_claims_to_have_read_is_held_to_what_was_written() {
-    let mut driver = Harness::new();
-    let (registration_id, _, shared) = publish_on(&mut driver, SIMULATED);
-    let log = driver.log(registration_id);
-    let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
+    let mut driver = Driver::within(World::without_rules(7), |_| {});
+    let publication = unanswered(&mut driver, SIMULATED);
+    let sent = sender_position(&driver, publication);
     let (_, position) = spy_on(&mut driver, SPY);
-    fill(&log, 10);
+    fill(&driver.log(publication), 10);
     for (claimed, believed) in [
         (-1, 0),
         (i64::MIN, 0),
@@ -256,15 +270,16 @@ fn what_a_spy_claims_to_have_read_is_held_to_what_was_written() {
     ] {
         position.set_release(claimed);
         driver.pass_alive(SECOND);
-        assert_eq!(shared.spy_position(), believed, "{claimed}");
-        assert_eq!(limit.get(), WINDOW);
+        assert_eq!(sent.get(), believed, "{claimed}");
+        assert_eq!(limit(&driver, publication).get(), believed + WINDOW);
     }
 }
 
 #[test]
 fn publications_share_a_log_only_if_they_treat_spies_alike() {
-    for (first, second) in [(SIMULATED, UDP), (UDP, SIMULATED)] {
-        let mut driver = Harness::new();
+    for (first, second) in [(SIMULATED, FAR), (FAR, SIMULATED)] {
+        let mut driver = Driver::new();
+        let _far = driver.add_receiver();
         driver.add_publication(first, 10);
         driver.add_publication(second, 10);
         let (code, message) = driver.refusals().remove(0);
@@ -276,56 +291,49 @@ fn publications_share_a_log_only_if_they_treat_spies_alike() {
         let shared = driver.add_publication(first, 10);
         assert_ne!(driver.ready(shared).original_registration_id, shared);
     }
-    let mut driver = Harness::with(|config| config.spies_simulate_connection = true);
-    let (_, _, shared) = publish_on(&mut driver, UDP);
-    assert!(shared.spies_simulate_connection, "the setting says so");
+    let mut driver = Driver::with(|config| config.spies_simulate_connection = true);
+    let _far = driver.add_receiver();
+    let publication = driver.add_publication(FAR, 10);
+    let log = driver.log(publication);
+    assert!(log.metadata().spies_simulate_connection(), "the setting says so");
     driver.add_publication(SIMULATED, 10);
     assert!(driver.refusals().is_empty());
 }
 
 #[test]
 fn a_closed_publication_waits_for_its_spies() {
-    let mut driver = Harness::new();
-    let (registration_id, endpoint, shared) = publish_on(&mut driver, UDP);
-    shared.set_connection(ConnectionState::Connected, "test");
+    let mut driver = Driver::new();
+    let far = driver.add_receiver();
+    far.borrow_mut().window = 0;
+    let publication = driver.add_publication(FAR, 10);
+    driver.pass_alive(200 * MS);
     let (spy, position) = spy_on(&mut driver, SPY);
-    fill(&driver.log(registration_id), 10);
-    driver.run_cycles();
-    driver.remove_publication(registration_id, false);
+    fill(&driver.log(publication), 10);
+    driver.remove_publication(publication, false);
     driver.pass_alive(SECOND);
     // Something is still to be sent, so that another spy gets that as well.
     let (late, late_position) = spy_on(&mut driver, SPY);
     assert_eq!(late_position.get(), 0);
+    far.borrow_mut().window = 32_768;
+    driver.pass_alive(SECOND);
     late_position.set_release(1280);
-    shared.sender_position.set_release(1280);
-    shared.set_end_of_stream_confirmed();
+    far.borrow_mut().confirms_end = true;
     driver.forget();
     driver.pass_alive(8 * SECOND);
-    assert!(shared.is_end_of_stream());
-    assert_eq!((driver.unavailable(), endings(&driver)), (vec![], vec![]));
+    assert!(far.borrow().hears_end);
+    assert_eq!((driver.unavailable(), driver.log_files()), (vec![], 1));
     let too_late = driver.add_subscription(SPY, 10);
     assert!(driver.images().is_empty());
 
     position.set_release(1280);
-    driver.pass_alive(SECOND);
-    assert_eq!(
-        driver.unavailable(),
-        [(registration_id, spy), (registration_id, late)]
-    );
-    driver.pass_alive(SECOND);
-    assert_eq!(
-        endings(&driver),
-        [format!("remove {registration_id}"), "close".to_owned()]
-    );
-    drop(shared);
+    driver.pass_alive(2 * SECOND);
+    assert_eq!(driver.unavailable(), [(publication, spy), (publication, late)]);
     driver.remove_subscription(late);
-    driver.reply(ConductorReply::PublicationReleased { registration_id });
-    driver.reply(ConductorReply::SendEndpointReleased(endpoint));
-    assert_eq!(driver.log_files(), 0);
-    assert_eq!(driver.live_counters(), [format!("client-heartbeat: id={CLIENT}")]);
+    driver.pass_alive(2 * SECOND);
+    assert!(only_the_client_is_left(&driver), "{:?}", driver.live_counters());
     // The spies that are left wait for the next publication.
     driver.forget();
-    driver.add_publication(UDP, 10);
+    driver.add_publication(FAR, 10);
     let found: Vec<_> = driver
         .images()
         .iter()
@@ -336,96 +344,97 @@ fn a_closed_publication_waits_for_its_spies() {
 
 #[test]
 fn a_spy_that_waits_at_a_hole_is_let_past_when_the_publisher_is_gone() {
-    let mut driver = Harness::new();
-    let (registration_id, _, _shared) = publish_on(&mut driver, UDP);
+    let mut driver = Driver::new();
+    let publication = unanswered(&mut driver, FAR);
     let (spy, position) = spy_on(&mut driver, SPY);
-    let log = driver.log(registration_id);
+    let log = driver.log(publication);
     fill(&log, 10);
     std::mem::forget(ConcurrentAppender::new(&log).try_claim(96, i64::MAX).unwrap());
     fill(&log, 1);
     position.set_release(1280);
-    driver.remove_publication(registration_id, false);
-    driver.pass_alive(SECOND);
+    driver.remove_publication(publication, false);
+    driver.pass_alive(2 * SECOND);
     assert_eq!(driver.system(system_counter::UNBLOCKED_PUBLICATIONS), 1);
     assert!(driver.unavailable().is_empty());
     position.set_release(log.producer_position());
-    driver.pass_alive(SECOND);
-    assert_eq!(driver.unavailable(), [(registration_id, spy)]);
+    driver.pass_alive(2 * SECOND);
+    assert_eq!(driver.unavailable(), [(publication, spy)]);
 }
 
 #[test]
 fn a_revoked_publication_does_not_wait_for_its_spies() {
-    let mut driver = Harness::new();
-    let (registration_id, _, shared) = publish_on(&mut driver, SIMULATED);
+    let mut driver = Driver::new();
+    let publication = unanswered(&mut driver, SIMULATED);
     let (spy, _) = spy_on(&mut driver, SPY);
-    let log = driver.log(registration_id);
+    let log = driver.log(publication);
     fill(&log, 10);
     driver.forget();
-    driver.remove_publication(registration_id, true);
+    driver.remove_publication(publication, true);
     driver.add_subscription(SPY, 10);
     assert!(driver.images().is_empty(), "nothing is left to see");
-    driver.pass_alive(SECOND);
-    assert_eq!(driver.unavailable(), [(registration_id, spy)]);
-    assert!(!log.metadata().is_connected_acquire() && !shared.is_connected());
+    driver.pass_alive(2 * SECOND);
+    assert_eq!(driver.unavailable(), [(publication, spy)]);
+    assert!(!log.metadata().is_connected_acquire());
     driver.pass_alive(8 * SECOND);
     assert_eq!(driver.unavailable().len(), 1, "told once");
-    assert_eq!(
-        endings(&driver),
-        [format!("remove {registration_id}"), "close".to_owned()]
-    );
+    assert!(only_the_client_is_left(&driver), "{:?}", driver.live_counters());
 }
 
 #[test]
 fn an_untethered_spy_is_dropped_and_comes_back_where_the_sender_is() {
-    let mut driver = Harness::new();
-    let (registration_id, _, shared) = publish_on(&mut driver, UDP);
-    shared.set_connection(ConnectionState::Connected, "test");
+    let mut driver = Driver::new();
+    let (publication, _far) = connected(&mut driver, FAR);
     let (_, tethered) = spy_on(&mut driver, SPY);
     let (loose, position) = spy_on(&mut driver, &format!("{SPY}|tether=false"));
-    let log = driver.log(registration_id);
-    let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
+    let log = driver.log(publication);
+    let limit = limit(&driver, publication);
     // Three quarters of the window and a little more.
     fill(&log, 193);
     let produced = log.producer_position();
-    shared.sender_position.set_release(produced);
+    driver.pass(20 * MS);
     tethered.set_release(produced - 128);
-    driver.forget_events();
+    driver.forget();
     driver.pass_alive(4 * SECOND);
     assert!(driver.unavailable().is_empty());
-    driver.pass_alive(2 * SECOND);
-    assert_eq!(driver.unavailable(), [(registration_id, loose)]);
+    driver.pass_alive(3 * SECOND);
+    assert_eq!(driver.unavailable(), [(publication, loose)]);
     assert_eq!(limit.get(), WINDOW, "it still counts");
     driver.pass_alive(5 * SECOND);
     assert_eq!(limit.get(), produced - 128 + WINDOW);
     assert!(driver.images().is_empty());
-    driver.pass_alive(10 * SECOND);
+    driver.pass_alive(12 * SECOND);
     assert_eq!(driver.images()[0].subscription_id, loose);
     assert_eq!(position.get(), produced, "the slower spy does not matter");
 }
 
 #[test]
 fn a_publication_only_resting_spies_are_left_of_is_not_connected() {
-    let mut driver = Harness::new();
-    let (registration_id, _, shared) = publish_on(&mut driver, SIMULATED);
+    let mut driver = Driver::new();
+    let (publication, far) = connected(&mut driver, SIMULATED);
     spy_on(&mut driver, &format!("{SPY}|tether=false"));
-    let log = driver.log(registration_id);
+    let log = driver.log(publication);
     fill(&log, 200);
-    // As if receivers had been there, and had taken all.
-    shared.sender_position.set_release(log.producer_position());
-    driver.pass_alive(6 * SECOND);
+    driver.pass_alive(20 * MS);
+    assert_eq!(
+        sender_position(&driver, publication).get(),
+        log.producer_position()
+    );
+    // Receivers had been there, and had taken all.
+    far.borrow_mut().is_silent = true;
+    driver.pass_alive(7 * SECOND);
     assert!(log.metadata().is_connected_acquire());
-    driver.pass_alive(5 * SECOND);
-    assert!(!log.metadata().is_connected_acquire() && !shared.has_spies());
-    driver.pass_alive(10 * SECOND);
+    driver.pass_alive(6 * SECOND);
+    assert!(!log.metadata().is_connected_acquire());
+    driver.pass_alive(12 * SECOND);
     assert!(log.metadata().is_connected_acquire());
 }
 
 #[test]
 fn a_spy_may_not_reject() {
-    let mut driver = Harness::new();
-    let (registration_id, _, _shared) = publish_on(&mut driver, UDP);
+    let mut driver = Driver::new();
+    let publication = unanswered(&mut driver, FAR);
     spy_on(&mut driver, SPY);
-    driver.reject(registration_id, "too loud");
+    driver.reject(publication, "too loud");
     let (code, message) = driver.refusals().remove(0);
     assert!(
         code == ErrorCode::GenericError && message.contains("spies may not reject"),
@@ -438,17 +447,13 @@ fn a_spy_may_not_reject() {
 #[test]
 fn a_dead_clients_spy_holds_nothing_back() {
     const WATCHER: i64 = CLIENT + 1;
-    let mut driver = Harness::new();
-    let (registration_id, _, shared) = publish_on(&mut driver, UDP);
-    shared.set_connection(ConnectionState::Connected, "test");
+    let mut driver = Driver::new();
+    let (publication, _far) = connected(&mut driver, FAR);
     driver.add_subscription_of(WATCHER, SPY, 10);
-    let log = driver.log(registration_id);
-    let limit = driver.counter(driver.ready(registration_id).limit_counter_id);
-    fill(&log, 10);
-    shared.sender_position.set_release(1280);
+    let limit = limit(&driver, publication);
+    fill(&driver.log(publication), 10);
     driver.pass_alive(5 * SECOND);
     assert_eq!(limit.get(), WINDOW);
     driver.pass_alive(8 * SECOND);
     assert_eq!(limit.get(), 1280 + WINDOW);
-    assert!(!shared.has_spies());
 }
