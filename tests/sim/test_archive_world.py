@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import random
 from collections.abc import Callable
 
@@ -58,6 +59,30 @@ def test_what_was_recorded_is_there_after_a_power_cut(place: Place, seed: int) -
         library.await_recorded(one)
         library.stop(one)
         library.check()
+
+
+def test_what_the_process_did_before_does_not_change_a_world() -> None:
+    """Streams of a crashed node end with the objects that hold them: not when Python happens to collect them."""
+
+    def trace() -> tuple[int, int]:
+        with World(2) as world:
+            library = remote(world)
+            one = library.record()
+            for _ in range(3):
+                library.publish(one, 5)
+                library.crash()
+                library.recover()
+                library.extend(one)
+            return world.digest
+
+    first = trace()
+    cycles: list[object] = []
+    for _ in range(5_000):
+        cycle: list[object] = []
+        cycle.append(cycle)
+        cycles.append(cycle)
+    assert trace() == first
+    assert gc.isenabled()
 
 
 def test_a_power_cut_loses_what_was_not_synced() -> None:

@@ -7,6 +7,7 @@ seed 4711 shows once is shown by it always.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import shutil
@@ -397,7 +398,9 @@ class World(Closing):
     that are chosen at random. Python's own ``random`` and ``time`` know nothing of the seed: a program draws from
     ``random.Random(world.seed)`` and asks the world for the time.
 
-    A context manager that closes all nodes and deletes their files. It is used from one thread.
+    A context manager that closes all nodes and deletes their files. It is used from one thread. While a world is open,
+    Python does not collect cycles of garbage by itself: when it did would depend on what the process did before, and an
+    object that goes may close a stream.
 
     Args:
         seed: A whole number from 0 to 2**64 - 1. If not given, that of the environment variable ``HEADRACE_SEED``, or a
@@ -417,7 +420,9 @@ class World(Closing):
         # Weak, as the world holds what calls it.
         world = weakref.proxy(self)
         self._core.set_programs(lambda: world._turn())
-        self._finalizer = weakref.finalize(self, _end, self._nodes, directory, os.getpid())
+        collects = gc.isenabled()
+        gc.disable()
+        self._finalizer = weakref.finalize(self, _end, self._nodes, directory, os.getpid(), collects)
 
     @property
     def seed(self) -> int:
@@ -583,8 +588,10 @@ class World(Closing):
         return f"World(seed={self.seed}, now_s={self.now_s:g}, nodes={list(self._nodes)})"
 
 
-def _end(nodes: dict[str, Node], directory: str, pid: int) -> None:
+def _end(nodes: dict[str, Node], directory: str, pid: int, collects: bool) -> None:
     """Closes what a world has; a child of a fork has nothing to close."""
+    if collects:
+        gc.enable()
     if not is_own(pid):
         return
     try:

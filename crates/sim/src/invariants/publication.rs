@@ -4,6 +4,7 @@ use std::fmt;
 
 use headrace_buffers::counters::{Counter, type_ids};
 use headrace_buffers::log::descriptor::{framed_length, max_message_length, max_payload_length};
+use headrace_buffers::log::frame::{self, FRAME_ALIGNMENT};
 use headrace_buffers::log::{LogBuffers, LogType};
 
 use super::{Own, Readers, Rule, StreamName, Violation, broken, is_aligned, is_clean};
@@ -41,7 +42,7 @@ pub(super) const RULES: &[Rule<Publication>] = &[
     Rule {
         name: "sent-within-sender-limit",
         holds: |it| {
-            it.sender.is_none() || it.now.sent <= it.sender_limit_max || it.is_term_start(it.now.sent)
+            it.sender.is_none() || it.now.sent <= it.sender_limit_max || it.ends_with_padding_within_limit()
         },
     },
     Rule {
@@ -182,8 +183,25 @@ impl Publication {
         self.log.term_length() as i64
     }
 
-    fn is_term_start(&self, position: i64) -> bool {
-        position & (self.term_length() - 1) == 0
+    /// True when padding was sent last, which travels as its header alone: that must be within the limit, and what it
+    /// spans goes beyond. Padding ends terms, and stands within them where it was replayed or unblocked.
+    fn ends_with_padding_within_limit(&self) -> bool {
+        let geometry = self.log.geometry();
+        let mut position = self.before.sent;
+        while position < self.now.sent {
+            let term = self.log.term(geometry.partition(position));
+            let offset = geometry.term_offset(position);
+            let length = frame::frame_length_acquire(term, offset);
+            if length <= 0 {
+                return false;
+            }
+            let end = position + (length as usize).next_multiple_of(FRAME_ALIGNMENT) as i64;
+            if end >= self.now.sent {
+                return frame::is_padding(term, offset) && position < self.sender_limit_max;
+            }
+            position = end;
+        }
+        false
     }
 
     /// How far the stream had been taken from publishers: sent, or read where it is local.
