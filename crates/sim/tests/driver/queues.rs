@@ -6,6 +6,7 @@
 use headrace_buffers::counters::{STATE_ALLOCATED, system_counter, type_ids};
 use headrace_driver::mailbox::QUEUE_CAPACITY;
 use headrace_protocol::command::Command;
+use headrace_protocol::event::Event;
 use headrace_protocol::frame::Setup;
 
 use crate::common::{SECOND, World};
@@ -60,7 +61,8 @@ fn add_while_congested(driver: &mut Driver) {
     driver.add_publication_of(CLIENT + 1, IPC, 3);
     assert_eq!(driver.names(), [""; 0], "held back");
     run_until(driver, "an answer", |driver| {
-        driver.names().contains(&"PublicationReady".to_owned())
+        let is_answer = |event: &Event<'_>| matches!(event, Event::PublicationReady(_));
+        driver.events().iter().any(is_answer)
     });
 }
 
