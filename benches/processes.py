@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -90,7 +90,9 @@ def fresh_directory(name: str) -> Path:
 
 
 @contextmanager
-def headrace_driver(name: str, threading_mode: str) -> Iterator[Path]:
+def headrace_driver(
+    name: str, threading_mode: str, properties: Mapping[str, str] | None = None
+) -> Iterator[Path]:
     """Our driver in a process of its own."""
     directory = fresh_directory(name)
     executable = ROOT / "target" / "release" / "headraced"
@@ -100,6 +102,7 @@ def headrace_driver(name: str, threading_mode: str) -> Iterator[Path]:
         f"-Daeron.threading.mode={threading_mode}",
         "-Daeron.dir.delete.on.start=true",
         "-Daeron.dir.delete.on.shutdown=true",
+        *(f"-D{name}={value}" for name, value in (properties or {}).items()),
     ]
     with background(command, ready=directory / "cnc.dat"):
         yield directory

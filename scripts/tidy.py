@@ -115,7 +115,7 @@ PYTHON_MAY_USE: dict[str, set[str]] = {
     "core": set(),
     "event_log": {"core", "cnc"},
     "client": {"core"},
-    "driver": {"core", "client", "cnc"},
+    "driver": {"core", "client", "cnc", "event_log"},
     "archive.errors": set(),
     "archive.protocol": {"archive.errors", "sbe"},
     "archive.files": {"archive.errors", "archive.protocol", "client", "cnc"},

@@ -1579,6 +1579,7 @@ class EventLog:
         stream_id: int | None = None,
         session_id: int | None = None,
         detail: str = "",
+        is_fault: bool = False,
     ) -> bool:
         """Keep an event. Never blocks. False if it was dropped, which the file counts."""
 

@@ -37,7 +37,9 @@ EVENT_KINDS = (
     "channel",
     "archive",
     "control-session",
+    "recording-subscription",
     "recording",
+    "stored-recording",
     "replay",
 )
 _ADVICE = (
@@ -62,6 +64,7 @@ class Event:
         new: State it is in now.
         reason: Why.
         detail: What else tells it from others, such as its channel.
+        is_fault: It is not the normal course of things, such as an image that timed out.
     """
 
     number: int
@@ -75,10 +78,14 @@ class Event:
     new: str
     reason: str
     detail: str
+    is_fault: bool
 
     def __str__(self) -> str:
-        change = f"{self.old} -> {self.new}" if self.old else self.new
-        return f"{self.kind} {self.id}: {change}: {self.reason}"
+        return _text(self.kind, self.id, self.old, self.new, self.reason)
+
+
+def _text(kind: str, id: int, old: str, new: str, reason: str) -> str:
+    return f"{kind} {id}: {f'{old} -> {new}' if old else new}: {reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +98,7 @@ class EventFilter:
         stream_ids: Its stream.
         session_ids: Its session.
         since_ns: Not before this time, epoch nanoseconds.
+        faults_only: Only what is not the normal course of things.
     """
 
     kinds: Collection[str] = ()
@@ -98,6 +106,7 @@ class EventFilter:
     stream_ids: Collection[int] = ()
     session_ids: Collection[int] = ()
     since_ns: int = 0
+    faults_only: bool = False
 
     def matches(self, event: Event) -> bool:
         """Whether every condition holds for the event."""
@@ -107,6 +116,7 @@ class EventFilter:
             and (not self.stream_ids or event.stream_id in self.stream_ids)
             and (not self.session_ids or event.session_id in self.session_ids)
             and event.time_ns >= self.since_ns
+            and (event.is_fault or not self.faults_only)
         )
 
 
@@ -177,7 +187,7 @@ class EventReader(Closing):
 
         Raises:
             ValueError: The reader is closed.
-            FileFormatError: A new file in the directory cannot be read.
+            FileFormatError: Another program cut the file short, or a new one in the directory cannot be read.
         """
         events = self._drain()
         if self._is_replaced():
@@ -188,7 +198,10 @@ class EventReader(Closing):
         return events if condition is None else [event for event in events if condition.matches(event)]
 
     def _drain(self) -> list[Event]:
-        found, lost_count = self._opened().drain()
+        try:
+            found, lost_count = self._opened().drain()
+        except OSError as wrong:
+            raise FileFormatError(self.path, "it can be read no longer", str(wrong)) from None
         self._lost_count += lost_count
         return [Event(*fields) for fields in found]
 
@@ -215,11 +228,18 @@ class EventRecorder:
     Args:
         clock: Time.
         on_defect: Told of a change of state that must not be.
+        on_event: Told of each change as text, before it is written.
     """
 
-    def __init__(self, clock: Clock, on_defect: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        on_defect: Callable[[str], object],
+        on_event: Callable[[str], object] | None = None,
+    ) -> None:
         self._clock = clock
         self._on_defect = on_defect
+        self._on_event = on_event
         self._log: _core.EventLog | None = None
 
     def open(self, directory: str | os.PathLike[str], limit: int, start_timestamp_ms: int) -> None:
@@ -242,8 +262,11 @@ class EventRecorder:
         stream_id: int | None,
         session_id: int | None,
         detail: str,
+        is_fault: bool,
     ) -> None:
         """A thing went from one state to another, or began in one."""
+        if self._on_event is not None:
+            self._on_event(_text(kind, id, old, new, reason))
         if self._log is not None:
             self._log.append(
                 self._clock.epoch_ns(),
@@ -256,6 +279,7 @@ class EventRecorder:
                 stream_id=stream_id,
                 session_id=session_id,
                 detail=detail,
+                is_fault=is_fault,
             )
 
     def defect(self, text: str) -> None:

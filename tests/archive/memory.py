@@ -65,6 +65,10 @@ class MemoryStorage:
     def describe(self, name: str = "") -> str:
         return f"memory/{name}"
 
+    @property
+    def event_directory(self) -> None:
+        return None
+
 
 class MemoryFile:
     """One of them."""

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from headrace._states import NoEvents
 from headrace.archive import ArchiveConfig
 from headrace.archive.files.begun_steps import Purge, Truncation
 from headrace.archive.files.catalog import STATE_DELETED, Catalog
@@ -24,6 +25,7 @@ from headrace.archive.protocol.descriptor import RecordingDescriptor
 from headrace.archive.server.context import Context
 from headrace.archive.server.deletions import Deletions
 from headrace.archive.server.recovery import open_files
+from headrace.archive.server.stored import StoredRecordings
 from headrace.testing import Killed, SimulatedStorage
 from headrace.testing.storage import PAGE_LENGTH
 from tests.archive.streams import TERM_LENGTH, descriptor, frame
@@ -77,6 +79,7 @@ class Archive:
         self.checksum = checksum_named(checksum)
         self.now_ms = 0
         self.catalog: Catalog
+        self.stored: StoredRecordings
         self.streams: dict[int, list[tuple[bytes, int]]] = {}
         self.acknowledged: dict[int, int] = {}
 
@@ -89,6 +92,7 @@ class Archive:
         self.catalog = open_files(
             config(self.checksum_name, **settings), self.storage, self.now_ms, lambda text: None
         )
+        self.stored = StoredRecordings(self.catalog, NoEvents())
         mark.update(self.now_ms)
 
     def after_the_kill(self) -> Archive:
@@ -146,13 +150,14 @@ class Archive:
             config=config(self.checksum_name),
             storage=self.storage,
             catalog=self.catalog,
+            stored=self.stored,
             log=SimpleNamespace(error=pytest.fail, warning=pytest.fail),
         )
         return Deletions(cast(Context, context), lambda number: False, lambda number, reason: None)
 
     def work_off(self, deletions: Deletions, recording_id: int) -> None:
         """Delete one file after the other."""
-        while deletions.is_busy(recording_id):
+        while self.stored.has_deletion(recording_id):
             deletions.do_work()
 
     def truncate(self, recording_id: int, position: int) -> None:

@@ -198,7 +198,7 @@ def test_an_active_session_is_pinged_each_second_and_ends_with_its_stream() -> N
     publication.is_connected = False
     session.do_work()
     assert session.is_done
-    assert not session.is_aborted
+    assert session.state is SessionState.CLOSED
 
 
 def test_answers_wait_in_order_for_a_client_that_is_slow() -> None:
@@ -238,7 +238,7 @@ def test_a_client_that_asks_on_without_reading_its_answers_is_given_up() -> None
         session.send_ok(asked)
         asked += 1
     assert asked < 5000
-    assert session.is_aborted
+    assert session.state is SessionState.ABORTED
     assert "answers unread" in session.end_reason
 
 

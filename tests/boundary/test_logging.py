@@ -83,6 +83,73 @@ def test_errors_of_a_driver_are_logged_at_the_latest_when_it_closes(caplog: pyte
     assert sum("nowhere" in line for line in lines) == 1
 
 
+def test_an_image_that_is_lost_is_a_warning_of_the_client_and_of_the_driver(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING, "headrace")
+    with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
+        subscription = client.add_subscription(CHANNEL, 4913)
+        publication = client.add_publication(CHANNEL, 4913)
+        await_true(lambda: subscription.is_connected)
+        subscription.images[0].reject("not today")
+        await_true(lambda: texts(caplog, "headrace.client"))
+        directory = driver.directory
+    (lost,) = texts(caplog, "headrace.client")
+    assert lost.startswith("headrace client: image lost before the end of its stream: ")
+    assert f"`headrace events --dir {directory} --session {publication.session_id}` tells why" in lost
+    (told,) = [line for line in texts(caplog, "headrace.driver") if "link" in line]
+    assert "Active -> Gone: a reader rejected the stream" in told
+    assert f"session_id={publication.session_id}" in told
+
+
+def test_a_client_whose_process_ends_is_a_warning_of_the_driver(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING, "headrace.driver")
+    with headrace.MediaDriver.embedded() as driver:
+        code = f"""
+import headrace, os
+client = headrace.connect({driver.directory!r})
+client.add_publication({CHANNEL!r}, 4914)
+os._exit(0)
+"""
+        subprocess.run([sys.executable, "-c", code], timeout=TIMEOUT_S, check=True)
+        await_true(lambda: any(": client " in line for line in texts(caplog, "headrace.driver")))
+    (told,) = [
+        line for line in texts(caplog, "headrace.driver") if line.startswith("headrace driver: client ")
+    ]
+    assert told.endswith(("its process ended", "not heard from for the client liveness time-out"))
+
+
+def test_the_normal_course_of_things_is_no_warning(caplog: pytest.LogCaptureFixture, tmp_path: Path):
+    caplog.set_level(logging.WARNING, "headrace")
+    with headrace.MediaDriver.embedded() as driver:
+        for channel in (CHANNEL, "aeron:udp?endpoint=127.0.0.1:40971|term-length=64k"):
+            with driver.connect() as client, client.add_subscription(channel, 4915) as subscription:
+                for end in (headrace.ExclusivePublication.close, headrace.ExclusivePublication.revoke):
+                    with client.add_exclusive_publication(channel, 4915) as publication:
+                        await_true(lambda: subscription.is_connected)
+                        end(publication)
+                    await_true(lambda: not subscription.is_connected)
+                left_open = client.add_publication(channel, 4915)
+                await_true(lambda: subscription.is_connected)
+                assert not left_open.is_closed
+        with (
+            headrace.ArchiveServer(driver=driver, archive_directory=tmp_path, control_channel_enabled=False),
+            driver.connect() as client,
+            headrace.Archive.connect(client) as archive,
+        ):
+            archive.start_recording(CHANNEL, 4916, auto_stop=True)
+            with client.add_publication(CHANNEL, 4916) as publication:
+                await_true(lambda: publication.is_connected)
+            await_true(lambda: [one.stop_position for one in archive.list_recordings()] == [0])
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+def test_every_change_of_state_of_a_driver_is_told_at_debug(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG, "headrace.driver")
+    with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
+        client.add_publication(CHANNEL, 4917).close()
+        change = ": Active -> Draining: no client holds it"
+        await_true(lambda: any(change in line for line in texts(caplog, "headrace.driver")))
+
+
 def test_waiting_for_a_driver_says_which_how_long_and_how_to_start_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):

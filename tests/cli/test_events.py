@@ -50,6 +50,7 @@ def directory(tmp_path: Path) -> Path:
         stream_id=1001,
         session_id=-77,
         detail="10.0.0.5:9",
+        is_fault=True,
     )
     return tmp_path
 
@@ -77,6 +78,7 @@ def test_programs_get_one_object_an_event(run: Run, directory: Path) -> None:
         (("--id", 42), 1),
         (("--since", "2010-01-01"), 1),
         (("--since", "5m"), 0),
+        (("--faults",), 1),
         (("--kind", "image", "--kind", "driver"), 2),
     ],
 )
@@ -118,6 +120,7 @@ def test_lines_fit_80_columns_and_lose_no_text() -> None:
         "Draining",
         "closed",
         detail,
+        is_fault=True,
     )
     text = io.StringIO()
     Console(file=text, width=80).print(event_lines(event))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from headrace import _core
-from headrace.event_log import Event, EventReader
-from headrace.testing import Node, World
+from headrace.event_log import Event, EventFilter, EventReader, read_events
+from headrace.testing import Node, World, WorldTimeoutError
+from tests.helpers import TIMEOUT_S
+from tests.sim.archives import Library, local
 
 pytestmark = pytest.mark.sim
 
@@ -121,3 +125,85 @@ def test_the_same_seed_gives_the_same_events() -> None:
             return [EventReader(node.directory).poll() for node in (here, there)]
 
     assert run() == run()
+
+
+def test_changes_of_state_of_drivers_and_archives_are_in_the_trace() -> None:
+    """In order with the datagrams that they cause, and that caused them."""
+    with World(seed=10) as world:
+        library = local(world)
+        record_and_stop(library)
+        library.store.disk().fail("write", "*.rec")
+        library.publish(library.record(), 1)
+        archive = (states_of(library, "stored-recording"), states_of(library, "recording"))
+        assert archive[0][:2] == ["Active", "Stopped"]
+        trace = world.trace()
+    for line in (
+        "store publication ",
+        ": Disconnected -> Connected: a subscription was linked to it",
+        ": Recording -> Inactive: the stream ended",
+        "store stored-recording 0: Active -> Stopped: the stream ended, position=",
+        "store archive ",
+    ):
+        assert line in trace, line
+
+
+def record_and_stop(library: Library) -> None:
+    one = library.record()
+    library.publish(one, 3)
+    library.await_recorded(one)
+    library.stop(one)
+
+
+def states_of(library: Library, kind: str) -> list[str]:
+    directory = library.disk.event_directory
+    assert directory is not None
+    return [event.new for event in read_events(directory, EventFilter(kinds=(kind,)))]
+
+
+def test_a_failure_prints_the_changes_of_archives_too() -> None:
+    with World(seed=11) as world:
+        library = local(world)
+        record_and_stop(library)
+        with pytest.raises(WorldTimeoutError) as late:
+            world.run_until(lambda: False, within_s=0.01)
+    assert "store: stored-recording 0: Active -> Stopped" in str(late.value)
+
+
+def test_a_crash_leaves_the_events_of_an_archive_until_the_next_one_starts() -> None:
+    with World(seed=12) as world:
+        library = local(world)
+        one = library.record()
+        library.publish(one, 3)
+        library.await_recorded(one)
+        library.crash()
+        assert states_of(library, "stored-recording") == ["Active"]
+        library.recover()
+        directory = library.disk.event_directory
+        assert directory is not None
+        (stopped,) = read_events(directory, EventFilter(kinds=("stored-recording",)))
+        assert (stopped.old, stopped.new) == ("Active", "Stopped")
+        assert stopped.reason.startswith("the archive before this one died")
+
+
+_RUN = """
+from headrace.testing import World
+from tests.sim.archives import local
+from tests.sim.test_events import record_and_stop
+with World(seed=13) as world:
+    library = local(world)
+    record_and_stop(library)
+    library.crash()
+    library.recover()
+    print(world.digest)
+"""
+
+
+def test_the_same_seed_gives_the_same_trace_in_another_process() -> None:
+    """Where its files are, and what process it is, differ."""
+    command = [sys.executable, "-c", _RUN]
+    outputs = {
+        subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S).stdout
+        for _ in range(2)
+    }
+    assert len(outputs) == 1
+    assert outputs != {""}

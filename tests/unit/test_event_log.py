@@ -35,7 +35,7 @@ def ids(events: list[Event]) -> list[int]:
 def test_an_event_comes_back_as_it_was_written(tmp_path: Path) -> None:
     append(_core.EventLog(tmp_path, 8, 1), 3)
     (event,) = read_events(tmp_path)
-    assert event == Event(1, 5, "image", 3, 7, 1001, None, "Active", "Draining", "silent", "aeron:ipc")
+    assert event == Event(1, 5, "image", 3, 7, 1001, None, "Active", "Draining", "silent", "aeron:ipc", False)
     assert read_events(tmp_path / EVENT_FILE) == [event]
 
 
@@ -57,6 +57,7 @@ def test_conditions_must_all_hold(tmp_path: Path) -> None:
     append(log, 1)
     append(log, 2, kind="client")
     append(log, 3, stream_id=5, time_ns=9)
+    log.append(5, "recording", 4, "Recording", "Inactive", "failed", is_fault=True)
     conditions = {
         EventFilter(kinds=("image",)): [1, 3],
         EventFilter(kinds=("image",), stream_ids=(5,)): [3],
@@ -64,6 +65,7 @@ def test_conditions_must_all_hold(tmp_path: Path) -> None:
         EventFilter(ids=(2,)): [2],
         EventFilter(session_ids=(1,)): [],
         EventFilter(since_ns=6): [3],
+        EventFilter(faults_only=True): [4],
     }
     for condition, expected in conditions.items():
         assert ids(read_events(tmp_path, condition)) == expected, condition
@@ -96,3 +98,18 @@ def test_a_directory_without_events_and_a_damaged_file_are_named(tmp_path: Path)
     (tmp_path / EVENT_FILE).write_bytes(b"\2" + b"\0" * 1000)
     with pytest.raises(FileFormatError, match="version=2, and this reader knows version 1"):
         read_events(tmp_path)
+
+
+def test_a_file_that_another_program_cuts_short_is_an_error(tmp_path: Path) -> None:
+    """Reading it through a map would end the process by a signal."""
+    log = _core.EventLog(tmp_path, 64, 1)
+    for number in range(1, 40):
+        append(log, number)
+    # A reader of a copy: the log's own process keeps its file whole.
+    copy = tmp_path / "copy.dat"
+    copy.write_bytes((tmp_path / EVENT_FILE).read_bytes())
+    with EventReader(copy) as reader:
+        for length in (5000, 0):
+            os.truncate(copy, length)
+            with pytest.raises(FileFormatError, match="cut short"):
+                reader.poll()

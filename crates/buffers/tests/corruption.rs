@@ -153,7 +153,7 @@ proptest! {
         let mut reader = EventReader::over(memory.clone()).unwrap();
         let log = EventLog::over(memory).unwrap();
         for id in 0..20 {
-            let (events, lost_count) = reader.drain();
+            let (events, lost_count) = reader.drain().unwrap();
             prop_assert!(events.len() <= 5 && lost_count >= 0);
             let event = Event { id, kind: "image", new: "Active", ..Event::default() };
             let _ = log.append(&event);

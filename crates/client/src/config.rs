@@ -59,6 +59,9 @@ headrace_protocol::settings! {
         available_image_handler: Option<ImageHandler> = None;
         /// For subscriptions that are added without their own.
         unavailable_image_handler: Option<ImageHandler> = None;
+        /// Told, before the other handlers, of each image that went before the end of its stream although its
+        /// subscription is open: timed out, rejected, or held back too much.
+        lost_image_handler: Option<ImageHandler> = None;
         /// First of the available-counter handlers.
         available_counter_handler: Option<CounterHandler> = None;
         /// First of the unavailable-counter handlers.
@@ -128,6 +131,7 @@ impl ClientConfig {
                 available_image: self.available_image_handler.take(),
                 unavailable_image: self.unavailable_image_handler.take(),
             },
+            lost_image: self.lost_image_handler.take(),
             ..Handlers::default()
         };
         std::mem::swap(&mut handlers.error, &mut self.error_handler);

@@ -312,6 +312,13 @@ impl Core {
             return;
         };
         if let Some(image) = subscription.remove_image(correlation_id) {
+            if let Some(handler) = &state.handlers.lost_image
+                && !image.is_end_of_stream()
+                && !image.is_publication_revoked()
+            {
+                let (handler, image) = (Arc::clone(handler), Arc::clone(&image));
+                state.queue(Box::new(move |_| handler(&image)));
+            }
             state.retire_image(
                 &subscription,
                 image,

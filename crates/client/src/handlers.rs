@@ -106,6 +106,7 @@ pub(crate) struct Handlers {
     pub(crate) publication_error: Option<PublicationErrorHandler>,
     /// For subscriptions without their own.
     pub(crate) image: SubscriptionHandlers,
+    pub(crate) lost_image: Option<ImageHandler>,
     pub(crate) available_counter: HandlerList<CounterHandler>,
     pub(crate) unavailable_counter: HandlerList<CounterHandler>,
     pub(crate) close: HandlerList<CloseHandler>,
@@ -117,6 +118,7 @@ impl Default for Handlers {
             error: Arc::new(|error| eprintln!("headrace client: {error}")),
             publication_error: None,
             image: SubscriptionHandlers::default(),
+            lost_image: None,
             available_counter: HandlerList::default(),
             unavailable_counter: HandlerList::default(),
             close: HandlerList::default(),

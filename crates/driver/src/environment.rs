@@ -8,6 +8,7 @@ use headrace_sys::{Clock, SystemClock};
 
 pub use crate::disk::Disk;
 use crate::disk::SystemDisk;
+pub use crate::event_recorder::EventListener;
 pub use crate::name_lookups::{LookedUp, Lookups};
 use crate::name_lookups::{LookupThreads, SystemLookup};
 use crate::network::SystemNetwork;
@@ -25,6 +26,8 @@ pub struct Environment {
     pub lookups: Box<dyn Lookups>,
     /// Source of session ids, initial term ids and receiver ids, and of the delays before a loss is reported.
     pub random: fastrand::Rng,
+    /// Hears of each change of state besides the event log, if it is to be heard.
+    pub events: Option<Arc<dyn EventListener>>,
 }
 
 impl Environment {
@@ -37,6 +40,7 @@ impl Environment {
             network: Arc::new(SystemNetwork),
             disk: Arc::new(SystemDisk),
             random: fastrand::Rng::new(),
+            events: None,
         }
     }
 }

@@ -24,6 +24,35 @@ pub(crate) struct Subject<'a> {
     pub(crate) detail: &'a str,
 }
 
+/// Why a thing changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Reason<'a> {
+    text: &'a str,
+    is_fault: bool,
+}
+
+impl<'a> Reason<'a> {
+    /// Not the normal course of things: a person may want to look.
+    pub const fn fault(text: &'a str) -> Self {
+        Self { text, is_fault: true }
+    }
+}
+
+impl<'a> From<&'a str> for Reason<'a> {
+    fn from(text: &'a str) -> Self {
+        Self {
+            text,
+            is_fault: false,
+        }
+    }
+}
+
+/// Hears of each change as it happens, on the thread that makes it, and never waits.
+pub trait EventListener: Send + Sync {
+    /// A thing went from one state to another, or began in one.
+    fn on_event(&self, event: &Event<&str>);
+}
+
 /// Checks and records changes of state. Any thread may; clones share the log. Nothing here is done for a message.
 #[derive(Clone, Default)]
 pub struct EventRecorder {
@@ -32,6 +61,7 @@ pub struct EventRecorder {
 
 struct Parts {
     log: Option<EventLog>,
+    listener: Option<Arc<dyn EventListener>>,
     clock: Arc<dyn Clock>,
     errors: ErrorRecorder,
 }
@@ -43,9 +73,19 @@ impl fmt::Debug for EventRecorder {
 }
 
 impl EventRecorder {
-    /// Records into `log`, if there is one, with times of `clock`. Defects go to `errors`.
-    pub fn new(log: Option<EventLog>, clock: Arc<dyn Clock>, errors: ErrorRecorder) -> Self {
-        let parts = Parts { log, clock, errors };
+    /// Records into `log` and tells `listener`, if there are any, with times of `clock`. Defects go to `errors`.
+    pub fn new(
+        log: Option<EventLog>,
+        listener: Option<Arc<dyn EventListener>>,
+        clock: Arc<dyn Clock>,
+        errors: ErrorRecorder,
+    ) -> Self {
+        let parts = Parts {
+            log,
+            listener,
+            clock,
+            errors,
+        };
         Self {
             parts: Some(Arc::new(parts)),
         }
@@ -54,17 +94,17 @@ impl EventRecorder {
     /// Tells of a thing that begins, in the first state of its kind, and gives that state.
     pub(crate) fn begin<S: State>(&self, reason: &str, subject: &Subject<'_>) -> S {
         let state = S::ALL[0];
-        self.record(None, state, reason, subject);
+        self.record(None, state, reason.into(), subject);
         state
     }
 
     /// Moves a thing from one state to another. False, and nothing is done, for a transition that the table does not
     /// have: that is a defect.
-    pub(crate) fn change<S: State>(
+    pub(crate) fn change<'a, S: State>(
         &self,
         state: &mut S,
         new: S,
-        reason: &str,
+        reason: impl Into<Reason<'a>>,
         subject: &Subject<'_>,
     ) -> bool {
         let old = *state;
@@ -72,7 +112,7 @@ impl EventRecorder {
             return false;
         }
         *state = new;
-        self.record(Some(old), new, reason, subject);
+        self.record(Some(old), new, reason.into(), subject);
         true
     }
 
@@ -95,11 +135,12 @@ impl EventRecorder {
     }
 
     /// Tells of a transition that was made.
-    pub(crate) fn record<S: State>(&self, old: Option<S>, new: S, reason: &str, subject: &Subject<'_>) {
+    pub(crate) fn record<S: State>(&self, old: Option<S>, new: S, reason: Reason<'_>, subject: &Subject<'_>) {
         let Some(parts) = &self.parts else { return };
-        let Some(log) = &parts.log else { return };
-        // The file counts what was dropped.
-        log.append(&Event {
+        if parts.log.is_none() && parts.listener.is_none() {
+            return;
+        }
+        let event = Event {
             time_ns: parts.clock.epoch_ns(),
             kind: S::KIND,
             id: subject.id,
@@ -108,9 +149,17 @@ impl EventRecorder {
             session_id: subject.session_id,
             old: old.map_or("", State::name),
             new: new.name(),
-            reason,
+            reason: reason.text,
             detail: subject.detail,
-        });
+            is_fault: reason.is_fault,
+        };
+        if let Some(log) = &parts.log {
+            // The file counts what was dropped.
+            log.append(&event);
+        }
+        if let Some(listener) = &parts.listener {
+            listener.on_event(&event);
+        }
     }
 }
 
@@ -141,7 +190,7 @@ mod tests {
         let id = counters.allocate(0, &[], "", 0).unwrap();
         let recorder = ErrorRecorder::new(DistinctErrorLog::new(errors.clone()), counters.counter(id));
         let clock = Arc::new(ManualClock::new(0, 7_000_000));
-        let recorder = EventRecorder::new(EventLog::over(log.clone()), clock, recorder);
+        let recorder = EventRecorder::new(EventLog::over(log.clone()), None, clock, recorder);
         Fixture {
             log,
             errors,
@@ -168,7 +217,7 @@ mod tests {
         );
         assert_eq!(state, ImageState::Active);
         let mut reader = EventReader::over(fixture.log).unwrap();
-        let (events, _) = reader.drain();
+        let (events, _) = reader.drain().unwrap();
         let told: Vec<_> = events
             .iter()
             .map(|(_, event)| {

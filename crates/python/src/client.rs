@@ -123,6 +123,7 @@ impl Client {
                 "on_close" => config.close_handler = Some(handlers::close(handler)),
                 "on_available_image" => config.available_image_handler = Some(handlers::image(handler)),
                 "on_unavailable_image" => config.unavailable_image_handler = Some(handlers::image(handler)),
+                "on_lost_image" => config.lost_image_handler = Some(handlers::image(handler)),
                 "on_available_counter" => config.available_counter_handler = Some(handlers::counter(handler)),
                 "on_unavailable_counter" => {
                     config.unavailable_counter_handler = Some(handlers::counter(handler));

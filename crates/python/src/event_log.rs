@@ -27,7 +27,8 @@ impl EventLog {
 
     #[doc = docstring!("EventLog.append")]
     #[pyo3(signature = (
-        time_ns, kind, id, old, new, reason, *, parent_id = None, stream_id = None, session_id = None, detail = ""
+        time_ns, kind, id, old, new, reason, *, parent_id = None, stream_id = None, session_id = None, detail = "",
+        is_fault = false
     ))]
     #[allow(clippy::too_many_arguments)] // one by one, they are keywords in Python
     fn append(
@@ -42,6 +43,7 @@ impl EventLog {
         stream_id: Option<i32>,
         session_id: Option<i32>,
         detail: &str,
+        is_fault: bool,
     ) -> bool {
         self.0.append(&Event {
             time_ns,
@@ -54,6 +56,7 @@ impl EventLog {
             new,
             reason,
             detail,
+            is_fault,
         })
     }
 }
@@ -71,6 +74,7 @@ type Fields = (
     String,
     String,
     String,
+    bool,
 );
 
 fn fields((number, event): (i64, Event)) -> Fields {
@@ -86,6 +90,7 @@ fn fields((number, event): (i64, Event)) -> Fields {
         event.new,
         event.reason,
         event.detail,
+        event.is_fault,
     )
 }
 
@@ -121,9 +126,9 @@ impl EventReader {
         lock(&self.reader).dropped_count()
     }
 
-    fn drain(&self) -> (Vec<Fields>, i64) {
-        let (events, lost_count) = lock(&self.reader).drain();
-        (events.into_iter().map(fields).collect(), lost_count)
+    fn drain(&self) -> PyResult<(Vec<Fields>, i64)> {
+        let (events, lost_count) = lock(&self.reader).drain()?;
+        Ok((events.into_iter().map(fields).collect(), lost_count))
     }
 }
 

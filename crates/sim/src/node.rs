@@ -11,8 +11,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use headrace_buffers::event_log::Event;
 use headrace_client::{Client, ClientConfig};
-use headrace_driver::environment::{Disk, Environment};
+use headrace_driver::environment::{Disk, Environment, EventListener};
 use headrace_driver::{DriverConfig, Invoker, MediaDriver, ThreadingMode};
 use headrace_sys::Clock;
 use headrace_sys::idle::IdleStrategy;
@@ -20,7 +21,7 @@ use headrace_sys::idle::IdleStrategy;
 use crate::disk::NodeDisk;
 use crate::error::WorldError;
 use crate::invariants::{Holdings, Observer, SentStreams, Violation};
-use crate::network::{HostNetwork, LinkSettings};
+use crate::network::{HostNetwork, LinkSettings, Network};
 use crate::random::fork;
 use crate::time::NodeClock;
 use crate::world::{Core, lock};
@@ -133,6 +134,21 @@ impl NodeCore {
     }
 }
 
+/// Puts what a driver tells of its states into the trace of the world.
+struct EventNotes {
+    node: String,
+    network: Network,
+}
+
+impl EventListener for EventNotes {
+    fn on_event(&self, event: &Event<&str>) {
+        // The id of a driver is that of its process, and differs between runs of one seed.
+        if event.kind != "driver" {
+            self.network.note(format!("{} {event}", self.node));
+        }
+    }
+}
+
 /// A machine of a [`crate::World`].
 pub struct Node {
     world: Arc<Core>,
@@ -218,6 +234,10 @@ impl Node {
             disk: Arc::clone(&self.core.disk) as Arc<dyn Disk>,
             lookups: Box::new(self.core.network.names()),
             random: self.core.random(self.world.seed),
+            events: Some(Arc::new(EventNotes {
+                node: self.core.name.clone(),
+                network: self.world.network.clone(),
+            })),
         };
         self.note("starts");
         let launched = MediaDriver::launch_in(self.core.config.clone(), environment)

@@ -84,6 +84,7 @@ class SinceType(click.ParamType[int]):
     type=SinceType(),
     help="Events not before this: 30s, 5m, 2h, 1d ago, or 2026-01-31T13:45.",
 )
+@click.option("--faults", is_flag=True, help="Only what went wrong, such as images that timed out.")
 @options.json_option
 def command(
     directories: tuple[Path, ...],
@@ -93,6 +94,7 @@ def command(
     stream_ids: tuple[int, ...],
     session_ids: tuple[int, ...],
     since_ns: int | None,
+    faults: bool,
     as_json: bool,
 ) -> None:
     """Show what changed its state in a driver or an archive, when and why: images, publications, clients, recordings.
@@ -109,7 +111,12 @@ def command(
       headrace events --json | jq 'select(.new == "Draining")'
     """
     condition = EventFilter(
-        kinds=kinds, ids=ids, stream_ids=stream_ids, session_ids=session_ids, since_ns=since_ns or 0
+        kinds=kinds,
+        ids=ids,
+        stream_ids=stream_ids,
+        session_ids=session_ids,
+        since_ns=since_ns or 0,
+        faults_only=faults,
     )
     console = OutputConsole()
     with ExitStack() as stack:

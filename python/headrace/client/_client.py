@@ -110,7 +110,7 @@ class Client(EitherClosing):
             core = _core.Client.connect(
                 where,
                 settings=config.to_texts(),
-                handlers=_handlers_of(options),
+                handlers=_handlers_of(options, where),
                 use_invoker=options.get("use_invoker", False),
                 driver=None if driver is None else driver._driver,
                 clock=options.get("clock"),
@@ -339,10 +339,11 @@ def _clock_of(driver: LocalDriver | None, options: ClientOptions) -> Clock:
     return clock
 
 
-def _handlers_of(options: ClientOptions) -> dict[str, Any]:
+def _handlers_of(options: ClientOptions, directory: str) -> dict[str, Any]:
     """The handlers by name; what was not given is as if it had been given as ``None``."""
     handlers: dict[str, Any] = {name: value for name, value in options.items() if name.startswith("on_")}
     handlers["on_error"] = handlers.get("on_error") or _events.fault
+    handlers["on_lost_image"] = _events.on_lost_image(directory)
     for event in ("available", "unavailable"):
         name = f"on_{event}_image"
         handlers[name] = _events.on_image(handlers.get(name), event, always=True)

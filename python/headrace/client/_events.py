@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headrace._exceptions import HeadraceError
     from headrace.clock import Clock
 
-__all__ = ["await_driver", "fault", "no_slot", "on_image"]
+__all__ = ["await_driver", "fault", "no_slot", "on_image", "on_lost_image"]
 
 # How long to wait in silence. A driver that runs answers within milliseconds.
 _SILENCE_S = 1.0
@@ -63,6 +63,26 @@ def await_driver(directory: str, timeout_ms: int, clock: Clock) -> Iterator[None
         raise DriverTimeoutError(f"{absent}; {start}") from None
     finally:
         notice.cancel()
+
+
+def on_lost_image(directory: str) -> Callable[[Image], object] | None:
+    """What tells of an image that went before the end of its stream, if anything listens for warnings."""
+    if not CLIENT.isEnabledFor(logging.WARNING):
+        return None
+
+    def lost(image: Image) -> None:
+        CLIENT.warning(
+            "headrace client: image lost before the end of its stream: session_id=%d stream_id=%d source=%s "
+            "position=%d; `headrace events --dir %s --session %d` tells why",
+            image.session_id,
+            image.stream_id,
+            image.source_identity,
+            image.position,
+            directory,
+            image.session_id,
+        )
+
+    return lost
 
 
 def on_image(

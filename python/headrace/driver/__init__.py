@@ -44,7 +44,7 @@ class MediaDriver(Closing):
     keywords.
 
     Thread-safe. A context manager that closes the driver. The logger ``headrace.driver`` is told of its start and end,
-    and within a second of what its error log gets.
+    and within a second of what its error log gets, and of changes of state such as an image that timed out.
 
     Args:
         config: All settings as one object; keywords override it.
@@ -76,11 +76,11 @@ class MediaDriver(Closing):
         self._driver = _core.MediaDriver.launch(list(values.items()))
         self._directory = os.fspath(self._driver.directory)
         _events.started(self._directory, self.settings)
-        errors = _events.ErrorLogReader.start(self._directory)
-        if errors is None:
+        logs = _events.LogsReader.start(self._directory)
+        if logs is None:
             _events.doubts(self._driver.doubts)
         # Ends the driver before the interpreter, in whatever order modules go.
-        self._finalizer = weakref.finalize(self, _end, self._driver, self._directory, errors, os.getpid())
+        self._finalizer = weakref.finalize(self, _end, self._driver, self._directory, logs, os.getpid())
 
     @classmethod
     def embedded(
@@ -160,17 +160,15 @@ class MediaDriver(Closing):
         return f"MediaDriver(directory={self._directory!r}{', closed' if self.is_closed else ''})"
 
 
-def _end(
-    driver: _core.MediaDriver, directory: str, errors: _events.ErrorLogReader | None, process_id: int
-) -> None:
+def _end(driver: _core.MediaDriver, directory: str, logs: _events.LogsReader | None, process_id: int) -> None:
     """Close a driver; in a forked child nothing, because it runs in the parent."""
     if os.getpid() != process_id:
         return
     try:
         driver.close()
     finally:
-        if errors is not None:
-            errors.close()
+        if logs is not None:
+            logs.close()
     _events.closed(directory)
 
 

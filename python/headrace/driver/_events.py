@@ -1,7 +1,7 @@
 """What a driver of this process tells the logger `headrace.driver`.
 
-Its errors are in its error log, in shared memory. A thread looks there every second, if a program set up logging, and
-logs what is new. The driver's own threads never wait for Python.
+Its errors and its changes of state are in its error log and its event log, in shared memory. A thread looks there every
+second, if a program set up logging, and logs what is new. The driver's own threads never wait for Python.
 """
 
 from __future__ import annotations
@@ -10,10 +10,15 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from headrace._exceptions import HeadraceError
 from headrace._logging import DRIVER
 
-__all__ = ["ErrorLogReader", "closed", "doubts", "started"]
+if TYPE_CHECKING:
+    from headrace.event_log import Event, EventReader
+
+__all__ = ["LogsReader", "closed", "doubts", "started"]
 
 _INTERVAL_S = 1.0
 # How a driver marks what is worth knowing and no failure.
@@ -44,8 +49,10 @@ def closed(directory: str) -> None:
     DRIVER.info("headrace driver: closed: directory=%s", directory)
 
 
-class ErrorLogReader:
-    """Logs each observation of an error that is new since the last look.
+class LogsReader:
+    """Logs what is new in the driver's logs since the last look: each observation of an error, each change of state.
+
+    A change that is not the normal course of things is a warning. All others are for DEBUG.
 
     Args:
         directory: The driver's directory.
@@ -55,16 +62,19 @@ class ErrorLogReader:
         # Needed only where errors are logged.
         from headrace.cnc.cnc_file import CncFile
         from headrace.cnc.error_log import read_error_log
+        from headrace.event_log import EventFilter
 
         self._read = read_error_log
         self._cnc = CncFile.open(Path(directory))
         self._counts: dict[str, int] = {}
+        self._events = _event_reader(directory)
+        self._condition = EventFilter(faults_only=not DRIVER.isEnabledFor(logging.DEBUG))
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headrace-driver-log", daemon=True)
         self._thread.start()
 
     @classmethod
-    def start(cls, directory: str) -> ErrorLogReader | None:
+    def start(cls, directory: str) -> LogsReader | None:
         """A reader, if there is a handler to which a warning goes; else nothing is read."""
         is_heard = DRIVER.hasHandlers() and DRIVER.isEnabledFor(logging.WARNING)
         return cls(directory) if is_heard else None
@@ -74,6 +84,23 @@ class ErrorLogReader:
             self._look()
 
     def _look(self) -> None:
+        self._look_for_errors()
+        if self._events is not None:
+            self._look_for_events(self._events)
+
+    def _look_for_events(self, reader: EventReader) -> None:
+        try:
+            events = reader.poll(self._condition)
+        except HeadraceError as damage:
+            self._events = None
+            DRIVER.warning("headrace driver: its changes of state are not logged any more: %s", damage)
+            return
+        for event in events:
+            DRIVER.log(
+                logging.WARNING if event.is_fault else logging.DEBUG, "headrace driver: %s", _told(event)
+            )
+
+    def _look_for_errors(self) -> None:
         for entry in self._read(self._cnc.error_log):
             before = self._counts.get(entry.text, 0)
             if entry.observation_count == before:
@@ -88,3 +115,25 @@ class ErrorLogReader:
         self._thread.join()
         self._look()
         self._cnc.close()
+        if self._events is not None:
+            self._events.close()
+
+
+def _event_reader(directory: str) -> EventReader | None:
+    """A reader of the event log, if the driver has one."""
+    from headrace.cnc.faults import DriverFileMissingError
+    from headrace.event_log import EventReader
+
+    try:
+        return EventReader(directory)
+    except DriverFileMissingError:
+        return None
+
+
+def _told(event: Event) -> str:
+    """What changed and why, and what tells it from others."""
+    ids = (("stream_id", event.stream_id), ("session_id", event.session_id), ("of", event.parent_id))
+    further = [f"{name}={number}" for name, number in ids if number is not None]
+    if event.detail:
+        further.append(event.detail)
+    return f"{event}: {' '.join(further)}" if further else str(event)

@@ -92,6 +92,8 @@ class SimulatedStorage:
         knows_holes: Whether the file system tells which pages were never written.
         clock: When files were modified; without it, never.
         name: What errors call the disk.
+        event_directory: A real directory for the event log of an archive, which no crash harms; without it an archive
+            keeps none.
 
     Attributes:
         files: The files as bytes by name, for tests to look at and to damage.
@@ -108,6 +110,7 @@ class SimulatedStorage:
         knows_holes: bool = True,
         clock: Clock | None = None,
         name: str = "simulated",
+        event_directory: str | None = None,
     ) -> None:
         self._stored: dict[str, _Stored] = {}
         self._forced_names: dict[str, _Stored] = {}
@@ -117,6 +120,7 @@ class SimulatedStorage:
         self._knows_holes = knows_holes
         self._clock = clock
         self._name = name
+        self._event_directory = event_directory
         self._faults: list[_Fault] = []
         self._steps_left = _NEVER
         self._kill_kind: str | None = None
@@ -207,6 +211,7 @@ class SimulatedStorage:
         for stored in twin._stored.values():
             stored.force()
         twin._faults = []
+        twin._event_directory = None
         twin.kill_before(_NEVER)
         twin.files, twin.locked, twin.modified = _Files(twin._stored), set(), dict(self.modified)
         return twin
@@ -273,6 +278,11 @@ class SimulatedStorage:
 
     def __repr__(self) -> str:
         return f"SimulatedStorage({self._name!r}, {len(self._stored)} files)"
+
+    @property
+    def event_directory(self) -> str | None:
+        """Where an archive keeps its event log."""
+        return self._event_directory
 
     # --- what its files ask of it ------------------------------------------------------------------------------------
 

@@ -201,7 +201,11 @@ class Node:
         if name not in self._disks:
             whole_name = f"{self.name}:{name}"
             chance = random.Random(f"{self._world.seed} disk {whole_name}")
-            self._disks[name] = SimulatedStorage(chance, clock=self._clock, name=whole_name)
+            events = Path(f"{self._directory}.disk-{len(self._disks)}")
+            events.mkdir()
+            self._disks[name] = SimulatedStorage(
+                chance, clock=self._clock, name=whole_name, event_directory=os.fspath(events)
+            )
         return self._disks[name]
 
     def run_archive(self, disk: str = "archive", **settings: Unpack[ArchiveSettings]) -> ArchiveServer:
@@ -235,6 +239,7 @@ class Node:
                 is_invoked=True,
                 storage=self.disk(disk),
                 chance=random.Random(f"{self._world.seed} archive {self.name} {self._archive_count}"),
+                on_event=self._note_event,
                 **settings,
             )
         except Killed:
@@ -380,6 +385,14 @@ class Node:
             return program() or 0
         finally:
             self._running.remove(program)
+
+    def _note_event(self, text: str) -> None:
+        """Put a change of state of an archive into the trace; where the world has its files differs from run to run."""
+        self._note(text.replace(str(Path(self._directory).parent), ""))
+
+    def _event_directories(self) -> list[str]:
+        """Where its driver and its archives keep their events."""
+        return [self._directory, *filter(None, (disk.event_directory for disk in self._disks.values()))]
 
     def _note(self, text: str) -> None:
         self._world._core.note(f"{self.name} {text}")
@@ -527,11 +540,12 @@ class World(Closing):
             self._step(end_ns)
 
     def _states_text(self) -> str:
-        """The last changes of state on each node whose driver keeps an event log."""
+        """The last changes of state on each node whose driver and archives keep event logs."""
         lines = []
         for node in self._nodes.values():
-            with suppress(HeadraceError):
-                lines += [f"{node.name}: {event}" for event in read_events(node.directory)[-_SHOWN_CHANGES:]]
+            for directory in node._event_directories():
+                with suppress(HeadraceError):
+                    lines += [f"{node.name}: {event}" for event in read_events(directory)[-_SHOWN_CHANGES:]]
         return "\n".join(lines)
 
     def run_async(self, main: Coroutine[Any, Any, _Result]) -> _Result:

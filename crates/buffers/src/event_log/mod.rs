@@ -14,18 +14,21 @@
 #[cfg(all(test, loom))]
 mod loom_models;
 mod ring;
+mod source;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use headrace_sys::{Access, MappedFile};
+use headrace_sys::MappedFile;
 
 use crate::{AtomicBuffer, Memory};
 use ring::{Look, Ring, SLOTS_OFFSET, STAMP_LENGTH};
+pub use source::{FileSource, Source};
 
 /// The file in the directory of a driver or an archive.
 pub const FILE_NAME: &str = "events.dat";
@@ -57,6 +60,7 @@ const _: () = assert!(LENGTHS_OFFSET + TEXT_COUNT <= TEXTS_OFFSET && PAYLOAD_LEN
 const HAS_PARENT: u8 = 1;
 const HAS_STREAM: u8 = 2;
 const HAS_SESSION: u8 = 4;
+const IS_FAULT: u8 = 8;
 
 /// A thing went from one state to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,6 +85,18 @@ pub struct Event<S = String> {
     pub reason: S,
     /// What else helps to tell it from others. This is cut first when the texts are too long for a slot.
     pub detail: S,
+    /// It is not the normal course of things: a person may want to look.
+    pub is_fault: bool,
+}
+
+impl fmt::Display for Event<&str> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: ", self.kind, self.id)?;
+        if !self.old.is_empty() {
+            write!(f, "{} -> ", self.old)?;
+        }
+        write!(f, "{}: {}", self.new, self.reason)
+    }
 }
 
 impl Event<&str> {
@@ -96,7 +112,8 @@ impl Event<&str> {
         let flag = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
         let flags = flag(self.parent_id.is_some(), HAS_PARENT)
             | flag(self.stream_id.is_some(), HAS_STREAM)
-            | flag(self.session_id.is_some(), HAS_SESSION);
+            | flag(self.session_id.is_some(), HAS_SESSION)
+            | flag(self.is_fault, IS_FAULT);
         put(FLAGS_OFFSET, &[flags]);
         let mut offset = TEXTS_OFFSET;
         let texts = [self.kind, self.old, self.new, self.reason, self.detail];
@@ -140,6 +157,7 @@ impl Event {
             new,
             reason,
             detail,
+            is_fault: flags & IS_FAULT != 0,
         }
     }
 }
@@ -209,8 +227,8 @@ pub enum Polled {
 
 /// One reader, with its own place; it begins with the oldest event.
 #[derive(Debug)]
-pub struct EventReader<M: Memory = AtomicBuffer> {
-    ring: Ring<M>,
+pub struct EventReader<S: Source = FileSource> {
+    ring: Ring<S>,
     next: i64,
     /// The event that was unfinished at the last look.
     unfinished: Option<i64>,
@@ -223,21 +241,21 @@ impl EventReader {
     /// another version, of a damaged header, or that is still being made.
     pub fn open(path: &Path) -> io::Result<(WriterIdentity, Self)> {
         let damaged = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
-        if fs::metadata(path)?.len() < (SLOTS_OFFSET + SLOT_LENGTH) as u64 {
+        let file = FileSource::open(path)?;
+        if file.length() < SLOTS_OFFSET + SLOT_LENGTH {
             return Err(damaged("it is too short for one event".to_owned()));
         }
-        let file = AtomicBuffer::of_mapping(Arc::new(MappedFile::open(path, Access::ReadOnly)?));
-        let version = file.get_i32_acquire(VERSION_OFFSET);
+        let version = file.word(VERSION_OFFSET) as i32;
         if version != VERSION {
             return Err(damaged(format!(
                 "version={version}, and this reader knows version {VERSION}"
             )));
         }
         let identity = WriterIdentity {
-            pid: file.get_i64(PID_OFFSET),
-            start_timestamp_ms: file.get_i64(START_TIMESTAMP_OFFSET),
+            pid: file.word(PID_OFFSET),
+            start_timestamp_ms: file.word(START_TIMESTAMP_OFFSET),
         };
-        let count = file.get_i64(SLOT_COUNT_OFFSET);
+        let count = file.word(SLOT_COUNT_OFFSET);
         let reader = Self::over(file).filter(|reader| reader.ring.slot_count() == count);
         let reader = reader
             .ok_or_else(|| damaged(format!("its header tells of {count} events, its length does not")))?;
@@ -245,10 +263,10 @@ impl EventReader {
     }
 }
 
-impl<M: Memory> EventReader<M> {
-    /// Reads a ring in `memory` from its oldest event; none without room for one event.
-    pub fn over(memory: M) -> Option<Self> {
-        let ring = Ring::new(memory, SLOT_LENGTH)?;
+impl<S: Source> EventReader<S> {
+    /// Reads a ring in `source` from its oldest event; none without room for one event.
+    pub fn over(source: S) -> Option<Self> {
+        let ring = Ring::new(source, SLOT_LENGTH)?;
         Some(Self {
             next: ring.oldest(),
             ring,
@@ -298,7 +316,9 @@ impl<M: Memory> EventReader<M> {
     }
 
     /// The events up to now, at most as many as the ring keeps, with their numbers, and how many were lost.
-    pub fn drain(&mut self) -> (Vec<(i64, Event)>, i64) {
+    ///
+    /// Fails with [`io::ErrorKind::InvalidData`] when the file was cut short.
+    pub fn drain(&mut self) -> io::Result<(Vec<(i64, Event)>, i64)> {
         let (mut events, mut lost_count) = (Vec::new(), 0_i64);
         for _ in 0..=self.ring.slot_count() {
             match self.poll() {
@@ -307,6 +327,7 @@ impl<M: Memory> EventReader<M> {
                 Polled::None => break,
             }
         }
-        (events, lost_count)
+        self.ring.check()?;
+        Ok((events, lost_count))
     }
 }

@@ -15,6 +15,9 @@
 //! A reader copies a slot, then looks whether the stamp is still the same; if not, the copy is worthless and the entry
 //! lost.
 
+use std::io;
+
+use super::source::Source;
 use crate::memory::Memory;
 
 /// Bytes before the first slot.
@@ -27,7 +30,7 @@ const DROPPED_OFFSET: usize = 72;
 /// Each lost race is another writer's entry, so that more in a row mean damaged memory.
 const ATTEMPTS_MAX: usize = 64;
 
-/// Both sides of the ring.
+/// Both sides of the ring; writing needs memory, reading any source.
 #[derive(Clone, Debug)]
 pub(super) struct Ring<M> {
     memory: M,
@@ -56,10 +59,10 @@ const fn whole(number: i64) -> i64 {
     number.wrapping_mul(2)
 }
 
-impl<M: Memory> Ring<M> {
+impl<S: Source> Ring<S> {
     /// Lays the ring over memory; slots have a length that is a multiple of 8. None without room for one slot.
-    pub(super) fn new(memory: M, slot_length: usize) -> Option<Self> {
-        let room = memory.capacity().checked_sub(SLOTS_OFFSET)?;
+    pub(super) fn new(memory: S, slot_length: usize) -> Option<Self> {
+        let room = memory.length().checked_sub(SLOTS_OFFSET)?;
         let slot_count = i64::try_from(room / slot_length)
             .ok()
             .filter(|count| *count > 0)?;
@@ -77,7 +80,7 @@ impl<M: Memory> Ring<M> {
     /// Number of the newest entry; 0 before the first.
     pub(super) fn last(&self) -> i64 {
         // Pairs with the compare-and-set in `append`: the claim of that number is visible.
-        self.memory.get_i64_acquire(LAST_OFFSET)
+        self.memory.word(LAST_OFFSET)
     }
 
     /// Number of the oldest entry that may still be there.
@@ -87,13 +90,44 @@ impl<M: Memory> Ring<M> {
 
     /// How many entries were dropped instead of written.
     pub(super) fn dropped_count(&self) -> i64 {
-        self.memory.get_i64_acquire(DROPPED_OFFSET)
+        self.memory.word(DROPPED_OFFSET)
+    }
+
+    /// Fails when what is read is not whole any more.
+    pub(super) fn check(&self) -> io::Result<()> {
+        self.memory.check()
     }
 
     fn slot(&self, number: i64) -> usize {
         SLOTS_OFFSET + number.wrapping_sub(1).rem_euclid(self.slot_count) as usize * self.slot_length
     }
 
+    /// Copies the payload of entry `number`.
+    pub(super) fn read(&self, number: i64, into: &mut [u8]) -> Look {
+        if number > self.last() {
+            return Look::None;
+        }
+        let slot = self.slot(number);
+        // Pairs with the release of the stamp in `append`.
+        let stamp = self.memory.word(slot);
+        if stamp == claimed(number) {
+            return Look::Unfinished;
+        }
+        if stamp != whole(number) {
+            return Look::Lost;
+        }
+        self.memory.copy(slot + STAMP_LENGTH, into);
+        // Pairs with the release fence in `append`.
+        self.memory.fence();
+        if self.memory.word(slot) == stamp {
+            Look::Whole
+        } else {
+            Look::Lost
+        }
+    }
+}
+
+impl<M: Memory> Ring<M> {
     /// Writes an entry, whose length is the slot's without the stamp. False if it was dropped, and counted as such.
     pub(super) fn append(&self, payload: &[u8]) -> bool {
         for _ in 0..ATTEMPTS_MAX {
@@ -119,29 +153,5 @@ impl<M: Memory> Ring<M> {
         }
         self.memory.get_and_add_i64(DROPPED_OFFSET, 1);
         false
-    }
-
-    /// Copies the payload of entry `number`.
-    pub(super) fn read(&self, number: i64, into: &mut [u8]) -> Look {
-        if number > self.last() {
-            return Look::None;
-        }
-        let slot = self.slot(number);
-        // Pairs with the release of the stamp in `append`.
-        let stamp = self.memory.get_i64_acquire(slot);
-        if stamp == claimed(number) {
-            return Look::Unfinished;
-        }
-        if stamp != whole(number) {
-            return Look::Lost;
-        }
-        self.memory.get_bytes_relaxed(slot + STAMP_LENGTH, into);
-        // Pairs with the release fence in `append`.
-        self.memory.acquire_fence();
-        if self.memory.get_i64(slot) == stamp {
-            Look::Whole
-        } else {
-            Look::Lost
-        }
     }
 }

@@ -14,6 +14,7 @@ fn event(id: i64, detail: &str) -> Event<&str> {
         new: "Draining",
         reason: "silent",
         detail,
+        is_fault: false,
     }
 }
 
@@ -21,7 +22,7 @@ fn memory(limit: usize) -> AtomicBuffer {
     AtomicBuffer::allocate(SLOTS_OFFSET + limit * SLOT_LENGTH)
 }
 
-fn ids(reader: &mut EventReader) -> Vec<i64> {
+fn ids<S: Source>(reader: &mut EventReader<S>) -> Vec<i64> {
     std::iter::from_fn(|| match reader.poll() {
         Polled::Event(_, event) => Some(event.id),
         _ => None,
@@ -191,5 +192,45 @@ fn a_file_that_is_no_event_log_is_refused_by_what_is_wrong_with_it() {
         let error = open();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         assert!(error.to_string().contains(told), "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_another_program_cuts_short_is_an_error_and_kills_no_reader() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = EventLog::create(directory.path(), 64, IDENTITY).unwrap();
+    (1..=40).for_each(|id| assert!(log.append(&event(id, ""))));
+    let path = directory.path().join(FILE_NAME);
+    let (_, mut reader) = EventReader::open(&path).unwrap();
+    assert_eq!(reader.poll(), Polled::Event(1, reader_event(1)));
+    // The log's own map of the pages that go is not touched any more.
+    drop(log);
+    for length in [5000, 0] {
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(length)
+            .unwrap();
+        let error = reader.drain().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert!(error.to_string().contains("cut short"), "{error}");
+    }
+}
+
+fn reader_event(id: i64) -> Event {
+    let wanted = event(id, "");
+    Event {
+        time_ns: wanted.time_ns,
+        kind: wanted.kind.to_owned(),
+        id,
+        parent_id: wanted.parent_id,
+        stream_id: wanted.stream_id,
+        session_id: wanted.session_id,
+        old: wanted.old.to_owned(),
+        new: wanted.new.to_owned(),
+        reason: wanted.reason.to_owned(),
+        detail: String::new(),
+        is_fault: false,
     }
 }

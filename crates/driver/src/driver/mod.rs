@@ -180,6 +180,7 @@ fn start(
         disk,
         lookups,
         random,
+        events,
     } = environment;
     let system_buffers = probe::socket_buffers(config, network.as_ref())?;
     let cnc = files::create_cnc(config, clock.as_ref())?;
@@ -190,12 +191,9 @@ fn start(
         system.get(system_counter::ERRORS).clone(),
     );
     let event_log = files::create_event_log(config, &cnc, &errors, clock.as_ref());
-    let recorder = EventRecorder::new(event_log, Arc::clone(&clock), errors.clone());
-    let supervisor = Arc::new(DriverSupervisor::new(
-        errors.clone(),
-        recorder.clone(),
-        Arc::clone(&clock),
-    ));
+    let recorder = EventRecorder::new(event_log, events, Arc::clone(&clock), errors.clone());
+    let supervisor = DriverSupervisor::new(errors.clone(), recorder.clone(), Arc::clone(&clock));
+    let supervisor = Arc::new(supervisor);
     for warning in system_buffers.warnings.iter().chain(&config.doubts) {
         errors.warn(warning, clock.epoch_ms());
     }

@@ -9,7 +9,7 @@ use headrace_sys::Clock;
 
 use super::version::VERSION;
 use crate::errors::ErrorRecorder;
-use crate::event_recorder::{EventRecorder, Subject};
+use crate::event_recorder::{EventRecorder, Reason, Subject};
 use crate::runner::Supervisor;
 use crate::states::states;
 
@@ -50,7 +50,7 @@ impl DriverSupervisor {
     }
 
     /// The one place where the driver's state changes.
-    pub(super) fn enter(&self, new: DriverState, reason: &str) {
+    pub(super) fn enter<'a>(&self, new: DriverState, reason: impl Into<Reason<'a>>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // A second agent may fail.
         if *state != new {
@@ -85,7 +85,7 @@ impl Supervisor for DriverSupervisor {
         let text = ErrorCode::GenericError.describe(format_args!("agent {role_name} stopped: {message}"));
         self.errors
             .record(ErrorCode::GenericError.value(), &text, self.clock.epoch_ms());
-        self.enter(DriverState::Failed, &text);
+        self.enter(DriverState::Failed, Reason::fault(&text));
         self.failure
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

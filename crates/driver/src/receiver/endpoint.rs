@@ -15,6 +15,7 @@ use super::image::{ImageTimeouts, ReceiverImage};
 use super::outgoing::Outgoing;
 use super::pending_setups::PendingSetups;
 use crate::endpoint::{EndpointId, ReceiveEndpointSpec};
+use crate::event_recorder::Reason;
 use crate::proxy::{ConductorProxy, ConductorRequest};
 use crate::shared::{ImageShared, ImageState};
 use crate::transport;
@@ -52,7 +53,6 @@ impl Cycle<'_> {
 // Why an image takes no more packets.
 const NO_SUBSCRIPTION: &str = "no subscription is left";
 const REMOVED: &str = "removed by the conductor";
-const SILENT: &str = "nothing received for the image liveness time-out";
 
 impl ReceiveEndpoint {
     /// A channel without subscriptions.
@@ -143,7 +143,7 @@ impl ReceiveEndpoint {
         })
     }
 
-    fn drop_image(&mut self, slot: usize, reason: &str, cycle: &Cycle<'_>) {
+    fn drop_image(&mut self, slot: usize, reason: impl Into<Reason<'static>>, cycle: &Cycle<'_>) {
         let Some(mut image) = self.images[slot].take() else {
             return;
         };
@@ -216,7 +216,8 @@ impl ReceiveEndpoint {
                 work_count += image.send_status(now_ns, timeouts, &mut out);
                 work_count += image.repair_loss(&mut out);
             } else {
-                self.drop_image(slot, SILENT, cycle);
+                let reason = image.loss();
+                self.drop_image(slot, reason, cycle);
                 work_count += 1;
             }
         }

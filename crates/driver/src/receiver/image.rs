@@ -11,10 +11,13 @@ use headrace_protocol::frame::{
 
 use super::counters::ReceiverCounters;
 use super::outgoing::Outgoing;
+use crate::event_recorder::Reason;
 use crate::shared::{ImageShared, ImageState, LossRange, StatusMessageDue};
 
 /// Why an image drains whose publisher has closed.
 const END_OF_STREAM: &str = "end of stream reached";
+const SILENT: Reason<'static> = Reason::fault("nothing received for the image liveness time-out");
+const REJECTED: Reason<'static> = Reason::fault("a subscriber rejected it");
 
 /// Time-outs of images, from the driver's configuration.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +34,16 @@ struct Connection {
     end_of_stream_position: Option<i64>,
 }
 
+/// What the sender of a stream is answered.
+enum Answers {
+    /// How far the subscribers are, and what is missing.
+    StatusMessages,
+    /// Why the stream was rejected.
+    Rejection(String),
+    /// Nothing: a newer image of the same session speaks for both.
+    Nothing,
+}
+
 /// One publisher's stream as it arrives.
 pub(super) struct ReceiverImage {
     shared: Arc<ImageShared>,
@@ -44,8 +57,7 @@ pub(super) struct ReceiverImage {
     overrun_threshold: i64,
     last_status_sent_ns: i64,
     is_revoked: bool,
-    is_silenced: bool,
-    rejection: Option<String>,
+    answers: Answers,
 }
 
 impl ReceiverImage {
@@ -68,8 +80,7 @@ impl ReceiverImage {
             overrun_threshold: join_position + shared.log.term_length() as i64 / 2,
             last_status_sent_ns: now_ns,
             is_revoked: false,
-            is_silenced: false,
-            rejection: None,
+            answers: Answers::StatusMessages,
             shared,
         }
     }
@@ -83,6 +94,14 @@ impl ReceiverImage {
         now_ns - self.last_packet_ns <= timeouts.liveness_ns
     }
 
+    /// Why it goes when nothing is taken for the liveness time-out.
+    pub(super) fn loss(&self) -> Reason<'static> {
+        match self.answers {
+            Answers::Rejection(_) => REJECTED,
+            Answers::StatusMessages | Answers::Nothing => SILENT,
+        }
+    }
+
     /// From now on answers with error frames only.
     pub(super) fn reject(&mut self, mut reason: String) {
         let mut end = reason.len().min(ErrorFrame::TEXT_LENGTH_MAX);
@@ -90,18 +109,19 @@ impl ReceiverImage {
             end -= 1;
         }
         reason.truncate(end);
-        self.rejection = Some(reason);
+        self.answers = Answers::Rejection(reason);
     }
 
     /// A newer image of the same session speaks for both.
     pub(super) fn silence_if_not_active(&mut self) {
-        if self.shared.state() != ImageState::Active {
-            self.is_silenced = true;
+        let is_rejected = matches!(self.answers, Answers::Rejection(_));
+        if self.shared.state() != ImageState::Active && !is_rejected {
+            self.answers = Answers::Nothing;
         }
     }
 
     /// No packets will be taken any more: the sender is told at once, unless bytes it sent are still missing.
-    pub(super) fn deactivate(&mut self, reason: &str) {
+    pub(super) fn deactivate<'a>(&mut self, reason: impl Into<Reason<'a>>) {
         if self.shared.state() == ImageState::Active && self.shared.advance_to(ImageState::Draining, reason) {
             if !self.shared.is_end_of_stream() || self.has_everything() {
                 self.shared.set_sends_end_of_stream_status();
@@ -127,7 +147,7 @@ impl ReceiverImage {
         now_ns: i64,
         counters: &ReceiverCounters,
     ) -> Result<(), FrameError> {
-        if self.rejection.is_some() {
+        if matches!(self.answers, Answers::Rejection(_)) {
             return Ok(());
         }
         let geometry = self.shared.log.geometry();
@@ -209,7 +229,7 @@ impl ReceiverImage {
         out: &mut Outgoing<'_>,
     ) -> usize {
         let timer_fired = now_ns - self.last_status_sent_ns > timeouts.status_message_ns;
-        if let Some(reason) = &self.rejection {
+        if let Answers::Rejection(reason) = &self.answers {
             if timer_fired {
                 self.last_status_sent_ns = now_ns;
                 send_error(&self.shared, self.connection.control, reason, out);
@@ -223,7 +243,7 @@ impl ReceiverImage {
         }
         let requested = self.shared.take_status_message_request();
         let is_due = scheduled.is_some() || requested || timer_fired;
-        if !is_due || self.is_silenced || !self.speaks() {
+        if !is_due || matches!(self.answers, Answers::Nothing) || !self.speaks() {
             return 0;
         }
         self.last_status_sent_ns = now_ns;
@@ -276,7 +296,7 @@ impl ReceiverImage {
             return 0;
         };
         self.loss_change = change;
-        if self.is_revoked || self.rejection.is_some() || self.is_silenced {
+        if self.is_revoked || !matches!(self.answers, Answers::StatusMessages) {
             return 0;
         }
         if self.shared.is_reliable {

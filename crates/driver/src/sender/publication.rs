@@ -319,12 +319,8 @@ impl SenderPublication {
     fn update_connected(&self, reason: &str) {
         let has_receivers = self.receivers.is_live() && self.flow_control.has_required_receivers();
         if has_receivers != self.shared.has_receivers() {
-            let state = if has_receivers {
-                ConnectionState::Connected
-            } else {
-                ConnectionState::Disconnected
-            };
-            self.shared.set_connection(state, reason);
+            self.shared
+                .set_connection(ConnectionState::of(has_receivers), reason);
             let is_connected = self.shared.is_connected();
             self.shared.log.metadata().put_is_connected_release(is_connected);
             self.shared.log.doorbells().limit.ring();

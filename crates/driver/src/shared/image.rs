@@ -7,7 +7,7 @@ use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;
 use headrace_buffers::seq_lock::SeqLock;
 
-use crate::event_recorder::{EventRecorder, Subject};
+use crate::event_recorder::{EventRecorder, Reason, Subject};
 use crate::states::{State, states};
 
 states! {
@@ -177,7 +177,7 @@ impl ImageShared {
 
     /// Moves the image on, and says why; false when it was already there or further. Both halves may call this: a
     /// state is never left twice, because it only grows.
-    pub fn advance_to(&self, new: ImageState, reason: &str) -> bool {
+    pub fn advance_to<'a>(&self, new: ImageState, reason: impl Into<Reason<'a>>) -> bool {
         let mut old = self.state();
         while old < new {
             if !self.events.allows(old, new, self.correlation_id) {
@@ -188,7 +188,7 @@ impl ImageShared {
                     .compare_exchange(old as u8, new as u8, Ordering::AcqRel, Ordering::Acquire);
             match exchanged {
                 Ok(_) => {
-                    self.events.record(Some(old), new, reason, &self.subject());
+                    self.events.record(Some(old), new, reason.into(), &self.subject());
                     return true;
                 }
                 // The other half was faster.

@@ -9,12 +9,24 @@ use crate::event_recorder::{EventRecorder, Subject};
 use crate::states::states;
 
 states! {
-    /// Whether the receivers of a network publication answer its sender.
+    /// Whether a publication has readers: one over IPC a subscription, one over UDP receivers that answer its sender.
+    /// Spies are links, and count only where the channel says so.
     pub enum ConnectionState, "connection" {
-        /// No receiver answers, or not all that flow control requires.
+        /// No subscription is linked to it; no receiver answers, or not all that flow control requires.
         Disconnected => [Connected];
-        /// Receivers answer.
+        /// A subscription is linked to it, or receivers answer.
         Connected => [Disconnected];
+    }
+}
+
+impl ConnectionState {
+    /// The state of one that has readers, or has not.
+    pub fn of(has_readers: bool) -> Self {
+        if has_readers {
+            Self::Connected
+        } else {
+            Self::Disconnected
+        }
     }
 }
 

@@ -379,7 +379,7 @@ impl Driver {
     /// Every change of state of one kind of thing, as `old -> new: reason`.
     pub(crate) fn changes(&self, kind: &str) -> Vec<String> {
         let (_, mut reader) = EventReader::open(&self.node.directory().join(event_log::FILE_NAME)).unwrap();
-        let (events, lost_count) = reader.drain();
+        let (events, lost_count) = reader.drain().unwrap();
         assert_eq!(lost_count, 0, "the driver keeps too few events for this test");
         events
             .into_iter()

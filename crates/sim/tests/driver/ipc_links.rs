@@ -329,3 +329,25 @@ fn an_untethered_reader_is_dropped_and_comes_back() {
     );
     assert_eq!(driver.counter(back.position_counter_id).get(), 25_600);
 }
+
+#[test]
+fn a_publication_tells_when_its_first_reader_comes_when_its_last_one_goes_and_why() {
+    let mut driver = Driver::new();
+    let publication = driver.add_publication(IPC, 10);
+    let first = driver.add_subscription("aeron:ipc", 10);
+    let second = driver.add_subscription("aeron:ipc", 10);
+    driver.remove_subscription(first);
+    driver.remove_subscription(second);
+    driver.add_subscription("aeron:ipc", 10);
+    driver.reject(publication, "not today");
+    driver.pass(SECOND);
+    assert_eq!(
+        driver.changes("connection"),
+        [
+            "Disconnected -> Connected: a subscription was linked to it",
+            "Connected -> Disconnected: its last subscription is over",
+            "Disconnected -> Connected: a subscription was linked to it",
+            "Connected -> Disconnected: a reader rejected the stream",
+        ]
+    );
+}

@@ -92,6 +92,10 @@ class Storage(Protocol):
     def describe(self, name: str = "") -> str:
         """A path for messages to people."""
 
+    @property
+    def event_directory(self) -> str | None:
+        """Where the event log is, a file that is mapped; ``None`` where there is no such place."""
+
 
 def _names_file(
     method: Callable[Concatenate[_File, _P], _R],
@@ -255,6 +259,11 @@ class DirectoryStorage:
     def describe(self, name: str = "") -> str:
         """See :class:`Storage`."""
         return str(self.directory / name) if name else str(self.directory)
+
+    @property
+    def event_directory(self) -> str:
+        """See :class:`Storage`."""
+        return str(self.directory)
 
     def __repr__(self) -> str:
         return f"DirectoryStorage({str(self.directory)!r})"

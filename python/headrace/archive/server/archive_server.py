@@ -32,6 +32,7 @@ from headrace.archive.server.recovery import open_files
 from headrace.archive.server.replays import Replays
 from headrace.archive.server.requests import Requests
 from headrace.archive.server.states import ARCHIVE, ArchiveState
+from headrace.archive.server.stored import StoredRecordings
 from headrace.channel import format_duration
 from headrace.client import Client, IdleStrategy
 from headrace.client._local_driver import check_driver
@@ -72,6 +73,7 @@ class ArchiveServer(Closing):
         chance: Where numbers that others must not guess come from; by default the machine.
         on_error: Told of each failure of the archive as text, besides the error log in the mark file and the
             logger ``headrace.archive``, which have warnings as well.
+        on_event: Told of each change of state as text, as it happens, besides the event log.
         **settings: See :class:`headrace.archive.ArchiveConfig`.
 
     Raises:
@@ -91,6 +93,7 @@ class ArchiveServer(Closing):
         storage: Storage | None = None,
         chance: random.Random | None = None,
         on_error: Callable[[str], object] | None = None,
+        on_event: Callable[[str], object] | None = None,
         **settings: Unpack[ArchiveSettings],
     ) -> None:
         self.config = config = ArchiveConfig.of(config, properties, **settings)
@@ -113,7 +116,7 @@ class ArchiveServer(Closing):
         _RUNNING.add(self)
         entries = ErrorLog(self._mark_file.write_errors, config.error_buffer_length)
         self._log = ArchiveLog(entries, self._clock, on_error)
-        self._events = EventRecorder(self._clock, self._log.error)
+        self._events = EventRecorder(self._clock, self._log.error, on_event)
         self._life = Life(ARCHIVE)
         self._counters: ArchiveCounters | None = None
         self._client: Client | None = None
@@ -132,11 +135,16 @@ class ArchiveServer(Closing):
         """Files, then the driver, then the parts; the mark file says last that the archive is ready."""
         self._save_old_errors(start_ms)
         self._mark_file.clear_errors()
+        self._open_events(start_ms)
         self._catalog = catalog = open_files(
-            self.config, self._storage, start_ms, self._log.warning, on_step=self._renew_mark
+            self.config,
+            self._storage,
+            start_ms,
+            self._log.warning,
+            events=self._events,
+            on_step=self._renew_mark,
         )
         self._renew_mark()
-        self._open_events(start_ms)
         self._client = client = self._connect(driver)
         self._make_parts(self._context(client, catalog), chance)
         self._mark_file.ready(self._mark_fields(start_ms), start_ms)
@@ -167,6 +175,7 @@ class ArchiveServer(Closing):
             client=client,
             storage=self._storage,
             catalog=catalog,
+            stored=StoredRecordings(catalog, self._events),
             clock=self._clock,
             archive_id=self.archive_id,
             counters=self._counters,
@@ -184,17 +193,18 @@ class ArchiveServer(Closing):
             lambda recording_id: self._replays.has_replays(recording_id),
             lambda recording_id, reason: self._replays.end_all(recording_id, reason),
         )
-        self._recordings = Recordings(context, RecordingEvents(events), self._deletions)
+        self._recordings = Recordings(context, RecordingEvents(events))
         self._replays = Replays(context, self._recordings)
         requests = Requests(context, self._recordings, self._replays, self._deletions)
         self._control = Control(context, requests, chance)
 
     def _open_events(self, start_ms: int) -> None:
         """Make the event log, beside the files; an archive without it loses nothing else."""
-        if self.config.event_limit == 0 or not isinstance(self._storage, DirectoryStorage):
+        directory = self._storage.event_directory
+        if self.config.event_limit == 0 or directory is None:
             return
         try:
-            self._events.open(self._storage.describe(), self.config.event_limit, start_ms)
+            self._events.open(directory, self.config.event_limit, start_ms)
         except OSError as failure:
             self._log.warning(
                 f"no event log: {failure}; with aeron.archive.event.limit=0 the archive makes none"
@@ -301,7 +311,7 @@ class ArchiveServer(Closing):
 
     def _fail(self, failure: BaseException) -> None:
         self._failure = failure
-        self._life.enter(ArchiveState.FAILED, repr(failure))
+        self._life.enter(ArchiveState.FAILED, repr(failure), is_fault=True)
         self._log.error(f"the archive stopped: {failure!r}", failure)
 
     @property

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headrace.archive.server.config import ArchiveConfig
     from headrace.archive.server.counters import ArchiveCounters
     from headrace.archive.server.log import ArchiveLog
+    from headrace.archive.server.stored import StoredRecordings
     from headrace.client import Client
     from headrace.clock import Clock
     from headrace.event_log import EventRecorder
@@ -29,6 +30,7 @@ class Context:
     client: Client
     storage: Storage
     catalog: Catalog
+    stored: StoredRecordings
     clock: Clock
     archive_id: int
     counters: ArchiveCounters

@@ -199,7 +199,7 @@ class Control:
     def _close(self, session: ControlSession) -> None:
         self._release(session)
         self._context.counters.control_sessions.get_and_add(-1)
-        if session.is_aborted:
+        if session.state is SessionState.ABORTED:
             detail = f"control session {session.session_id}: {session.end_reason}"
             self._context.log.warning("a control session ended although its client had not closed it", detail)
             self._reject(session.image, session.end_reason)

@@ -28,6 +28,7 @@ _SEND_ATTEMPTS = 3
 _FINAL = (OfferResult.NOT_CONNECTED, OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED)
 _DRAIN_LIMIT = 16
 _TEXT_MAX = 4096
+_ENDED = (SessionState.CLOSED, SessionState.ABORTED)
 # Answers that wait for a client; one that asks on and on without reading what it is told is given up.
 _QUEUE_MAX = 4096
 
@@ -59,7 +60,6 @@ class ControlSession:
         self.life = Life(CONTROL_SESSION)
         self.listing: Listing | None = None
         self.end_reason = ""
-        self.is_aborted = False
         self._connect_correlation_id = correlation_id
         self._pending_publication = publication
         self._pending_counter = counter
@@ -83,7 +83,7 @@ class ControlSession:
     @property
     def is_done(self) -> bool:
         """True when the session has ended and can be closed."""
-        return self.state is SessionState.DONE
+        return self.state in _ENDED
 
     def activate(self) -> None:
         """The client has spoken, so it knows that it is connected."""
@@ -94,17 +94,16 @@ class ControlSession:
 
     def abort(self, reason: str) -> None:
         """End the session of a client that cannot be served any longer."""
-        self._end(reason, is_aborted=True)
+        self._end(SessionState.ABORTED, reason)
 
     def leave(self, how: str) -> None:
         """End the session of a client that has gone, which is nothing to warn of."""
-        self._end(how, is_aborted=False)
+        self._end(SessionState.CLOSED, how)
 
-    def _end(self, reason: str, *, is_aborted: bool) -> None:
-        if self.state is not SessionState.DONE:
-            self.life.enter(SessionState.DONE, reason)
+    def _end(self, how: SessionState, reason: str) -> None:
+        if not self.is_done:
+            self.life.enter(how, reason, is_fault=how is SessionState.ABORTED)
             self.end_reason = reason
-            self.is_aborted = is_aborted
 
     def do_work(self) -> int:
         """One turn: repeat, drain, ping, give up."""
@@ -212,7 +211,7 @@ class ControlSession:
         return not self._queue and self._offer(message)
 
     def _send(self, message: bytes) -> None:
-        if self.state is SessionState.DONE:
+        if self.is_done:
             return
         if self._queue or not self._offer(message):
             self._queue.append(message)
@@ -252,7 +251,7 @@ class ControlSession:
 
     def close(self) -> None:
         """Take the way back away."""
-        self.life.enter(SessionState.DONE, "the archive closes")
+        self.leave("the archive closes")
         if self._publication is None:
             self._pending_publication.cancel()
         else:

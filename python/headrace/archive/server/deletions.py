@@ -6,13 +6,13 @@ after a kill finishes it.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.files.begun_steps import Purge, Truncation, purged_files
-from headrace.archive.files.catalog import STATE_DELETED
 from headrace.archive.files.frames import read_frame
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal
 from headrace.archive.server.context import Context
@@ -57,10 +57,6 @@ class Deletions:
         self._end_replays = end_replays
         self._deletions: list[_Deletion] = []
 
-    def is_busy(self, recording_id: int) -> bool:
-        """True while files of a recording wait to be deleted."""
-        return any(one.recording_id == recording_id for one in self._deletions)
-
     def truncate(self, session: ControlSession, correlation_id: int, recording_id: int, position: int) -> int:
         """Delete everything recorded after a position; gives how many files are to be deleted."""
         descriptor = self._stopped(recording_id, "truncate")
@@ -82,9 +78,10 @@ class Deletions:
         storage, sync_level = self._context.storage, self._context.config.file_sync_level
         truncation = Truncation(recording_id, position)
         truncation.begin(storage, sync_level)
-        self._context.catalog.update(recording_id, stop_position=position)
-        truncation.clear(storage, descriptor, sync_level)
-        names = truncation.files(storage, descriptor)
+        self._context.stored.truncate(recording_id, position)
+        with self._ends_if_it_fails(recording_id):
+            truncation.clear(storage, descriptor, sync_level)
+            names = truncation.files(storage, descriptor)
         self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names), truncation.end))
         return len(names)
 
@@ -99,10 +96,20 @@ class Deletions:
         storage = self._context.storage
         purge = Purge(recording_id)
         purge.begin(storage, self._context.config.file_sync_level)
-        self._context.catalog.set_state(recording_id, STATE_DELETED)
-        names = purged_files(storage, [recording_id])
+        self._context.stored.purge(recording_id)
+        with self._ends_if_it_fails(recording_id):
+            names = purged_files(storage, [recording_id])
         self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names), purge.end))
         return len(names)
+
+    @contextlib.contextmanager
+    def _ends_if_it_fails(self, recording_id: int) -> Iterator[None]:
+        """Around what follows the catalog; its note makes the next start finish it."""
+        try:
+            yield
+        except Exception as failure:
+            self._context.stored.deletion_ended(recording_id, f"failed: {failure!r}", is_fault=True)
+            raise
 
     def _stopped(self, recording_id: int, what: str) -> RecordingDescriptor:
         descriptor = self._context.catalog.find(recording_id)
@@ -113,7 +120,7 @@ class Deletions:
         return descriptor
 
     def _check_free(self, recording_id: int) -> None:
-        if self.is_busy(recording_id):
+        if self._context.stored.has_deletion(recording_id):
             text = f"another delete operation in progress for recording id: {recording_id}"
             raise RequestError(ErrorCode.GENERIC, text)
 
@@ -145,6 +152,9 @@ class Deletions:
                 self._context.log.error(text, failure)
                 if deletion in self._deletions:
                     self._deletions.remove(deletion)
+                self._context.stored.deletion_ended(
+                    deletion.recording_id, f"failed: {failure!r}", is_fault=True
+                )
         return work_count
 
     def _step(self, deletion: _Deletion) -> None:
@@ -153,6 +163,8 @@ class Deletions:
             return
         self._deletions.remove(deletion)
         self._end(deletion)
+        how = "all its files were deleted" if deletion.is_whole else "the disk did not delete all its files"
+        self._context.stored.deletion_ended(deletion.recording_id, how, is_fault=not deletion.is_whole)
         deletion.session.send_signal(
             deletion.correlation_id,
             deletion.recording_id,

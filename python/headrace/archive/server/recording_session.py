@@ -59,6 +59,9 @@ class RecordingSession:
         self.image = image
         self.join_position = writer.position
         self.failure: SessionFailure | None = None
+        self.is_cut_off = False
+        """Whether the image went before the end of its stream."""
+        self.end_reason = "the archive closes"
         self.life = Life(RECORDING)
         self._writer = writer
         self._pending: Pending[Counter] | None = position
@@ -67,7 +70,6 @@ class RecordingSession:
         self._clock = clock
         self._counters = counters
         self._block_length = min(block_length, image.term_length)
-        self._is_aborted = False
         self.position = writer.position
 
     @property
@@ -86,13 +88,12 @@ class RecordingSession:
         return self.state is RecordingState.STOPPED
 
     def abort(self) -> None:
-        """Stop at the next turn."""
-        self._is_aborted = True
+        """Write nothing more; the next turn closes the files."""
+        if self.state in (RecordingState.INIT, RecordingState.RECORDING):
+            self._end("a client stopped it")
 
     def do_work(self) -> int:
         """One turn: at most one block. Gives the work count, which is 0 for a few bytes (``duty_cycle.py``)."""
-        if self._is_aborted and self.state in (RecordingState.INIT, RecordingState.RECORDING):
-            self.life.enter(RecordingState.INACTIVE, "a client stopped it")
         if self.state is RecordingState.RECORDING:
             return self._record()
         if self.state is RecordingState.INIT:
@@ -133,10 +134,23 @@ class RecordingSession:
             self._listener.on_progress(self)
             return work_count(consumed, image.term_length)
         if image.is_closed or image.is_end_of_stream:
-            how = "the stream ended" if image.is_end_of_stream else "the image was closed"
-            self.life.enter(RecordingState.INACTIVE, how)
+            self._note_end(image)
             return 1
         return 0
+
+    def _note_end(self, image: Image) -> None:
+        """The image has no more; one that is closed before the end of its stream was lost."""
+        if image.is_end_of_stream:
+            reason = "the stream ended"
+        elif image.is_publication_revoked:
+            reason = "the stream was revoked"
+        else:
+            reason, self.is_cut_off = "the image was lost before the end of its stream", True
+        self._end(reason, is_fault=self.is_cut_off)
+
+    def _end(self, reason: str, *, is_fault: bool = False) -> None:
+        self.end_reason = reason
+        self.life.enter(RecordingState.INACTIVE, reason, is_fault=is_fault)
 
     def _write(self, block: memoryview, session_id: int, term_id: int, term_offset: int) -> None:
         length = len(block)
@@ -152,7 +166,7 @@ class RecordingSession:
     def fail(self, failure: Exception) -> None:
         """Stop at the recorded position, and truncate the file there."""
         code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
-        self.life.enter(RecordingState.INACTIVE, f"failed: {failure}")
+        self._end(f"failed: {failure}", is_fault=True)
         self.position = self._writer.position
         text = f"recording_id={self.recording_id} stopped at position={self.position}: {failure}"
         self.failure = SessionFailure(code, text, cause=failure)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ConfigError, HeadraceError
+from headrace._states import Life
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.storage_space import is_out_of_space
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
@@ -24,12 +25,12 @@ from headrace.archive.server.context import Context
 from headrace.archive.server.counters import request_recording_position
 from headrace.archive.server.errors import RequestError
 from headrace.archive.server.recording_session import RecordingSession
+from headrace.archive.server.states import RECORDING_SUBSCRIPTION, RecordingSubscriptionState
 from headrace.channel import SPY_PREFIX, ChannelUri, recording_key
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
     from headrace.archive.server.control_session import ControlSession
-    from headrace.archive.server.deletions import Deletions
     from headrace.archive.server.events import RecordingEvents
     from headrace.client import Counter, Image, Pending, Subscription
 
@@ -38,10 +39,11 @@ __all__ = ["Recordings"]
 _STOP_RETRY_NS = 1_000_000_000
 # Recordings are limited by a setting. This bounds what clients leave at the driver when they never stop what ended.
 _SUBSCRIPTIONS_MAX = 10_000
+_AWAITED = (RecordingSubscriptionState.ADDING, RecordingSubscriptionState.WAITING)
 
 
 @dataclass(slots=True, eq=False)
-class Recorded:
+class RecordingSubscription:
     """A subscription made for recording, and who asked for it."""
 
     key: str
@@ -55,12 +57,7 @@ class Recorded:
     pending: Pending[Subscription] | None = None
     subscription: Subscription | None = None
     recording_ids: set[int] = field(default_factory=set)
-    has_begun: bool = False
-    """Whether an image has come; until then it counts as a recording."""
-    is_released: bool = False
-    """Whether the request for it was taken back; it is closed when none of its recordings is left."""
-    is_stopping: bool = False
-    """Whether no further image is recorded."""
+    life: Life[RecordingSubscriptionState] = field(default_factory=lambda: Life(RECORDING_SUBSCRIPTION))
 
     @property
     def subscription_id(self) -> int:
@@ -68,13 +65,18 @@ class Recorded:
         assert self.subscription is not None, "it has an id only after it was added"
         return self.subscription.registration_id
 
+    @property
+    def is_awaited(self) -> bool:
+        """True until an image has come; so long it counts as a recording."""
+        return self.life.state in _AWAITED
+
 
 @dataclass(slots=True, eq=False)
 class Active:
     """One image being recorded."""
 
     session: RecordingSession
-    recorded: Recorded
+    recorded: RecordingSubscription
     first_signal: RecordingSignal | None
     """What the client is told once the position can be seen; ``None`` when it was."""
     next_attempt_ns: int = 0
@@ -84,16 +86,15 @@ class Active:
 class Recordings:
     """Starts and stops recordings, and steps their sessions."""
 
-    def __init__(self, context: Context, events: RecordingEvents, deletions: Deletions) -> None:
+    def __init__(self, context: Context, events: RecordingEvents) -> None:
         self._context = context
         self._events = events
-        self._deletions = deletions
-        self._by_key: dict[str, Recorded] = {}
+        self._by_key: dict[str, RecordingSubscription] = {}
         self._active: dict[int, Active] = {}
         # A turn looks only at subscriptions with something to do, so idle ones cost nothing.
-        self._pending: list[Recorded] = []
-        self._arrived: deque[tuple[Recorded, Image]] = deque()
-        self._closing: list[Recorded] = []
+        self._pending: list[RecordingSubscription] = []
+        self._arrived: deque[tuple[RecordingSubscription, Image]] = deque()
+        self._closing: list[RecordingSubscription] = []
 
     def active(self, recording_id: int) -> RecordingSession | None:
         """The session that is recording now."""
@@ -132,7 +133,7 @@ class Recordings:
         subscribed = SPY_PREFIX + stripped if is_spied else stripped
         # Older clients cannot ask for it.
         with_auto_stop = StartRecordingRequest2 | ExtendRecordingRequest2
-        recorded = Recorded(
+        recorded = RecordingSubscription(
             key=key,
             channel=subscribed,
             original_channel=channel,
@@ -152,11 +153,19 @@ class Recordings:
             raise RequestError(ErrorCode.GENERIC, f"cannot subscribe to {subscribed}: {refusal}") from None
         self._by_key[key] = recorded
         self._pending.append(recorded)
+        recorded.life.begin(
+            self._context.events,
+            f"control session {session.session_id} asked for it",
+            request.correlation_id,
+            parent_id=extended_id,
+            stream_id=stream_id,
+            detail=channel,
+        )
 
     def _check_limit(self) -> None:
         """Count what records, and what waits for its first image; a subscription whose recordings ended is neither."""
         limit = self._context.config.max_concurrent_recordings
-        awaited = sum(not one.has_begun for one in self._by_key.values())
+        awaited = sum(one.is_awaited for one in self._by_key.values())
         if len(self._active) + awaited >= limit:
             raise RequestError(ErrorCode.MAX_RECORDINGS, f"max concurrent recordings reached {limit}")
         if len(self._by_key) >= _SUBSCRIPTIONS_MAX:
@@ -179,7 +188,7 @@ class Recordings:
         """Look for what works on a recording; its files may be asked to go after the request to extend it."""
         if recording_id in self._active:
             raise RequestError(ErrorCode.ACTIVE_RECORDING, f"cannot extend active recording {recording_id}")
-        if self._deletions.is_busy(recording_id):
+        if self._context.stored.has_deletion(recording_id):
             text = f"cannot extend recording {recording_id} due to an outstanding delete operation"
             raise RequestError(ErrorCode.GENERIC, text)
 
@@ -221,20 +230,22 @@ class Recordings:
         if active is None:
             return False
         active.session.abort()
-        return self._release(active.recorded)
+        return self._release(
+            active.recorded, RecordingSubscriptionState.RELEASED, "a client stopped one of its recordings"
+        )
 
-    def _release(self, recorded: Recorded) -> bool:
+    def _release(self, recorded: RecordingSubscription, new: RecordingSubscriptionState, reason: str) -> bool:
         """Take back the request for a subscription; false when it was."""
-        if recorded.is_released:
-            return False
-        recorded.is_released = True
-        del self._by_key[recorded.key]
-        self._closing.append(recorded)
-        return True
+        is_wanted = self._by_key.get(recorded.key) is recorded
+        if is_wanted:
+            del self._by_key[recorded.key]
+            self._closing.append(recorded)
+        if is_wanted or new is not RecordingSubscriptionState.RELEASED:
+            recorded.life.enter(new, reason)
+        return is_wanted
 
-    def _stop(self, recorded: Recorded) -> None:
-        self._release(recorded)
-        recorded.is_stopping = True
+    def _stop(self, recorded: RecordingSubscription, reason: str = "a client stopped it") -> None:
+        self._release(recorded, RecordingSubscriptionState.STOPPING, reason)
         for recording_id in recorded.recording_ids:
             self._active[recording_id].session.abort()
 
@@ -256,7 +267,7 @@ class Recordings:
             work_count += self._guarded(self._close, recorded)
         return work_count
 
-    def _guarded(self, step: Callable[[Recorded], int], recorded: Recorded) -> int:
+    def _guarded(self, step: Callable[[RecordingSubscription], int], recorded: RecordingSubscription) -> int:
         """A step of one subscription. An unexpected exception ends its request with one note, and no other."""
         try:
             return step(recorded)
@@ -264,9 +275,9 @@ class Recordings:
             for waiting in (self._pending, self._closing):
                 if recorded in waiting:
                     waiting.remove(recorded)
-            if not recorded.is_released:
-                recorded.is_released = True
+            if self._by_key.get(recorded.key) is recorded:
                 del self._by_key[recorded.key]
+            recorded.life.enter(RecordingSubscriptionState.CLOSED, f"failed: {failure!r}", is_fault=True)
             which = f"stream_id={recorded.stream_id} of {recorded.original_channel}"
             self._context.log.error(f"a request to record failed: {failure!r}", failure, which)
             return 1
@@ -301,35 +312,39 @@ class Recordings:
             with contextlib.suppress(OSError):
                 session.close()
 
-    def _subscribe(self, recorded: Recorded) -> int:
+    def _subscribe(self, recorded: RecordingSubscription) -> int:
         """Look whether the driver has added the subscription, and answer who asked for it."""
         assert recorded.pending is not None, "asked for before it is looked at"
         try:
             recorded.subscription = recorded.pending.poll()
         except HeadraceError as refusal:
             self._pending.remove(recorded)
-            self._release(recorded)
-            self._closing.remove(recorded)
             text = f"cannot subscribe to {recorded.channel}: {refusal}"
+            self._release(recorded, RecordingSubscriptionState.CLOSED, text)
+            self._closing.remove(recorded)
             recorded.session.send_error(recorded.correlation_id, ErrorCode.GENERIC, text)
             return 1
         if recorded.subscription is None:
             return 0
         self._pending.remove(recorded)
+        if recorded.life.state is RecordingSubscriptionState.ADDING:
+            recorded.life.enter(RecordingSubscriptionState.WAITING, "its subscription was added")
         recorded.session.send_ok(recorded.correlation_id, recorded.subscription_id)
         return 1
 
-    def _close(self, recorded: Recorded) -> int:
+    def _close(self, recorded: RecordingSubscription) -> int:
         if recorded.subscription is None:
             return 0
         self._closing.remove(recorded)
         recorded.subscription.close()
+        recorded.life.enter(RecordingSubscriptionState.CLOSED, "none of its recordings is left")
         return 1
 
-    def _on_image(self, recorded: Recorded, image: Image) -> int:
-        if recorded.is_stopping:
+    def _on_image(self, recorded: RecordingSubscription, image: Image) -> int:
+        if recorded.life.state is RecordingSubscriptionState.STOPPING:
             return 1
-        recorded.has_begun = True
+        if recorded.life.state is RecordingSubscriptionState.WAITING:
+            recorded.life.enter(RecordingSubscriptionState.RECORDING, "an image came")
         log = self._context.log
         try:
             if recorded.extended_id is None:
@@ -340,7 +355,7 @@ class Recordings:
             recorded.session.send_error(recorded.correlation_id, refusal.code, str(refusal))
             log.warning("a publisher cannot be recorded", str(refusal))
             if recorded.is_auto_stop:
-                self._stop(recorded)
+                self._stop(recorded, str(refusal))
         except Exception as failure:
             code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
             which = f"session_id={image.session_id} of {recorded.original_channel}"
@@ -348,7 +363,7 @@ class Recordings:
             log.error(f"cannot record a publisher: {failure}", failure, which)
         return 1
 
-    def _begin(self, recorded: Recorded, image: Image) -> None:
+    def _begin(self, recorded: RecordingSubscription, image: Image) -> None:
         context = self._context
         descriptor = RecordingDescriptor(
             control_session_id=0,
@@ -374,10 +389,10 @@ class Recordings:
             raise RequestError(ErrorCode.GENERIC, text)
         descriptor = descriptor.replace(recording_id=context.catalog.next_recording_id)
         self._add_session(
-            recorded, image, descriptor, RecordingSignal.START, lambda: context.catalog.add(descriptor)
+            recorded, image, descriptor, RecordingSignal.START, lambda: context.stored.add(descriptor)
         )
 
-    def _extend(self, recorded: Recorded, image: Image, recording_id: int) -> None:
+    def _extend(self, recorded: RecordingSubscription, image: Image, recording_id: int) -> None:
         descriptor = self._context.catalog.find(recording_id)
         if descriptor is None:
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
@@ -398,13 +413,13 @@ class Recordings:
             image,
             descriptor,
             RecordingSignal.EXTEND,
-            lambda: self._context.catalog.extended(
+            lambda: self._context.stored.extended(
                 recording_id, control_session_id, recorded.correlation_id, image.session_id
             ),
         )
 
     def _request_counter(
-        self, recorded: Recorded, image: Image, descriptor: RecordingDescriptor
+        self, recorded: RecordingSubscription, image: Image, descriptor: RecordingDescriptor
     ) -> Pending[Counter]:
         return request_recording_position(
             self._context.client,
@@ -418,7 +433,7 @@ class Recordings:
 
     def _add_session(
         self,
-        recorded: Recorded,
+        recorded: RecordingSubscription,
         image: Image,
         descriptor: RecordingDescriptor,
         first_signal: RecordingSignal,
@@ -474,7 +489,9 @@ class Recordings:
         if now_ns < active.next_attempt_ns:
             return False
         try:
-            context.catalog.stopped(session.recording_id, session.position, context.clock.epoch_ms())
+            context.stored.stopped(
+                session.recording_id, session.position, context.clock.epoch_ms(), session.end_reason
+            )
         except Exception as failure:
             active.next_attempt_ns = now_ns + _STOP_RETRY_NS
             text = f"recording_id={session.recording_id} cannot be noted as stopped: {failure}; the archive tries again"
@@ -493,11 +510,16 @@ class Recordings:
         if failure is not None:
             context.log.failure(failure)
             recorded.session.send_error(recorded.correlation_id, failure.code, failure.text)
+        elif session.is_cut_off:
+            which = (
+                f"recording_id={recording_id} at position={session.position}, of {recorded.original_channel}"
+            )
+            context.log.warning("a recording stopped before the end of its stream: its image was lost", which)
         self._signal(active, session.position, RecordingSignal.STOP)
         session.close_counter()
         context.log.info(f"recording_id={recording_id} STOP at position={session.position}")
         if recorded.is_auto_stop:
-            self._stop(recorded)
+            self._stop(recorded, "its recording ended, and it stops with it")
 
     @staticmethod
     def _signal(active: Active, position: int, signal: RecordingSignal) -> None:

@@ -7,17 +7,20 @@ skipped, by name, until a person has looked at it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from headrace._states import NoEvents
 from headrace.archive.errors import ArchiveFileError
 from headrace.archive.files.begun_steps import delete_all, finish_begun, is_delete_all_begun, tell_hidden
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.stop_position import check_entry, recovered_stop_position
+from headrace.archive.server.stored import StoredRecordings
 from headrace.positions import segment_name
 
 if TYPE_CHECKING:
+    from headrace._states import EventSink
     from headrace.archive.files.checksum import Checksum
     from headrace.archive.files.storage import Storage
     from headrace.archive.protocol.descriptor import RecordingDescriptor
@@ -36,6 +39,7 @@ class Recovery:
         checksum: What frames may carry.
         sync_level: How changes are forced to the medium.
         on_step: Called before each step that may take long.
+        events: Told of recordings that stop, or are skipped.
     """
 
     now_ms: int
@@ -43,6 +47,7 @@ class Recovery:
     checksum: Checksum | None = None
     sync_level: int = 0
     on_step: Callable[[], object] = lambda: None
+    events: EventSink = field(default_factory=NoEvents)
 
 
 def open_files(
@@ -51,6 +56,7 @@ def open_files(
     now_ms: int,
     on_note: Callable[[str], object],
     *,
+    events: EventSink | None = None,
     on_step: Callable[[], object] = lambda: None,
 ) -> Catalog:
     """The catalog of an archive that starts, with the stop position of every recording.
@@ -60,6 +66,7 @@ def open_files(
         storage: Its files.
         now_ms: Time for stop timestamps.
         on_note: Told what was done.
+        events: Told of recordings that stop, or are skipped.
         on_step: Called before each step that may take long.
 
     Raises:
@@ -87,6 +94,7 @@ def open_files(
                 checksum=checksum,
                 sync_level=config.file_sync_level,
                 on_step=on_step,
+                events=events or NoEvents(),
             ),
         )
     except BaseException:
@@ -106,6 +114,7 @@ def recover(catalog: Catalog, storage: Storage, how: Recovery) -> None:
     how.on_step()
     finish_begun(catalog, storage, how.sync_level, how.on_note)
     tell_hidden(catalog, storage, how.on_note)
+    stored = StoredRecordings(catalog, how.events)
     for entry in list(catalog):
         if not entry.descriptor.is_active:
             continue
@@ -115,9 +124,9 @@ def recover(catalog: Catalog, storage: Storage, how: Recovery) -> None:
             stop = recovered_stop_position(storage, entry.descriptor, how.checksum, how.on_note)
             _force(storage, entry.descriptor, stop, how.sync_level)
         except (ArchiveFileError, OSError) as damage:
-            _leave_alone(catalog, entry.recording_id, damage, how.on_note)
+            _leave_alone(stored, entry.recording_id, damage, how.on_note)
             continue
-        catalog.stopped(entry.recording_id, stop, how.now_ms)
+        stored.stopped(entry.recording_id, stop, how.now_ms, "the archive before this one died")
         how.on_note(f"recovered recording_id={entry.recording_id} stop_position={stop}")
 
 
@@ -137,10 +146,10 @@ def _force(storage: Storage, descriptor: RecordingDescriptor, stop: int, sync_le
 
 
 def _leave_alone(
-    catalog: Catalog, recording_id: int, damage: Exception, on_note: Callable[[str], object]
+    stored: StoredRecordings, recording_id: int, damage: Exception, on_note: Callable[[str], object]
 ) -> None:
     """Skip a recording that cannot be told where it ends, and start; the next start looks at it again."""
-    catalog.leave_alone(recording_id, str(damage))
+    stored.left_alone(recording_id, str(damage))
     on_note(
         f"recording_id={recording_id} is skipped, and its files stay as they are: {damage}; restore the archive's "
         f"catalog or the file from a copy, or look at it with `headrace archive verify {recording_id}`: with --repair "

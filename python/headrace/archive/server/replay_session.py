@@ -150,7 +150,6 @@ class ReplaySession:
         self._base = -1
         self._padding = 0
         self._is_cut = False
-        self._is_whole = False
 
     @property
     def state(self) -> ReplayState:
@@ -160,7 +159,7 @@ class ReplaySession:
     @property
     def is_done(self) -> bool:
         """True when the replay has ended and can be closed."""
-        return self.state is ReplayState.DONE
+        return self.state in (ReplayState.SENT, ReplayState.DONE)
 
     @property
     def position(self) -> int:
@@ -169,7 +168,9 @@ class ReplaySession:
 
     def abort(self, reason: str | None = None) -> None:
         """End without sending the rest; the client that reads the replay is told the reason, if there is one."""
-        if reason is not None and self.state is not ReplayState.DONE:
+        if self.is_done:
+            return
+        if reason is not None:
             text = f"the replay of recording {self.recording_id} was ended at position={self._position}: {reason}"
             self._refuse(ErrorCode.GENERIC, text)
         elif self.state is ReplayState.INIT:
@@ -195,7 +196,7 @@ class ReplaySession:
 
     def _break(self, text: str, cause: Exception | None = None) -> int:
         self.failure = SessionFailure(ErrorCode.GENERIC, text, cause=cause)
-        self.life.enter(ReplayState.DONE, text)
+        self.life.enter(ReplayState.DONE, text, is_fault=True)
         return 1
 
     def _refuse(self, code: ErrorCode, text: str) -> int:
@@ -205,8 +206,7 @@ class ReplaySession:
         return 1
 
     def _finish(self) -> int:
-        self._is_whole = True
-        self.life.enter(ReplayState.DONE, f"all was sent, position={self._position}")
+        self.life.enter(ReplayState.SENT, f"all was sent, position={self._position}")
         return 1
 
     def _init(self) -> int:
@@ -373,11 +373,12 @@ class ReplaySession:
 
     def close(self) -> None:
         """End the stream in order when all of it was sent, else take it away from the subscriber."""
-        self.life.enter(ReplayState.DONE, "the archive closes")
+        is_whole = self.state is ReplayState.SENT
+        self.life.enter(ReplayState.DONE, "its publication is closed" if is_whole else "the archive closes")
         self._close_file()
         if self._pending is not None:
             self._pending.cancel()
             return
-        if not self._is_whole:
+        if not is_whole:
             self._publication.revoke()
         self._publication.close()

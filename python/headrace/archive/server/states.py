@@ -10,12 +10,16 @@ __all__ = [
     "ARCHIVE",
     "CONTROL_SESSION",
     "RECORDING",
+    "RECORDING_SUBSCRIPTION",
     "REPLAY",
+    "STORED_RECORDING",
     "TABLES",
     "ArchiveState",
     "RecordingState",
+    "RecordingSubscriptionState",
     "ReplayState",
     "SessionState",
+    "StoredState",
 ]
 
 
@@ -42,7 +46,30 @@ class ReplayState(Enum):
     INIT = auto()
     CONNECTING = auto()
     REPLAYING = auto()
+    SENT = auto()
     DONE = auto()
+
+
+class RecordingSubscriptionState(Enum):
+    """See :data:`RECORDING_SUBSCRIPTION`."""
+
+    ADDING = auto()
+    WAITING = auto()
+    RECORDING = auto()
+    RELEASED = auto()
+    STOPPING = auto()
+    CLOSED = auto()
+
+
+class StoredState(Enum):
+    """See :data:`STORED_RECORDING`."""
+
+    ACTIVE = auto()
+    STOPPED = auto()
+    TRUNCATING = auto()
+    PURGING = auto()
+    DELETED = auto()
+    SKIPPED = auto()
 
 
 class SessionState(Enum):
@@ -52,7 +79,8 @@ class SessionState(Enum):
     CONNECTING = auto()
     CONNECTED = auto()
     ACTIVE = auto()
-    DONE = auto()
+    CLOSED = auto()
+    ABORTED = auto()
 
 
 ARCHIVE = StateTable(
@@ -94,12 +122,14 @@ REPLAY = StateTable(
         ReplayState.INIT: "It waits for its publication, and looks at its first frame.",
         ReplayState.CONNECTING: "It waits for a subscriber.",
         ReplayState.REPLAYING: "It sends what was recorded.",
-        ReplayState.DONE: "It has ended; its publication is closed.",
+        ReplayState.SENT: "All was sent; its stream is about to end in order.",
+        ReplayState.DONE: "It has ended; its publication is closed, or revoked if not all was sent.",
     },
     {
         ReplayState.INIT: (ReplayState.CONNECTING, ReplayState.DONE),
         ReplayState.CONNECTING: (ReplayState.REPLAYING, ReplayState.DONE),
-        ReplayState.REPLAYING: (ReplayState.DONE,),
+        ReplayState.REPLAYING: (ReplayState.SENT, ReplayState.DONE),
+        ReplayState.SENT: (ReplayState.DONE,),
         ReplayState.DONE: (),
     },
 )
@@ -112,15 +142,76 @@ CONTROL_SESSION = StateTable(
         SessionState.CONNECTING: "It waits for the client to subscribe.",
         SessionState.CONNECTED: "It repeats the answer to the connect request.",
         SessionState.ACTIVE: "The client has sent its first request.",
-        SessionState.DONE: "It has ended.",
+        SessionState.CLOSED: "It ended in order: the client left, or the archive closes.",
+        SessionState.ABORTED: "The archive gave it up, and tells the client why.",
     },
     {
-        SessionState.INIT: (SessionState.CONNECTING, SessionState.DONE),
-        SessionState.CONNECTING: (SessionState.CONNECTED, SessionState.DONE),
-        SessionState.CONNECTED: (SessionState.ACTIVE, SessionState.DONE),
-        SessionState.ACTIVE: (SessionState.DONE,),
-        SessionState.DONE: (),
+        SessionState.INIT: (SessionState.CONNECTING, SessionState.CLOSED, SessionState.ABORTED),
+        SessionState.CONNECTING: (SessionState.CONNECTED, SessionState.CLOSED, SessionState.ABORTED),
+        SessionState.CONNECTED: (SessionState.ACTIVE, SessionState.CLOSED, SessionState.ABORTED),
+        SessionState.ACTIVE: (SessionState.CLOSED, SessionState.ABORTED),
+        SessionState.CLOSED: (),
+        SessionState.ABORTED: (),
     },
 )
 
-TABLES = (ARCHIVE, CONTROL_SESSION, RECORDING, REPLAY)
+RECORDING_SUBSCRIPTION = StateTable(
+    "recording-subscription",
+    "What a client asked to record: a channel and stream, whose images become recordings.",
+    {
+        RecordingSubscriptionState.ADDING: "The driver has not added its subscription yet.",
+        RecordingSubscriptionState.WAITING: "No image has come yet.",
+        RecordingSubscriptionState.RECORDING: "Each image that comes is recorded.",
+        RecordingSubscriptionState.RELEASED: (
+            "A client stopped one of its recordings; it ends with the last of the others."
+        ),
+        RecordingSubscriptionState.STOPPING: "No further image is recorded; its recordings end.",
+        RecordingSubscriptionState.CLOSED: "Its subscription is closed.",
+    },
+    {
+        RecordingSubscriptionState.ADDING: (
+            RecordingSubscriptionState.WAITING,
+            RecordingSubscriptionState.STOPPING,
+            RecordingSubscriptionState.CLOSED,
+        ),
+        RecordingSubscriptionState.WAITING: (
+            RecordingSubscriptionState.RECORDING,
+            RecordingSubscriptionState.STOPPING,
+            RecordingSubscriptionState.CLOSED,
+        ),
+        RecordingSubscriptionState.RECORDING: (
+            RecordingSubscriptionState.RELEASED,
+            RecordingSubscriptionState.STOPPING,
+            RecordingSubscriptionState.CLOSED,
+        ),
+        RecordingSubscriptionState.RELEASED: (
+            RecordingSubscriptionState.STOPPING,
+            RecordingSubscriptionState.CLOSED,
+        ),
+        RecordingSubscriptionState.STOPPING: (RecordingSubscriptionState.CLOSED,),
+        RecordingSubscriptionState.CLOSED: (),
+    },
+)
+
+STORED_RECORDING = StateTable(
+    "stored-recording",
+    "A recording in the catalog. One that was there when the archive started is told of when it changes.",
+    {
+        StoredState.ACTIVE: "It is being recorded: the catalog has no end of it.",
+        StoredState.STOPPED: "The catalog has its end.",
+        StoredState.TRUNCATING: "The catalog has its new end; the files after that are being deleted.",
+        StoredState.PURGING: "The catalog has it as deleted; its files are being deleted.",
+        StoredState.DELETED: "It is gone. Files that the disk did not let go are deleted at the next start.",
+        StoredState.SKIPPED: "Its entry or its files are damaged: it is left as it is, until a person has looked.",
+    },
+    {
+        StoredState.ACTIVE: (StoredState.STOPPED, StoredState.SKIPPED),
+        StoredState.STOPPED: (StoredState.ACTIVE, StoredState.TRUNCATING, StoredState.PURGING),
+        StoredState.TRUNCATING: (StoredState.STOPPED,),
+        StoredState.PURGING: (StoredState.DELETED,),
+        StoredState.DELETED: (),
+        StoredState.SKIPPED: (),
+    },
+)
+
+TABLES = (ARCHIVE, CONTROL_SESSION, RECORDING_SUBSCRIPTION, RECORDING, STORED_RECORDING, REPLAY)

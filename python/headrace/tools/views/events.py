@@ -10,15 +10,13 @@ from rich.text import Text
 from headrace.event_log import Event
 
 _INDENT = " " * 20
-# Ends and failures, which a reader looks for first.
-_BAD = frozenset(("Failed", "TimedOut", "Errored"))
 
 
 def event_lines(event: Event) -> Text:
     """When what went from where to where, then why, and what tells it from others."""
     line = Text(f"{_time(event.time_ns)}  ", style="dim")
     line.append(f"{event.kind} {event.id}  ", style="not dim bold")
-    style = "not dim bold red" if event.new in _BAD else "not dim"
+    style = "not dim bold red" if event.is_fault else "not dim"
     line.append(f"{event.old} -> {event.new}" if event.old else event.new, style=style)
     for name, number in (("stream", event.stream_id), ("session", event.session_id), ("of", event.parent_id)):
         if number is not None:

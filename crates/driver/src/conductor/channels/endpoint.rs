@@ -13,7 +13,7 @@ use headrace_protocol::channel::UdpChannel;
 use crate::conductor::context::Context;
 use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
-use crate::event_recorder::{EventRecorder, Subject};
+use crate::event_recorder::{EventRecorder, Reason, Subject};
 use crate::states::states;
 
 states! {
@@ -83,7 +83,12 @@ impl Endpoint {
     }
 
     /// The one place where the state changes. A closing channel is only closed yet.
-    pub(crate) fn enter(&mut self, recorder: &EventRecorder, new: ChannelState, reason: &'static str) {
+    pub(crate) fn enter(
+        &mut self,
+        recorder: &EventRecorder,
+        new: ChannelState,
+        reason: impl Into<Reason<'static>>,
+    ) {
         let is_late = self.is_closing() && new != ChannelState::Closed;
         if self.state != new && !is_late {
             recorder.change(&mut self.state, new, reason, &subject(self.id, &self.channel));
@@ -181,7 +186,7 @@ mod tests {
             manager.counter(id)
         };
         let errors = ErrorRecorder::new(DistinctErrorLog::new(AtomicBuffer::allocate(1024)), counter());
-        let recorder = EventRecorder::new(None, Arc::new(ManualClock::new(0, 0)), errors);
+        let recorder = EventRecorder::new(None, None, Arc::new(ManualClock::new(0, 0)), errors);
         let counters = EndpointCounters {
             status: counter(),
             local_address: counter(),

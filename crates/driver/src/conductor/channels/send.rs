@@ -11,6 +11,7 @@ use crate::conductor::context::Context;
 use crate::endpoint::{EndpointId, SendEndpointSpec};
 use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
+use crate::event_recorder::Reason;
 use crate::proxy::SenderCommand;
 use crate::resource_tasks::{Resolve, ResourceTask};
 
@@ -183,7 +184,7 @@ impl SendChannels {
         send.endpoint.enter(
             &cx.recorder,
             ChannelState::Errored,
-            "its new address cannot be used",
+            Reason::fault("its new address cannot be used"),
         );
         cx.record(&open_error(
             &format!("failed to reconnect: {reason}"),

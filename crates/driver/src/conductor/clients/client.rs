@@ -12,7 +12,7 @@
 use headrace_buffers::counters::Counter;
 use headrace_buffers::pulse::Pulse;
 
-use crate::event_recorder::{EventRecorder, Subject};
+use crate::event_recorder::{EventRecorder, Reason, Subject};
 use crate::states::states;
 
 /// One client's hold on a publication, possibly shared with others.
@@ -100,7 +100,12 @@ impl Client {
     }
 
     /// The one place where the state changes.
-    pub(crate) fn enter(&mut self, recorder: &EventRecorder, new: ClientState, reason: &'static str) {
+    pub(crate) fn enter(
+        &mut self,
+        recorder: &EventRecorder,
+        new: ClientState,
+        reason: impl Into<Reason<'static>>,
+    ) {
         if self.state != new {
             recorder.change(&mut self.state, new, reason, &subject(self.id));
         }
@@ -109,15 +114,17 @@ impl Client {
     /// Its process has ended; it wrote nothing from position `written` of the ring.
     pub(crate) fn end(&mut self, recorder: &EventRecorder, written: i64) {
         self.written = written;
-        self.enter(recorder, ClientState::Ended, "its process ended");
+        self.enter(recorder, ClientState::Ended, Reason::fault("its process ended"));
     }
 
     /// All it held was released.
     pub(crate) fn leave(&mut self, recorder: &EventRecorder) {
         let reason = match self.state {
-            ClientState::Heard | ClientState::Watched => "not heard from for the client liveness time-out",
-            ClientState::Ended => "its process ended, and its commands were read",
-            ClientState::Closed | ClientState::Gone => "it closed",
+            ClientState::Heard | ClientState::Watched => {
+                Reason::fault("not heard from for the client liveness time-out")
+            }
+            ClientState::Ended => "its process ended, and its commands were read".into(),
+            ClientState::Closed | ClientState::Gone => "it closed".into(),
         };
         self.enter(recorder, ClientState::Gone, reason);
     }

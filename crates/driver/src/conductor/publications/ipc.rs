@@ -15,7 +15,10 @@ use super::stream::{PublicationState, Stream, StreamSpec};
 use super::unblock::unblock;
 use crate::conductor::subscriptions::links::Link;
 use crate::conductor::subscriptions::{Subscription, SubscriptionKind};
-use crate::event_recorder::EventRecorder;
+use crate::event_recorder::{EventRecorder, Reason};
+use crate::shared::ConnectionState;
+
+const REJECTED: &str = "a reader rejected the stream";
 
 /// The conductor's record of one IPC publication.
 pub(crate) struct IpcPublication {
@@ -24,6 +27,7 @@ pub(crate) struct IpcPublication {
     trip_gain: i64,
     consumer_position: i64,
     cool_down_until_ns: Option<i64>,
+    connection: ConnectionState,
 }
 
 impl IpcPublication {
@@ -33,6 +37,7 @@ impl IpcPublication {
             trip_gain: spec.window_length / 8,
             consumer_position: spec.start_position(),
             cool_down_until_ns: None,
+            connection: ConnectionState::Disconnected,
             stream: Stream::new(spec, recorder, now_ns),
         }
     }
@@ -42,26 +47,36 @@ impl IpcPublication {
         self.stream
     }
 
-    fn on_unlinked(&mut self, link: &Link) {
+    /// The one place where publishers are told whether there is a reader.
+    fn set_connected(&mut self, is_connected: bool, reason: &'static str) {
+        let new = ConnectionState::of(is_connected);
+        if self.connection != new {
+            self.stream.tell_connection(&mut self.connection, new, reason);
+        }
+        // Always: another process may have written over it.
+        self.stream.set_connected(is_connected);
+    }
+
+    fn on_unlinked(&mut self, link: &Link, reason: &'static str) {
         let consumed = link.position.get_acquire().min(self.stream.producer_position());
         self.consumer_position = self.consumer_position.max(consumed);
         if !self.stream.links.is_counted() {
-            self.stream.set_connected(false);
+            self.set_connected(false, reason);
         }
     }
 
     /// Turns every reader away until the cool-down is over. Returns the links to end.
     pub(crate) fn reject(&mut self, cool_down_until_ns: i64) -> Vec<Link> {
         self.cool_down_until_ns = Some(cool_down_until_ns);
-        let links = self.stream.links.take_all("a reader rejected the stream");
+        let links = self.stream.links.take_all(Reason::fault(REJECTED));
         for link in &links {
-            self.on_unlinked(link);
+            self.on_unlinked(link, REJECTED);
         }
         links
     }
 
     fn end(&mut self, tick: &mut Tick, reason: &'static str) {
-        self.stream.set_connected(false);
+        self.set_connected(false, reason);
         self.stream.enter(PublicationState::Linger, reason);
         tick.has_ended = true;
     }
@@ -75,7 +90,11 @@ impl IpcPublication {
         let Stream { spec, links, .. } = &mut self.stream;
         let limit = self.consumer_position - spec.window_length + spec.window_length / 4;
         tick.untethered = links.check_untethered(now_ns, limit, join_position, spec.untethered);
-        self.stream.set_connected(self.stream.links.is_counted());
+        if self.stream.links.is_counted() {
+            self.set_connected(true, "a reader has rested");
+        } else {
+            self.set_connected(false, "its last reader holds it back");
+        }
         tick.unblocked = self
             .stream
             .check_blocked(self.consumer_position, now_ns, unblock_timeout_ns);
@@ -132,14 +151,14 @@ impl Publication for IpcPublication {
 
     fn on_linked(&mut self) {
         if self.stream.state() == PublicationState::Active {
-            self.stream.set_connected(true);
+            self.set_connected(true, "a subscription was linked to it");
             self.stream.spec.log.doorbells().limit.ring();
         }
     }
 
     fn unlink(&mut self, subscription_id: i64) -> Option<Link> {
         let link = self.stream.links.remove(subscription_id)?;
-        self.on_unlinked(&link);
+        self.on_unlinked(&link, "its last subscription is over");
         Some(link)
     }
 

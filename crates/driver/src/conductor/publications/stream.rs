@@ -12,6 +12,7 @@ use crate::conductor::context::Context;
 use crate::conductor::events::{PublicationDescription, StreamDescription};
 use crate::conductor::subscriptions::links::{Links, UntetheredTimeouts};
 use crate::event_recorder::{EventRecorder, Subject};
+use crate::shared::ConnectionState;
 use crate::states::states;
 
 /// Where readers on this host are told that a stream comes from.
@@ -209,6 +210,17 @@ impl Stream {
         self.spec.counters.publisher_limit.get()
     }
 
+    /// Tells of a change of whether readers are there.
+    pub(crate) fn tell_connection(
+        &self,
+        state: &mut ConnectionState,
+        new: ConnectionState,
+        reason: &'static str,
+    ) {
+        self.recorder.change(state, new, reason, &self.spec.subject());
+    }
+
+    /// What publishers see.
     pub(crate) fn set_connected(&self, is_connected: bool) {
         self.spec.log.metadata().put_is_connected_release(is_connected);
     }

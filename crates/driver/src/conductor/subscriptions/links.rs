@@ -14,7 +14,7 @@ use std::sync::Arc;
 use headrace_buffers::counters::Counter;
 use headrace_protocol::channel::{PublicationParams, SubscriptionParams};
 
-use crate::event_recorder::{EventRecorder, Subject};
+use crate::event_recorder::{EventRecorder, Reason, Subject};
 use crate::states::states;
 
 states! {
@@ -120,7 +120,7 @@ impl Teller {
     }
 
     /// False when the link must not go to that state.
-    fn tell(&self, link: &Link, new: LinkState, reason: &str) -> bool {
+    fn tell<'a>(&self, link: &Link, new: LinkState, reason: impl Into<Reason<'a>>) -> bool {
         let mut state = link.state;
         self.recorder.change(&mut state, new, reason, &self.subject(link))
     }
@@ -177,7 +177,8 @@ impl Links {
     }
 
     /// Takes out every link, each in the state it was in.
-    pub(crate) fn take_all(&mut self, reason: &str) -> Vec<Link> {
+    pub(crate) fn take_all<'a>(&mut self, reason: impl Into<Reason<'a>>) -> Vec<Link> {
+        let reason = reason.into();
         for link in &self.links {
             self.teller.tell(link, LinkState::Gone, reason);
         }
@@ -275,7 +276,7 @@ impl Link {
                     teller,
                     LinkState::Linger,
                     now_ns,
-                    "the reader holds the stream back",
+                    Reason::fault("the reader holds the stream back"),
                 );
                 Some(UntetheredAction::Unavailable(self.clone()))
             }
@@ -297,7 +298,7 @@ impl Link {
     }
 
     /// The one place where the state changes.
-    fn enter(&mut self, teller: &Teller, new: LinkState, now_ns: i64, reason: &'static str) {
+    fn enter(&mut self, teller: &Teller, new: LinkState, now_ns: i64, reason: impl Into<Reason<'static>>) {
         if teller.tell(self, new, reason) {
             self.state = new;
             self.since_ns = now_ns;

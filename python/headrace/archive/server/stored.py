@@ -1,0 +1,143 @@
+"""The recordings that the catalog has, and the one place where a running archive changes what they are.
+
+The catalog changes first, on disk; then the event log is told. A stopped recording costs no memory here: only one with
+which something goes on has a life of its own, all others are what the catalog says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace._states import Life
+from headrace.archive.files.catalog import STATE_DELETED, STATE_VALID, Catalog
+from headrace.archive.server.states import STORED_RECORDING, StoredState
+
+if TYPE_CHECKING:
+    from headrace._states import EventSink
+    from headrace.archive.files.catalog import CatalogEntry
+    from headrace.archive.protocol.descriptor import RecordingDescriptor
+
+__all__ = ["StoredRecordings"]
+
+_UNDER_WAY = (StoredState.ACTIVE, StoredState.TRUNCATING, StoredState.PURGING)
+
+
+class StoredRecordings:
+    """Recordings in the catalog, by id.
+
+    Args:
+        catalog: Opened for writing.
+        events: Told of each change.
+    """
+
+    def __init__(self, catalog: Catalog, events: EventSink) -> None:
+        self._catalog = catalog
+        self._events = events
+        self._lives: dict[int, Life[StoredState]] = {}
+
+    def state(self, recording_id: int) -> StoredState | None:
+        """What a recording is; ``None`` when the catalog does not have it."""
+        life = self._lives.get(recording_id)
+        if life is not None:
+            return life.state
+        entry = self._catalog.find_entry(recording_id)
+        return None if entry is None else _state_of(entry)
+
+    def has_deletion(self, recording_id: int) -> bool:
+        """True while files of a recording wait to be deleted."""
+        return self.state(recording_id) in (StoredState.TRUNCATING, StoredState.PURGING)
+
+    def add(self, descriptor: RecordingDescriptor) -> None:
+        """Put a recording into the catalog, under the next id. Raises as :meth:`Catalog.add`."""
+        recording_id = self._catalog.add(descriptor)
+        life = self._lives[recording_id] = Life(STORED_RECORDING)
+        life.begin(
+            self._events,
+            f"it begins at position={descriptor.start_position}",
+            recording_id,
+            stream_id=descriptor.stream_id,
+            session_id=descriptor.session_id,
+            detail=descriptor.original_channel,
+        )
+
+    def extended(
+        self, recording_id: int, control_session_id: int, correlation_id: int, session_id: int
+    ) -> None:
+        """Note that a recording goes on, with another publisher. Raises as :meth:`Catalog.extended`."""
+        life = self._life(recording_id)
+        self._catalog.extended(recording_id, control_session_id, correlation_id, session_id)
+        self._enter(life, recording_id, StoredState.ACTIVE, f"session_id={session_id} goes on with it")
+
+    def stopped(self, recording_id: int, position: int, now_ms: int, reason: str) -> None:
+        """Note where and when a recording ended, and why. Raises as :meth:`Catalog.stopped`."""
+        life = self._life(recording_id)
+        self._catalog.stopped(recording_id, position, now_ms)
+        self._enter(life, recording_id, StoredState.STOPPED, f"{reason}, position={position}")
+
+    def left_alone(self, recording_id: int, damage: str) -> None:
+        """Skip a recording until the next start: no death explains what its entry or its files are like."""
+        life = self._life(recording_id)
+        self._catalog.leave_alone(recording_id, damage)
+        self._enter(life, recording_id, StoredState.SKIPPED, damage, is_fault=True)
+
+    def truncate(self, recording_id: int, position: int) -> None:
+        """Move the end of a stopped recording back; files are to be deleted. Raises as :meth:`Catalog.update`."""
+        life = self._life(recording_id)
+        self._catalog.update(recording_id, stop_position=position)
+        self._enter(
+            life, recording_id, StoredState.TRUNCATING, f"a client truncates it at position={position}"
+        )
+
+    def purge(self, recording_id: int) -> None:
+        """Take a stopped recording out; its files are to be deleted. Raises as :meth:`Catalog.set_state`."""
+        life = self._life(recording_id)
+        self._catalog.set_state(recording_id, STATE_DELETED)
+        self._enter(life, recording_id, StoredState.PURGING, "a client purges it")
+
+    def deletion_ended(self, recording_id: int, reason: str, *, is_fault: bool) -> None:
+        """The deletion of files is over; what is left of them, the next start deletes."""
+        life = self._life(recording_id)
+        is_purged = life.state is StoredState.PURGING
+        new = StoredState.DELETED if is_purged else StoredState.STOPPED
+        self._enter(life, recording_id, new, reason, is_fault=is_fault)
+
+    def _life(self, recording_id: int) -> Life[StoredState]:
+        """The life of a recording, before it changes."""
+        life = self._lives.get(recording_id)
+        entry = self._catalog.find_entry(recording_id)
+        if life is None and entry is not None:
+            life, descriptor = Life(STORED_RECORDING), entry.descriptor
+            life.go_on(
+                _state_of(entry),
+                self._events,
+                recording_id,
+                stream_id=descriptor.stream_id,
+                session_id=descriptor.session_id,
+                detail=descriptor.original_channel,
+            )
+        # Without an entry the catalog refuses the change.
+        return life or Life(STORED_RECORDING)
+
+    def _enter(
+        self,
+        life: Life[StoredState],
+        recording_id: int,
+        new: StoredState,
+        reason: str,
+        *,
+        is_fault: bool = False,
+    ) -> None:
+        life.enter(new, reason, is_fault=is_fault)
+        if life.state in _UNDER_WAY:
+            self._lives[recording_id] = life
+        else:
+            self._lives.pop(recording_id, None)
+
+
+def _state_of(entry: CatalogEntry) -> StoredState:
+    """What the catalog alone says of a recording with which nothing goes on."""
+    if entry.state == STATE_DELETED:
+        return StoredState.DELETED
+    if entry.state != STATE_VALID or entry.defect is not None:
+        return StoredState.SKIPPED
+    return StoredState.ACTIVE if entry.descriptor.is_active else StoredState.STOPPED
