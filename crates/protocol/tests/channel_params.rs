@@ -2,8 +2,9 @@
 
 use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::{
-    ChannelDefaults, ChannelError, ChannelUri, ExistingPublication, GroupConsideration, InitialPosition,
-    PublicationParams, SessionIdParam, SubscriptionParams, Tags,
+    ChannelDefaults, ChannelError, ChannelUri, CongestionControlKind, ExistingPublication, FlowControlParam,
+    FlowControlStrategy, GroupConsideration, InitialPosition, PublicationParams, SessionIdParam,
+    SubscriptionParams, Tags,
 };
 
 const UDP: &str = "aeron:udp?endpoint=localhost:40123";
@@ -205,7 +206,11 @@ fn values_out_of_range_are_refused_with_the_words_peers_know() {
         ("rcv-wnd=4g", "out of range"),
         ("nak-delay=x", "could not parse nak-delay=x"),
         ("session-id=tag:7", "could not parse session-id"),
-        ("cc=fast", "unsupported congestion control : cc=fast"),
+        (
+            "cc=fast",
+            "unsupported congestion control : cc=fast, must be static or cubic",
+        ),
+        ("gtag=1.5", "could not parse gtag=1.5"),
     ] {
         let error = subscription(params).expect_err(params);
         assert_eq!(error.code, ErrorCode::GenericError, "{params}: {error}");
@@ -219,8 +224,6 @@ fn what_is_not_built_is_refused_by_name() {
         "control-mode=manual",
         "control-mode=dynamic",
         "control-mode=response",
-        "fc=max",
-        "fc=tagged,g:1",
         "ttl=8",
         "ats=true",
         "channel-snd-ts-offset=0",
@@ -232,10 +235,8 @@ fn what_is_not_built_is_refused_by_name() {
         "control-mode=manual",
         "control-mode=response",
         "control=localhost:40124",
-        "gtag=7",
         "ttl=8",
         "ats=true",
-        "cc=cubic",
         "media-rcv-ts-offset=reserved",
         "channel-rcv-ts-offset=8",
     ];
@@ -441,4 +442,156 @@ fn settings_stand_in_for_what_channels_leave_out() {
         "a setting is cut to half the term"
     );
     assert_eq!(params("aeron:ipc").publication_window_length, 4096);
+}
+
+#[test]
+fn flow_control_with_its_options_and_the_settings_for_the_rest() {
+    let settings = FlowControlParam {
+        strategy: FlowControlStrategy::Min,
+        group_tag: 7,
+        group_min_size: 2,
+        receiver_timeout_ns: 9,
+        retransmit_window_multiple: 3,
+    };
+    let defaults = ChannelDefaults {
+        flow_control: settings,
+        ..ChannelDefaults::default()
+    };
+    let params =
+        |text: &str| PublicationParams::from_uri(&uri(&format!("{UDP}{text}")), &defaults).expect(text);
+    let unsaid = params("");
+    assert_eq!((unsaid.flow_control, unsaid.has_flow_control), (settings, false));
+    let max = FlowControlParam {
+        strategy: FlowControlStrategy::Max,
+        ..settings
+    };
+    let tagged = FlowControlParam {
+        strategy: FlowControlStrategy::Tagged,
+        ..settings
+    };
+    for (text, expected) in [
+        ("max", max),
+        (
+            "max,rrwm:8",
+            FlowControlParam {
+                retransmit_window_multiple: 8,
+                ..max
+            },
+        ),
+        ("min", settings),
+        (
+            "min,t:10s",
+            FlowControlParam {
+                receiver_timeout_ns: 10_000_000_000,
+                ..settings
+            },
+        ),
+        (
+            "min,t:5",
+            FlowControlParam {
+                receiver_timeout_ns: 5,
+                ..settings
+            },
+        ),
+        (
+            "min,g:/0",
+            FlowControlParam {
+                group_min_size: 0,
+                ..settings
+            },
+        ),
+        (
+            "tagged,g:-1",
+            FlowControlParam {
+                group_tag: -1,
+                ..tagged
+            },
+        ),
+        (
+            "tagged,g:/2147483647",
+            FlowControlParam {
+                group_min_size: 2_147_483_647,
+                ..tagged
+            },
+        ),
+        (
+            "tagged,t:1us,rrwm:1,g:-9223372036854775808/3",
+            FlowControlParam {
+                group_tag: i64::MIN,
+                group_min_size: 3,
+                receiver_timeout_ns: 1_000,
+                retransmit_window_multiple: 1,
+                ..tagged
+            },
+        ),
+    ] {
+        let found = params(&format!("|fc={text}"));
+        assert_eq!(
+            (found.flow_control, found.has_flow_control),
+            (expected, true),
+            "{text}"
+        );
+    }
+    let ipc = PublicationParams::from_uri(&uri("aeron:ipc?fc=nonsense"), &defaults).expect("not of IPC");
+    assert!(!ipc.has_flow_control);
+}
+
+#[test]
+fn flow_control_that_cannot_be_is_refused_with_what_is_wrong() {
+    let long = format!("min,g:{}", "1".repeat(64));
+    for (text, words) in [
+        (
+            "fast",
+            "Invalid flow control strategy name 'fast', must be max, min or tagged",
+        ),
+        ("Max", "Invalid flow control strategy name 'Max'"),
+        ("max,t:5s", "unrecognised option 't:5s', this strategy has rrwm"),
+        ("max,g:1", "unrecognised option 'g:1'"),
+        (
+            "min,x:1",
+            "unrecognised option 'x:1', this strategy has g, t and rrwm",
+        ),
+        ("min,", "unrecognised option ''"),
+        ("tagged,g:", "invalid group ''"),
+        ("tagged,g", "invalid group ''"),
+        ("tagged,g:x", "invalid group 'x'"),
+        ("min,g:x/1", "invalid group 'x/1'"),
+        ("tagged,g:9223372036854775808", "invalid group"),
+        ("tagged,g:1/", "Group count invalid ''"),
+        ("tagged,g:1/-1", "Group count invalid '-1'"),
+        (
+            "min,g:/2147483648",
+            "Group count invalid '2147483648', must be from 0 to 2147483647",
+        ),
+        ("min,t:", "invalid timeout ''"),
+        (
+            "min,t:5m",
+            "invalid timeout '5m', a duration should end with: s, ms, us, or ns.",
+        ),
+        ("min,rrwm:0", "invalid rrwm '0', must be a number of at least 1"),
+        ("max,rrwm:x", "invalid rrwm 'x'"),
+        (long.as_str(), "option 'g' is longer than 63 characters"),
+    ] {
+        let error = publication(&format!("fc={text}")).expect_err(text);
+        assert_eq!(error.code, ErrorCode::GenericError, "{text}: {error}");
+        assert!(error.message.contains(words), "{text}: {error}");
+        assert!(
+            error.message.contains(&format!("fc={text}, channel=aeron:udp?")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn congestion_control_and_group_tag_of_subscriptions() {
+    let plain = subscription("").expect("defaults");
+    assert_eq!(
+        (plain.congestion_control, plain.group_tag),
+        (CongestionControlKind::Static, None)
+    );
+    let given = subscription("cc=cubic|gtag=-1").expect("both");
+    assert_eq!(
+        (given.congestion_control, given.group_tag),
+        (CongestionControlKind::Cubic, Some(-1))
+    );
 }

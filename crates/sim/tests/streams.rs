@@ -5,6 +5,7 @@ mod common;
 use common::{Reader, SECOND, Stream, World, faults};
 use headrace_buffers::counters::system_counter;
 use headrace_client::Offer;
+use headrace_driver::DriverConfig;
 use headrace_sim::{LinkSettings, Node};
 
 const CHANNEL: &str = "aeron:udp?endpoint=right:40123|term-length=64k";
@@ -202,4 +203,54 @@ fn a_receiver_that_was_away_when_the_stream_ended_reads_it_to_its_end() {
     world.run_until(3 * SECOND, "the end of the stream", || {
         stream.reader.poll().len() == sent
     });
+}
+
+/// The value of the counter whose label begins with `name`.
+fn counter(node: &Node, name: &str) -> Option<i64> {
+    common::counters(node)
+        .into_iter()
+        .find_map(|(label, value)| label.starts_with(name).then_some(value))
+}
+
+#[test]
+fn cubic_congestion_control_on_a_slow_and_lossy_link_delivers_all_and_shows_the_round_trip() {
+    const DELAY_NS: i64 = 5_000_000;
+    let world = World::new(31);
+    let cubic = |config: &mut DriverConfig| config.set("aeron.CubicCongestionControl.measureRtt", "true");
+    let left = world.add_node("left").unwrap();
+    let right = world.add_node_with("right", cubic).unwrap();
+    world.network().set_links(LinkSettings {
+        bytes_per_second: Some(2_000_000),
+        delay_min_ns: DELAY_NS,
+        delay_max_ns: DELAY_NS,
+        loss: 0.01,
+        ..LinkSettings::default()
+    });
+    let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
+    let mut reader = Reader::subscribe(&subscriber, &format!("{CHANNEL}|cc=cubic"), STREAM);
+    let publication = publisher.add_publication(CHANNEL, STREAM).unwrap();
+    let mut sent = 0;
+    let mut windows = std::collections::BTreeSet::new();
+    world.run_until(120 * SECOND, "all messages arrive", || {
+        while sent < 500 && matches!(publication.offer(&message(sent)), Ok(Offer::Position(_))) {
+            sent += 1;
+        }
+        windows.extend(counter(&right, "rcv-cc-cubic-wnd: "));
+        reader.poll().len() >= 500
+    });
+    for (number, read) in reader.messages.iter().enumerate() {
+        assert!(*read == message(number), "number={number}");
+    }
+    assert!(windows.len() > 2, "the window moved: {windows:?}");
+    assert!(
+        windows
+            .iter()
+            .all(|window| window % 1408 == 0 && *window <= 32 * 1024),
+        "{windows:?}"
+    );
+    // Nothing queues any more: the round trip is that of the link, and the time until each end looks.
+    world.run_for(SECOND);
+    let rtt_ns = counter(&right, "rcv-cc-cubic-rtt: ").unwrap();
+    assert!((2 * DELAY_NS..3 * DELAY_NS).contains(&rtt_ns), "{rtt_ns}");
+    assert_eq!(common::system_counter(&right, system_counter::INVALID_PACKETS), 0);
 }

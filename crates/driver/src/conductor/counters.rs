@@ -19,6 +19,19 @@ pub(crate) struct StreamKey<'a> {
     pub(crate) channel: &'a str,
 }
 
+/// Owner of a counter that no client owns.
+const NO_OWNER: i64 = -1;
+
+impl StreamKey<'_> {
+    /// The same stream, for a counter that is the driver's own.
+    pub(crate) fn of_driver(self) -> Self {
+        Self {
+            owner_id: NO_OWNER,
+            ..self
+        }
+    }
+}
+
 /// A counter looked up by what it is registered as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FoundCounter {

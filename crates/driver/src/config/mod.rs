@@ -17,7 +17,7 @@ mod sources;
 mod table;
 mod without_effect;
 
-use headrace_protocol::channel::ChannelDefaults;
+use headrace_protocol::channel::{ChannelDefaults, FlowControlParam};
 use headrace_protocol::settings::Setting;
 
 pub use declarations::{Ineffective, declarations, ineffective};
@@ -76,6 +76,13 @@ impl DriverConfig {
             linger_timeout_ns: self.publication_linger_timeout_ns,
             is_sparse: self.term_buffer_sparse_file,
             max_resend: self.resend_max,
+            flow_control: FlowControlParam {
+                strategy: self.multicast_flow_control,
+                group_tag: self.flow_control_group_tag,
+                group_min_size: self.flow_control_group_min_size,
+                receiver_timeout_ns: self.flow_control_receiver_timeout_ns,
+                retransmit_window_multiple: self.multicast_flow_control_rrwm as i32,
+            },
             untethered_window_limit_timeout_ns: self.untethered_window_limit_timeout_ns,
             untethered_linger_timeout_ns: self.untethered_linger_timeout_ns,
             untethered_resting_timeout_ns: self.untethered_resting_timeout_ns,

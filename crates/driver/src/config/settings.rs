@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use headrace_protocol::channel::GroupConsideration;
+use headrace_protocol::channel::{CongestionControlKind, FlowControlStrategy, GroupConsideration};
 use headrace_protocol::settings::{
     Bool, Choice, Codec, Directory, Duration, FlooredDuration, Int, Kind, Milliseconds, Mtu, Named,
     OptionalDuration, OptionalInt64, OptionalText, PowerOfTwo, RingLength, Size,
@@ -55,6 +55,10 @@ const ANY_I32: Int<i32> = Int {
     min: i32::MIN,
     max: i32::MAX,
 };
+const ANY_I64: Int<i64> = Int {
+    min: i64::MIN,
+    max: i64::MAX,
+};
 /// Checked together with its arguments, when all settings are known.
 const STRATEGY: Named = Named {
     rule: || {
@@ -96,6 +100,44 @@ const TERMINATION: Choice<TerminationValidator> = Choice {
         (
             "aeron_driver_termination_validator_default_deny",
             TerminationValidator::Deny,
+        ),
+    ],
+};
+
+/// This driver's names, and those that other drivers load the strategies by.
+const MULTICAST_FLOW_CONTROL: Choice<FlowControlStrategy> = Choice {
+    names: &[
+        ("multicast_max", FlowControlStrategy::Max),
+        ("multicast_min", FlowControlStrategy::Min),
+        ("multicast_tagged", FlowControlStrategy::Tagged),
+        (
+            "aeron_max_multicast_flow_control_strategy_supplier",
+            FlowControlStrategy::Max,
+        ),
+        (
+            "aeron_min_flow_control_strategy_supplier",
+            FlowControlStrategy::Min,
+        ),
+        (
+            "aeron_tagged_flow_control_strategy_supplier",
+            FlowControlStrategy::Tagged,
+        ),
+    ],
+};
+
+const CONGESTION_CONTROL: Choice<Option<CongestionControlKind>> = Choice {
+    names: &[
+        ("default", None),
+        ("static", Some(CongestionControlKind::Static)),
+        ("cubic", Some(CongestionControlKind::Cubic)),
+        ("aeron_congestion_control_default_strategy_supplier", None),
+        (
+            "aeron_static_window_congestion_control_strategy_supplier",
+            Some(CongestionControlKind::Static),
+        ),
+        (
+            "aeron_cubic_congestion_control_strategy_supplier",
+            Some(CongestionControlKind::Cubic),
         ),
     ],
 };
@@ -255,8 +297,8 @@ headrace_protocol::settings! {
     "aeron.retransmit.unicast.delay" => retransmit_unicast_delay_ns: i64 = 0, INTERVAL;
     /// How long the sender ignores further requests for data that it has just sent again.
     "aeron.retransmit.unicast.linger" => retransmit_unicast_linger_ns: i64 = 10 * MILLISECOND, TIMEOUT;
-    /// How many repairs the sender does at a time for a stream whose receivers form a group, as with multicast, which
-    /// is not built; for other streams it is one.
+    /// How many repairs the sender does at a time for a stream whose receivers form a group; for other streams it is
+    /// one.
     "aeron.max.resend" => resend_max: usize = 16, Int { min: 1, max: 256 };
 
     // Stream policy defaults.
@@ -292,8 +334,31 @@ headrace_protocol::settings! {
     // Flow and congestion control.
     /// At one request the sender sends again at most the receiver's window times this number.
     "aeron.unicast.flow.control.rrwm" => unicast_flow_control_rrwm: usize = 16, COUNT;
+    /// What decides how far a publication to a group of receivers may go, if its channel has no `fc`: multicast_max, the
+    /// fastest receiver; multicast_min, the slowest; multicast_tagged, the slowest of those with the group's tag.
+    "aeron.multicast.FlowControl.supplier" =>
+        multicast_flow_control: FlowControlStrategy = FlowControlStrategy::Max, MULTICAST_FLOW_CONTROL;
+    /// As `aeron.unicast.flow.control.rrwm`, for a publication to a group of receivers.
+    "aeron.multicast.flow.control.rrwm" => multicast_flow_control_rrwm: usize = 4, COUNT;
+    /// Group whose receivers count for tagged flow control.
+    "aeron.flow.control.group.tag" => flow_control_group_tag: i64 = -1, ANY_I64;
+    /// How many receivers min and tagged flow control need before the publication is connected.
+    "aeron.flow.control.group.min.size" => flow_control_group_min_size: usize = 0, Int { min: 0, max: I32_MAX };
+    /// A receiver that is silent for this time no longer counts for min and tagged flow control.
+    "aeron.flow.control.receiver.timeout" => flow_control_receiver_timeout_ns: i64 = 5 * SECOND, INTERVAL;
     /// Group that this driver's receivers say they belong to, for tagged flow control.
     "aeron.receiver.group.tag" => receiver_group_tag: Option<i64> = None, OptionalInt64;
+
+    /// How the window of a receiver changes: default as the channel's `cc` says; static or cubic for every image,
+    /// whatever its channel says.
+    "aeron.CongestionControl.supplier" =>
+        congestion_control: Option<CongestionControlKind> = None, CONGESTION_CONTROL;
+    /// Whether cubic congestion control measures the round trip to the publisher.
+    "aeron.CubicCongestionControl.measureRtt" => cubic_measure_rtt: bool = false, Bool;
+    /// The round trip that cubic congestion control assumes until it has measured one.
+    "aeron.CubicCongestionControl.initialRtt" => cubic_initial_rtt_ns: i64 = 100 * MICROSECOND, TIMEOUT;
+    /// Whether cubic congestion control grows at least as fast as the classic one of TCP.
+    "aeron.CubicCongestionControl.tcpMode" => cubic_tcp_mode: bool = false, Bool;
 
     // Name resolution.
     /// How often the driver looks up again the names of endpoints that it hears nothing from; 0: never.

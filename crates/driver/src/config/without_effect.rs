@@ -49,16 +49,6 @@ const fn inert(property: &'static str) -> WithoutEffect {
 }
 
 const UNICAST_FLOW_CONTROL: &[&str] = &["unicast_max", "aeron_unicast_flow_control_strategy_supplier"];
-const MULTICAST_FLOW_CONTROL: &[&str] = &[
-    "multicast_max",
-    "aeron_max_multicast_flow_control_strategy_supplier",
-];
-const STATIC_CONGESTION_CONTROL: &[&str] = &[
-    "default",
-    "static",
-    "aeron_congestion_control_default_strategy_supplier",
-    "aeron_static_window_congestion_control_strategy_supplier",
-];
 const DEFAULT_RESOLVER: &[&str] = &["default", "aeron_default_name_resolver_supplier"];
 
 pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
@@ -109,11 +99,6 @@ pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
         "another unicast flow control",
     ),
     unbuilt(
-        "aeron.multicast.FlowControl.supplier",
-        MULTICAST_FLOW_CONTROL,
-        "multicast flow control",
-    ),
-    unbuilt(
         "aeron.unicast.flow.control.strategy",
         &["io.aeron.driver.UnicastFlowControl"],
         "loading Java classes",
@@ -121,53 +106,17 @@ pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
     unbuilt(
         "aeron.multicast.flow.control.strategy",
         &["io.aeron.driver.MaxMulticastFlowControl"],
-        "loading Java classes",
-    ),
-    unbuilt(
-        "aeron.multicast.flow.control.rrwm",
-        &["4"],
-        "multicast flow control",
-    ),
-    unbuilt("aeron.flow.control.group.tag", &["-1"], "tagged flow control"),
-    unbuilt(
-        "aeron.flow.control.group.min.size",
-        &["0"],
-        "min and tagged flow control",
-    ),
-    unbuilt(
-        "aeron.flow.control.receiver.timeout",
-        &["5s", "5000ms", "5000000000"],
-        "min and tagged flow control",
+        "a Java class (aeron.multicast.FlowControl.supplier takes the strategy's name)",
     ),
     unbuilt(
         "aeron.PreferredMulticastFlowControl.asf",
         &["FFFFFFFFFFFFFFFF"],
-        "tagged flow control",
+        "the legacy form of aeron.flow.control.group.tag",
     ),
     unbuilt(
         "aeron.flow.control.sm.applicationSpecificFeedback",
         &[],
         "the legacy form of aeron.receiver.group.tag",
-    ),
-    unbuilt(
-        "aeron.CongestionControl.supplier",
-        STATIC_CONGESTION_CONTROL,
-        "cubic congestion control",
-    ),
-    unbuilt(
-        "aeron.CubicCongestionControl.measureRtt",
-        &["false", "off", "0"],
-        "cubic congestion control",
-    ),
-    unbuilt(
-        "aeron.CubicCongestionControl.initialRtt",
-        &["100us", "100000"],
-        "cubic congestion control",
-    ),
-    unbuilt(
-        "aeron.CubicCongestionControl.tcpMode",
-        &["false", "off", "0"],
-        "cubic congestion control",
     ),
     // Name resolution.
     unbuilt(

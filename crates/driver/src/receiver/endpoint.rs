@@ -215,6 +215,7 @@ impl ReceiveEndpoint {
                 let mut out = cycle.outgoing(&self.spec);
                 work_count += image.send_status(now_ns, timeouts, &mut out);
                 work_count += image.repair_loss(&mut out);
+                work_count += image.probe_round_trip(now_ns, &mut out);
             } else {
                 let reason = image.loss();
                 self.drop_image(slot, reason, cycle);
@@ -256,10 +257,7 @@ impl Arrivals<'_> {
         match classify(datagram)? {
             FrameKind::Data | FrameKind::Pad => self.on_data(datagram, source, cycle),
             FrameKind::Setup => self.on_setup(Setup::decode(datagram)?, source, cycle),
-            FrameKind::RttMeasurement => {
-                self.on_rtt_measurement(&RttMeasurement::decode(datagram)?, cycle);
-                Ok(())
-            }
+            FrameKind::RttMeasurement => self.on_rtt_measurement(&RttMeasurement::decode(datagram)?, cycle),
             // Frames for senders and resolvers are not wrong, only not for this socket.
             FrameKind::StatusMessage
             | FrameKind::Nak
@@ -357,16 +355,29 @@ impl Arrivals<'_> {
         Ok(())
     }
 
-    fn on_rtt_measurement(&mut self, measurement: &RttMeasurement, cycle: &mut Cycle<'_>) {
-        let is_for_us = measurement.receiver_id == 0 || measurement.receiver_id == self.spec.receiver_id;
-        if !is_for_us || !measurement.asks_for_reply() {
-            return; // an echo would feed congestion control, and the static window needs none
-        }
+    /// Echoes go to every receiver of a group: only those of our own probes say something here.
+    fn on_rtt_measurement(
+        &mut self,
+        measurement: &RttMeasurement,
+        cycle: &mut Cycle<'_>,
+    ) -> Result<(), FrameError> {
+        let is_ours = measurement.receiver_id == self.spec.receiver_id;
         let slot = self
             .dispatcher
             .image(measurement.session_id, measurement.stream_id);
-        if let Some(image) = slot.and_then(|slot| self.images[slot].as_ref()) {
-            image.on_rtt_probe(measurement, &mut cycle.outgoing(self.spec));
+        let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) else {
+            return Ok(());
+        };
+        if measurement.asks_for_reply() {
+            if is_ours || measurement.receiver_id == 0 {
+                image.on_rtt_probe(measurement, &mut cycle.outgoing(self.spec));
+            }
+        } else if is_ours && !image.on_rtt_echo(measurement, cycle.now_ns) {
+            return Err(FrameError::Field {
+                field: "echo_timestamp_ns",
+                value: measurement.echo_timestamp_ns,
+            });
         }
+        Ok(())
     }
 }

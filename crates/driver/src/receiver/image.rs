@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use headrace_buffers::log::rebuild;
 use headrace_protocol::ErrorCode;
+use headrace_protocol::congestion::RoundTrips;
 use headrace_protocol::frame::{
-    ErrorFrame, FrameError, Nak, RttMeasurement, StatusMessage, data, status_message, validate_data,
+    ErrorFrame, FrameError, Nak, RttMeasurement, StatusMessage, data, rtt, status_message, validate_data,
 };
 
 use super::counters::ReceiverCounters;
@@ -53,6 +54,7 @@ pub(super) struct ReceiverImage {
     due: StatusMessageDue,
     status_change: i64,
     loss_change: i64,
+    round_trips: Option<RoundTrips>,
     last_status_position: i64,
     overrun_threshold: i64,
     last_status_sent_ns: i64,
@@ -76,6 +78,7 @@ impl ReceiverImage {
             },
             status_change: 0,
             loss_change: 0,
+            round_trips: shared.round_trips,
             last_status_position: join_position,
             overrun_threshold: join_position + shared.log.term_length() as i64 / 2,
             last_status_sent_ns: now_ns,
@@ -169,7 +172,7 @@ impl ReceiverImage {
             self.shared.log.doorbells().data.ring();
         } else {
             counters.flow_control_under_runs.increment_release();
-            if position >= self.last_status_position - i64::from(self.shared.initial_window_length) {
+            if position >= self.last_status_position - i64::from(self.shared.window_length_max) {
                 self.connection.last_frame_ns = now_ns; // a late duplicate keeps the path alive
             }
         }
@@ -322,6 +325,39 @@ impl ReceiverImage {
         out.send_frame(&frame, self.connection.control);
         out.counters.naks_sent.increment_release();
         self.shared.naks_sent.increment_release();
+    }
+
+    /// Sends the probe of a round trip that is due. Returns the work done.
+    pub(super) fn probe_round_trip(&mut self, now_ns: i64, out: &mut Outgoing<'_>) -> usize {
+        let Some(round_trips) = &mut self.round_trips else {
+            return 0;
+        };
+        if self.rejection.is_some() || self.is_silenced || !round_trips.is_probe_due(now_ns) {
+            return 0;
+        }
+        round_trips.on_probe_sent(now_ns);
+        let probe = RttMeasurement {
+            flags: rtt::FLAG_REPLY,
+            session_id: self.shared.session_id,
+            stream_id: self.shared.stream_id,
+            echo_timestamp_ns: now_ns,
+            reception_delta_ns: 0,
+            receiver_id: out.receiver_id,
+        };
+        let mut frame = [0; RttMeasurement::LENGTH];
+        probe.encode(&mut frame);
+        out.send_frame(&frame, self.connection.control);
+        1
+    }
+
+    /// A probe came back. False for an echo that answers none.
+    pub(super) fn on_rtt_echo(&mut self, echo: &RttMeasurement, now_ns: i64) -> bool {
+        let round_trips = self.round_trips.as_mut();
+        let measured = round_trips.and_then(|round_trips| round_trips.on_echo(echo, now_ns));
+        if let Some(rtt_ns) = measured {
+            self.shared.report_round_trip(rtt_ns);
+        }
+        measured.is_some()
     }
 
     /// Answers a sender's probe.

@@ -303,7 +303,7 @@ impl Control<'_> {
         if is_first && !cycle.conductor.request(request()) {
             return; // the receiver repeats the frame
         }
-        publication.on_error(&frame, cycle.now_ns);
+        publication.on_error(&frame);
     }
 
     fn on_rtt_measurement(&mut self, probe: &RttMeasurement, cycle: &mut Cycle<'_>) {

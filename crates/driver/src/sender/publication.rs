@@ -98,8 +98,7 @@ impl SenderPublication {
         self.last_setup_ns = now_ns;
         let shared = &self.shared;
         if self.is_setup_elicited {
-            self.flow_control
-                .on_setup(now_ns, shared.sender_limit.get(), shared.sender_position.get());
+            self.flow_control.on_setup(now_ns, shared.sender_limit.get());
         }
         let geometry = shared.log.geometry();
         let position = shared.sender_position.get();
@@ -191,10 +190,11 @@ impl SenderPublication {
                 limit.max(position)
             };
         }
-        let new_limit = self.flow_control.on_idle(now_ns, from_limit, position);
+        let new_limit = self.flow_control.on_idle(now_ns, from_limit);
         if new_limit != limit {
             shared.sender_limit.set_release(new_limit);
         }
+        self.publish_receiver_count();
     }
 
     fn send_heartbeat(&mut self, now_ns: i64, out: &mut Outgoing<'_>) -> usize {
@@ -240,7 +240,7 @@ impl SenderPublication {
         }
         self.shared.set_last_status_message_ns(now_ns);
         self.is_setup_elicited = true;
-        self.flow_control.on_trigger_setup(message, now_ns);
+        self.flow_control.on_trigger_setup(message);
     }
 
     /// False when the position is further from the sender's than any receiver can be, or there are more receivers
@@ -248,7 +248,9 @@ impl SenderPublication {
     pub(super) fn accepts(&self, message: &StatusMessage) -> bool {
         let half_term = self.shared.log.term_length() as i64 / 2;
         let distance = self.position_of(message) - self.shared.sender_position.get();
-        (-half_term..=half_term).contains(&distance) && self.receivers.accepts(message.receiver_id)
+        (-half_term..=half_term).contains(&distance)
+            && self.receivers.accepts(message.receiver_id)
+            && self.flow_control.accepts(message)
     }
 
     fn position_of(&self, message: &StatusMessage) -> i64 {
@@ -280,6 +282,7 @@ impl SenderPublication {
         if new_limit != limit {
             shared.sender_limit.set_release(new_limit);
         }
+        self.publish_receiver_count();
         self.update_connected(reason);
     }
 
@@ -303,8 +306,8 @@ impl SenderPublication {
     }
 
     /// A receiver refuses the stream.
-    pub(super) fn on_error(&mut self, frame: &ErrorFrame, now_ns: i64) {
-        self.flow_control.on_error(frame, now_ns);
+    pub(super) fn on_error(&mut self, frame: &ErrorFrame) {
+        self.flow_control.on_error(frame);
         self.receivers.remove(frame.receiver_id);
         self.update_connected(REFUSED);
     }
@@ -314,6 +317,15 @@ impl SenderPublication {
         let mut frame = [0; RttMeasurement::LENGTH];
         probe.echo().encode(&mut frame);
         out.send_frame(&frame);
+    }
+
+    fn publish_receiver_count(&self) {
+        let count = self.flow_control.receiver_count().unwrap_or_default() as i64;
+        if let Some(counter) = &self.shared.flow_control_receivers
+            && counter.get() != count
+        {
+            counter.set_release(count);
+        }
     }
 
     fn update_connected(&self, reason: &str) {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;
 use headrace_buffers::seq_lock::SeqLock;
+use headrace_protocol::congestion::RoundTrips;
 
 use crate::event_recorder::{EventRecorder, Reason, Subject};
 use crate::states::{State, states};
@@ -74,6 +75,10 @@ pub struct ImageShared {
     pub join_position: i64,
     /// Window granted by the first status message.
     pub initial_window_length: i32,
+    /// Widest window ever granted.
+    pub window_length_max: i32,
+    /// Measures round trips, if congestion control wants them: what the receiver begins with.
+    pub round_trips: Option<RoundTrips>,
     /// Highest byte seen. Writer: receiver.
     pub high_water_mark: Counter,
     /// Contiguous up to here. Writer: conductor.
@@ -85,6 +90,7 @@ pub struct ImageShared {
     events: EventRecorder,
     status_message: SeqLock<2>,
     loss: SeqLock<3>,
+    round_trip: SeqLock<1>,
     is_end_of_stream: AtomicBool,
     sends_end_of_stream_status: AtomicBool,
     status_message_requested: AtomicBool,
@@ -107,6 +113,10 @@ pub struct ImageIdentity {
     pub join_position: i64,
     /// See [`ImageShared::initial_window_length`].
     pub initial_window_length: i32,
+    /// See [`ImageShared::window_length_max`].
+    pub window_length_max: i32,
+    /// See [`ImageShared::round_trips`].
+    pub round_trips: Option<RoundTrips>,
 }
 
 /// The counters both halves use.
@@ -137,6 +147,8 @@ impl ImageShared {
             is_reliable: identity.is_reliable,
             join_position: identity.join_position,
             initial_window_length: identity.initial_window_length,
+            window_length_max: identity.window_length_max,
+            round_trips: identity.round_trips,
             high_water_mark: counters.high_water_mark,
             rebuild_position: counters.rebuild_position,
             naks_sent: counters.naks_sent,
@@ -145,6 +157,7 @@ impl ImageShared {
             events: events.clone(),
             status_message: SeqLock::new(),
             loss: SeqLock::new(),
+            round_trip: SeqLock::new(),
             is_end_of_stream: AtomicBool::new(false),
             sends_end_of_stream_status: AtomicBool::new(false),
             status_message_requested: AtomicBool::new(true),
@@ -234,6 +247,17 @@ impl ImageShared {
             length: length as i32,
         };
         Some((change, loss))
+    }
+
+    /// Writer: receiver.
+    pub fn report_round_trip(&self, rtt_ns: i64) {
+        self.round_trip.write([rtt_ns]);
+    }
+
+    /// Reader: conductor. The latest measured round trip in nanoseconds, if it is newer than change `seen`.
+    pub fn round_trip_after(&self, seen: i64) -> Option<(i64, i64)> {
+        let (change, [rtt_ns]) = self.round_trip.read_after(seen)?;
+        Some((change, rtt_ns))
     }
 
     /// Every transport of the image signalled the end of the stream.

@@ -59,6 +59,8 @@ pub struct PublicationShared {
     pub back_pressure_events: Counter,
     /// NAKs received for this stream. Writer: sender.
     pub naks_received: Counter,
+    /// Receivers that hold the sender back, for a strategy that counts them. Writer: sender.
+    pub flow_control_receivers: Option<Counter>,
     /// Spies alone make the publication connected.
     pub spies_simulate_connection: bool,
     connection: AtomicU8,
@@ -100,6 +102,8 @@ pub struct PublicationCounters {
     pub back_pressure_events: Counter,
     /// `snd-naks-received`
     pub naks_received: Counter,
+    /// `fc-receivers`
+    pub flow_control_receivers: Option<Counter>,
 }
 
 impl PublicationShared {
@@ -126,6 +130,7 @@ impl PublicationShared {
             sender_limit: counters.sender_limit,
             back_pressure_events: counters.back_pressure_events,
             naks_received: counters.naks_received,
+            flow_control_receivers: counters.flow_control_receivers,
             connection: AtomicU8::new(ConnectionState::Disconnected as u8),
             events: events.clone(),
             is_end_of_stream: AtomicBool::new(false),

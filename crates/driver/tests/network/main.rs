@@ -1,8 +1,10 @@
 //! Sender and receiver agents against a simulated network and a hand-set clock.
 
 mod delivery;
+mod groups;
 mod hostile;
 mod receiving;
+mod round_trips;
 mod sending;
 mod simulated;
 mod spies;

@@ -23,7 +23,8 @@ use headrace_driver::shared::image::{ImageCounters, ImageIdentity};
 use headrace_driver::shared::publication::{PublicationCounters, PublicationIdentity};
 use headrace_driver::shared::{ImageShared, ImageState, LossRange, PublicationShared, StatusMessageDue};
 use headrace_driver::transport::Transport;
-use headrace_protocol::flow::UnicastFlowControl;
+use headrace_protocol::congestion::RoundTrips;
+use headrace_protocol::flow::{FlowControl, Group, MaxFlowControl, MinFlowControl};
 use headrace_protocol::frame::Setup;
 
 use crate::simulated::Network;
@@ -57,6 +58,8 @@ pub(crate) fn sender_address() -> SocketAddr {
     address(50_001)
 }
 
+pub(crate) const GROUP_MAX_RESEND: usize = 2;
+
 const ENDPOINT: EndpointId = EndpointId(1);
 
 /// How a stream is laid out and where it starts.
@@ -66,6 +69,10 @@ pub(crate) struct Stream {
     pub(crate) initial_term_id: i32,
     pub(crate) reliable: bool,
     pub(crate) spies_simulate_connection: bool,
+    /// Receivers form a group whose slowest decides, with [`GROUP_MAX_RESEND`] repairs under way at once.
+    pub(crate) group: Option<Group>,
+    /// The round trip that images assume before they measure one; none if they do not measure.
+    pub(crate) initial_rtt_ns: Option<i64>,
 }
 
 impl Default for Stream {
@@ -75,6 +82,8 @@ impl Default for Stream {
             initial_term_id: i32::MAX,
             reliable: true,
             spies_simulate_connection: false,
+            group: None,
+            initial_rtt_ns: None,
         }
     }
 }
@@ -209,9 +218,16 @@ impl World {
         self.tell_sender(SenderCommand::AddPublication {
             endpoint: ENDPOINT,
             publication: Arc::clone(&self.publication),
-            flow_control: Box::new(UnicastFlowControl::default()),
-            max_resend: 1,
+            flow_control: self.flow_control(),
+            max_resend: self.stream.group.map_or(1, |_| GROUP_MAX_RESEND),
         });
+    }
+
+    fn flow_control(&self) -> Box<dyn FlowControl> {
+        match self.stream.group {
+            Some(group) => Box::new(MinFlowControl::new(group, 4)),
+            None => Box::new(MaxFlowControl::new(16)),
+        }
     }
 
     pub(crate) fn subscribe(&self, session_id: Option<i32>) {
@@ -378,6 +394,8 @@ impl World {
             is_reliable: self.stream.reliable,
             join_position,
             initial_window_length: WINDOW,
+            window_length_max: WINDOW,
+            round_trips: self.stream.initial_rtt_ns.map(RoundTrips::new),
         };
         let shared = Arc::new(ImageShared::new(
             identity,
@@ -420,7 +438,7 @@ fn publication(stream: Stream, counters: &mut CountersManager<AtomicBuffer>) -> 
             session_id: SESSION_ID,
             stream_id: STREAM_ID,
             mtu_length: stream.mtu,
-            has_group_semantics: false,
+            has_group_semantics: stream.group.is_some(),
             signals_end_of_stream: true,
             spies_simulate_connection: stream.spies_simulate_connection,
         },
@@ -430,6 +448,7 @@ fn publication(stream: Stream, counters: &mut CountersManager<AtomicBuffer>) -> 
             sender_limit: counter(),
             back_pressure_events: counter(),
             naks_received: counter(),
+            flow_control_receivers: stream.group.map(|_| counter()),
         },
         &EventRecorder::default(),
         SECOND,

@@ -29,28 +29,9 @@ pub(crate) fn refuse_param(
     )
 }
 
-/// What is refused wherever it stands, whatever its value.
-struct Refusal {
-    key: &'static str,
-    missing: &'static str,
-    remedy: &'static str,
-}
-
 const TIMESTAMPS: &str = "timestamps in messages are";
 const MULTI_DESTINATION: &str = "multi-destination cast is";
 const RESPONSE_CHANNELS: &str = "response channels are";
-
-const OF_NETWORK_PUBLICATIONS: &[Refusal] = &[Refusal {
-    key: keys::FLOW_CONTROL,
-    missing: "the multicast and multi-destination cast that flow control strategies serve are",
-    remedy: "remove it",
-}];
-
-const OF_NETWORK_SUBSCRIPTIONS: &[Refusal] = &[Refusal {
-    key: keys::GROUP_TAG,
-    missing: "the tagged flow control that group tags serve is",
-    remedy: "remove it",
-}];
 
 /// Refuses what no channel may ask for yet.
 fn check_common(uri: &ChannelUri) -> Result<(), ChannelError> {
@@ -82,18 +63,7 @@ pub(super) fn check_addresses(uri: &ChannelUri, role: ChannelRole) -> Result<(),
     }
 }
 
-fn check_network(uri: &ChannelUri, timestamps: &[&str], refusals: &[Refusal]) -> Result<(), ChannelError> {
-    for refusal in refusals {
-        if let Some(value) = uri.get(refusal.key) {
-            return Err(refuse_param(
-                uri,
-                refusal.key,
-                value,
-                refusal.missing,
-                refusal.remedy,
-            ));
-        }
-    }
+fn check_network(uri: &ChannelUri, timestamps: &[&str]) -> Result<(), ChannelError> {
     for key in timestamps {
         if let Some(value) = uri.get(key)
             && is_timestamp_wanted(uri, key, value)?
@@ -163,11 +133,7 @@ pub(super) fn check_publication(uri: &ChannelUri) -> Result<(), ChannelError> {
         }
     }
     if uri.media() == super::Media::Udp {
-        check_network(
-            uri,
-            &[keys::CHANNEL_SEND_TIMESTAMP_OFFSET],
-            OF_NETWORK_PUBLICATIONS,
-        )?;
+        check_network(uri, &[keys::CHANNEL_SEND_TIMESTAMP_OFFSET])?;
     }
     Ok(())
 }
@@ -181,25 +147,7 @@ pub(super) fn check_subscription(uri: &ChannelUri) -> Result<(), ChannelError> {
             keys::CHANNEL_RECEIVE_TIMESTAMP_OFFSET,
         ];
         check_addresses(uri, ChannelRole::Subscription)?;
-        check_network(uri, &timestamps, OF_NETWORK_SUBSCRIPTIONS)?;
-        match uri.get(keys::CONGESTION_CONTROL) {
-            None | Some("static") => {}
-            Some(value @ "cubic") => {
-                let remedy = "remove it or set cc=static";
-                return Err(refuse_param(
-                    uri,
-                    keys::CONGESTION_CONTROL,
-                    value,
-                    "cubic congestion control is",
-                    remedy,
-                ));
-            }
-            Some(other) => {
-                return Err(ChannelError::generic(format!(
-                    "unsupported congestion control : cc={other}, channel={uri}"
-                )));
-            }
-        }
+        check_network(uri, &timestamps)?;
     }
     Ok(())
 }

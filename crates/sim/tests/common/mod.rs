@@ -190,6 +190,15 @@ pub fn system_counter(node: &Node, id: i32) -> i64 {
         .unwrap()
 }
 
+/// Label and value of each of a driver's counters.
+pub fn counters(node: &Node) -> Vec<(String, i64)> {
+    let cnc = map(node);
+    let reader = CountersReader::new(cnc.counters_metadata(), cnc.counters_values());
+    let mut counters = Vec::new();
+    reader.for_each(|record| counters.push((record.label, record.value)));
+    counters
+}
+
 /// The texts of a driver's error log.
 pub fn errors_of(node: &Node) -> Vec<String> {
     let entries = error_log::read(&map(node).error_log(), 0);

@@ -48,8 +48,13 @@ fn publications_that_cannot_be_are_refused_and_leave_nothing() {
         ),
         (
             "aeron:udp?endpoint=localhost:24325|fc=min",
-            ErrorCode::NotSupported,
-            "fc=min",
+            ErrorCode::GenericError,
+            "unsupported unicast flow control strategy: fc is for channels with a group of receivers",
+        ),
+        (
+            "aeron:udp?endpoint=localhost:24325|fc=slow",
+            ErrorCode::GenericError,
+            "Invalid flow control strategy name 'slow'",
         ),
         (
             "aeron-spy:aeron:udp?endpoint=localhost:24325",

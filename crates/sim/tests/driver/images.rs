@@ -144,6 +144,44 @@ fn what_arrives_moves_the_rebuild_position_and_what_is_read_the_window() {
 }
 
 #[test]
+fn receivers_claim_the_group_of_their_channel_or_else_of_the_setting() {
+    let (_, _, publisher) = image(&mut Driver::new(), &format!("{NEAR}|gtag=-7"));
+    assert_eq!(publisher.borrow().statuses[0].group_tag, Some(-7));
+    let mut driver = Driver::with(|config| config.set("aeron.receiver.group.tag", "9").unwrap());
+    let (_, _, publisher) = image(&mut driver, NEAR);
+    assert_eq!(publisher.borrow().statuses[0].group_tag, Some(9));
+    driver.add_subscription(&format!("{NEAR}|gtag=9"), 11);
+    driver.add_subscription(NEAR, 12);
+    assert_eq!(driver.refusals(), []);
+    driver.add_subscription(&format!("{NEAR}|gtag=8"), 13);
+    let (_, message) = &driver.refusals()[0];
+    let words = "gtag=8 does not match existing value of 9: existingChannel=aeron:udp?endpoint=near:24325";
+    assert!(message.contains(words), "{message}");
+}
+
+#[test]
+fn the_setting_or_else_the_channel_decides_the_congestion_control_of_images() {
+    for (setting, params, window_length) in [
+        ("cubic", "", 10 * 1408),
+        ("static", "|cc=cubic", WINDOW as i32),
+        ("default", "|cc=cubic", 10 * 1408),
+        ("default", "", WINDOW as i32),
+    ] {
+        let mut driver =
+            Driver::with(|config| config.set("aeron.CongestionControl.supplier", setting).unwrap());
+        let (_, _, publisher) = image(&mut driver, &format!("{NEAR}{params}"));
+        let first = publisher.borrow().statuses[0];
+        assert_eq!(first.receiver_window_length, window_length, "{setting} {params}");
+        let is_cubic = window_length != WINDOW as i32;
+        let labels = driver.live_counters();
+        for name in ["rcv-cc-cubic-rtt: ", "rcv-cc-cubic-wnd: "] {
+            let has_counter = labels.iter().any(|label| label.starts_with(name));
+            assert_eq!(has_counter, is_cubic, "{name} {setting} {params}");
+        }
+    }
+}
+
+#[test]
 fn a_gap_is_reported_after_its_delay_again_and_kept_in_the_loss_report() {
     let mut driver = Driver::new();
     let (_, image, publisher) = image(&mut driver, &format!("{NEAR}|nak-delay=10ms"));

@@ -19,6 +19,8 @@ use crate::proxy::ReceiverCommand;
 pub(crate) struct ReceiveChannel {
     pub(crate) endpoint: Endpoint,
     pub(crate) receive_buffer_length: usize,
+    /// Group that its status messages and error frames claim.
+    pub(crate) group_tag: Option<i64>,
     /// Images being made, or not yet at their linger.
     image_count: usize,
     interests: Interests,
@@ -30,6 +32,8 @@ pub(crate) struct ReceiveRequest {
     pub(crate) channel: UdpChannel,
     /// Window that its images shall have, which must fit the socket's buffer.
     pub(crate) window_length: i32,
+    /// Group that the channel names.
+    pub(crate) group_tag: Option<i64>,
 }
 
 /// All of them, and their ports.
@@ -89,11 +93,12 @@ impl ReceiveChannels {
         let id = sockets.next_endpoint_id();
         let receiver_id = self.next_receiver_id;
         self.next_receiver_id = receiver_id.wrapping_add(1);
+        let group_tag = request.group_tag.or(cx.config.receiver_group_tag);
         let spec = ReceiveEndpointSpec {
             id,
             transport: socket.transport,
             receiver_id,
-            group_tag: cx.config.receiver_group_tag,
+            group_tag,
             offload_mode: Some(counters.offload.clone()),
         };
         cx.receiver.send(ReceiverCommand::AddEndpoint(Box::new(spec)));
@@ -101,6 +106,7 @@ impl ReceiveChannels {
         self.channels.push(ReceiveChannel {
             endpoint: Endpoint::new(&cx.recorder, id, request.channel, counters, port),
             receive_buffer_length: usable_length(asked, socket.receive_buffer_length),
+            group_tag,
             image_count: 0,
             interests: Interests::default(),
         });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headrace_buffers::counters::type_ids;
+use headrace_buffers::counters::{Counter, type_ids};
 use headrace_buffers::log::{LogBuffers, LogSpec};
 use headrace_protocol::channel::{ChannelRole, UdpChannel};
 
@@ -10,11 +10,12 @@ use super::add_publication::{hold, share};
 use super::step::{AddressesWanted, Adds, Next, Origin, Step};
 use crate::conductor::channels::{SendChannels, wanted_send_buffer_length};
 use crate::conductor::context::Context;
+use crate::conductor::counters::StreamKey;
 use crate::conductor::publications::{
     NetworkPublication, NetworkSpec, PublicationPlan, PublicationRequest, StreamCounters,
 };
 use crate::conductor::rooms::Rooms;
-use crate::conductor::strategies::flow_control;
+use crate::conductor::strategies::{Sending, flow_control};
 use crate::conductor::subscriptions::SpiedChannel;
 use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
@@ -49,6 +50,12 @@ impl Step<UdpChannel> for Share {
         let publications = &mut rooms.publications;
         publications.network.adopt_tag(&rooms.cx, &mut request)?;
         publications.check_entity_tag(&request.params, &request.channel)?;
+        let sending = flow_control(
+            &rooms.cx.config,
+            &request.params,
+            HAS_GROUP_SEMANTICS,
+            &request.channel,
+        )?;
         let place = Place::of(&rooms.cx, &rooms.channels.send, &udp)?;
         udp.check_mtu(request.params.mtu_length, place.send_buffer_length)?;
         let shareable = publications.network.shareable(request.stream_id, |publication| {
@@ -72,7 +79,7 @@ impl Step<UdpChannel> for Share {
         let directory = &rooms.cx.config.directory;
         let plan = PublicationPlan::new(request, origin.correlation_id, session_id, start, directory)?;
         let task = plan.create_log(log_spec(&rooms.cx, &plan, &udp));
-        Ok(Next::Log(task, Box::new(Make { plan, udp })))
+        Ok(Next::Log(task, Box::new(Make { plan, udp, sending })))
     }
 }
 
@@ -124,6 +131,7 @@ fn log_spec(cx: &Context, plan: &PublicationPlan, udp: &UdpChannel) -> LogSpec {
 struct Make {
     plan: PublicationPlan,
     udp: UdpChannel,
+    sending: Sending,
 }
 
 impl Step<LogBuffers> for Make {
@@ -133,7 +141,7 @@ impl Step<LogBuffers> for Make {
         log: LogBuffers,
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError> {
-        let Self { plan, udp } = *self;
+        let Self { plan, udp, sending } = *self;
         rooms.clients.known(&mut rooms.cx, origin.client_id)?;
         // The channel may have begun to close while the log was made.
         let send = rooms
@@ -141,7 +149,7 @@ impl Step<LogBuffers> for Make {
             .join_send(&mut rooms.cx, origin.correlation_id, &udp)?;
         let (endpoint, status_id) = (send.endpoint.id, send.endpoint.counters.status.id());
         let channel = SpiedChannel::from(&send.endpoint.channel);
-        let counters = match counters(&mut rooms.cx, origin, &plan) {
+        let counters = match counters(&mut rooms.cx, origin, &plan, &sending) {
             Ok(counters) => counters,
             Err(error) => {
                 // Gives the channel up again if this was its first publication.
@@ -150,7 +158,6 @@ impl Step<LogBuffers> for Make {
             }
         };
         hold(&mut rooms.cx, &mut rooms.clients, origin, origin.correlation_id)?;
-        let sending = flow_control(&rooms.cx.config);
         let shared = shared_half(&rooms.cx, origin, &plan, log.clone(), counters.sender);
         rooms.cx.sender.send(SenderCommand::AddPublication {
             endpoint,
@@ -180,18 +187,17 @@ struct Counters {
     sender: PublicationCounters,
 }
 
-fn counters(cx: &mut Context, origin: Origin, plan: &PublicationPlan) -> Result<Counters, CommandError> {
+fn counters(
+    cx: &mut Context,
+    origin: Origin,
+    plan: &PublicationPlan,
+    sending: &Sending,
+) -> Result<Counters, CommandError> {
     let [publisher_position, publisher_limit] = plan.counter_rows();
     let start_position = plan.start_position();
-    let [
-        publisher_position,
-        publisher_limit,
-        sender_position,
-        sender_limit,
-        back_pressure_events,
-        naks_received,
-    ] = cx.counters.stream_set(
-        plan.key(origin.client_id),
+    let key = plan.key(origin.client_id);
+    let made = cx.counters.stream_set(
+        key,
         [
             publisher_position,
             publisher_limit,
@@ -201,25 +207,61 @@ fn counters(cx: &mut Context, origin: Origin, plan: &PublicationPlan) -> Result<
             (type_ids::SENDER_NAKS_RECEIVED, "snd-naks-received", 0),
         ],
     )?;
+    let flow_control_receivers = match flow_control_receivers(cx, key, sending) {
+        Ok(receivers) => receivers,
+        Err(error) => {
+            cx.counters.free_all(&made);
+            return Err(error);
+        }
+    };
+    let [
+        publisher_position,
+        publisher_limit,
+        sender_position,
+        sender_limit,
+        back_pressure_events,
+        naks_received,
+    ] = made;
     let sender = PublicationCounters {
         sender_position,
         sender_limit,
         back_pressure_events,
         naks_received,
+        flow_control_receivers,
     };
+    let further = [
+        &sender.sender_position,
+        &sender.sender_limit,
+        &sender.back_pressure_events,
+        &sender.naks_received,
+    ];
     Ok(Counters {
         publisher: StreamCounters {
             publisher_position,
             publisher_limit,
-            further: vec![
-                sender.sender_position.clone(),
-                sender.sender_limit.clone(),
-                sender.back_pressure_events.clone(),
-                sender.naks_received.clone(),
-            ],
+            further: further
+                .into_iter()
+                .chain(&sender.flow_control_receivers)
+                .cloned()
+                .collect(),
         },
         sender,
     })
+}
+
+/// The driver's own counter of a strategy that counts receivers.
+fn flow_control_receivers(
+    cx: &mut Context,
+    key: StreamKey<'_>,
+    sending: &Sending,
+) -> Result<Option<Counter>, CommandError> {
+    let Some(count) = sending.flow_control.receiver_count() else {
+        return Ok(None);
+    };
+    let (type_id, key) = (type_ids::FLOW_CONTROL_RECEIVERS, key.of_driver());
+    cx.counters
+        .stream(type_id, "fc-receivers", key, count as i64)
+        .map(Some)
 }
 
 /// What the conductor and the sender share of a new publication.

@@ -120,6 +120,7 @@ impl Step<UdpChannel> for Receive {
                     registration_id: origin.correlation_id,
                     channel: udp,
                     window_length: request.params.receiver_window_length,
+                    group_tag: request.params.group_tag,
                 };
                 rooms.channels.open_receive(&mut rooms.cx, wanted)?
             }
@@ -156,6 +157,7 @@ fn join(
     let params = &request.params;
     udp.check_socket_buffers(&receive.endpoint.channel, &cx.defaults)?;
     udp.check_receiver_window(params.receiver_window_length, receive.receive_buffer_length)?;
+    params.check_group_tag(&request.channel, receive.group_tag, &receive.endpoint.channel.uri)?;
     for subscription in subscriptions.iter() {
         let Some((endpoint, other)) = subscription.network() else {
             continue;

@@ -13,6 +13,7 @@
 
 use std::sync::Arc;
 
+use headrace_buffers::counters::Counter;
 use headrace_buffers::log::gap::{Gap, scan_for_gap};
 use headrace_buffers::loss_report::LossReport;
 use headrace_protocol::congestion::{CongestionControl, RebuildProgress};
@@ -39,6 +40,8 @@ pub(crate) struct ImageSpec {
     pub(crate) untethered: UntetheredTimeouts,
     pub(crate) loss_detector: LossDetector,
     pub(crate) congestion: Box<dyn CongestionControl>,
+    /// Of congestion control that changes its window.
+    pub(crate) cubic: Option<CubicCounters>,
 }
 
 impl ImageSpec {
@@ -53,6 +56,14 @@ impl ImageSpec {
     }
 }
 
+/// What cubic congestion control shows. Writer: conductor.
+pub(crate) struct CubicCounters {
+    /// `rcv-cc-cubic-rtt`
+    pub(crate) round_trip: Counter,
+    /// `rcv-cc-cubic-wnd`
+    pub(crate) window: Counter,
+}
+
 /// The conductor's record of one image.
 pub(crate) struct Image {
     spec: ImageSpec,
@@ -60,6 +71,7 @@ pub(crate) struct Image {
     clean_position: i64,
     next_status: StatusMessageDue,
     loss: LossLog,
+    round_trip_change: i64,
     // The last state acted on, and when it was first seen.
     seen_state: ImageState,
     since_ns: i64,
@@ -99,6 +111,7 @@ impl Image {
                 window_length: spec.shared.initial_window_length,
             },
             loss: LossLog::default(),
+            round_trip_change: 0,
             seen_state: ImageState::Init,
             since_ns: now_ns,
             is_released: false,
@@ -184,6 +197,9 @@ impl Image {
             &shared.rebuild_position,
             &shared.naks_sent,
         ]);
+        if let Some(cubic) = &self.spec.cubic {
+            cx.counters.free_all([&cubic.round_trip, &cubic.window]);
+        }
         cx.free_log(shared.log.clone(), self.spec.log_file_name);
     }
 
@@ -212,13 +228,11 @@ impl Image {
         if let Some(gap) = outcome.report {
             self.report(gap, turn);
         }
+        self.take_round_trip();
         let decision = self.spec.congestion.on_rebuild(&RebuildProgress {
             now_ns: turn.now_ns,
             consumption_position: min,
             status_message_position: self.next_status.position,
-            high_water_mark,
-            rebuild_position_before: before,
-            rebuild_position_after: after,
             is_loss_found: outcome.is_loss_found,
         });
         let threshold = i64::from(decision.window_length / 4);
@@ -229,6 +243,18 @@ impl Image {
             self.schedule_status_message(min, decision.window_length);
         }
         usize::from(is_due || after != before || outcome.report.is_some())
+    }
+
+    /// Takes over what the receiver measured.
+    fn take_round_trip(&mut self) {
+        let Some((change, rtt_ns)) = self.spec.shared.round_trip_after(self.round_trip_change) else {
+            return;
+        };
+        self.round_trip_change = change;
+        self.spec.congestion.on_rtt_measurement(rtt_ns);
+        if let Some(cubic) = &self.spec.cubic {
+            cubic.round_trip.set_release(rtt_ns);
+        }
     }
 
     /// Walks the frames from `start` within its term. Returns the position up to which all has arrived, and the
@@ -276,6 +302,9 @@ impl Image {
             position,
             window_length,
         };
+        if let Some(cubic) = &self.spec.cubic {
+            cubic.window.set_release(i64::from(window_length));
+        }
         self.spec.shared.schedule_status_message(self.next_status);
     }
 

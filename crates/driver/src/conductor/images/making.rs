@@ -3,20 +3,20 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use headrace_buffers::counters::type_ids;
+use headrace_buffers::counters::{Counter, type_ids};
 use headrace_buffers::log::descriptor::log_file_length;
 use headrace_buffers::log::{LogBuffers, LogSpec, LogType};
-use headrace_protocol::channel::SubscriptionParams;
+use headrace_protocol::channel::{CongestionControlKind, SubscriptionParams};
 use headrace_protocol::congestion::CongestionControl;
 use headrace_protocol::frame::Setup;
 
 use super::budget::ImageBudget;
-use super::image::{Image, ImageSpec};
+use super::image::{CubicCounters, Image, ImageSpec};
 use crate::conductor::channels::ReceiveChannels;
 use crate::conductor::context::Context;
 use crate::conductor::counters::StreamKey;
 use crate::conductor::log_files;
-use crate::conductor::strategies::{congestion_control, is_group, loss_detector};
+use crate::conductor::strategies::{congestion_control, congestion_control_kind, is_group, loss_detector};
 use crate::conductor::subscriptions::links::UntetheredTimeouts;
 use crate::conductor::subscriptions::{Subscription, Subscriptions};
 use crate::endpoint::EndpointId;
@@ -108,7 +108,7 @@ impl Making {
             arrival.clear_session(cx);
             return Ok(());
         };
-        let window_length = congestion_control(params, setup).initial_window_length();
+        let window_length = congestion_control(&cx.config, params, setup, cx.now_ns).window_length_max();
         if setup.mtu > window_length {
             return Err(CommandError::generic(format!(
                 "image not created: mtuLength={} > initialWindowLength={window_length} source={source}",
@@ -196,8 +196,29 @@ fn make(
     let Some((first, params)) = pending.arrival.first_matching(subscriptions) else {
         return Ok(None);
     };
-    let congestion = congestion_control(params, &pending.arrival.setup);
-    let shared = Arc::new(shared_half(cx, pending, first, congestion.as_ref(), log)?);
+    let setup = &pending.arrival.setup;
+    let congestion = congestion_control(&cx.config, params, setup, cx.now_ns);
+    let counters = image_counters(cx, pending, first, &log)?;
+    let cubic = match congestion_control_kind(&cx.config, params) {
+        CongestionControlKind::Static => None,
+        CongestionControlKind::Cubic => {
+            match cubic_counters(cx, pending, first, congestion.initial_window_length()) {
+                Ok(cubic) => Some(cubic),
+                Err(error) => {
+                    cx.counters.free_all(&counters);
+                    return Err(error);
+                }
+            }
+        }
+    };
+    let shared = Arc::new(shared_half(
+        cx,
+        pending,
+        params,
+        congestion.as_ref(),
+        counters,
+        log,
+    ));
     let spec = ImageSpec {
         shared,
         endpoint: pending.arrival.endpoint,
@@ -205,53 +226,92 @@ fn make(
         log_file_name: pending.log_file_name.clone(),
         source_identity: pending.arrival.source.to_string(),
         untethered: UntetheredTimeouts::from(params),
-        loss_detector: loss_detector(&cx.config, params, &pending.arrival.setup),
+        loss_detector: loss_detector(&cx.config, params, setup),
         congestion,
+        cubic,
     };
     Ok(Some(Image::new(spec, cx.now_ns)))
 }
 
-/// What the conductor and the receiver share of a new image, with its counters.
-fn shared_half(
+fn key<'a>(pending: &PendingImage, first: &'a Subscription) -> StreamKey<'a> {
+    StreamKey {
+        registration_id: pending.correlation_id,
+        owner_id: first.client_id,
+        session_id: pending.arrival.setup.session_id,
+        stream_id: pending.arrival.setup.stream_id,
+        channel: &first.channel,
+    }
+}
+
+fn join_position(pending: &PendingImage, log: &LogBuffers) -> i64 {
+    let setup = &pending.arrival.setup;
+    log.geometry()
+        .position(setup.active_term_id, setup.term_offset as usize)
+}
+
+/// The counters that every image has.
+fn image_counters(
     cx: &mut Context,
     pending: &PendingImage,
     first: &Subscription,
-    congestion: &dyn CongestionControl,
-    log: LogBuffers,
-) -> Result<ImageShared, CommandError> {
-    let setup = &pending.arrival.setup;
-    let join_position = log
-        .geometry()
-        .position(setup.active_term_id, setup.term_offset as usize);
-    let [high_water_mark, rebuild_position, naks_sent] = cx.counters.stream_set(
-        StreamKey {
-            registration_id: pending.correlation_id,
-            owner_id: first.client_id,
-            session_id: setup.session_id,
-            stream_id: setup.stream_id,
-            channel: &first.channel,
-        },
+    log: &LogBuffers,
+) -> Result<[Counter; 3], CommandError> {
+    let join_position = join_position(pending, log);
+    cx.counters.stream_set(
+        key(pending, first),
         [
             (type_ids::RECEIVER_HIGH_WATER_MARK, "rcv-hwm", join_position),
             (type_ids::RECEIVER_POSITION, "rcv-pos", join_position),
             (type_ids::RECEIVER_NAKS_SENT, "rcv-naks-sent", 0),
         ],
+    )
+}
+
+/// The counters of congestion control that measures and changes its window.
+fn cubic_counters(
+    cx: &mut Context,
+    pending: &PendingImage,
+    first: &Subscription,
+    window_length: i32,
+) -> Result<CubicCounters, CommandError> {
+    let [round_trip, window] = cx.counters.stream_set(
+        key(pending, first).of_driver(),
+        [
+            (type_ids::PER_IMAGE, "rcv-cc-cubic-rtt", 0),
+            (type_ids::PER_IMAGE, "rcv-cc-cubic-wnd", window_length.into()),
+        ],
     )?;
+    Ok(CubicCounters { round_trip, window })
+}
+
+/// What the conductor and the receiver share of a new image.
+fn shared_half(
+    cx: &Context,
+    pending: &PendingImage,
+    params: &SubscriptionParams,
+    congestion: &dyn CongestionControl,
+    counters: [Counter; 3],
+    log: LogBuffers,
+) -> ImageShared {
+    let setup = &pending.arrival.setup;
     let identity = ImageIdentity {
         correlation_id: pending.correlation_id,
         session_id: setup.session_id,
         stream_id: setup.stream_id,
         source: pending.arrival.source,
-        is_reliable: first.network().is_none_or(|(_, params)| params.is_reliable),
-        join_position,
+        is_reliable: params.is_reliable,
+        join_position: join_position(pending, &log),
         initial_window_length: congestion.initial_window_length(),
+        window_length_max: congestion.window_length_max(),
+        round_trips: congestion.round_trips(),
     };
+    let [high_water_mark, rebuild_position, naks_sent] = counters;
     let counters = ImageCounters {
         high_water_mark,
         rebuild_position,
         naks_sent,
     };
-    Ok(ImageShared::new(identity, log, counters, &cx.recorder))
+    ImageShared::new(identity, log, counters, &cx.recorder)
 }
 
 fn log_spec(

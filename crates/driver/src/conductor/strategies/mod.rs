@@ -5,6 +5,6 @@ mod congestion_control;
 mod flow_control;
 mod loss_detection;
 
-pub(crate) use congestion_control::congestion_control;
-pub(crate) use flow_control::flow_control;
+pub(crate) use congestion_control::{congestion_control, congestion_control_kind};
+pub(crate) use flow_control::{Sending, flow_control};
 pub(crate) use loss_detection::{is_group, loss_detector};

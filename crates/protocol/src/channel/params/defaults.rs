@@ -1,5 +1,7 @@
 //! What a channel gets when it does not say.
 
+use super::flow_control::FlowControlParam;
+
 /// Whether receivers of a stream treat each other as a group when they report loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupConsideration {
@@ -53,6 +55,9 @@ pub struct ChannelDefaults {
     pub is_sparse: bool,
     /// `aeron.max.resend`
     pub max_resend: usize,
+    /// Flow control of groups: `aeron.multicast.FlowControl.supplier`, `aeron.multicast.flow.control.rrwm` and
+    /// `aeron.flow.control.*`
+    pub flow_control: FlowControlParam,
     /// `aeron.untethered.window.limit.timeout`
     pub untethered_window_limit_timeout_ns: i64,
     /// `aeron.untethered.linger.timeout`; none follows the window limit timeout.
@@ -90,6 +95,7 @@ impl Default for ChannelDefaults {
             linger_timeout_ns: 5 * SECOND_NS,
             is_sparse: true,
             max_resend: 16,
+            flow_control: FlowControlParam::default(),
             untethered_window_limit_timeout_ns: 5 * SECOND_NS,
             untethered_linger_timeout_ns: None,
             untethered_resting_timeout_ns: 10 * SECOND_NS,

@@ -1,6 +1,7 @@
 //! Parameters of a channel, parsed and checked against their rules and each other.
 
 pub mod defaults;
+pub mod flow_control;
 pub mod publication;
 pub mod sharing;
 pub mod subscription;

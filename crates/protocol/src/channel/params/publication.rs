@@ -1,6 +1,7 @@
 //! Parameters of a publication.
 
 use super::defaults::ChannelDefaults;
+use super::flow_control::FlowControlParam;
 use super::sharing::ExistingPublication;
 use super::{
     InitialPosition, Tags, boolean, check_mtu_length, check_term_length, duration_ns, max_message_length,
@@ -49,6 +50,10 @@ pub struct PublicationParams {
     pub signals_end_of_stream: bool,
     /// Retransmits that can be in progress at once, where receivers form a group.
     pub max_resend: usize,
+    /// Flow control, where receivers form a group.
+    pub flow_control: FlowControlParam,
+    /// The channel gave the flow control.
+    pub has_flow_control: bool,
     /// Stream id the channel names; see [`PublicationParams::check_stream_id`].
     pub stream_id: Option<i32>,
     /// How long an untethered subscriber may stay at the window's limit.
@@ -82,6 +87,7 @@ impl PublicationParams {
         let term_length = size(uri, keys::TERM_LENGTH)?.map(check_term_length).transpose()?;
         let window_limit = duration_ns(uri, keys::UNTETHERED_WINDOW_LIMIT_TIMEOUT)?
             .unwrap_or(defaults.untethered_window_limit_timeout_ns);
+        let flow_control = flow_control(uri, defaults)?;
         let mut params = Self {
             media: uri.media(),
             tags: Tags::from_uri(uri)?,
@@ -96,6 +102,8 @@ impl PublicationParams {
             is_sparse: boolean(uri, keys::SPARSE)?.unwrap_or(defaults.is_sparse),
             signals_end_of_stream: boolean(uri, keys::END_OF_STREAM)?.unwrap_or(true),
             max_resend: max_resend(uri)?.unwrap_or(defaults.max_resend),
+            flow_control: flow_control.unwrap_or(defaults.flow_control),
+            has_flow_control: flow_control.is_some(),
             stream_id: number(uri, keys::STREAM_ID)?,
             untethered_window_limit_timeout_ns: window_limit,
             untethered_linger_timeout_ns: untethered_linger(uri, defaults, window_limit)?,
@@ -215,6 +223,17 @@ fn spies_simulate_connection(uri: &ChannelUri, defaults: &ChannelDefaults) -> Re
             Ok(boolean(uri, keys::SPIES_SIMULATE_CONNECTION)?.unwrap_or(defaults.spies_simulate_connection))
         }
         Media::Ipc => Ok(false),
+    }
+}
+
+/// IPC has no use for it.
+fn flow_control(
+    uri: &ChannelUri,
+    defaults: &ChannelDefaults,
+) -> Result<Option<FlowControlParam>, ChannelError> {
+    match uri.media() {
+        Media::Udp => FlowControlParam::from_uri(uri, &defaults.flow_control),
+        Media::Ipc => Ok(None),
     }
 }
 

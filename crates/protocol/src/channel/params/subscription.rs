@@ -5,6 +5,28 @@ use super::publication::untethered_linger;
 use super::{Tags, boolean, duration_ns, number, size_i32};
 use crate::channel::{ChannelError, ChannelUri, Media, keys, unsupported};
 
+/// How a receiver finds the room that it grants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CongestionControlKind {
+    /// The same window always.
+    #[default]
+    Static,
+    /// A window that shrinks with loss and grows with time.
+    Cubic,
+}
+
+impl CongestionControlKind {
+    fn from_uri(uri: &ChannelUri) -> Result<Self, ChannelError> {
+        match uri.get(keys::CONGESTION_CONTROL) {
+            None | Some("static") => Ok(Self::Static),
+            Some("cubic") => Ok(Self::Cubic),
+            Some(other) => Err(ChannelError::generic(format!(
+                "unsupported congestion control : cc={other}, must be static or cubic, channel={uri}"
+            ))),
+        }
+    }
+}
+
 /// Every parameter of a subscription, defaults filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionParams {
@@ -28,6 +50,10 @@ pub struct SubscriptionParams {
     pub group: GroupConsideration,
     /// Room granted to each sender, before it is cut to half the term.
     pub receiver_window_length: i32,
+    /// How that room changes.
+    pub congestion_control: CongestionControlKind,
+    /// Group that status messages and error frames claim, if the channel names one.
+    pub group_tag: Option<i64>,
     /// Delay before loss is reported, if the channel gives one.
     pub nak_delay_ns: Option<i64>,
     /// How long the subscriber may stay at the window's limit when not tethered.
@@ -46,6 +72,16 @@ impl SubscriptionParams {
         unsupported::check_subscription(uri)?;
         let window_limit = duration_ns(uri, keys::UNTETHERED_WINDOW_LIMIT_TIMEOUT)?
             .unwrap_or(defaults.untethered_window_limit_timeout_ns);
+        // A spy has no receiver, and IPC has no network: what is said of them there belongs to others.
+        let has_receiver = uri.media() == Media::Udp && !uri.is_spy();
+        let (congestion_control, group_tag) = if has_receiver {
+            (
+                CongestionControlKind::from_uri(uri)?,
+                number(uri, keys::GROUP_TAG)?,
+            )
+        } else {
+            (CongestionControlKind::default(), None)
+        };
         Ok(Self {
             media: uri.media(),
             tags: Tags::from_uri(uri)?,
@@ -60,6 +96,8 @@ impl SubscriptionParams {
                 .map_or(defaults.group, GroupConsideration::parse),
             receiver_window_length: size_i32(uri, keys::RECEIVER_WINDOW)?
                 .unwrap_or(defaults.receiver_window_length),
+            congestion_control,
+            group_tag,
             nak_delay_ns: duration_ns(uri, keys::NAK_DELAY)?,
             untethered_window_limit_timeout_ns: window_limit,
             untethered_linger_timeout_ns: untethered_linger(uri, defaults, window_limit)?,
@@ -67,6 +105,26 @@ impl SubscriptionParams {
                 .unwrap_or(defaults.untethered_resting_timeout_ns),
             alias: uri.get(keys::ALIAS).map(str::to_owned),
         })
+    }
+
+    /// Fails if the channel names a group that the open endpoint of `existing_channel` does not claim.
+    pub fn check_group_tag(
+        &self,
+        channel: &str,
+        existing: Option<i64>,
+        existing_channel: &str,
+    ) -> Result<(), ChannelError> {
+        match self.group_tag {
+            Some(own) if existing != Some(own) => {
+                let other = existing.map_or_else(|| "none".to_owned(), |tag| tag.to_string());
+                Err(ChannelError::generic(format!(
+                    "{}={own} does not match existing value of {other}: existingChannel={existing_channel} \
+                     channel={channel}",
+                    keys::GROUP_TAG
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Fails if this subscription cannot share the endpoint, stream and session filter of an existing one.
