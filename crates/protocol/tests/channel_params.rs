@@ -444,15 +444,27 @@ fn settings_stand_in_for_what_channels_leave_out() {
     assert_eq!(params("aeron:ipc").publication_window_length, 4096);
 }
 
+/// Strategy, tag, size, time-out and windows.
+fn flow(
+    strategy: FlowControlStrategy,
+    group_tag: i64,
+    group_min_size: usize,
+    receiver_timeout_ns: i64,
+    retransmit_window_multiple: i32,
+) -> FlowControlParam {
+    FlowControlParam {
+        strategy,
+        group_tag,
+        group_min_size,
+        receiver_timeout_ns,
+        retransmit_window_multiple,
+    }
+}
+
 #[test]
 fn flow_control_with_its_options_and_the_settings_for_the_rest() {
-    let settings = FlowControlParam {
-        strategy: FlowControlStrategy::Min,
-        group_tag: 7,
-        group_min_size: 2,
-        receiver_timeout_ns: 9,
-        retransmit_window_multiple: 3,
-    };
+    use FlowControlStrategy::{Max, Min, Tagged};
+    let settings = flow(Min, 7, 2, 9, 3);
     let defaults = ChannelDefaults {
         flow_control: settings,
         ..ChannelDefaults::default()
@@ -461,68 +473,18 @@ fn flow_control_with_its_options_and_the_settings_for_the_rest() {
         |text: &str| PublicationParams::from_uri(&uri(&format!("{UDP}{text}")), &defaults).expect(text);
     let unsaid = params("");
     assert_eq!((unsaid.flow_control, unsaid.has_flow_control), (settings, false));
-    let max = FlowControlParam {
-        strategy: FlowControlStrategy::Max,
-        ..settings
-    };
-    let tagged = FlowControlParam {
-        strategy: FlowControlStrategy::Tagged,
-        ..settings
-    };
     for (text, expected) in [
-        ("max", max),
-        (
-            "max,rrwm:8",
-            FlowControlParam {
-                retransmit_window_multiple: 8,
-                ..max
-            },
-        ),
+        ("max", flow(Max, 7, 2, 9, 3)),
+        ("max,rrwm:8", flow(Max, 7, 2, 9, 8)),
         ("min", settings),
-        (
-            "min,t:10s",
-            FlowControlParam {
-                receiver_timeout_ns: 10_000_000_000,
-                ..settings
-            },
-        ),
-        (
-            "min,t:5",
-            FlowControlParam {
-                receiver_timeout_ns: 5,
-                ..settings
-            },
-        ),
-        (
-            "min,g:/0",
-            FlowControlParam {
-                group_min_size: 0,
-                ..settings
-            },
-        ),
-        (
-            "tagged,g:-1",
-            FlowControlParam {
-                group_tag: -1,
-                ..tagged
-            },
-        ),
-        (
-            "tagged,g:/2147483647",
-            FlowControlParam {
-                group_min_size: 2_147_483_647,
-                ..tagged
-            },
-        ),
+        ("min,t:10s", flow(Min, 7, 2, 10_000_000_000, 3)),
+        ("min,t:5", flow(Min, 7, 2, 5, 3)),
+        ("min,g:/0", flow(Min, 7, 0, 9, 3)),
+        ("tagged,g:-1", flow(Tagged, -1, 2, 9, 3)),
+        ("tagged,g:/2147483647", flow(Tagged, 7, 2_147_483_647, 9, 3)),
         (
             "tagged,t:1us,rrwm:1,g:-9223372036854775808/3",
-            FlowControlParam {
-                group_tag: i64::MIN,
-                group_min_size: 3,
-                receiver_timeout_ns: 1_000,
-                retransmit_window_multiple: 1,
-                ..tagged
-            },
+            flow(Tagged, i64::MIN, 3, 1_000, 1),
         ),
     ] {
         let found = params(&format!("|fc={text}"));
