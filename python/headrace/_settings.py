@@ -82,7 +82,16 @@ class DriverSettings(TypedDict, total=False):
     image_memory_limit: int | None
     event_limit: int | None
     unicast_flow_control_rrwm: int | None
+    multicast_flow_control: str | None
+    multicast_flow_control_rrwm: int | None
+    flow_control_group_tag: int | None
+    flow_control_group_min_size: int | None
+    flow_control_receiver_timeout_ns: int | None
     receiver_group_tag: int | None
+    congestion_control: str | None
+    cubic_measure_rtt: bool | None
+    cubic_initial_rtt_ns: int | None
+    cubic_tcp_mode: bool | None
     reresolution_check_interval_ns: int | None
     name_resolver_threshold_ns: int | None
     threading_mode: str | None
@@ -305,8 +314,8 @@ class DriverConfig(DriverValues):
     ``10ms``."""
 
     resend_max: int | None = _setting(None, "number", "aeron.max.resend")
-    """How many repairs the sender does at a time for a stream whose receivers form a group, as with
-    multicast, which is not built; for other streams it is one. Default: ``16``."""
+    """How many repairs the sender does at a time for a stream whose receivers form a group; for other streams
+    it is one. Default: ``16``."""
 
     reliable_stream: bool | None = _setting(None, "boolean", "aeron.reliable.stream")
     """Whether receivers ask for lost data (true) or fill gaps with padding (false): then lost messages are
@@ -355,8 +364,45 @@ class DriverConfig(DriverValues):
     """At one request the sender sends again at most the receiver's window times this number. Default:
     ``16``."""
 
+    multicast_flow_control: str | None = _setting(None, "text", "aeron.multicast.FlowControl.supplier")
+    """What decides how far a publication to a group of receivers may go, if its channel has no ``fc``:
+    multicast_max, the fastest receiver; multicast_min, the slowest; multicast_tagged, the slowest of those
+    with the group's tag. Default: ``multicast_max``."""
+
+    multicast_flow_control_rrwm: int | None = _setting(None, "number", "aeron.multicast.flow.control.rrwm")
+    """As ``aeron.unicast.flow.control.rrwm``, for a publication to a group of receivers. Default: ``4``."""
+
+    flow_control_group_tag: int | None = _setting(None, "number", "aeron.flow.control.group.tag")
+    """Group whose receivers count for tagged flow control. Default: ``-1``."""
+
+    flow_control_group_min_size: int | None = _setting(None, "number", "aeron.flow.control.group.min.size")
+    """How many receivers min and tagged flow control need before the publication is connected. Default:
+    ``0``."""
+
+    flow_control_receiver_timeout_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.flow.control.receiver.timeout"
+    )
+    """A receiver that is silent for this time no longer counts for min and tagged flow control. Default:
+    ``5s``."""
+
     receiver_group_tag: int | None = _setting(None, "number", "aeron.receiver.group.tag")
     """Group that this driver's receivers say they belong to, for tagged flow control. Default: none."""
+
+    congestion_control: str | None = _setting(None, "text", "aeron.CongestionControl.supplier")
+    """How the window of a receiver changes: default as the channel's ``cc`` says; static or cubic for every
+    image, whatever its channel says. Default: ``default``."""
+
+    cubic_measure_rtt: bool | None = _setting(None, "boolean", "aeron.CubicCongestionControl.measureRtt")
+    """Whether cubic congestion control measures the round trip to the publisher. Default: ``false``."""
+
+    cubic_initial_rtt_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.CubicCongestionControl.initialRtt"
+    )
+    """The round trip that cubic congestion control assumes until it has measured one. Default: ``100us``."""
+
+    cubic_tcp_mode: bool | None = _setting(None, "boolean", "aeron.CubicCongestionControl.tcpMode")
+    """Whether cubic congestion control grows at least as fast as the classic one of TCP. Default:
+    ``false``."""
 
     reresolution_check_interval_ns: int | None = _setting(
         None, "nanoseconds", "aeron.driver.reresolution.check.interval"
