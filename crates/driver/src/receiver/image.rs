@@ -332,7 +332,7 @@ impl ReceiverImage {
         let Some(round_trips) = &mut self.round_trips else {
             return 0;
         };
-        if self.rejection.is_some() || self.is_silenced || !round_trips.is_probe_due(now_ns) {
+        if !matches!(self.answers, Answers::StatusMessages) || !round_trips.is_probe_due(now_ns) {
             return 0;
         }
         round_trips.on_probe_sent(now_ns);
