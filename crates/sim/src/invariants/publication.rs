@@ -42,7 +42,10 @@ pub(super) const RULES: &[Rule<Publication>] = &[
     Rule {
         name: "sent-within-sender-limit",
         holds: |it| {
-            it.sender.is_none() || it.now.sent <= it.sender_limit_max || it.ends_with_padding_within_limit()
+            // What does not move was checked when it came there.
+            let is_still = it.now.sent == it.before.sent;
+            let is_within = it.sender.is_none() || it.now.sent <= it.sender_limit_max;
+            is_within || is_still || it.ends_with_padding_within_limit()
         },
     },
     Rule {
