@@ -5,7 +5,8 @@
   | length | count | last, epoch ms   | first, epoch ms   | text, padded to 8
 ```
 
-The driver stores the length last; a length that is not positive ends the log.
+A driver stores the length last, and so does an archive, whose log is in its mark file. A length that is not positive
+ends the log.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_RECORD = struct.Struct("<iiqq")
+from headrace.positions import align
+
+RECORD = struct.Struct("<iiqq")
+LENGTH = struct.Struct("<i")
+COUNT_AND_LAST = struct.Struct("<iq")
+COUNT_OFFSET = LENGTH.size
 RECORD_ALIGNMENT = 8
 
 
@@ -31,12 +37,12 @@ class ErrorEntry:
 def read_error_log(log: memoryview | bytes, *, since_ms: int = 0) -> Iterator[ErrorEntry]:
     """The entries last observed at or after `since_ms`, oldest record first."""
     offset = 0
-    while offset + _RECORD.size <= len(log):
-        length, count, last_ms, first_ms = _RECORD.unpack_from(log, offset)
-        if length < _RECORD.size:
+    while offset + RECORD.size <= len(log):
+        length, count, last_ms, first_ms = RECORD.unpack_from(log, offset)
+        if length < RECORD.size:
             return
         end = min(offset + length, len(log))
         if last_ms >= since_ms:
-            text = bytes(log[offset + _RECORD.size : end]).decode("utf-8", errors="replace")
+            text = bytes(log[offset + RECORD.size : end]).decode("utf-8", errors="replace")
             yield ErrorEntry(count, first_ms, last_ms, text)
-        offset += -(-length // RECORD_ALIGNMENT) * RECORD_ALIGNMENT
+        offset += align(length, RECORD_ALIGNMENT)

@@ -1,29 +1,24 @@
 """The distinct error log of an archive, written where tools read it: into its mark file.
 
-Each text is stored once, with how often it came and when. A record: i32 length | i32 count | i64 last, ms | i64 first,
-ms | text; its length is written last.
+Each text is stored once, with how often it came and when, in the records of :mod:`headrace.cnc.error_log`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headrace.cnc.error_log import COUNT_AND_LAST, COUNT_OFFSET, LENGTH, RECORD, RECORD_ALIGNMENT
 from headrace.positions import align
 
 __all__ = ["WARNING_PREFIX", "ErrorLog"]
 
 WARNING_PREFIX = "WARN - "
 _FULL = WARNING_PREFIX + "this log is full: further texts are not kept"
-_RECORD = struct.Struct("<iiqq")
-_COUNTS = struct.Struct("<iq")
-_LENGTH = struct.Struct("<i")
-_ALIGNMENT = 8
 _TEXT_MAX = 4096
-_FULL_LENGTH = align(_RECORD.size + len(_FULL), _ALIGNMENT)
+_FULL_LENGTH = align(RECORD.size + len(_FULL), RECORD_ALIGNMENT)
 
 
 @dataclass(slots=True)
@@ -57,20 +52,20 @@ class ErrorLog:
                 self._append(text, now_ms)
                 return
             known.count += 1
-            self._write(known.offset + _LENGTH.size, _COUNTS.pack(known.count, now_ms))
+            self._write(known.offset + COUNT_OFFSET, COUNT_AND_LAST.pack(known.count, now_ms))
 
     def _has_room(self, text: str) -> bool:
-        length = align(_RECORD.size + min(len(text), _TEXT_MAX), _ALIGNMENT)
+        length = align(RECORD.size + min(len(text), _TEXT_MAX), RECORD_ALIGNMENT)
         is_in_share = not text.startswith(WARNING_PREFIX) or length <= self._warnings_left
         return is_in_share and self._next + length <= self._length
 
     def _append(self, text: str, now_ms: int) -> None:
         data = text.encode("ascii", "replace")[:_TEXT_MAX]
-        length = _RECORD.size + len(data)
-        record = _RECORD.pack(length, 1, now_ms, now_ms) + data
-        self._write(self._next + _LENGTH.size, record[_LENGTH.size :])
-        self._write(self._next, record[: _LENGTH.size])
+        length = RECORD.size + len(data)
+        record = RECORD.pack(length, 1, now_ms, now_ms) + data
+        self._write(self._next + LENGTH.size, record[LENGTH.size :])
+        self._write(self._next, record[: LENGTH.size])
         self._observed[text] = _Observed(self._next, 1)
-        self._next += align(length, _ALIGNMENT)
+        self._next += align(length, RECORD_ALIGNMENT)
         if text.startswith(WARNING_PREFIX):
-            self._warnings_left -= align(length, _ALIGNMENT)
+            self._warnings_left -= align(length, RECORD_ALIGNMENT)
