@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Once;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::fork;
@@ -20,6 +21,7 @@ use crate::fork;
 const OPEN_MAX: usize = 1024;
 const NONE: c_int = -1;
 
+static INSTALL: Once = Once::new();
 static OPEN: [AtomicI32; OPEN_MAX] = [const { AtomicI32::new(NONE) }; OPEN_MAX];
 
 /// An opening of a lock file. Dropping it lets go of the bytes it holds.
@@ -48,7 +50,7 @@ impl ByteLocks {
     }
 
     fn over(file: File) -> io::Result<Self> {
-        fork::watch();
+        INSTALL.call_once(|| fork::call_in_children(let_go_after_fork));
         let descriptor = file.as_raw_fd();
         let free = |slot: &&AtomicI32| {
             slot.compare_exchange(NONE, descriptor, Ordering::AcqRel, Ordering::Relaxed)
@@ -102,7 +104,7 @@ impl Drop for ByteLocks {
 /// Called in a forked child, before it does anything else: lets go of what the parent holds.
 ///
 /// The numbers stay open, because their owners will close them.
-pub(crate) fn let_go_after_fork() {
+extern "C" fn let_go_after_fork() {
     // SAFETY: open, dup2 and close may be called between fork and exec, and the path is a terminated string.
     unsafe {
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);

@@ -12,16 +12,17 @@ static INSTALL: Once = Once::new();
 
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    crate::byte_locks::let_go_after_fork();
 }
 
 /// Starts counting forks. Called before the first [`generation`] is remembered; further calls do nothing.
 pub fn watch() {
-    INSTALL.call_once(|| {
-        // SAFETY: the handler is a function of this program without arguments, and all it does is safe between
-        // fork and exec: atomics, open, dup3, close. A failure (no memory) leaves forks undetected, as before.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    });
+    INSTALL.call_once(|| call_in_children(in_child));
+}
+
+/// Has each forked child call a function, which does only what is safe between fork and exec: atomics, open, dup3, close.
+pub(crate) fn call_in_children(handler: extern "C" fn()) {
+    // SAFETY: the handler is a function of this program without arguments. A failure (no memory) leaves it uncalled.
+    unsafe { libc::pthread_atfork(None, None, Some(handler)) };
 }
 
 /// Number of forks between the process that first called [`watch`] and this one, plus one. Two equal values

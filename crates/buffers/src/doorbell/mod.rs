@@ -4,83 +4,47 @@
 //! `docs/design/0017-waking-waiters.md`, and `table.rs` for the algorithm.
 
 mod blocking;
+mod held_slot;
 #[cfg(all(test, loom))]
 mod loom_models;
 mod parker;
+mod shared;
 mod shared_parker;
-mod slot;
 mod table;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
-use headrace_sys::fifo::Fifo;
 use headrace_sys::{Access, MappedFile, barrier, fork};
 
 use crate::{AtomicBuffer, Memory};
 
 pub use blocking::{Awaited, BlockingIdle};
+use held_slot::HeldSlot;
 pub use parker::{Alarm, Interests, Parker};
+pub use shared::DriverIdentity;
+use shared::Shared;
 pub use shared_parker::{Armed, SharedParker};
-use slot::{HeldSlot, Slot};
 pub use table::Bell;
-use table::{BELL_LENGTH, BellWord, FILE_LENGTH, SLOT_COUNT};
+use table::{
+    BELL_LENGTH, BellWord, FILE_LENGTH, PID_OFFSET, REFUSALS_OFFSET, START_TIMESTAMP_OFFSET, VERSION,
+    VERSION_OFFSET,
+};
 
 /// The file in the driver's directory.
 pub const FILE_NAME: &str = "doorbells.dat";
 /// The directory of FIFOs in the driver's directory.
 pub const WAITERS: &str = "waiters";
 
-/// Layout of the file; stored last.
-const VERSION: i32 = 1;
-const VERSION_OFFSET: usize = 0;
-const PID_OFFSET: usize = 8;
-const START_TIMESTAMP_OFFSET: usize = 16;
-/// Counts waiters that found no slot; the driver tells of them.
-const REFUSALS_OFFSET: usize = 24;
-
-/// How long a process that found no slot goes without before it asks again.
-const REFUSAL_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Which driver made the file, as its CnC file has it: what another driver left behind is not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DriverIdentity {
-    /// Process id of the driver.
-    pub pid: i64,
-    /// When the driver started, epoch ms.
-    pub start_timestamp_ms: i64,
-}
-
 /// The doorbells of one driver's directory, or none: then ringing does nothing and there is no [`Parker`]. Clones share
 /// them.
 #[derive(Clone, Debug, Default)]
 pub struct Doorbells(Option<Arc<Shared>>);
-
-#[derive(Debug)]
-struct Shared {
-    file: AtomicBuffer,
-    identity: DriverIdentity,
-    waiters: PathBuf,
-    // Opened when first written to. A FIFO outlives its owners, so it never has to be opened again.
-    fifos: [OnceLock<Fifo>; SLOT_COUNT],
-    // Slots of this process that no thread uses now.
-    spare: Mutex<Vec<Slot>>,
-    refusal: Mutex<Refusal>,
-}
-
-/// When this process last found no slot.
-#[derive(Debug, Default)]
-struct Refusal {
-    at: Option<Instant>,
-    is_known: bool,
-    // Why, until the program is told.
-    untold: Option<String>,
-}
 
 impl Doorbells {
     /// No doorbells.
@@ -120,14 +84,11 @@ impl Doorbells {
     fn over(file: AtomicBuffer, directory: &Path, identity: DriverIdentity) -> Self {
         barrier::register();
         fork::watch();
-        Self(Some(Arc::new(Shared {
+        Self(Some(Arc::new(Shared::new(
             file,
             identity,
-            waiters: directory.join(WAITERS),
-            fifos: [const { OnceLock::new() }; SLOT_COUNT],
-            spare: Mutex::default(),
-            refusal: Mutex::default(),
-        })))
+            directory.join(WAITERS),
+        ))))
     }
 
     /// The writer's end of a doorbell.
@@ -195,74 +156,6 @@ impl Doorbells {
         self.0
             .as_ref()
             .is_some_and(|shared| shared.file.get_i64_acquire(table::client_offset(client_id)) == client_id)
-    }
-}
-
-impl Shared {
-    fn word(&self, index: usize) -> BellWord<'_> {
-        BellWord {
-            memory: &self.file,
-            offset: table::bell_offset(index),
-        }
-    }
-
-    fn spare(&self) -> std::sync::MutexGuard<'_, Vec<Slot>> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn fifo_path(&self, number: usize) -> PathBuf {
-        self.waiters.join(format!("{number:02}"))
-    }
-
-    fn refusal(&self) -> std::sync::MutexGuard<'_, Refusal> {
-        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Claims a slot, unless there was none a moment ago: asking for 64 locks costs more than it is worth each time.
-    fn claim_slot_if_due(&self) -> Option<Slot> {
-        let mut refusal = self.refusal();
-        if refusal.at.is_some_and(|at| at.elapsed() < REFUSAL_INTERVAL) {
-            return None;
-        }
-        match self.claim_slot() {
-            Ok(slot) => {
-                refusal.at = None;
-                Some(slot)
-            }
-            Err(reason) => {
-                self.file.get_and_add_i64(REFUSALS_OFFSET, 1);
-                refusal.at = Some(Instant::now());
-                if !std::mem::replace(&mut refusal.is_known, true) {
-                    refusal.untold = Some(reason);
-                }
-                None
-            }
-        }
-    }
-
-    fn claim_slot(&self) -> Result<Slot, String> {
-        let mut reason = format!("all {SLOT_COUNT} slots for waiting threads are taken");
-        for number in 0..SLOT_COUNT {
-            let path = self.fifo_path(number);
-            match Fifo::create(&path).and_then(|fifo| Ok(fifo.try_lock()?.then_some(fifo))) {
-                Ok(Some(fifo)) => {
-                    let fifo = Arc::new(fifo);
-                    return Ok(Slot { number, fifo });
-                }
-                Ok(None) => {}
-                Err(error) => reason = format!("cannot use {}: {error}", path.display()),
-            }
-        }
-        Err(reason)
-    }
-
-    /// Wakes the owner of a slot. The bit may be garbage: then there is no FIFO, or a look too many.
-    fn wake(&self, number: usize) {
-        if let Some(fifo) = self.fifos[number].get() {
-            fifo.wake();
-        } else if let Ok(fifo) = Fifo::open(&self.fifo_path(number)) {
-            self.fifos[number].get_or_init(|| fifo).wake();
-        }
     }
 }
 

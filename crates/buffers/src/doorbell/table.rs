@@ -11,6 +11,14 @@
 
 use crate::{AtomicBuffer, Memory};
 
+/// Layout of the file; stored last.
+pub(super) const VERSION: i32 = 1;
+pub(super) const VERSION_OFFSET: usize = 0;
+pub(super) const PID_OFFSET: usize = 8;
+pub(super) const START_TIMESTAMP_OFFSET: usize = 16;
+/// Counts waiters that found no slot; the driver tells of them.
+pub(super) const REFUSALS_OFFSET: usize = 24;
+
 /// Waiters at one time: one bit each.
 pub(super) const SLOT_COUNT: usize = 64;
 

@@ -3,9 +3,11 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use headrace_sys::fifo::Fifo;
 use headrace_sys::idle::IdleStrategy;
 use tempfile::TempDir;
 
+use super::table::SLOT_COUNT;
 use super::*;
 
 const IDENTITY: DriverIdentity = DriverIdentity {

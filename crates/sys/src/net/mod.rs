@@ -2,6 +2,7 @@
 
 mod address;
 mod interfaces;
+mod offload;
 mod receive;
 mod send;
 mod socket;
@@ -9,9 +10,10 @@ mod socket;
 use std::io;
 
 pub use interfaces::{Interface, interfaces};
+pub use offload::OffloadMode;
 pub use receive::{Coalesced, ReceiveBatch};
 pub use send::Run;
-pub use socket::{OffloadMode, SocketOptions, UdpSocket};
+pub use socket::{SocketOptions, UdpSocket};
 
 /// Longest payload of a UDP datagram over IPv4, and so of what one segmented send may carry.
 pub const MAX_DATAGRAM_LENGTH: usize = 65_507;

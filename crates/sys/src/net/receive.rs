@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 
 use super::address;
-use super::socket::{OffloadMode, UdpSocket, is_transient};
+use super::offload::{OffloadMode, is_transient};
+use super::socket::UdpSocket;
 
 /// Room for whatever the kernel joins: never more than one maximal IP packet.
 const BUFFER_LENGTH: usize = 64 * 1024;
@@ -13,22 +14,10 @@ const BUFFER_LENGTH: usize = 64 * 1024;
 /// Words of control space a message: one integer from `UDP_GRO`, with room to spare.
 const CONTROL_WORDS: usize = 8;
 
-/// Asks the kernel to join datagrams of equal length from one source.
-pub(super) fn enable_coalescing(descriptor: RawFd) -> OffloadMode {
-    let on: libc::c_int = 1;
-    // SAFETY: the descriptor is open and the value a live local of the length given.
-    let result = unsafe {
-        libc::setsockopt(
-            descriptor,
-            libc::SOL_UDP,
-            libc::UDP_GRO,
-            std::ptr::from_ref(&on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    match result {
-        0 => OffloadMode::Segmentation,
-        _ => OffloadMode::Vectored,
+impl UdpSocket {
+    /// Fills the batch with what has arrived and returns the number of datagrams: 0 when there are none.
+    pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+        batch.fill(self)
     }
 }
 
@@ -130,7 +119,7 @@ impl ReceiveBatch {
         }
     }
 
-    pub(super) fn fill(&mut self, socket: &UdpSocket) -> io::Result<usize> {
+    fn fill(&mut self, socket: &UdpSocket) -> io::Result<usize> {
         self.reset();
         loop {
             let outcome = match socket.receive_mode() {

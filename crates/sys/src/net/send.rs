@@ -5,12 +5,14 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 
 use socket2::SockAddr;
 
 use super::MAX_DATAGRAM_LENGTH;
-use super::socket::{OffloadMode, UdpSocket, is_transient};
+use super::offload::{OffloadMode, is_transient};
+use super::socket::UdpSocket;
 use crate::Region;
 
 /// `k` datagrams next to each other in memory, all `datagram_length` bytes long except that the last may be
@@ -29,26 +31,21 @@ const SEGMENTS_MAX: usize = 64;
 /// Most messages handed to the kernel in one call. Bounds the stack the call needs.
 const MESSAGES_MAX: usize = 64;
 
-/// Finds whether the kernel knows the segmentation option. A device may still refuse it later.
-pub(super) fn probe(descriptor: RawFd) -> OffloadMode {
-    let off: libc::c_int = 0;
-    // SAFETY: the descriptor is open and the value a live local of the length given.
-    let result = unsafe {
-        libc::setsockopt(
-            descriptor,
-            libc::SOL_UDP,
-            libc::UDP_SEGMENT,
-            std::ptr::from_ref(&off).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    match result {
-        0 => OffloadMode::Segmentation,
-        _ => OffloadMode::Vectored,
+impl UdpSocket {
+    /// Sends one datagram, to the connected peer when `to` is `None`. `Ok(0)` when the kernel has no room or
+    /// reports that no socket received an earlier datagram.
+    pub fn send_to(&self, datagram: Region<'_>, to: Option<SocketAddr>) -> io::Result<usize> {
+        send_one(self.as_raw_fd(), datagram, to.map(SockAddr::from).as_ref())
+    }
+
+    /// Sends runs of datagrams in order. Returns the bytes of the whole datagrams that the kernel accepted: less
+    /// than all when it has no more room.
+    pub fn send_runs(&self, runs: &[Run<'_>], to: Option<SocketAddr>) -> io::Result<usize> {
+        send_runs(self, runs, to.map(SockAddr::from).as_ref())
     }
 }
 
-pub(super) fn send_one(descriptor: RawFd, datagram: Region<'_>, to: Option<&SockAddr>) -> io::Result<usize> {
+fn send_one(descriptor: RawFd, datagram: Region<'_>, to: Option<&SockAddr>) -> io::Result<usize> {
     let (address, address_length) = to.map_or((std::ptr::null(), 0), |to| (to.as_ptr().cast(), to.len()));
     // SAFETY: the region is mapped for its lifetime, the address is null or a live address of the length given.
     let sent = unsafe {
@@ -118,7 +115,7 @@ fn check_runs(runs: &[Run<'_>]) -> io::Result<()> {
     }
 }
 
-pub(super) fn send_runs(socket: &UdpSocket, runs: &[Run<'_>], to: Option<&SockAddr>) -> io::Result<usize> {
+fn send_runs(socket: &UdpSocket, runs: &[Run<'_>], to: Option<&SockAddr>) -> io::Result<usize> {
     check_runs(runs)?;
     if let [run] = runs
         && run.region.len() <= run.datagram_length

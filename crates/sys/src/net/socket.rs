@@ -7,48 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::receive::{self, ReceiveBatch};
-use super::send::{self, Run};
-use crate::Region;
-
-/// How many datagrams one system call moves, best first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum OffloadMode {
-    /// The kernel cuts one buffer into many datagrams (`UDP_SEGMENT`) and joins many into one (`UDP_GRO`).
-    #[default]
-    Segmentation = 0,
-    /// Many buffers, one datagram each, in one call.
-    Vectored = 1,
-    /// One datagram a call.
-    Single = 2,
-}
-
-impl OffloadMode {
-    /// Short name for labels and settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Segmentation => "segmentation",
-            Self::Vectored => "vectored",
-            Self::Single => "single",
-        }
-    }
-
-    /// The mode of that [`name`](Self::name).
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Segmentation, Self::Vectored, Self::Single]
-            .into_iter()
-            .find(|mode| mode.name() == name)
-    }
-
-    fn from_u8(value: u8) -> Self {
-        match value {
-            0 => Self::Segmentation,
-            1 => Self::Vectored,
-            _ => Self::Single,
-        }
-    }
-}
+use super::offload::{OffloadMode, enable_coalescing, probe};
 
 /// Settings of a socket, applied before it is bound.
 #[derive(Clone, Debug, Default)]
@@ -91,9 +50,9 @@ impl UdpSocket {
             // IPv4 peers have sockets of their own; a shared port would take their packets twice.
             socket.set_only_v6(true)?;
         }
-        let send_mode = options.offload.max(send::probe(socket.as_raw_fd()));
+        let send_mode = options.offload.max(probe(socket.as_raw_fd()));
         let receive_mode = options.offload.max(match options.offload {
-            OffloadMode::Segmentation => receive::enable_coalescing(socket.as_raw_fd()),
+            OffloadMode::Segmentation => enable_coalescing(socket.as_raw_fd()),
             other => other,
         });
         socket.bind(&SockAddr::from(local))?;
@@ -157,23 +116,6 @@ impl UdpSocket {
     pub(super) fn set_receive_mode(&self, mode: OffloadMode) {
         self.receive_mode.store(mode as u8, Ordering::Relaxed);
     }
-
-    /// Sends one datagram, to the connected peer when `to` is `None`. `Ok(0)` when the kernel has no room or
-    /// reports that no socket received an earlier datagram.
-    pub fn send_to(&self, datagram: Region<'_>, to: Option<SocketAddr>) -> io::Result<usize> {
-        send::send_one(self.as_raw_fd(), datagram, to.map(SockAddr::from).as_ref())
-    }
-
-    /// Sends runs of datagrams in order. Returns the bytes of the whole datagrams that the kernel accepted: less
-    /// than all when it has no more room.
-    pub fn send_runs(&self, runs: &[Run<'_>], to: Option<SocketAddr>) -> io::Result<usize> {
-        send::send_runs(self, runs, to.map(SockAddr::from).as_ref())
-    }
-
-    /// Fills the batch with what has arrived and returns the number of datagrams: 0 when there are none.
-    pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
-        batch.fill(self)
-    }
 }
 
 impl AsRawFd for UdpSocket {
@@ -182,18 +124,11 @@ impl AsRawFd for UdpSocket {
     }
 }
 
-/// The kernel has no room, was interrupted, or passes on that an earlier datagram was not wanted: nothing is
-/// wrong with the socket.
-pub(super) fn is_transient(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED | libc::ENOBUFS)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Region;
+    use crate::net::ReceiveBatch;
 
     const LOOPBACK: &str = "127.0.0.1:0";
 

@@ -1,22 +1,15 @@
-//! Slots: what a waiter is woken through.
+//! A slot that one waiter has.
 
 use std::sync::Arc;
 
 use headrace_sys::fifo::Fifo;
 use headrace_sys::fork;
 
-use super::Shared;
+use super::shared::{Shared, Slot};
 use crate::Memory;
 
 /// Slots kept by a process for its next waiters.
 const SPARE_SLOTS_MAX: usize = 8;
-
-/// A FIFO that this process holds the lock of.
-#[derive(Debug)]
-pub(super) struct Slot {
-    pub(super) number: usize,
-    pub(super) fifo: Arc<Fifo>,
-}
 
 /// A slot that one waiter has. Dropped, it goes to the next waiter of the process.
 #[derive(Debug)]
