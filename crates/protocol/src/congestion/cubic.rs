@@ -224,6 +224,14 @@ mod tests {
         assert_eq!(after(&mut window, 104 * SECOND_NS, false), (122, false));
     }
 
+    /// K of 10 datagrams is 1.7 s, less than half that of the widest window.
+    #[test]
+    fn a_narrow_window_is_back_sooner_than_a_wide_one() {
+        let mut window = cubic(CubicSettings::default());
+        assert_eq!(after(&mut window, 1, true), (8, true));
+        assert_eq!(after(&mut window, SECOND_NS, false), (10, false));
+    }
+
     #[test]
     fn losses_in_a_row_leave_one_datagram_and_then_every_step_is_told() {
         let mut window = cubic(CubicSettings::default());
