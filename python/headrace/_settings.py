@@ -49,6 +49,7 @@ class DriverSettings(TypedDict, total=False):
     receiver_initial_window_length: int | None
     socket_receive_buffer_length: int | None
     socket_send_buffer_length: int | None
+    socket_multicast_ttl: int | None
     sender_wildcard_port_range: str | None
     receiver_wildcard_port_range: str | None
     receiver_io_vector_capacity: int | None
@@ -224,6 +225,10 @@ class DriverConfig(DriverValues):
 
     socket_send_buffer_length: int | None = _setting(None, "bytes", "aeron.socket.so_sndbuf")
     """Send buffer of each socket; 0 keeps the kernel's default. Default: ``0``."""
+
+    socket_multicast_ttl: int | None = _setting(None, "number", "aeron.socket.multicast.ttl")
+    """Time to live of datagrams to multicast groups whose channel gives none; 0 keeps the kernel's default,
+    1, with which they pass no router. Default: ``0``."""
 
     sender_wildcard_port_range: str | None = _setting(None, "text", "aeron.sender.wildcard.port.range")
     """Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose. Default: ``0 0``."""

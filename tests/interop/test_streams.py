@@ -112,3 +112,34 @@ def test_both_languages_share_one_publication(
         peers.command("java", "publish", directory, IPC, 8, 2000, *FRAGMENTED, 21),
         peers.command("python", "publish", directory, IPC, 8, 2000, *FRAGMENTED, 22),
     )
+
+
+# The fastest receiver of a group leads. One that is half a term behind it gets no more repairs: that is further here
+# than all messages take together.
+GROUP = "aeron:udp?endpoint=239.255.42.1:24773|interface=127.0.0.1"
+# The Java driver loses what it sends and what it receives, so both sides repair and are repaired.
+LOSSES = {
+    "aeron.SendChannelEndpoint.supplier": "io.aeron.driver.ext.DebugSendChannelEndpointSupplier",
+    "aeron.ReceiveChannelEndpoint.supplier": "io.aeron.driver.ext.DebugReceiveChannelEndpointSupplier",
+    "aeron.debug.send.data.loss.rate": "0.05",
+    "aeron.debug.send.data.loss.seed": "20261",
+    "aeron.debug.receive.data.loss.rate": "0.05",
+    "aeron.debug.receive.data.loss.seed": "20262",
+}
+
+
+@pytest.mark.parametrize("publisher", ["java", "python"])
+@pytest.mark.parametrize("losses", [{}, LOSSES], ids=["lossless", "5-percent-loss"])
+def test_a_group_of_both_drivers(
+    java: JavaPeer, peers: Peers, publisher: str, losses: dict[str, str]
+) -> None:
+    """(g) one stream to receivers on our driver and on the Java driver, of which one also sends it."""
+    with ExitStack() as stack:
+        ours = stack.enter_context(our_driver_process("interop-g-ours"))
+        theirs = stack.enter_context(java.driver("interop-g-java", "SHARED", losses))
+        publishes = theirs if publisher == "java" else ours
+        peers.run(
+            peers.command("python", "subscribe", ours, GROUP, 9, 1000),
+            peers.command("java", "subscribe", theirs, GROUP, 9, 1000),
+            peers.command(publisher, "publish", publishes, GROUP, 9, 1000, *FRAGMENTED, 14),
+        )

@@ -20,6 +20,7 @@ ALONE = {
     "sbe_trades.py": "20000 trades",
     "asyncio_chat.py": "bert: bye",
     "native_handler_numba.py": "messages, first bytes add up to",
+    "multicast.py": "3 receivers, 1000 messages each",
     "embedded_throughput.py": "messages a second",
 }
 PAIRS = {"basic_publisher.py", "basic_subscriber.py", "ping.py", "pong.py"}

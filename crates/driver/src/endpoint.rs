@@ -19,10 +19,20 @@ pub struct SendEndpointSpec {
     pub transport: Box<dyn Transport>,
     /// Where data goes; for error texts.
     pub remote: SocketAddr,
+    /// What a channel to a multicast group has besides; its receivers answer to a socket of its own.
+    pub group: Option<SendGroup>,
     /// The channel names a host that may move to another address.
     pub is_re_resolvable: bool,
     /// Publishes how datagrams leave, an [`OffloadMode`](headrace_sys::net::OffloadMode) as a number.
     pub offload_mode: Option<Counter>,
+}
+
+/// What a channel has that sends to a multicast group.
+pub struct SendGroup {
+    /// The open socket that answers arrive at. Nothing is sent through it.
+    pub answers: Box<dyn Transport>,
+    /// Time to live of the data, for receivers to compare with theirs; 0 if none was asked for.
+    pub ttl: u8,
 }
 
 /// A channel to receive through.
@@ -33,8 +43,19 @@ pub struct ReceiveEndpointSpec {
     pub transport: Box<dyn Transport>,
     /// Names this receiver to senders.
     pub receiver_id: i64,
+    /// Where to answer to, if the channel is in a multicast group; else to where a stream comes from.
+    pub group: Option<ReceiveGroup>,
     /// Group that status messages and error frames claim.
     pub group_tag: Option<i64>,
     /// Publishes how datagrams arrive, an [`OffloadMode`](headrace_sys::net::OffloadMode) as a number.
     pub offload_mode: Option<Counter>,
+}
+
+/// What a channel has that receives from a multicast group.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiveGroup {
+    /// Where status messages, NAKs and error frames go.
+    pub control: SocketAddr,
+    /// Time to live of those; 0 if none was asked for.
+    pub ttl: u8,
 }

@@ -27,7 +27,7 @@ pub struct SocketRequest {
     pub local: SocketAddr,
     /// The peer that is sent to, for a socket that has just one.
     pub remote: Option<SocketAddr>,
-    /// Buffers and modes.
+    /// Buffers, modes, and the group it receives from or sends to.
     pub options: SocketOptions,
 }
 
@@ -41,6 +41,8 @@ pub struct OpenSocket {
     pub send_buffer_length: usize,
     /// Length of its receive buffer in bytes.
     pub receive_buffer_length: usize,
+    /// Time to live of what it sends to groups, if one was asked for; else 0.
+    pub group_ttl: u8,
 }
 
 /// Lengths of socket buffers in bytes.
@@ -69,6 +71,7 @@ impl Network for SystemNetwork {
             local: socket.local_addr()?,
             send_buffer_length: socket.send_buffer_length()?,
             receive_buffer_length: socket.receive_buffer_length()?,
+            group_ttl: socket.group_ttl(),
             transport: Box::new(socket),
         })
     }
@@ -89,6 +92,7 @@ impl Network for SystemNetwork {
         Ok(listed
             .into_iter()
             .map(|interface| Interface {
+                index: interface.index,
                 name: interface.name,
                 address: interface.address,
                 prefix_length: interface.prefix_length,

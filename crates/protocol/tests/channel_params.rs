@@ -224,7 +224,6 @@ fn what_is_not_built_is_refused_by_name() {
         "control-mode=manual",
         "control-mode=dynamic",
         "control-mode=response",
-        "ttl=8",
         "ats=true",
         "channel-snd-ts-offset=0",
         "channel-snd-ts-offset=reserved",
@@ -234,8 +233,6 @@ fn what_is_not_built_is_refused_by_name() {
     let of_subscriptions = [
         "control-mode=manual",
         "control-mode=response",
-        "control=localhost:40124",
-        "ttl=8",
         "ats=true",
         "media-rcv-ts-offset=reserved",
         "channel-rcv-ts-offset=8",

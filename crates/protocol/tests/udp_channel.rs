@@ -16,6 +16,7 @@ impl Resolver for Names {
         let ip = match host {
             "localhost" => IpAddr::from([127, 0, 0, 1]),
             "a-group" => IpAddr::from([224, 0, 1, 1]),
+            "an-even-group" => IpAddr::from([224, 0, 1, 2]),
             _ => {
                 return Err(ResolveError {
                     reason: "no such name".to_owned(),
@@ -28,6 +29,7 @@ impl Resolver for Names {
 
 fn interface(name: &str, address: &str, prefix_length: u8) -> Interface {
     Interface {
+        index: name.bytes().map(u32::from).sum(),
         name: name.to_owned(),
         address: address.parse().expect("an address"),
         prefix_length,
@@ -206,24 +208,6 @@ fn combinations_that_mean_nothing() {
         );
         refused(
             role,
-            "aeron:udp?endpoint=224.0.1.1:40123",
-            NotSupported,
-            "'endpoint=224.0.1.1:40123'",
-        );
-        refused(
-            role,
-            "aeron:udp?endpoint=a-group:40123",
-            NotSupported,
-            "multicast is not built yet",
-        );
-        refused(
-            role,
-            "aeron:udp?endpoint=[ff02::1]:40123",
-            NotSupported,
-            "multicast is not built yet",
-        );
-        refused(
-            role,
             "aeron:udp?control-mode=manual",
             NotSupported,
             "'control-mode=manual'",
@@ -359,4 +343,200 @@ fn the_best_of_several_interfaces() {
     );
     assert_eq!(pick(&[narrow, same]), "10.2.0.1", "the first of equals");
     assert_eq!(pick(&[loopback]), "127.0.0.1");
+}
+
+/// A channel to a group, its control address, and the address of its interface.
+const GROUPS: &[[&str; 3]] = &[
+    ["endpoint=224.0.1.1:40123", "224.0.1.2:40123", "10.1.2.5:0"],
+    ["endpoint=a-group:40123", "224.0.1.2:40123", "10.1.2.5:0"],
+    ["endpoint=239.0.1.255:7", "239.0.1.0:7", "10.1.2.5:0"],
+    [
+        "endpoint=224.0.1.1:40123|interface=127.0.0.1",
+        "224.0.1.2:40123",
+        "127.0.0.1:0",
+    ],
+    [
+        "endpoint=224.0.1.1:40123|interface=localhost:24/32",
+        "224.0.1.2:40123",
+        "127.0.0.1:24",
+    ],
+    [
+        "endpoint=224.0.1.1:40123|interface=10.1.2.0/28",
+        "224.0.1.2:40123",
+        "10.1.2.5:0",
+    ],
+    [
+        "endpoint=224.0.1.1:40123|interface={eth0}",
+        "224.0.1.2:40123",
+        "10.1.2.3:0",
+    ],
+    [
+        "endpoint=224.0.1.1:40123|interface=0.0.0.0",
+        "224.0.1.2:40123",
+        "10.1.2.5:0",
+    ],
+    // The group brings its own control address.
+    [
+        "endpoint=224.0.1.1:40123|control=nowhere.invalid:1",
+        "224.0.1.2:40123",
+        "10.1.2.5:0",
+    ],
+    ["endpoint=[ff02::1]:9", "[ff02::2]:9", "[fe80::5]:0"],
+    ["endpoint=[ff02::1ff]:9", "[ff02::100]:9", "[fe80::5]:0"],
+    [
+        "endpoint=[ff02::1]:9|interface={v6only}",
+        "[ff02::2]:9",
+        "[fd00::1]:0",
+    ],
+];
+
+#[test]
+fn a_group_has_two_addresses_and_an_interface() {
+    for [text, control, interface] in GROUPS {
+        for role in [ChannelRole::Publication, ChannelRole::Subscription] {
+            let channel = parse_as(role, &format!("aeron:udp?{text}")).expect(text);
+            let group = channel.kind.group().expect(text);
+            assert!(channel.kind.has_group_semantics(), "{text}");
+            assert_eq!(group.control, address(control), "{text}");
+            assert_eq!(channel.local, address(interface), "{text}");
+            assert_eq!(group.interface_address, channel.local.ip(), "{text}");
+            assert_ne!(group.interface_index, 0, "{text}");
+            assert_eq!(group.ttl, None, "{text}");
+            let canonical_form = format!("UDP-{interface}-{}", channel.remote);
+            assert_eq!(channel.canonical_form, canonical_form, "{text}");
+        }
+    }
+    let unicast = publication("aeron:udp?endpoint=localhost:40123");
+    assert!(!unicast.kind.has_group_semantics() && unicast.kind.group().is_none());
+}
+
+#[test]
+fn groups_that_cannot_be() {
+    use ErrorCode::{GenericError, InvalidChannel};
+    for role in [ChannelRole::Publication, ChannelRole::Subscription] {
+        for (text, code, words) in [
+            (
+                "endpoint=224.0.1.2:40123",
+                InvalidChannel,
+                "Multicast data address must be odd",
+            ),
+            (
+                "endpoint=an-even-group:40123",
+                InvalidChannel,
+                "Multicast data address must be odd",
+            ),
+            (
+                "endpoint=[ff02::10]:40123",
+                InvalidChannel,
+                "Multicast data address must be odd",
+            ),
+            ("endpoint=224.0.1.1:0", GenericError, "endpoint has port=0 for"),
+            (
+                "endpoint=224.0.1.1:1|interface=10.2.0.0/16",
+                InvalidChannel,
+                "could not find matching interface=(10.2.0.0/16)",
+            ),
+            (
+                "endpoint=[ff02::1]:1|interface=10.1.0.0/0",
+                InvalidChannel,
+                "could not find matching interface=(10.1.0.0/0)",
+            ),
+            (
+                "endpoint=224.0.1.1:1|interface={does_not_exist}",
+                InvalidChannel,
+                "unknown interface does_not_exist",
+            ),
+            (
+                "endpoint=224.0.1.1:1|interface={v6only}",
+                InvalidChannel,
+                "no INET addresses found on interface v6only",
+            ),
+            (
+                "endpoint=224.0.1.1:1|ttl=256",
+                GenericError,
+                "ttl=256 is not in range 0 to 255",
+            ),
+            (
+                "endpoint=224.0.1.1:1|ttl=-1",
+                GenericError,
+                "ttl=-1 is not in range 0 to 255",
+            ),
+            (
+                "endpoint=localhost:1|ttl=x",
+                GenericError,
+                "could not parse ttl=x in URI",
+            ),
+        ] {
+            refused(role, &format!("aeron:udp?{text}"), code, words);
+        }
+    }
+}
+
+#[test]
+fn the_time_to_live_of_a_group_is_the_channels() {
+    for ttl in [0, 1, 255] {
+        let channel = publication(&format!("aeron:udp?endpoint=224.0.1.1:1|ttl={ttl}"));
+        assert_eq!(channel.kind.group().and_then(|group| group.ttl), Some(ttl));
+    }
+    let unicast = publication("aeron:udp?endpoint=localhost:1|ttl=9");
+    assert_eq!(unicast.kind, UdpChannelKind::Unicast);
+}
+
+#[test]
+fn without_a_word_on_it_a_group_is_reached_through_the_best_interface() {
+    let pick = |interfaces: &[Interface]| {
+        let environment = UdpEnvironment {
+            interfaces,
+            resolver: &Names,
+        };
+        let uri = ChannelUri::parse("aeron:udp?endpoint=224.0.1.1:40123").expect("a channel");
+        UdpChannel::parse(&uri, ChannelRole::Subscription, &environment, 1)
+            .map(|channel| channel.local.ip().to_string())
+    };
+    let loopback = interface("lo", "127.0.0.1", 8);
+    let tunnel = Interface {
+        is_multicast: false,
+        ..interface("tun0", "10.8.0.1", 24)
+    };
+    let down = Interface {
+        is_up: false,
+        ..interface("eth1", "10.2.0.1", 24)
+    };
+    let card = interface("eth0", "10.1.0.1", 8);
+    assert_eq!(
+        pick(&[loopback.clone(), tunnel.clone(), down.clone()]),
+        Ok("127.0.0.1".to_owned()),
+        "a tunnel carries no groups"
+    );
+    assert_eq!(pick(&[loopback, tunnel.clone(), card]), Ok("10.1.0.1".to_owned()));
+    let error = pick(&[tunnel, down]).expect_err("none");
+    assert!(
+        error
+            .message
+            .contains("could not find matching interface=(any that is up"),
+        "{error}"
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn the_control_address_of_a_group_differs_from_its_data_address_in_the_last_byte_alone(
+        first in 224_u8..=239,
+        middle in proptest::array::uniform2(proptest::num::u8::ANY),
+        last in proptest::num::u8::ANY,
+        port in 1_u16..,
+    ) {
+        let [second, third] = middle;
+        let text = format!("aeron:udp?endpoint={first}.{second}.{third}.{last}:{port}");
+        let parsed = parse_as(ChannelRole::Publication, &text);
+        if last % 2 == 0 {
+            proptest::prop_assert_eq!(parsed.expect_err("even").code, ErrorCode::InvalidChannel);
+        } else {
+            let channel = parsed.expect("odd");
+            let control = channel.kind.group().expect("a group").control;
+            let expected = SocketAddr::from(([first, second, third, last.wrapping_add(1)], port));
+            proptest::prop_assert_eq!(control, expected);
+            proptest::prop_assert_eq!(channel.remote, SocketAddr::from(([first, second, third, last], port)));
+        }
+    }
 }

@@ -108,6 +108,7 @@ impl Inboxes {
                     endpoint,
                     setup,
                     source,
+                    is_multicast: rooms.channels.receive.is_group(endpoint),
                 };
                 let channels = &mut rooms.channels.receive;
                 rooms

@@ -248,6 +248,9 @@ headrace_protocol::settings! {
     "aeron.socket.so_rcvbuf" => socket_receive_buffer_length: usize = 128 * KIB, SOCKET_BUFFER;
     /// Send buffer of each socket; 0 keeps the kernel's default.
     "aeron.socket.so_sndbuf" => socket_send_buffer_length: usize = 0, SOCKET_BUFFER;
+    /// Time to live of datagrams to multicast groups whose channel gives none; 0 keeps the kernel's default, 1, with which
+    /// they pass no router.
+    "aeron.socket.multicast.ttl" => socket_multicast_ttl: u8 = 0, Int { min: 0, max: u8::MAX };
     /// Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose.
     "aeron.sender.wildcard.port.range" => sender_wildcard_port_range: PortRange = PortRange::default(), Ports;
     /// Ports for endpoints with port 0: first and last; 0 0 lets the kernel choose.

@@ -57,7 +57,6 @@ pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
     unbuilt("aeron.driver.dynamic.libraries", &[], "loading foreign libraries"),
     unbuilt("aeron.agent.on.start.function", &[], "loading foreign functions"),
     // Sockets and transport.
-    unbuilt("aeron.socket.multicast.ttl", &["0"], "multicast"),
     unbuilt(
         "aeron.driver.connect",
         &["true", "on", "1"],

@@ -23,6 +23,8 @@ pub struct ReceiverCounters {
     pub error_frames_sent: Counter,
     /// Images whose publication was revoked.
     pub publication_images_revoked: Counter,
+    /// Streams of a group that come from further away than answers to them go.
+    pub possible_ttl_asymmetries: Counter,
     /// Datagrams that broke the protocol. Shared.
     pub invalid_packets: Counter,
     /// Datagrams that the system did not take whole. Shared.
@@ -42,6 +44,7 @@ impl ReceiverCounters {
             loss_gap_fills: counter(system_counter::LOSS_GAP_FILLS),
             error_frames_sent: counter(system_counter::ERROR_FRAMES_SENT),
             publication_images_revoked: counter(system_counter::PUBLICATION_IMAGES_REVOKED),
+            possible_ttl_asymmetries: counter(system_counter::POSSIBLE_TTL_ASYMMETRY),
             invalid_packets: counter(system_counter::INVALID_PACKETS),
             short_sends: counter(system_counter::SHORT_SENDS),
         }

@@ -102,7 +102,7 @@ impl ReceiveEndpoint {
             self.images.len() - 1
         });
         shared.advance_to(ImageState::Active, "taken over by the receiver");
-        let mut image = ReceiverImage::new(shared, now_ns);
+        let mut image = ReceiverImage::new(shared, self.spec.group.map(|group| group.control), now_ns);
         if !self.dispatcher.add_image(session_id, stream_id, slot) {
             image.deactivate(NO_SUBSCRIPTION); // it went while the image was being made
         }
@@ -307,11 +307,12 @@ impl Arrivals<'_> {
             );
             return;
         }
+        let control = self.spec.group.map_or(source, |group| group.control);
         let mut out = cycle.outgoing(self.spec);
         let message = StatusMessage::eliciting_setup(session_id, stream_id, out.receiver_id, out.group_tag);
         let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
         let length = message.encode(&mut frame);
-        out.send_frame(&frame[..length], source);
+        out.send_frame(&frame[..length], control);
         self.dispatcher.setup_asked(session_id, stream_id);
         self.pending_setups.add(stream_id, session_id, cycle.now_ns);
     }
@@ -340,6 +341,7 @@ impl Arrivals<'_> {
                     source,
                 });
                 if asked {
+                    self.compare_ttl(setup.ttl, cycle.counters);
                     self.dispatcher.image_asked(session_id, stream_id);
                 }
             }
@@ -353,6 +355,17 @@ impl Arrivals<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Counts a stream whose sender reaches further than this receiver: its answers may not arrive.
+    fn compare_ttl(&self, senders: i32, counters: &ReceiverCounters) {
+        if self
+            .spec
+            .group
+            .is_some_and(|group| i32::from(group.ttl) < senders)
+        {
+            counters.possible_ttl_asymmetries.increment_release();
+        }
     }
 
     /// Echoes go to every receiver of a group: only those of our own probes say something here.

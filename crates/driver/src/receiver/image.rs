@@ -63,11 +63,12 @@ pub(super) struct ReceiverImage {
 }
 
 impl ReceiverImage {
-    pub(super) fn new(shared: Arc<ImageShared>, now_ns: i64) -> Self {
+    /// An image that answers to `group_control`, or else to where its stream comes from.
+    pub(super) fn new(shared: Arc<ImageShared>, group_control: Option<SocketAddr>, now_ns: i64) -> Self {
         let join_position = shared.join_position;
         Self {
             connection: Connection {
-                control: shared.source,
+                control: group_control.unwrap_or(shared.source),
                 last_frame_ns: now_ns,
                 end_of_stream_position: None,
             },

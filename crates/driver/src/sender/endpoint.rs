@@ -40,10 +40,11 @@ pub(super) struct Cycle<'a> {
 }
 
 impl Cycle<'_> {
-    fn outgoing<'b>(&'b mut self, transport: &'b dyn Transport, remote: SocketAddr) -> Outgoing<'b> {
+    fn outgoing<'b>(&'b mut self, spec: &'b SendEndpointSpec) -> Outgoing<'b> {
         Outgoing {
-            transport,
-            remote,
+            transport: spec.transport.as_ref(),
+            remote: spec.remote,
+            ttl: spec.group.as_ref().map_or(0, |group| group.ttl),
             counters: self.counters,
             conductor: self.conductor,
             scratch: self.scratch,
@@ -74,7 +75,7 @@ impl SendEndpoint {
 
     /// Arrivals and new data.
     pub(super) fn describe(&self, interests: &mut Interests) {
-        transport::describe(self.spec.transport.as_ref(), interests);
+        transport::describe(answers(&self.spec), interests);
         for publication in &self.publications {
             publication.describe(interests);
         }
@@ -115,7 +116,7 @@ impl SendEndpoint {
         let mut bytes = 0;
         for publication in later.iter_mut().chain(earlier) {
             let (now_ns, timeout_ns) = (cycle.now_ns, cycle.connection_timeout_ns);
-            let mut out = cycle.outgoing(self.spec.transport.as_ref(), self.spec.remote);
+            let mut out = cycle.outgoing(&self.spec);
             bytes += publication.send(now_ns, timeout_ns, &mut out);
         }
         bytes
@@ -131,14 +132,12 @@ impl SendEndpoint {
             last_heard_ns,
             ..
         } = self;
-        let transport = spec.transport.as_ref();
-        let remote = spec.remote;
-        let received = transport.receive(batch, &mut |coalesced| {
+        let spec = &*spec;
+        let received = answers(spec).receive(batch, &mut |coalesced| {
             let mut control = Control {
                 publications: &mut *publications,
                 by_stream: &*by_stream,
-                transport,
-                remote,
+                spec,
             };
             let source = coalesced.source;
             if coalesced.bytes.is_empty() {
@@ -162,6 +161,7 @@ impl SendEndpoint {
         match received {
             Ok(count) => count,
             Err(error) => {
+                let remote = self.spec.remote;
                 cycle.conductor.report(format!(
                     "WARN - failed to receive on the channel to {remote}: {error}"
                 ));
@@ -207,6 +207,14 @@ impl SendEndpoint {
     }
 }
 
+/// Where receivers answer to: the socket that sends, unless they answer to a group.
+fn answers(spec: &SendEndpointSpec) -> &dyn Transport {
+    spec.group
+        .as_ref()
+        .map_or(&spec.transport, |group| &group.answers)
+        .as_ref()
+}
+
 /// Whether a frame shows that the far side is there.
 enum Liveness {
     Receiver,
@@ -217,8 +225,7 @@ enum Liveness {
 struct Control<'a> {
     publications: &'a mut [SenderPublication],
     by_stream: &'a StreamMap<usize>,
-    transport: &'a dyn Transport,
-    remote: SocketAddr,
+    spec: &'a SendEndpointSpec,
 }
 
 impl Control<'_> {
@@ -280,11 +287,11 @@ impl Control<'_> {
     }
 
     fn on_nak(&mut self, nak: &Nak, cycle: &mut Cycle<'_>) -> Result<Liveness, FrameError> {
-        let (transport, remote, now_ns) = (self.transport, self.remote, cycle.now_ns);
+        let (spec, now_ns) = (self.spec, cycle.now_ns);
         if let Some(publication) = self.publication(nak.session_id, nak.stream_id) {
             nak.check(publication.shared().log.term_length() as i32)?;
             cycle.counters.naks_received.increment_release();
-            publication.on_nak(nak, now_ns, &mut cycle.outgoing(transport, remote));
+            publication.on_nak(nak, now_ns, &mut cycle.outgoing(spec));
         }
         Ok(Liveness::Nothing)
     }
@@ -310,9 +317,9 @@ impl Control<'_> {
         if !probe.asks_for_reply() {
             return;
         }
-        let (transport, remote) = (self.transport, self.remote);
+        let spec = self.spec;
         if let Some(publication) = self.publication(probe.session_id, probe.stream_id) {
-            publication.on_rtt_probe(probe, &mut cycle.outgoing(transport, remote));
+            publication.on_rtt_probe(probe, &mut cycle.outgoing(spec));
         }
     }
 }

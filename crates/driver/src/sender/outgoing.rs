@@ -23,6 +23,8 @@ pub(super) struct SendBuffers {
 pub(super) struct Outgoing<'a> {
     pub(super) transport: &'a dyn Transport,
     pub(super) remote: SocketAddr,
+    /// What a SETUP says of how far datagrams to a group go.
+    pub(super) ttl: u8,
     pub(super) counters: &'a SenderCounters,
     pub(super) conductor: &'a ConductorProxy,
     pub(super) scratch: &'a mut SendBuffers,

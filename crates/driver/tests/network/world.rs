@@ -203,6 +203,7 @@ impl World {
             id: ENDPOINT,
             transport: ends.to_senders,
             receiver_id: RECEIVER_ID,
+            group: None,
             group_tag: None,
             offload_mode: None,
         };
@@ -211,6 +212,7 @@ impl World {
             id: ENDPOINT,
             transport: ends.to_receivers,
             remote: ends.remote,
+            group: None,
             is_re_resolvable: true,
             offload_mode: None,
         };

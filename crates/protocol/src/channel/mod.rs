@@ -21,6 +21,7 @@ pub use params::publication::{PublicationParams, SessionIdParam};
 pub use params::sharing::ExistingPublication;
 pub use params::subscription::{CongestionControlKind, SubscriptionParams};
 pub use params::{InitialPosition, Tags};
+pub use udp::group::MulticastGroup;
 pub use udp::interface::Interface;
 pub use udp::{ChannelRole, ResolveError, Resolver, UdpChannel, UdpChannelKind, UdpEnvironment};
 pub use uri::{ChannelUri, Media};

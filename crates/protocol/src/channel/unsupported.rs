@@ -34,7 +34,7 @@ const MULTI_DESTINATION: &str = "multi-destination cast is";
 const RESPONSE_CHANNELS: &str = "response channels are";
 
 /// Refuses what no channel may ask for yet.
-fn check_common(uri: &ChannelUri) -> Result<(), ChannelError> {
+pub(super) fn check_control_mode(uri: &ChannelUri) -> Result<(), ChannelError> {
     if let Some(mode @ ("manual" | "dynamic" | "response")) = uri.get(keys::CONTROL_MODE) {
         let (missing, remedy) = match mode {
             "response" => (RESPONSE_CHANNELS, "remove it and name an endpoint each way"),
@@ -45,21 +45,17 @@ fn check_common(uri: &ChannelUri) -> Result<(), ChannelError> {
     Ok(())
 }
 
-/// Refuses what would lead to addresses that cannot be used yet.
-pub(super) fn check_addresses(uri: &ChannelUri, role: ChannelRole) -> Result<(), ChannelError> {
-    check_common(uri)?;
-    match (role, uri.get(keys::CONTROL)) {
-        (ChannelRole::Subscription, Some(control)) => {
-            let remedy = "remove it and use the endpoint alone";
-            Err(refuse_param(
-                uri,
-                keys::CONTROL,
-                control,
-                MULTI_DESTINATION,
-                remedy,
-            ))
-        }
-        _ => Ok(()),
+/// Refuses a control address that a subscription would have to answer to. A group has its own.
+pub(super) fn check_control(uri: &ChannelUri, role: ChannelRole, control: &str) -> Result<(), ChannelError> {
+    match role {
+        ChannelRole::Publication => Ok(()),
+        ChannelRole::Subscription => Err(refuse_param(
+            uri,
+            keys::CONTROL,
+            control,
+            MULTI_DESTINATION,
+            "remove it and use the endpoint alone",
+        )),
     }
 }
 
@@ -69,20 +65,6 @@ fn check_network(uri: &ChannelUri, timestamps: &[&str]) -> Result<(), ChannelErr
             && is_timestamp_wanted(uri, key, value)?
         {
             return Err(refuse_param(uri, key, value, TIMESTAMPS, "remove it"));
-        }
-    }
-    if let Some(value) = uri.get(keys::TTL) {
-        let ttl: u8 = value
-            .parse()
-            .map_err(|_| super::params::unparsable(uri, keys::TTL, value))?;
-        if ttl != 0 {
-            return Err(refuse_param(
-                uri,
-                keys::TTL,
-                value,
-                "multicast is",
-                "remove it or set ttl=0",
-            ));
         }
     }
     if super::params::boolean(uri, keys::TRANSPORT_SECURITY)? == Some(true) {
@@ -111,7 +93,7 @@ fn is_timestamp_wanted(uri: &ChannelUri, key: &str, value: &str) -> Result<bool,
 }
 
 pub(super) fn check_publication(uri: &ChannelUri) -> Result<(), ChannelError> {
-    check_common(uri)?;
+    check_control_mode(uri)?;
     if let Some(value) = uri.get(keys::RESPONSE_CORRELATION_ID) {
         let id = match value {
             "prototype" => -2,
@@ -139,14 +121,13 @@ pub(super) fn check_publication(uri: &ChannelUri) -> Result<(), ChannelError> {
 }
 
 pub(super) fn check_subscription(uri: &ChannelUri) -> Result<(), ChannelError> {
-    check_common(uri)?;
+    check_control_mode(uri)?;
     // A spy's channel is that of the publications it watches: it has no sockets, so what is said of them is theirs.
     if uri.media() == super::Media::Udp && !uri.is_spy() {
         let timestamps = [
             keys::MEDIA_RECEIVE_TIMESTAMP_OFFSET,
             keys::CHANNEL_RECEIVE_TIMESTAMP_OFFSET,
         ];
-        check_addresses(uri, ChannelRole::Subscription)?;
         check_network(uri, &timestamps)?;
     }
     Ok(())

@@ -2,6 +2,7 @@
 //!
 //! It runs on the time of the world, draws from a generator of its own, and walks only ordered tables.
 
+mod groups;
 mod link;
 mod socket;
 
@@ -26,6 +27,10 @@ const BUFFER_LENGTH: usize = 212_992;
 const BUFFER_LENGTH_MAX: usize = 4 * 1024 * 1024;
 /// First port that is handed out, as on Linux.
 const EPHEMERAL_FIRST: u16 = 32_768;
+/// Number of the interface that leads back to the host.
+const LOOPBACK_INDEX: u32 = 1;
+/// Number of the interface that leads to all other hosts.
+const LINK_INDEX: u32 = 2;
 /// What a host takes to reach itself.
 const LOOPBACK: LinkSettings = LinkSettings {
     loss: 0.0,
@@ -83,6 +88,8 @@ struct Host {
     name: String,
     addresses: Addresses,
     bound: BTreeMap<(u16, IpAddr), SocketId>,
+    /// Ports of sockets that joined groups; several may have one.
+    shared: Vec<(u16, SocketId)>,
     next_port: u16,
 }
 
@@ -183,6 +190,7 @@ impl Network {
             name: name.to_owned(),
             addresses: Addresses::of(host),
             bound: BTreeMap::new(),
+            shared: Vec::new(),
             next_port: EPHEMERAL_FIRST,
         });
         HostNetwork {
@@ -244,6 +252,10 @@ impl Wire {
             from: bound.source(self.hosts[host].addresses, to),
             to,
         };
+        if to.ip().is_multicast() {
+            self.send_to_group(sender, route, bytes);
+            return true;
+        }
         let now_ns = self.time.now_ns();
         let Some(target) = self.host_at(host, to.ip()) else {
             self.trace.on_datagram(now_ns, route, bytes, Fate::NoNode);
@@ -328,14 +340,27 @@ impl Wire {
         if !ip.is_loopback() && !own.addresses.contain(ip) && !ip.is_unspecified() {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }
-        let local = SocketAddr::new(ip, own.port(*local)?);
+        let joins = options.group.is_some_and(|group| group.joins.is_some());
+        let port = if joins {
+            own.shared_port(*local)?
+        } else {
+            own.port(*local)?
+        };
+        let local = SocketAddr::new(ip, port);
         self.last_socket += 1;
-        own.bound.insert((local.port(), local.ip()), self.last_socket);
+        if joins {
+            own.shared.push((port, self.last_socket));
+        } else {
+            own.bound.insert((port, ip), self.last_socket);
+        }
         let granted = |asked: Option<usize>| asked.unwrap_or(BUFFER_LENGTH).min(BUFFER_LENGTH_MAX);
         let [send, receive] = [options.send_buffer_length, options.receive_buffer_length].map(granted);
-        let bound = Bound::new(host, local, *remote, send, receive);
+        let bound = Bound::new(host, local, *remote, options.group, [send, receive]);
+        let group = options
+            .group
+            .map_or_else(String::new, |group| format!(", {group:?}"));
         self.note(format!(
-            "{} opens {local} for {remote:?} with buffers of {send} and {receive} bytes",
+            "{} opens {local} for {remote:?} with buffers of {send} and {receive} bytes{group}",
             self.hosts[host].name
         ));
         self.sockets.insert(self.last_socket, bound);
@@ -344,18 +369,35 @@ impl Wire {
 
     fn close(&mut self, id: SocketId) {
         if let Some(bound) = self.sockets.remove(&id) {
-            let key = (bound.local.port(), bound.local.ip());
-            self.hosts[bound.host].bound.remove(&key);
+            let host = &mut self.hosts[bound.host];
+            if bound.shares_port() {
+                host.shared.retain(|(_, shared)| *shared != id);
+            } else {
+                host.bound.remove(&(bound.local.port(), bound.local.ip()));
+            }
         }
     }
 }
 
 impl Host {
+    /// The port of a socket that joins a group: others that do may have it, too.
+    fn shared_port(&mut self, local: SocketAddr) -> io::Result<u16> {
+        let is_shared = self.shared.iter().any(|(port, _)| *port == local.port());
+        if is_shared {
+            Ok(local.port())
+        } else {
+            self.port(local)
+        }
+    }
+
     /// The port to bind: the one asked for if it is free, else the next free one.
     fn port(&mut self, local: SocketAddr) -> io::Result<u16> {
         let is_free = |port: u16| {
             // Sockets of one family do not take what is sent to the other.
             let same = |(taken, ip): &&(u16, IpAddr)| *taken == port && ip.is_ipv4() == local.is_ipv4();
+            if self.shared.iter().any(|(shared, _)| *shared == port) {
+                return false;
+            }
             let mut bound = self.bound.keys().filter(same);
             bound.all(|(_, ip)| *ip != local.ip() && !ip.is_unspecified() && !local.ip().is_unspecified())
         };
@@ -413,6 +455,7 @@ impl headrace_driver::environment::Network for HostNetwork {
             }),
             send_buffer_length: bound.send_buffer_length,
             receive_buffer_length: bound.receive_buffer_length,
+            group_ttl: bound.group.and_then(|group| group.ttl).unwrap_or(0),
         })
     }
 
@@ -427,12 +470,17 @@ impl headrace_driver::environment::Network for HostNetwork {
 
     fn interfaces(&self) -> io::Result<Vec<Interface>> {
         let interface = |name: &str, address: IpAddr, prefix_length| Interface {
+            index: if address.is_loopback() {
+                LOOPBACK_INDEX
+            } else {
+                LINK_INDEX
+            },
             name: name.to_owned(),
             address,
             prefix_length,
             is_up: true,
             is_loopback: address.is_loopback(),
-            is_multicast: false,
+            is_multicast: !address.is_loopback(),
         };
         Ok(vec![
             interface("lo", IpAddr::V4(Ipv4Addr::LOCALHOST), 8),

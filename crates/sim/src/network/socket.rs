@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 use headrace_driver::transport::Transport;
-use headrace_sys::net::{Coalesced, MAX_DATAGRAM_LENGTH, OffloadMode, ReceiveBatch, Run};
+use headrace_sys::net::{
+    Coalesced, GroupInterface, GroupOptions, MAX_DATAGRAM_LENGTH, OffloadMode, ReceiveBatch, Run,
+};
 
 use super::{Addresses, HostId, Network};
 use crate::trace::{Fate, Route, Trace};
@@ -23,6 +25,8 @@ pub(super) struct Bound {
     pub(super) host: HostId,
     pub(super) local: SocketAddr,
     pub(super) remote: Option<SocketAddr>,
+    /// Its group and interface, if it takes part in multicast.
+    pub(super) group: Option<GroupOptions>,
     /// When it is told that a datagram of its was refused.
     pub(super) refused_at_ns: Option<i64>,
     pub(super) send_buffer_length: usize,
@@ -39,13 +43,14 @@ impl Bound {
         host: HostId,
         local: SocketAddr,
         remote: Option<SocketAddr>,
-        send_buffer_length: usize,
-        receive_buffer_length: usize,
+        group: Option<GroupOptions>,
+        [send_buffer_length, receive_buffer_length]: [usize; 2],
     ) -> Self {
         Self {
             host,
             local,
             remote,
+            group,
             refused_at_ns: None,
             send_buffer_length,
             receive_buffer_length,
@@ -58,8 +63,9 @@ impl Bound {
 
     /// Where a datagram to `to` comes from: of a socket bound to all addresses, the one that leads there.
     pub(super) fn source(&self, own: Addresses, to: SocketAddr) -> SocketAddr {
-        let ip = match self.local.ip() {
-            ip if !ip.is_unspecified() => ip,
+        let ip = match (self.local.ip(), self.group) {
+            (ip, _) if !ip.is_unspecified() => ip,
+            (_, Some(group)) if to.ip().is_multicast() => group.interface.address,
             _ => own.towards(to.ip()),
         };
         SocketAddr::new(ip, self.local.port())
@@ -68,6 +74,19 @@ impl Bound {
     /// A connected socket takes datagrams of its peer alone.
     pub(super) fn accepts(&self, source: SocketAddr) -> bool {
         self.remote.is_none_or(|remote| remote == source)
+    }
+
+    /// A member takes what is sent to its group and port, on the interface where it joined.
+    pub(super) fn is_member(&self, group: SocketAddr, interface: GroupInterface) -> bool {
+        self.local.port() == group.port()
+            && self
+                .group
+                .is_some_and(|own| own.joins == Some(group.ip()) && own.interface.index == interface.index)
+    }
+
+    /// It has joined a group, and shares its port with others that have.
+    pub(super) fn shares_port(&self) -> bool {
+        self.group.is_some_and(|group| group.joins.is_some())
     }
 
     pub(super) fn expect(&mut self, route: Route, bytes: &[u8], arrival_ns: i64) {

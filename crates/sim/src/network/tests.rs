@@ -1,6 +1,6 @@
 use headrace_driver::environment::Network as _;
 use headrace_driver::transport::Transport;
-use headrace_sys::net::{ReceiveBatch, SocketOptions};
+use headrace_sys::net::{GroupInterface, GroupOptions, ReceiveBatch, SocketOptions};
 
 use super::*;
 
@@ -225,4 +225,138 @@ fn names_take_as_long_as_they_are_told_to() {
     assert_eq!(names.take_finished().unwrap().host, "right");
     pair.time.advance_ns(i64::MAX / 2);
     assert!(names.take_finished().is_none());
+}
+
+const GROUP: &str = "224.0.1.1:40123";
+
+/// Which interface of a host.
+#[derive(Clone, Copy)]
+enum Through {
+    Link,
+    Loopback,
+}
+
+impl Pair {
+    fn in_group(
+        &self,
+        host: HostId,
+        through: Through,
+        joins: Option<&str>,
+        remote: Option<&str>,
+    ) -> Box<dyn Transport> {
+        let joined: Option<SocketAddr> = joins.map(|group| group.parse().unwrap());
+        let (address, index) = match through {
+            Through::Link => (IpAddr::V4(self.hosts[host].addresses().v4), LINK_INDEX),
+            Through::Loopback => (Ipv4Addr::LOCALHOST.into(), LOOPBACK_INDEX),
+        };
+        let mut asked = request("0.0.0.0:0", remote);
+        asked.local.set_port(joined.map_or(0, |group| group.port()));
+        asked.options.group = Some(GroupOptions {
+            interface: GroupInterface { address, index },
+            joins: joined.map(|group| group.ip()),
+            ttl: None,
+        });
+        self.hosts[host].open(&asked).unwrap().transport
+    }
+}
+
+fn bytes_received(socket: &dyn Transport) -> Vec<u8> {
+    received(socket)
+        .into_iter()
+        .flat_map(|(_, bytes)| bytes)
+        .collect()
+}
+
+#[test]
+fn a_group_is_all_sockets_that_joined_it_on_the_same_interface() {
+    let pair = Pair::new();
+    let sender = pair.in_group(0, Through::Link, None, Some(GROUP));
+    let members = [
+        pair.in_group(0, Through::Link, Some(GROUP), None),
+        pair.in_group(1, Through::Link, Some(GROUP), None),
+        pair.in_group(1, Through::Link, Some(GROUP), None),
+    ];
+    let others = [
+        pair.in_group(1, Through::Loopback, Some(GROUP), None),
+        pair.in_group(1, Through::Link, Some("224.0.1.3:40123"), None),
+        pair.in_group(1, Through::Link, Some("224.0.1.1:40124"), None),
+    ];
+    assert_eq!(sender.send(b"to all", None).unwrap(), 6);
+    pair.time.advance_ns(60_000);
+    for member in &members {
+        assert_eq!(
+            received(member.as_ref()),
+            [("10.0.0.1:32768".to_owned(), b"to all".to_vec())]
+        );
+    }
+    for other in &others {
+        assert_eq!(received(other.as_ref()), []);
+    }
+}
+
+#[test]
+fn what_is_sent_to_a_group_through_loopback_stays_on_the_host() {
+    let pair = Pair::new();
+    let sender = pair.in_group(0, Through::Loopback, None, Some(GROUP));
+    let members = [0, 1].map(|host| pair.in_group(host, Through::Loopback, Some(GROUP), None));
+    sender.send(b"near", None).unwrap();
+    pair.time.advance_ns(60_000);
+    assert_eq!(bytes_received(members[0].as_ref()), b"near");
+    assert_eq!(bytes_received(members[1].as_ref()), b"");
+}
+
+#[test]
+fn each_member_has_the_losses_and_delays_of_its_own_link() {
+    let pair = Pair::new();
+    let sender = pair.in_group(0, Through::Link, None, Some(GROUP));
+    let members = [0, 1].map(|host| pair.in_group(host, Through::Link, Some(GROUP), None));
+    pair.network.set_link(
+        0,
+        1,
+        Some(LinkSettings {
+            loss: 0.5,
+            duplication: 0.2,
+            ..LinkSettings::default()
+        }),
+    );
+    for number in 0..100 {
+        sender.send(&[number], None).unwrap();
+    }
+    pair.time.advance_ns(10_000);
+    assert_eq!(bytes_received(members[0].as_ref()), (0..100).collect::<Vec<u8>>());
+    assert_eq!(bytes_received(members[1].as_ref()), b"", "still under way");
+    pair.time.advance_ns(100_000);
+    let mut over_there = bytes_received(members[1].as_ref());
+    let with_duplicates = over_there.len();
+    over_there.sort_unstable();
+    over_there.dedup();
+    assert!((30..70).contains(&over_there.len()), "{over_there:?}");
+    assert!(with_duplicates > over_there.len(), "some came twice");
+    pair.network.set_cut(0, 1, true);
+    sender.send(b"x", None).unwrap();
+    pair.time.advance_ns(100_000);
+    assert_eq!(
+        (
+            bytes_received(members[0].as_ref()),
+            bytes_received(members[1].as_ref())
+        ),
+        (b"x".to_vec(), vec![])
+    );
+}
+
+#[test]
+fn members_share_a_port_that_no_one_else_may_have_and_leave_when_they_close() {
+    let pair = Pair::new();
+    let sender = pair.in_group(0, Through::Link, None, Some(GROUP));
+    let first = pair.in_group(0, Through::Link, Some(GROUP), None);
+    let second = pair.in_group(0, Through::Link, Some(GROUP), None);
+    assert_eq!(pair.refusal("10.0.0.1:40123"), io::ErrorKind::AddrInUse);
+    drop(first);
+    sender.send(b"x", None).unwrap();
+    pair.time.advance_ns(60_000);
+    assert_eq!(bytes_received(second.as_ref()), b"x");
+    drop(second);
+    assert_eq!(sender.send(b"lost", None).unwrap(), 4);
+    let alone = pair.open(0, "10.0.0.1:40123", None);
+    drop(alone);
 }

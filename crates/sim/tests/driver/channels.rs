@@ -37,9 +37,9 @@ fn publications_that_cannot_be_are_refused_and_leave_nothing() {
             "MTU greater than SO_SNDBUF",
         ),
         (
-            "aeron:udp?endpoint=224.0.1.1:24325",
-            ErrorCode::NotSupported,
-            "multicast",
+            "aeron:udp?endpoint=224.0.1.2:24325",
+            ErrorCode::InvalidChannel,
+            "Multicast data address must be odd",
         ),
         (
             "aeron:udp?control-mode=manual",
@@ -85,9 +85,9 @@ fn subscriptions_that_cannot_be_are_refused_and_leave_nothing() {
             "endpoint=nowhere:24325",
         ),
         (
-            "aeron:udp?endpoint=224.0.1.1:24325",
-            ErrorCode::NotSupported,
-            "multicast",
+            "aeron:udp?endpoint=224.0.1.2:24325",
+            ErrorCode::InvalidChannel,
+            "Multicast data address must be odd",
         ),
         (
             "aeron-spy:aeron:udp?endpoint=nowhere:24325",

@@ -9,6 +9,8 @@ use super::address;
 /// One address of one network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
+    /// Number given by the operating system.
+    pub index: u32,
     /// Name given by the operating system, such as `eth0`.
     pub name: String,
     /// An address of the interface; an interface with several addresses is listed once for each.
@@ -46,6 +48,8 @@ fn read(entry: &libc::ifaddrs) -> Option<Interface> {
     let address = ip(entry.ifa_addr)?;
     let has = |flag: libc::c_int| entry.ifa_flags & flag as libc::c_uint != 0;
     Some(Interface {
+        // SAFETY: the system stores a terminated name in each entry. 0 stands for an interface that is just gone.
+        index: unsafe { libc::if_nametoindex(entry.ifa_name) },
         // SAFETY: the system stores a terminated name in each entry.
         name: unsafe { CStr::from_ptr(entry.ifa_name) }
             .to_string_lossy()
@@ -102,6 +106,7 @@ mod tests {
             .find(|interface| interface.address == IpAddr::from([127, 0, 0, 1]))
             .expect("every host has 127.0.0.1");
         assert!(loopback.is_up && loopback.is_loopback && !loopback.name.is_empty());
+        assert_ne!(loopback.index, 0);
         assert_eq!(loopback.prefix_length, 8);
     }
 

@@ -1,6 +1,7 @@
 //! UDP, batched: many datagrams a system call where the kernel can, one by one where it cannot.
 
 mod address;
+mod group;
 mod interfaces;
 mod offload;
 mod receive;
@@ -9,6 +10,7 @@ mod socket;
 
 use std::io;
 
+pub use group::{GroupInterface, GroupOptions};
 pub use interfaces::{Interface, interfaces};
 pub use offload::OffloadMode;
 pub use receive::{Coalesced, ReceiveBatch};

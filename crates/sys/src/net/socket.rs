@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
+use super::group::GroupOptions;
 use super::offload::{OffloadMode, enable_coalescing, probe};
 
 /// Settings of a socket, applied before it is bound.
@@ -16,10 +17,10 @@ pub struct SocketOptions {
     pub send_buffer_length: Option<usize>,
     /// SO_RCVBUF; the system's default when `None`.
     pub receive_buffer_length: Option<usize>,
-    /// SO_REUSEADDR, which lets several sockets share a multicast port.
-    pub reuse_address: bool,
     /// Best mode to try. What the kernel refuses falls back to the next.
     pub offload: OffloadMode,
+    /// The group it receives from or sends to; none for unicast.
+    pub group: Option<GroupOptions>,
 }
 
 /// A non-blocking UDP socket over IPv4 or IPv6. Usable from several threads; batches stay in order per caller.
@@ -30,6 +31,7 @@ pub struct UdpSocket {
     receive_mode: AtomicU8,
     send_buffer_is_set: bool,
     receive_buffer_is_set: bool,
+    group_ttl: u8,
 }
 
 impl UdpSocket {
@@ -43,8 +45,8 @@ impl UdpSocket {
         if let Some(length) = options.receive_buffer_length {
             socket.set_recv_buffer_size(length)?;
         }
-        if options.reuse_address {
-            socket.set_reuse_address(true)?;
+        if let Some(group) = &options.group {
+            group.prepare(&socket)?;
         }
         if local.is_ipv6() {
             // IPv4 peers have sockets of their own; a shared port would take their packets twice.
@@ -56,12 +58,16 @@ impl UdpSocket {
             other => other,
         });
         socket.bind(&SockAddr::from(local))?;
+        if let Some(group) = &options.group {
+            group.join(&socket)?;
+        }
         Ok(Self {
-            socket,
             send_mode: AtomicU8::new(send_mode as u8),
             receive_mode: AtomicU8::new(receive_mode as u8),
             send_buffer_is_set: options.send_buffer_length.is_some(),
             receive_buffer_is_set: options.receive_buffer_length.is_some(),
+            group_ttl: granted_ttl(&socket, options)?,
+            socket,
         })
     }
 
@@ -99,6 +105,11 @@ impl UdpSocket {
         })
     }
 
+    /// Time to live in effect for datagrams to groups, if one was asked for; else 0.
+    pub fn group_ttl(&self) -> u8 {
+        self.group_ttl
+    }
+
     /// How sends leave now. Falls at run time when the kernel or the device refuses.
     pub fn send_mode(&self) -> OffloadMode {
         OffloadMode::from_u8(self.send_mode.load(Ordering::Relaxed))
@@ -121,6 +132,17 @@ impl UdpSocket {
 impl AsRawFd for UdpSocket {
     fn as_raw_fd(&self) -> RawFd {
         self.socket.as_raw_fd()
+    }
+}
+
+fn granted_ttl(socket: &Socket, options: &SocketOptions) -> io::Result<u8> {
+    match &options.group {
+        Some(group) if group.ttl.is_some() => {
+            let ttl = group.granted_ttl(socket)?;
+            u8::try_from(ttl)
+                .map_err(|_| io::Error::other(format!("the system reports a time to live of {ttl}")))
+        }
+        _ => Ok(0),
     }
 }
 
@@ -147,16 +169,6 @@ mod tests {
     fn an_address_of_another_host_is_refused() {
         let error = bind("192.0.2.1:0").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
-    }
-
-    #[test]
-    fn shared_ports_are_allowed_when_asked_for() {
-        let options = SocketOptions {
-            reuse_address: true,
-            ..SocketOptions::default()
-        };
-        let first = UdpSocket::bind(LOOPBACK.parse().unwrap(), &options).unwrap();
-        assert!(UdpSocket::bind(first.local_addr().unwrap(), &options).is_ok());
     }
 
     #[test]

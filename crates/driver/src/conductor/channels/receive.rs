@@ -7,9 +7,11 @@ use headrace_protocol::channel::UdpChannel;
 use super::endpoint::{ChannelState, Endpoint, EndpointCounters, find};
 use super::interests::{Interest, Interests};
 use super::ports::Ports;
-use super::sockets::{RECEIVE, Sockets, channel_counters, open_error, socket_options, usable_length};
+use super::sockets::{
+    RECEIVE, Sockets, channel_counters, group_request, open_error, socket_options, usable_length,
+};
 use crate::conductor::context::Context;
-use crate::endpoint::{EndpointId, ReceiveEndpointSpec};
+use crate::endpoint::{EndpointId, ReceiveEndpointSpec, ReceiveGroup};
 use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
 use crate::proxy::ReceiverCommand;
@@ -79,12 +81,8 @@ impl ReceiveChannels {
         sockets: &mut Sockets,
         request: ReceiveRequest,
     ) -> Result<EndpointId, CommandError> {
-        let remote = request.channel.remote;
-        let port = self
-            .ports
-            .take(remote.port())
-            .map_err(|fault| open_error(&fault, &request.channel))?;
-        let local = SocketAddr::new(remote.ip(), port);
+        let port = self.take_port(&request.channel)?;
+        let local = SocketAddr::new(request.channel.remote.ip(), port);
         let opened = open_socket(cx, sockets, &request, local);
         if opened.is_err() {
             self.ports.release(port);
@@ -98,6 +96,10 @@ impl ReceiveChannels {
             id,
             transport: socket.transport,
             receiver_id,
+            group: request.channel.kind.group().map(|group| ReceiveGroup {
+                control: group.control,
+                ttl: socket.group_ttl,
+            }),
             group_tag,
             offload_mode: Some(counters.offload.clone()),
         };
@@ -111,6 +113,22 @@ impl ReceiveChannels {
             interests: Interests::default(),
         });
         Ok(id)
+    }
+
+    /// Sockets of a group share its port with others, so it is not one of this driver's.
+    fn take_port(&mut self, channel: &UdpChannel) -> Result<u16, CommandError> {
+        if channel.kind.group().is_some() {
+            return Ok(0);
+        }
+        self.ports
+            .take(channel.remote.port())
+            .map_err(|fault| open_error(&fault, channel))
+    }
+
+    /// True for a channel in a multicast group.
+    pub(crate) fn is_group(&self, id: EndpointId) -> bool {
+        let found = self.channels.iter().find(|receive| receive.endpoint.id == id);
+        found.is_some_and(|receive| receive.endpoint.channel.kind.group().is_some())
     }
 
     /// A subscription is added to a channel; the receiver learns of the first of its kind. Returns the id of the
@@ -190,13 +208,16 @@ fn open_socket(
     local: SocketAddr,
 ) -> Result<(OpenSocket, EndpointCounters), CommandError> {
     let channel = &request.channel;
-    let request_for_socket = SocketRequest {
-        local,
-        remote: None,
-        options: socket_options(&cx.config, channel),
+    let socket_request = match channel.kind.group() {
+        Some(group) => group_request(&cx.config, channel, &group, Some(channel.remote)),
+        None => SocketRequest {
+            local,
+            remote: None,
+            options: socket_options(&cx.config, channel),
+        },
     };
-    let socket = sockets.open(channel, &request_for_socket)?;
-    let asked = request_for_socket.options.receive_buffer_length;
+    let socket = sockets.open(channel, &socket_request)?;
+    let asked = socket_request.options.receive_buffer_length;
     let length = usable_length(asked, socket.receive_buffer_length);
     channel.check_receiver_window(request.window_length, length)?;
     let counters = channel_counters(cx, &RECEIVE, request.registration_id, channel, &socket)?;

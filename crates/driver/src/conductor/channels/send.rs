@@ -6,9 +6,11 @@ use headrace_protocol::channel::{UdpChannel, UdpChannelKind};
 
 use super::endpoint::{ChannelState, Endpoint, EndpointCounters, find};
 use super::ports::Ports;
-use super::sockets::{SEND, Sockets, channel_counters, open_error, socket_options, usable_length};
+use super::sockets::{
+    SEND, Sockets, channel_counters, group_request, open_error, socket_options, usable_length,
+};
 use crate::conductor::context::Context;
-use crate::endpoint::{EndpointId, SendEndpointSpec};
+use crate::endpoint::{EndpointId, SendEndpointSpec, SendGroup};
 use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
 use crate::event_recorder::Reason;
@@ -82,13 +84,14 @@ impl SendChannels {
         if opened.is_err() {
             self.ports.release(port);
         }
-        let (socket, counters) = opened?;
+        let (socket, group, counters) = opened?;
         let id = sockets.next_endpoint_id();
         let spec = SendEndpointSpec {
             id,
             transport: socket.transport,
             remote: channel.remote,
-            is_re_resolvable: names_a_host(&channel),
+            is_re_resolvable: group.is_none() && names_a_host(&channel),
+            group,
             offload_mode: Some(counters.offload.clone()),
         };
         cx.sender.send(SenderCommand::AddEndpoint(Box::new(spec)));
@@ -101,10 +104,12 @@ impl SendChannels {
         Ok(id)
     }
 
-    /// Plain publications keep the system's ephemeral ports; a control address draws from the range.
+    /// Plain publications keep the system's ephemeral ports; a control address draws from the range. Sockets of a group
+    /// share its port with others, so it is not one of this driver's.
     fn take_port(&mut self, channel: &UdpChannel) -> Result<u16, CommandError> {
         let port = channel.local.port();
-        if channel.kind != UdpChannelKind::Control && port == 0 {
+        let is_left_to_system = channel.kind == UdpChannelKind::Unicast && port == 0;
+        if is_left_to_system || channel.kind.group().is_some() {
             return Ok(0);
         }
         self.ports.take(port).map_err(|fault| open_error(&fault, channel))
@@ -206,15 +211,27 @@ fn open_socket(
     registration_id: i64,
     channel: &UdpChannel,
     local: SocketAddr,
-) -> Result<(OpenSocket, EndpointCounters), CommandError> {
-    let request = SocketRequest {
-        local,
-        remote: Some(channel.remote),
-        options: socket_options(&cx.config, channel),
+) -> Result<(OpenSocket, Option<SendGroup>, EndpointCounters), CommandError> {
+    let Some(group) = channel.kind.group() else {
+        let request = SocketRequest {
+            local,
+            remote: Some(channel.remote),
+            options: socket_options(&cx.config, channel),
+        };
+        let socket = sockets.open(channel, &request)?;
+        let counters = channel_counters(cx, &SEND, registration_id, channel, &socket)?;
+        return Ok((socket, None, counters));
     };
-    let socket = sockets.open(channel, &request)?;
+    let to_group = SocketRequest {
+        remote: Some(channel.remote),
+        ..group_request(&cx.config, channel, &group, None)
+    };
+    let from_members = group_request(&cx.config, channel, &group, Some(group.control));
+    let socket = sockets.open(channel, &to_group)?;
+    let answers = sockets.open(channel, &from_members)?.transport;
+    let ttl = socket.group_ttl;
     let counters = channel_counters(cx, &SEND, registration_id, channel, &socket)?;
-    Ok((socket, counters))
+    Ok((socket, Some(SendGroup { answers, ttl }), counters))
 }
 
 /// True when the endpoint is a name whose address may change.

@@ -1,10 +1,11 @@
 //! Opening the socket of a channel that none of the open ones serves.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use headrace_buffers::counters::{Counter, type_ids};
-use headrace_protocol::channel::UdpChannel;
-use headrace_sys::net::SocketOptions;
+use headrace_protocol::channel::{MulticastGroup, UdpChannel};
+use headrace_sys::net::{GroupInterface, GroupOptions, SocketOptions};
 
 use super::endpoint::{ChannelState, EndpointCounters};
 use crate::conductor::context::Context;
@@ -67,6 +68,40 @@ impl Sockets {
             let local = request.local;
             open_error(&format!("failed to bind to address {local}: {error}"), channel)
         })
+    }
+}
+
+/// A socket of a multicast channel: joined to `joins` if that is given, else one that only sends.
+pub(crate) fn group_request(
+    config: &DriverConfig,
+    channel: &UdpChannel,
+    group: &MulticastGroup,
+    joins: Option<SocketAddr>,
+) -> SocketRequest {
+    let options = SocketOptions {
+        group: Some(GroupOptions {
+            interface: GroupInterface {
+                address: group.interface_address,
+                index: group.interface_index,
+            },
+            joins: joins.map(|joined| joined.ip()),
+            ttl: group
+                .ttl
+                .or(Some(config.socket_multicast_ttl).filter(|ttl| *ttl != 0)),
+        }),
+        ..socket_options(config, channel)
+    };
+    SocketRequest {
+        local: SocketAddr::new(any_address(group), joins.map_or(0, |joined| joined.port())),
+        remote: None,
+        options,
+    }
+}
+
+fn any_address(group: &MulticastGroup) -> IpAddr {
+    match group.control {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     }
 }
 

@@ -23,9 +23,6 @@ use crate::proxy::SenderCommand;
 use crate::shared::PublicationShared;
 use crate::shared::publication::{PublicationCounters, PublicationIdentity};
 
-/// One receiver at most may answer.
-const HAS_GROUP_SEMANTICS: bool = false;
-
 /// The first step: the channel has names.
 pub(crate) fn begin(request: PublicationRequest) -> Next {
     let wanted = AddressesWanted {
@@ -50,13 +47,13 @@ impl Step<UdpChannel> for Share {
         let publications = &mut rooms.publications;
         publications.network.adopt_tag(&rooms.cx, &mut request)?;
         publications.check_entity_tag(&request.params, &request.channel)?;
+        let place = Place::of(&rooms.cx, &rooms.channels.send, &udp)?;
         let sending = flow_control(
             &rooms.cx.config,
             &request.params,
-            HAS_GROUP_SEMANTICS,
+            place.has_group_semantics,
             &request.channel,
         )?;
-        let place = Place::of(&rooms.cx, &rooms.channels.send, &udp)?;
         udp.check_mtu(request.params.mtu_length, place.send_buffer_length)?;
         let shareable = publications.network.shareable(request.stream_id, |publication| {
             !request.is_exclusive && place.open == Some(publication.endpoint())
@@ -88,6 +85,7 @@ struct Place {
     open: Option<EndpointId>,
     send_buffer_length: usize,
     canonical_form: String,
+    has_group_semantics: bool,
 }
 
 impl Place {
@@ -97,6 +95,7 @@ impl Place {
                 open: None,
                 send_buffer_length: wanted_send_buffer_length(cx, udp),
                 canonical_form: udp.canonical_form.clone(),
+                has_group_semantics: udp.kind.has_group_semantics(),
             });
         };
         udp.check_socket_buffers(&send.endpoint.channel, &cx.defaults)?;
@@ -104,6 +103,7 @@ impl Place {
             open: Some(send.endpoint.id),
             send_buffer_length: send.send_buffer_length,
             canonical_form: send.endpoint.channel.canonical_form.clone(),
+            has_group_semantics: send.endpoint.channel.kind.has_group_semantics(),
         })
     }
 }
@@ -149,6 +149,7 @@ impl Step<LogBuffers> for Make {
             .join_send(&mut rooms.cx, origin.correlation_id, &udp)?;
         let (endpoint, status_id) = (send.endpoint.id, send.endpoint.counters.status.id());
         let channel = SpiedChannel::from(&send.endpoint.channel);
+        let has_group_semantics = send.endpoint.channel.kind.has_group_semantics();
         let counters = match counters(&mut rooms.cx, origin, &plan, &sending) {
             Ok(counters) => counters,
             Err(error) => {
@@ -158,7 +159,14 @@ impl Step<LogBuffers> for Make {
             }
         };
         hold(&mut rooms.cx, &mut rooms.clients, origin, origin.correlation_id)?;
-        let shared = shared_half(&rooms.cx, origin, &plan, log.clone(), counters.sender);
+        let shared = shared_half(
+            &rooms.cx,
+            origin,
+            &plan,
+            has_group_semantics,
+            log.clone(),
+            counters.sender,
+        );
         rooms.cx.sender.send(SenderCommand::AddPublication {
             endpoint,
             publication: Arc::clone(&shared),
@@ -269,6 +277,7 @@ fn shared_half(
     cx: &Context,
     origin: Origin,
     plan: &PublicationPlan,
+    has_group_semantics: bool,
     log: LogBuffers,
     counters: PublicationCounters,
 ) -> Arc<PublicationShared> {
@@ -278,7 +287,7 @@ fn shared_half(
         session_id: plan.session_id(),
         stream_id: request.stream_id,
         mtu_length: request.params.mtu_length,
-        has_group_semantics: HAS_GROUP_SEMANTICS,
+        has_group_semantics,
         signals_end_of_stream: request.params.signals_end_of_stream,
         spies_simulate_connection: request.params.spies_simulate_connection,
     };

@@ -14,7 +14,7 @@ use crate::resource_tasks::{FindAddresses, ResourceTask};
 
 /// The command that holds back those after it.
 enum Waiting {
-    Addresses(Lookup),
+    Addresses(Box<Lookup>),
     Log {
         origin: Origin,
         path: PathBuf,
@@ -54,12 +54,12 @@ impl Progress {
                     uri: wanted.uri,
                     role: wanted.role,
                 })));
-                self.waiting = Some(Waiting::Addresses(Lookup {
+                self.waiting = Some(Waiting::Addresses(Box::new(Lookup {
                     origin,
                     adds: wanted.adds,
                     step,
                     found: None,
-                }));
+                })));
             }
             Ok(Next::Log(task, step)) => {
                 let path = task.path.clone();
@@ -101,7 +101,7 @@ impl Progress {
     fn take_lookup(&mut self, correlation_id: i64) -> Option<Lookup> {
         let is_meant = |waiting: &mut Waiting| matches!(waiting, Waiting::Addresses(lookup) if lookup.origin.correlation_id == correlation_id);
         match self.waiting.take_if(is_meant) {
-            Some(Waiting::Addresses(lookup)) => Some(lookup),
+            Some(Waiting::Addresses(lookup)) => Some(*lookup),
             Some(Waiting::Log { .. }) | None => None,
         }
     }

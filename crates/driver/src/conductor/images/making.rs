@@ -8,7 +8,7 @@ use headrace_buffers::log::descriptor::log_file_length;
 use headrace_buffers::log::{LogBuffers, LogSpec, LogType};
 use headrace_protocol::channel::{CongestionControlKind, SubscriptionParams};
 use headrace_protocol::congestion::CongestionControl;
-use headrace_protocol::frame::Setup;
+use headrace_protocol::frame::{Setup, setup};
 
 use super::budget::ImageBudget;
 use super::image::{CubicCounters, Image, ImageSpec};
@@ -16,7 +16,7 @@ use crate::conductor::channels::ReceiveChannels;
 use crate::conductor::context::Context;
 use crate::conductor::counters::StreamKey;
 use crate::conductor::log_files;
-use crate::conductor::strategies::{congestion_control, congestion_control_kind, is_group, loss_detector};
+use crate::conductor::strategies::{congestion_control, congestion_control_kind, loss_detector};
 use crate::conductor::subscriptions::links::UntetheredTimeouts;
 use crate::conductor::subscriptions::{Subscription, Subscriptions};
 use crate::endpoint::EndpointId;
@@ -32,6 +32,8 @@ pub(crate) struct Arrival {
     pub(crate) endpoint: EndpointId,
     pub(crate) setup: Setup,
     pub(crate) source: SocketAddr,
+    /// It came to a multicast group.
+    pub(crate) is_multicast: bool,
 }
 
 impl Arrival {
@@ -40,6 +42,12 @@ impl Arrival {
         subscriptions: &'a Subscriptions,
     ) -> Option<(&'a Subscription, &'a SubscriptionParams)> {
         subscriptions.first_matching(self.endpoint, self.setup.stream_id, self.setup.session_id)
+    }
+
+    /// Several receivers take the stream, as the channel forces it, or as the group or the sender says.
+    fn is_group(&self, params: &SubscriptionParams) -> bool {
+        let says_sender = self.setup.flags & setup::FLAG_GROUP != 0;
+        params.group.is_group(self.is_multicast || says_sender)
     }
 
     /// Lets the receiver ask again.
@@ -117,7 +125,7 @@ impl Making {
         }
         let correlation_id = next_id();
         let log_file_name = log_files::image_log(&cx.config.directory, correlation_id)?;
-        let spec = log_spec(cx, correlation_id, setup, params, window_length);
+        let spec = log_spec(cx, correlation_id, &arrival, params, window_length);
         if !channels.contains(arrival.endpoint) {
             return Ok(());
         }
@@ -226,7 +234,7 @@ fn make(
         log_file_name: pending.log_file_name.clone(),
         source_identity: pending.arrival.source.to_string(),
         untethered: UntetheredTimeouts::from(params),
-        loss_detector: loss_detector(&cx.config, params, setup),
+        loss_detector: loss_detector(&cx.config, params, pending.arrival.is_group(params)),
         congestion,
         cubic,
     };
@@ -317,11 +325,11 @@ fn shared_half(
 fn log_spec(
     cx: &Context,
     correlation_id: i64,
-    setup: &Setup,
+    arrival: &Arrival,
     params: &SubscriptionParams,
     window_length: i32,
 ) -> LogSpec {
-    let (config, buffers) = (&cx.config, cx.system_buffers);
+    let (config, buffers, setup) = (&cx.config, cx.system_buffers, &arrival.setup);
     LogSpec {
         log_type: LogType::Image,
         term_length: setup.term_length as usize,
@@ -342,7 +350,7 @@ fn log_spec(
         untethered_window_limit_timeout_ns: params.untethered_window_limit_timeout_ns,
         untethered_linger_timeout_ns: params.untethered_linger_timeout_ns,
         untethered_resting_timeout_ns: params.untethered_resting_timeout_ns,
-        group: is_group(params, setup),
+        group: arrival.is_group(params),
         rejoin: params.is_rejoin,
         reliable: params.is_reliable,
         tether: params.is_tethered,

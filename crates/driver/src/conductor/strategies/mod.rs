@@ -7,4 +7,4 @@ mod loss_detection;
 
 pub(crate) use congestion_control::{congestion_control, congestion_control_kind};
 pub(crate) use flow_control::{Sending, flow_control};
-pub(crate) use loss_detection::{is_group, loss_detector};
+pub(crate) use loss_detection::loss_detector;

@@ -13,6 +13,8 @@ use crate::channel::{ChannelError, ChannelUri, keys};
 /// One address of one interface of this host, as the operating system lists them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
+    /// The system's number of the interface.
+    pub index: u32,
     /// The system's name of the interface.
     pub name: String,
     /// One of its addresses.
@@ -27,30 +29,81 @@ pub struct Interface {
     pub is_multicast: bool,
 }
 
+impl Interface {
+    /// Loopback interfaces carry groups too, whatever the system says of them.
+    fn carries_groups(&self) -> bool {
+        self.is_multicast || self.is_loopback
+    }
+}
+
+/// An `interface` parameter taken apart.
+enum Wanted<'a> {
+    /// The system chooses.
+    Any { port: u16 },
+    /// The interface with this name.
+    Named { name: &'a str, port: u16 },
+    /// One whose address begins with the same bits.
+    Network { address: SocketAddr, prefix: u8 },
+}
+
 /// The address to bind to, of the family of `remote`, the wildcard address if the channel does not say.
 pub(super) fn select(
     uri: &ChannelUri,
     remote: IpAddr,
     environment: &UdpEnvironment<'_>,
 ) -> Result<SocketAddr, ChannelError> {
-    let Some(text) = uri.get(keys::INTERFACE) else {
-        return Ok(SocketAddr::new(wildcard(remote.is_ipv6()), 0));
+    match wanted(uri, environment)? {
+        Wanted::Any { port } => Ok(SocketAddr::new(wildcard(remote.is_ipv6()), port)),
+        Wanted::Named { name, port } => by_name(uri, name, remote.is_ipv6(), environment.interfaces)
+            .map(|interface| SocketAddr::new(interface.address, port)),
+        Wanted::Network { address, prefix } => by_prefix(address.ip(), prefix, environment.interfaces.iter())
+            .map(|interface| SocketAddr::new(interface.address, address.port()))
+            .ok_or_else(|| no_match(uri)),
+    }
+}
+
+/// The interface to reach the group `group` through, and the port that the channel gives with it: without a word of
+/// the channel, the best that there is.
+pub(super) fn select_for_group<'a>(
+    uri: &ChannelUri,
+    group: IpAddr,
+    environment: &UdpEnvironment<'a>,
+) -> Result<(&'a Interface, u16), ChannelError> {
+    let fit = environment
+        .interfaces
+        .iter()
+        .filter(|interface| interface.carries_groups());
+    let (found, port) = match wanted(uri, environment)? {
+        Wanted::Any { port } => (by_prefix(wildcard(group.is_ipv6()), 0, fit), port),
+        Wanted::Named { name, port } => {
+            let found = by_name(uri, name, group.is_ipv6(), environment.interfaces)?;
+            (Some(found), port)
+        }
+        Wanted::Network { address, prefix } if address.is_ipv6() == group.is_ipv6() => {
+            (by_prefix(address.ip(), prefix, fit), address.port())
+        }
+        Wanted::Network { address, .. } => (None, address.port()),
     };
-    let invalid = |fault: String| ChannelError::invalid(format!("{fault}: interface={text}, channel={uri}"));
+    found.map(|found| (found, port)).ok_or_else(|| no_match(uri))
+}
+
+fn wanted<'a>(uri: &'a ChannelUri, environment: &UdpEnvironment<'_>) -> Result<Wanted<'a>, ChannelError> {
+    let Some(text) = uri.get(keys::INTERFACE) else {
+        return Ok(Wanted::Any { port: 0 });
+    };
+    let invalid = |fault: &str| invalid(uri, fault);
     if let Some(rest) = text.strip_prefix('{') {
         let (name, rest) = rest
             .split_once('}')
-            .ok_or_else(|| invalid("expected format {name} or {name}:port".to_owned()))?;
+            .ok_or_else(|| invalid("expected format {name} or {name}:port"))?;
         let port = match rest.strip_prefix(':') {
             Some(digits) => digits
                 .parse()
-                .map_err(|_| invalid("expected format {name}:port".to_owned()))?,
+                .map_err(|_| invalid("expected format {name}:port"))?,
             None if rest.is_empty() => 0,
-            None => return Err(invalid("expected format {name} or {name}:port".to_owned())),
+            None => return Err(invalid("expected format {name} or {name}:port")),
         };
-        return by_name(name, remote.is_ipv6(), environment.interfaces)
-            .map(|address| SocketAddr::new(address, port))
-            .map_err(invalid);
+        return Ok(Wanted::Named { name, port });
     }
     let (address_text, prefix) = match text.split_once('/') {
         Some((address, prefix)) => (
@@ -58,28 +111,36 @@ pub(super) fn select(
             Some(
                 prefix
                     .parse::<u8>()
-                    .map_err(|_| invalid("invalid prefix length".to_owned()))?,
+                    .map_err(|_| invalid("invalid prefix length"))?,
             ),
         ),
         None => (text, None),
     };
-    let host_port = HostPort::parse(address_text, Port::Optional).map_err(invalid)?;
-    let wanted = host_port.resolve(keys::INTERFACE, address_text, environment.resolver)?;
-    if wanted.ip().is_unspecified() {
-        return Ok(wanted);
+    let host_port = HostPort::parse(address_text, Port::Optional).map_err(|fault| invalid(&fault))?;
+    let address = host_port.resolve(keys::INTERFACE, address_text, environment.resolver)?;
+    if address.ip().is_unspecified() {
+        return Ok(Wanted::Any { port: address.port() });
     }
-    let bits = if wanted.is_ipv6() { 128 } else { 32 };
+    let bits = if address.is_ipv6() { 128 } else { 32 };
     let prefix = prefix.unwrap_or(bits);
     if prefix > bits {
-        return Err(invalid("invalid prefix length".to_owned()));
+        return Err(invalid("invalid prefix length"));
     }
-    by_prefix(wanted.ip(), prefix, environment.interfaces)
-        .map(|address| SocketAddr::new(address, wanted.port()))
-        .ok_or_else(|| {
-            ChannelError::invalid(format!(
-                "could not find matching interface=({text}), channel={uri}"
-            ))
-        })
+    Ok(Wanted::Network { address, prefix })
+}
+
+fn invalid(uri: &ChannelUri, fault: &str) -> ChannelError {
+    let text = uri.get(keys::INTERFACE).unwrap_or_default();
+    ChannelError::invalid(format!("{fault}: interface={text}, channel={uri}"))
+}
+
+fn no_match(uri: &ChannelUri) -> ChannelError {
+    let text = uri
+        .get(keys::INTERFACE)
+        .unwrap_or("any that is up and carries groups");
+    ChannelError::invalid(format!(
+        "could not find matching interface=({text}), channel={uri}"
+    ))
 }
 
 pub(super) fn wildcard(is_ipv6: bool) -> IpAddr {
@@ -90,27 +151,34 @@ pub(super) fn wildcard(is_ipv6: bool) -> IpAddr {
     }
 }
 
-fn by_name(name: &str, is_ipv6: bool, interfaces: &[Interface]) -> Result<IpAddr, String> {
+fn by_name<'a>(
+    uri: &ChannelUri,
+    name: &str,
+    is_ipv6: bool,
+    interfaces: &'a [Interface],
+) -> Result<&'a Interface, ChannelError> {
     let mut named = interfaces
         .iter()
         .filter(|interface| interface.name == name)
         .peekable();
     if named.peek().is_none() {
-        return Err(format!("unknown interface {name}"));
+        return Err(invalid(uri, &format!("unknown interface {name}")));
     }
     named
         .find(|interface| interface.address.is_ipv6() == is_ipv6)
-        .map(|interface| interface.address)
         .ok_or_else(|| {
             let family = if is_ipv6 { "INET6" } else { "INET" };
-            format!("no {family} addresses found on interface {name}")
+            invalid(uri, &format!("no {family} addresses found on interface {name}"))
         })
 }
 
 /// Among the addresses that match: not loopback first, then multicast, then the longest network prefix.
-fn by_prefix(wanted: IpAddr, prefix: u8, interfaces: &[Interface]) -> Option<IpAddr> {
+fn by_prefix<'a>(
+    wanted: IpAddr,
+    prefix: u8,
+    interfaces: impl DoubleEndedIterator<Item = &'a Interface>,
+) -> Option<&'a Interface> {
     interfaces
-        .iter()
         .filter(|interface| interface.is_up && is_same_network(interface.address, wanted, prefix))
         // The first of equals wins, as listed by the system; `max_by_key` alone would take the last.
         .rev()
@@ -121,7 +189,6 @@ fn by_prefix(wanted: IpAddr, prefix: u8, interfaces: &[Interface]) -> Option<IpA
                 interface.prefix_length,
             )
         })
-        .map(|interface| interface.address)
 }
 
 fn is_same_network(left: IpAddr, right: IpAddr, prefix: u8) -> bool {

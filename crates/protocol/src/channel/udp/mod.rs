@@ -1,11 +1,13 @@
 //! The addresses of a UDP channel.
 
 mod checks;
+pub mod group;
 mod host_port;
 pub mod interface;
 
 use std::net::SocketAddr;
 
+use group::MulticastGroup;
 use host_port::{HostPort, Port};
 use interface::Interface;
 
@@ -51,6 +53,23 @@ pub enum UdpChannelKind {
     Unicast,
     /// As unicast, from an explicit control address.
     Control,
+    /// One address sends to a group, whose members answer to another.
+    Multicast(MulticastGroup),
+}
+
+impl UdpChannelKind {
+    /// Several receivers may take one stream of such a channel.
+    pub fn has_group_semantics(self) -> bool {
+        matches!(self, Self::Multicast(_))
+    }
+
+    /// The group, if there is one.
+    pub fn group(self) -> Option<MulticastGroup> {
+        match self {
+            Self::Multicast(group) => Some(group),
+            Self::Unicast | Self::Control => None,
+        }
+    }
 }
 
 /// A channel's addresses and the key its endpoint is shared by.
@@ -62,9 +81,9 @@ pub struct UdpChannel {
     pub canonical_form: String,
     /// How the far side is reached.
     pub kind: UdpChannelKind,
-    /// What a publication binds to.
+    /// What a publication binds to; of a multicast channel, the interface that the group is reached through.
     pub local: SocketAddr,
-    /// What a publication sends to and a subscription binds to; the wildcard address if there is no endpoint.
+    /// What a publication sends to and a subscription binds to or joins; the wildcard address if there is no endpoint.
     pub remote: SocketAddr,
     /// The endpoint as written.
     pub endpoint: Option<String>,
@@ -94,27 +113,21 @@ impl UdpChannel {
                 "UdpChannel only supports UDP media: {uri}"
             )));
         }
-        unsupported::check_addresses(uri, role)?;
+        unsupported::check_control_mode(uri)?;
         let channel_tag = Tags::from_uri(uri)?.channel;
         let (endpoint, control) = (uri.get(keys::ENDPOINT), uri.get(keys::CONTROL));
         check_combination(uri)?;
-        let control_address = control
-            .map(|text| address(uri, keys::CONTROL, text, environment))
-            .transpose()?;
+        group::ttl(uri)?;
         let remote = match endpoint {
             Some(text) => endpoint_address(uri, role, text, environment)?,
             None => SocketAddr::new(interface::wildcard(false), 0),
         };
-        let interface_address = interface::select(uri, remote.ip(), environment)?;
+        let (kind, local) = kind_and_local(uri, role, remote, environment)?;
         let mut channel = Self {
             uri: uri.to_string(),
             canonical_form: String::new(),
-            kind: if control.is_some() {
-                UdpChannelKind::Control
-            } else {
-                UdpChannelKind::Unicast
-            },
-            local: control_address.unwrap_or(interface_address),
+            kind,
+            local,
             remote,
             endpoint: endpoint.map(str::to_owned),
             control: control.map(str::to_owned),
@@ -128,6 +141,9 @@ impl UdpChannel {
 
     /// Addresses given by the channel stay as written, so that two names of one host are two channels.
     fn form_canonical(&self, unique_id: i64) -> String {
+        if self.kind.group().is_some() {
+            return format!("UDP-{}-{}", self.local, self.remote);
+        }
         let local = self.control.clone().unwrap_or_else(|| self.local.to_string());
         let remote = self.endpoint.clone().unwrap_or_else(|| self.remote.to_string());
         let has_wildcard_port = self.remote.port() == 0 || (self.control.is_some() && self.local.port() == 0);
@@ -158,6 +174,27 @@ fn check_combination(uri: &ChannelUri) -> Result<(), ChannelError> {
     }
 }
 
+/// The shape of a channel, and its address on this host. A group has no use for a control address of the channel: its
+/// own follows from its data address.
+fn kind_and_local(
+    uri: &ChannelUri,
+    role: ChannelRole,
+    remote: SocketAddr,
+    environment: &UdpEnvironment<'_>,
+) -> Result<(UdpChannelKind, SocketAddr), ChannelError> {
+    if remote.ip().is_multicast() {
+        let (group, local) = group::parse(uri, remote, environment)?;
+        return Ok((UdpChannelKind::Multicast(group), local));
+    }
+    let interface_address = interface::select(uri, remote.ip(), environment)?;
+    let Some(control) = uri.get(keys::CONTROL) else {
+        return Ok((UdpChannelKind::Unicast, interface_address));
+    };
+    unsupported::check_control(uri, role, control)?;
+    let control_address = address(uri, keys::CONTROL, control, environment)?;
+    Ok((UdpChannelKind::Control, control_address))
+}
+
 fn endpoint_address(
     uri: &ChannelUri,
     role: ChannelRole,
@@ -165,16 +202,6 @@ fn endpoint_address(
     environment: &UdpEnvironment<'_>,
 ) -> Result<SocketAddr, ChannelError> {
     let remote = address(uri, keys::ENDPOINT, text, environment)?;
-    if remote.ip().is_multicast() {
-        let remedy = "use a unicast endpoint";
-        return Err(unsupported::refuse_param(
-            uri,
-            keys::ENDPOINT,
-            text,
-            "multicast is",
-            remedy,
-        ));
-    }
     if role == ChannelRole::Publication && remote.port() == 0 {
         return Err(ChannelError::generic(format!(
             "endpoint has port=0 for publication: {uri}"

@@ -1,0 +1,102 @@
+"""Multicast over the loopback interface: several drivers, real sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+import headrace
+from tests.helpers import TIMEOUT_S, await_true
+
+pytestmark = pytest.mark.system
+
+STREAM_ID = 9
+ON_LOOPBACK = "interface=127.0.0.1|term-length=64k"
+GROUP = f"aeron:udp?endpoint=239.255.41.1:24781|{ON_LOOPBACK}"
+OTHER_GROUP = f"aeron:udp?endpoint=239.255.41.3:24781|{ON_LOOPBACK}"
+MESSAGES = [bytes([number % 251]) * (100 + 37 * number % 9000 % 4000) for number in range(300)]
+
+NewClient = Callable[[], headrace.Client]
+
+
+@pytest.fixture
+def new_client() -> Iterator[NewClient]:
+    """A client of a driver of its own."""
+    with ExitStack() as stack:
+
+        def connect() -> headrace.Client:
+            driver = stack.enter_context(headrace.MediaDriver.embedded(threading_mode="SHARED"))
+            return stack.enter_context(driver.connect())
+
+        yield connect
+
+
+def test_every_receiver_reads_every_message_and_a_neighbouring_group_none(new_client: NewClient) -> None:
+    subscriptions = [new_client().add_subscription(GROUP, STREAM_ID) for _ in range(3)]
+    other = new_client().add_subscription(OTHER_GROUP, STREAM_ID)
+    with new_client().add_publication(GROUP, STREAM_ID) as publication:
+        for subscription in subscriptions:
+            assert subscription.wait_until_connected(TIMEOUT_S)
+        for expected in MESSAGES:
+            publication.offer_blocking(expected, timeout_s=TIMEOUT_S)
+            for subscription in subscriptions:
+                message = subscription.receive(timeout_s=TIMEOUT_S)
+                assert message is not None
+                assert message.payload == expected
+    for subscription in subscriptions:
+        await_true(lambda subscription=subscription: not subscription.is_connected)  # type: ignore[misc]
+    assert other.images == []
+
+
+def test_publisher_and_two_subscriptions_of_one_driver(new_client: NewClient) -> None:
+    client = new_client()
+    with (
+        client.add_subscription(GROUP, STREAM_ID) as one,
+        client.add_subscription(GROUP, STREAM_ID) as two,
+        client.add_publication(GROUP, STREAM_ID) as publication,
+    ):
+        for expected in MESSAGES[:20]:
+            publication.offer_blocking(expected, timeout_s=TIMEOUT_S)
+            for subscription in (one, two):
+                message = subscription.receive(timeout_s=TIMEOUT_S)
+                assert message is not None
+                assert message.payload == expected
+
+
+def test_the_publisher_sees_at_once_that_the_last_receiver_has_left(new_client: NewClient) -> None:
+    publication = new_client().add_publication(GROUP, STREAM_ID)
+    one, two = (new_client().add_subscription(GROUP, STREAM_ID) for _ in range(2))
+    assert publication.wait_until_connected(TIMEOUT_S)
+    assert one.wait_until_connected(TIMEOUT_S)
+    assert two.wait_until_connected(TIMEOUT_S)
+    one.close()
+    publication.offer_blocking(b"for the one that stays", timeout_s=TIMEOUT_S)
+    message = two.receive(timeout_s=TIMEOUT_S)
+    assert message is not None
+    assert message.payload == b"for the one that stays"
+    two.close()
+    await_true(lambda: not publication.is_connected)
+
+
+@pytest.mark.parametrize(
+    ("channel", "text"),
+    [
+        ("aeron:udp?endpoint=239.255.41.2:24781", "Multicast data address must be odd"),
+        ("aeron:udp?endpoint=239.255.41.1:0", "endpoint has port=0"),
+        (
+            "aeron:udp?endpoint=239.255.41.1:24781|interface=192.0.2.77",
+            "could not find matching interface=\\(192.0.2.77\\)",
+        ),
+        ("aeron:udp?endpoint=239.255.41.1:24781|ttl=300", "ttl=300 is not in range 0 to 255"),
+    ],
+)
+def test_groups_that_cannot_be_are_refused_with_the_reason(
+    new_client: NewClient, channel: str, text: str
+) -> None:
+    client = new_client()
+    with pytest.raises(headrace.RegistrationError, match=text):
+        client.add_publication(channel, STREAM_ID)
+    with pytest.raises(headrace.RegistrationError, match=text):
+        client.add_subscription(channel, STREAM_ID)
