@@ -28,6 +28,9 @@ use crate::world::{Core, lock};
 
 /// Length of terms where nothing is said: streams wrap early, and hundreds of them fit.
 const TERM_LENGTH: usize = 256 * 1024;
+/// Length of the values of counters where nothing is said: each life of a node maps them anew, and a world of many
+/// crashes fits into little memory.
+const COUNTERS_LENGTH: usize = 1024 * 1024;
 
 /// A client of a node, for as long as a program keeps it.
 struct Held {
@@ -58,6 +61,7 @@ impl NodeCore {
         DriverConfig {
             term_buffer_length: TERM_LENGTH,
             ipc_term_buffer_length: TERM_LENGTH,
+            counters_buffer_length: COUNTERS_LENGTH,
             ..DriverConfig::default()
         }
     }

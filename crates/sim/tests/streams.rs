@@ -254,3 +254,33 @@ fn cubic_congestion_control_on_a_slow_and_lossy_link_delivers_all_and_shows_the_
     assert!((2 * DELAY_NS..3 * DELAY_NS).contains(&rtt_ns), "{rtt_ns}");
     assert_eq!(common::system_counter(&right, system_counter::INVALID_PACKETS), 0);
 }
+
+/// The receiver of a subscription that leaves says that it wants no more. That is no word on the next one's behalf.
+#[test]
+fn the_reader_that_comes_after_one_that_left_reads_the_stream_to_its_end() {
+    let world = World::new(1);
+    let stream = Stream::connected(&world, CHANNEL, STREAM);
+    let Stream {
+        left,
+        right,
+        publisher: _client,
+        subscriber,
+        publication,
+        reader,
+    } = stream;
+    drop(reader);
+    world.run_until(15 * SECOND, "the end of the first image", || {
+        !publication.is_connected() && world.socket_count() == 1
+    });
+    let mut reader = Reader::subscribe(&subscriber, CHANNEL, STREAM);
+    world.run_until(15 * SECOND, "the second reader's image", || {
+        publication.is_connected() && reader.subscription.is_connected()
+    });
+    left.set_cut(&right, true);
+    assert!(matches!(publication.offer(b"the last"), Ok(Offer::Position(_))));
+    drop(publication);
+    world.run_for(3 * SECOND);
+    left.set_cut(&right, false);
+    world.run_until(5 * SECOND, "the end of the stream", || !reader.poll().is_empty());
+    assert_eq!(reader.messages, [b"the last"]);
+}

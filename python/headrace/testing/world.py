@@ -479,11 +479,7 @@ class World(Closing):
         for ours in ("directory", "threading_mode"):
             if ours in settings:
                 raise _invalid(ours, settings[ours], "is chosen by the world")
-        # Each life of a node maps its counters anew: a world of many crashes fits into little memory.
-        chosen = dict(properties or {})
-        if "counters_buffer_length" not in settings:
-            chosen.setdefault("aeron.counters.buffer.length", "1m")
-        config = DriverConfig(**settings, properties=chosen)
+        config = DriverConfig(**settings, properties=dict(properties or {}))
         node = Node(self._core.add_node(name, list(config.to_properties().items())), weakref.proxy(self))
         self._nodes[name] = node
         return node

@@ -259,11 +259,13 @@ impl SenderPublication {
     }
 
     pub(super) fn on_status_message(&mut self, message: &StatusMessage, now_ns: i64) {
+        if !self.shared.has_group_semantics {
+            // The receiver of a subscription that has left says so, too: one that comes after it may lack the end.
+            self.shared
+                .set_end_of_stream_confirmed(message.is_end_of_stream());
+        }
         if message.is_end_of_stream() {
             self.receivers.remove(message.receiver_id);
-            if !self.shared.has_group_semantics {
-                self.shared.set_end_of_stream_confirmed();
-            }
         } else {
             self.receivers.on_status_message(message.receiver_id, now_ns);
         }

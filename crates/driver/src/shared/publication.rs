@@ -204,14 +204,15 @@ impl PublicationShared {
         self.is_end_of_stream.store(true, Ordering::Release);
     }
 
-    /// The unicast receiver said that it has the whole stream.
+    /// The unicast receiver said that it wants no more of the stream, and none has said otherwise since.
     pub fn is_end_of_stream_confirmed(&self) -> bool {
         self.end_of_stream_confirmed.load(Ordering::Acquire)
     }
 
     /// Writer: sender.
-    pub fn set_end_of_stream_confirmed(&self) {
-        self.end_of_stream_confirmed.store(true, Ordering::Release);
+    pub fn set_end_of_stream_confirmed(&self, is_confirmed: bool) {
+        self.end_of_stream_confirmed
+            .store(is_confirmed, Ordering::Release);
     }
 
     /// Monotonic time of the last status message, or of creation.

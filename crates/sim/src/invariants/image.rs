@@ -57,7 +57,7 @@ pub(super) const RULES: &[Rule<Image>] = &[
                 &it.log,
                 it.now.received,
                 it.consumed + it.term_length() / 2,
-                it.turn,
+                it.looks,
             )
         },
     },
@@ -81,7 +81,7 @@ pub(super) struct Image {
     sent: Option<i64>,
     before: Values,
     now: Values,
-    turn: u64,
+    looks: u64,
 }
 
 impl fmt::Debug for Image {
@@ -108,7 +108,7 @@ impl Image {
             sent: None,
             before: Values::default(),
             now: Values::default(),
-            turn: 0,
+            looks: 0,
             log,
         };
         image.now = image.values();
@@ -125,8 +125,8 @@ impl Image {
         }
     }
 
-    pub(super) fn look(&mut self, turn: u64, sent: &SentStreams) {
-        self.turn = turn;
+    pub(super) fn look(&mut self, sent: &SentStreams) {
+        self.looks += 1;
         self.before = self.now;
         self.now = self.values();
         let slowest = self.readers.slowest_tethered().or_else(|| self.readers.fastest());

@@ -6,6 +6,7 @@
 mod driver;
 mod image;
 mod publication;
+mod selection;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ use headrace_sys::Access;
 use driver::DriverState;
 use image::Image;
 use publication::Publication;
+use selection::Selection;
 
 /// A rule about `S`, which knows its values now and at the check before.
 struct Rule<S> {
@@ -124,16 +126,16 @@ const SAMPLE_LENGTH: i64 = 1024;
 const SAMPLE_INTERVAL: u64 = 32;
 
 /// True when what lies between two positions is zero, as far as it is looked at; the next sample is elsewhere.
-fn is_clean(log: &LogBuffers, from: i64, to: i64, turn: u64) -> bool {
+fn is_clean(log: &LogBuffers, from: i64, to: i64, looks: u64) -> bool {
     let room = to - from;
     if room < SAMPLE_LENGTH || !is_aligned(from) {
         return true;
     }
     let is_head_clean = is_zero(log, from, HEAD_LENGTH);
-    if !is_head_clean || !turn.is_multiple_of(SAMPLE_INTERVAL) {
+    if !is_head_clean || !looks.is_multiple_of(SAMPLE_INTERVAL) {
         return is_head_clean;
     }
-    let chosen = from + (turn.wrapping_mul(0x9e37_79b9) >> 5) as i64 % (room - SAMPLE_LENGTH + 1);
+    let chosen = from + (looks.wrapping_mul(0x9e37_79b9) >> 5) as i64 % (room - SAMPLE_LENGTH + 1);
     is_zero(log, chosen & !(FRAME_ALIGNMENT as i64 - 1), SAMPLE_LENGTH)
 }
 
@@ -168,12 +170,10 @@ impl SentStreams {
 pub(crate) struct Observer {
     counters: CountersReader,
     directory: PathBuf,
-    /// State and registration of each counter when the streams were listed.
-    listed: Vec<(i32, i64)>,
+    selection: Selection,
     publications: BTreeMap<i64, Publication>,
     images: BTreeMap<i64, Image>,
     driver: DriverState,
-    turn: u64,
 }
 
 impl Observer {
@@ -185,61 +185,55 @@ impl Observer {
             driver: DriverState::new(&cnc, &counters, directory)?,
             counters,
             directory: directory.to_owned(),
-            listed: Vec::new(),
+            selection: Selection::default(),
             publications: BTreeMap::new(),
             images: BTreeMap::new(),
-            turn: 0,
         })
     }
 
     /// First half of a check: what this driver sends. Images elsewhere are held against it.
     pub(crate) fn look(&mut self, sent: &mut SentStreams) {
-        self.turn += 1;
-        if self.has_other_counters() {
+        if !self.selection.choose(&self.counters) {
             self.list_streams();
         }
-        for publication in self.publications.values_mut() {
-            publication.look(self.turn);
-            if let Some(position) = publication.sent() {
-                sent.note(publication.stream(), position);
+        for id in self.selection.chosen() {
+            if let Some(publication) = self.publications.get_mut(id) {
+                publication.look();
+                if let Some(position) = publication.sent() {
+                    sent.note(publication.stream(), position);
+                }
             }
         }
     }
 
     /// Second half: the rules.
     pub(crate) fn check(&mut self, driver: &MediaDriver, sent: &SentStreams) -> Result<(), Violation> {
-        for publication in self.publications.values_mut() {
-            publication.check()?;
+        for id in self.selection.chosen() {
+            if let Some(publication) = self.publications.get_mut(id) {
+                publication.check()?;
+            }
+            if let Some(image) = self.images.get_mut(id) {
+                image.look(sent);
+                image.check()?;
+            }
         }
-        for image in self.images.values_mut() {
-            image.look(self.turn, sent);
-            image.check()?;
-        }
-        self.driver.look(driver, self.listed.len());
+        self.driver.look(driver, self.selection.counters_count());
         self.driver.check()
     }
 
-    fn live_states(&self) -> impl Iterator<Item = (i32, (i32, i64))> + '_ {
-        (system_counter::COUNT as i32..self.counters.capacity() as i32).map_while(|id| {
-            let state = self.counters.state(id)?;
-            let registration_id = self.counters.registration_id(id)?;
-            (state != headrace_buffers::counters::STATE_UNUSED).then_some((id, (state, registration_id)))
-        })
-    }
-
-    fn has_other_counters(&self) -> bool {
-        !self
-            .live_states()
-            .map(|(_, state)| state)
-            .eq(self.listed.iter().copied())
+    fn records(&self) -> Vec<CounterRecord> {
+        let mut records = Vec::new();
+        self.counters.for_each(|record| {
+            if record.id >= system_counter::COUNT as i32 {
+                records.push(record);
+            }
+        });
+        records
     }
 
     /// Finds the streams of the driver by their counters. A stream whose log is not there is left for the next time.
     fn list_streams(&mut self) {
-        let records: Vec<CounterRecord> = self
-            .live_states()
-            .filter_map(|(id, _)| self.counters.record(id))
-            .collect();
+        let records = self.records();
         let mut is_complete = true;
         let mut streams = BTreeMap::new();
         for record in &records {
@@ -278,18 +272,17 @@ impl Observer {
                 image.readers.replace(readers);
             }
         }
-        self.listed = if is_complete {
-            self.live_states().map(|(_, state)| state).collect()
-        } else {
-            Vec::new()
-        };
+        let streams = self.publications.keys().chain(self.images.keys());
+        self.selection.list(&self.counters, &records, streams.copied());
+        if !is_complete {
+            self.selection.forget();
+        }
     }
 
     /// What the driver holds.
     pub(crate) fn holdings(&self, driver: &MediaDriver) -> Holdings {
-        let records = self.live_states().filter_map(|(id, _)| self.counters.record(id));
         Holdings {
-            counters: records
+            counters: { self.records().into_iter() }
                 .map(|record| (record.id, record.type_id, record.label))
                 .collect(),
             logs: ["publications", "images"]

@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule<Publication>] = &[
     },
     Rule {
         name: "room-is-clean",
-        holds: |it| it.now.end != NO_END || is_clean(&it.log, it.now.produced, it.now.limit, it.turn),
+        holds: |it| it.now.end != NO_END || is_clean(&it.log, it.now.produced, it.now.limit, it.looks),
     },
 ];
 
@@ -105,7 +105,7 @@ pub(super) struct Publication {
     sender_limit_max: i64,
     before: Values,
     now: Values,
-    turn: u64,
+    looks: u64,
 }
 
 impl fmt::Debug for Publication {
@@ -139,7 +139,7 @@ impl Publication {
             sender_limit_max: 0,
             before: Values::default(),
             now: Values::default(),
-            turn: 0,
+            looks: 0,
             log,
         };
         publication.now = publication.values();
@@ -159,8 +159,8 @@ impl Publication {
         }
     }
 
-    pub(super) fn look(&mut self, turn: u64) {
-        self.turn = turn;
+    pub(super) fn look(&mut self) {
+        self.looks += 1;
         self.before = self.now;
         self.now = self.values();
         self.limit_max = self.limit_max.max(self.now.limit);

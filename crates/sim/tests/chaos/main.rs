@@ -1,7 +1,8 @@
 //! Whatever happens to nodes, clients and links, a subscriber reads each of its publishers in order and once, what still
 //! lives at the end goes on, and nothing is left when all is closed.
 //!
-//! A fixed set of seeds runs with the tests. `HEADRACE_SEED=<n>` runs one, and `make simulate SECONDS=60` runs new ones.
+//! A fixed set of seeds runs with the tests. `HEADRACE_SEED=<n>` runs one, and `make simulate SECONDS=60` runs new ones;
+//! with both, they begin with that one.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -53,13 +54,14 @@ fn run_named(seed: u64) -> (u64, u64) {
 
 #[test]
 fn streams_survive_whatever_happens_to_nodes_and_links() {
-    if let Ok(seed) = std::env::var("HEADRACE_SEED") {
-        run_named(seed.parse().expect("HEADRACE_SEED is a whole number"));
+    let seed = setting("HEADRACE_SEED");
+    if let Some(seconds) = setting("SIMULATE_SECONDS") {
+        let first = seed.unwrap_or_else(|| fastrand::u64(..));
+        run_new_seeds(first, Duration::from_secs(seconds));
         return;
     }
-    if let Ok(seconds) = std::env::var("SIMULATE_SECONDS") {
-        let seconds = seconds.parse().expect("SIMULATE_SECONDS is a whole number");
-        run_new_seeds(Duration::from_secs(seconds));
+    if let Some(seed) = seed {
+        run_named(seed);
         return;
     }
     // The largest worlds and the slowest ones take too long here: new seeds have them.
@@ -68,13 +70,22 @@ fn streams_survive_whatever_happens_to_nodes_and_links() {
     }
 }
 
-fn run_new_seeds(duration: Duration) {
+/// A whole number from the environment.
+fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text:?} must be a whole number")),
+    )
+}
+
+fn run_new_seeds(first: u64, duration: Duration) {
     let (begin, mut count) = (Instant::now(), 0);
     while begin.elapsed() < duration {
-        run_named(fastrand::u64(..));
+        run_named(first.wrapping_add(count));
         count += 1;
     }
-    println!("{count} seeds in {} s", begin.elapsed().as_secs());
+    println!("{count} seeds from {first} on in {} s", begin.elapsed().as_secs());
 }
 
 #[test]

@@ -11,6 +11,8 @@ use crate::stage::Shape;
 
 /// Longest time between two offers.
 const OFFER_INTERVAL_MAX_NS: i64 = 10_000_000;
+/// Subscribers that read between two steps: those of a world of hundreds take turns.
+const READERS_A_STEP: usize = 50;
 /// How far wall clocks jump.
 const JUMP_MAX_NS: i64 = 7_200 * SECOND;
 /// What the error log may say after a disk was full, or a client was killed.
@@ -61,7 +63,7 @@ impl Chaos {
             chaos.connect(node);
         }
         chaos.worsen();
-        for _ in 0..2 * shape.streams {
+        for _ in 0..shape.people {
             chaos.subscribe();
             chaos.publish();
         }
@@ -248,7 +250,10 @@ impl Chaos {
     }
 
     fn read(&mut self) {
-        for subscriber in &mut self.subscribers {
+        let count = self.subscribers.len();
+        let first = self.random.usize(0..count.max(1));
+        for step in 0..count.min(READERS_A_STEP) {
+            let subscriber = &mut self.subscribers[(first + step) % count];
             if !self.nodes[subscriber.node].is_paused() && self.random.u8(0..4) > 0 {
                 subscriber.poll();
             }

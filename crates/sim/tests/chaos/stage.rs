@@ -11,6 +11,8 @@ use crate::common::SECOND;
 pub(crate) struct Shape {
     pub(crate) nodes: usize,
     pub(crate) streams: usize,
+    /// Publishers at the start, and subscribers.
+    pub(crate) people: usize,
     /// Things that are done to it, one after the other.
     pub(crate) actions: usize,
     /// What all time-outs are divided by. Most of a run is waiting for them.
@@ -23,6 +25,7 @@ impl Shape {
         let base = Self {
             nodes: 3,
             streams: 6,
+            people: 12,
             actions: 60,
             haste: 10,
         };
@@ -30,6 +33,7 @@ impl Shape {
             5 | 45 | 85 => Self {
                 nodes: 2,
                 streams: 300,
+                people: 300,
                 actions: 12,
                 ..base
             },
