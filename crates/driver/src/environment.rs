@@ -9,6 +9,7 @@ use headrace_sys::{Clock, SystemClock};
 pub use crate::disk::Disk;
 use crate::disk::SystemDisk;
 pub use crate::event_recorder::EventListener;
+use crate::mailbox::QUEUE_CAPACITY;
 pub use crate::name_lookups::{LookedUp, Lookups};
 use crate::name_lookups::{LookupThreads, SystemLookup};
 use crate::network::SystemNetwork;
@@ -24,6 +25,8 @@ pub struct Environment {
     pub disk: Arc<dyn Disk>,
     /// Who looks up the names of hosts.
     pub lookups: Box<dyn Lookups>,
+    /// Messages that fit in each queue between the agents.
+    pub queue_capacity: usize,
     /// Source of session ids, initial term ids and receiver ids, and of the delays before a loss is reported.
     pub random: fastrand::Rng,
     /// Hears of each change of state besides the event log, if it is to be heard.
@@ -39,6 +42,7 @@ impl Environment {
             clock,
             network: Arc::new(SystemNetwork),
             disk: Arc::new(SystemDisk),
+            queue_capacity: QUEUE_CAPACITY,
             random: fastrand::Rng::new(),
             events: None,
         }

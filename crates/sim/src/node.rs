@@ -237,6 +237,7 @@ impl Node {
             network: Arc::new(self.core.network.clone()),
             disk: Arc::clone(&self.core.disk) as Arc<dyn Disk>,
             lookups: Box::new(self.core.network.names()),
+            queue_capacity: self.world.queue_capacity(),
             random: self.core.random(self.world.seed),
             events: Some(Arc::new(EventNotes {
                 node: self.core.name.clone(),

@@ -1,9 +1,10 @@
 //! The world: its time, its nodes, and the step that moves both.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use headrace_driver::mailbox::QUEUE_CAPACITY;
 use headrace_driver::{ConfigError, DriverConfig};
 
 use crate::error::WorldError;
@@ -49,6 +50,7 @@ pub(crate) struct Core {
     watch: Mutex<Watch>,
     nodes: Mutex<Vec<Arc<NodeCore>>>,
     is_stepping: AtomicBool,
+    queue_capacity: AtomicUsize,
 }
 
 impl Core {
@@ -66,6 +68,11 @@ impl Core {
         self.is_stepping.store(is_inside, Ordering::Relaxed);
         self.check(&nodes);
         work_count
+    }
+
+    /// Messages that fit in each queue between the agents of a driver.
+    pub(crate) fn queue_capacity(&self) -> usize {
+        self.queue_capacity.load(Ordering::Relaxed)
     }
 
     /// Holds what drivers and logs show against the rules.
@@ -145,6 +152,7 @@ impl World {
                 }),
                 nodes: Mutex::new(Vec::new()),
                 is_stepping: AtomicBool::new(false),
+                queue_capacity: AtomicUsize::new(QUEUE_CAPACITY),
             }),
             directory: directory.to_owned(),
         }
@@ -154,6 +162,12 @@ impl World {
     pub fn without_checks(self) -> Self {
         lock(&self.core.watch).is_on = false;
         self
+    }
+
+    /// Has so many messages fit in each queue between the agents of drivers that start from now on. Where few fit, queues
+    /// fill, and agents that wait for each other show it.
+    pub fn set_queue_capacity(&self, capacity: usize) {
+        self.core.queue_capacity.store(capacity, Ordering::Relaxed);
     }
 
     /// Adds a machine with a driver, which runs when this returns. Channels may use its name as a host.

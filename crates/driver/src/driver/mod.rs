@@ -179,6 +179,7 @@ fn start(
         network,
         disk,
         lookups,
+        queue_capacity,
         random,
         events,
     } = environment;
@@ -205,7 +206,7 @@ fn start(
     ring.put_consumer_heartbeat_ms(clock.epoch_ms());
 
     let doorbells = files::create_doorbells(config, &cnc, &errors, clock.as_ref());
-    let queues = Queues::new();
+    let queues = Queues::new(queue_capacity);
     let wiring = Wiring {
         config,
         clock: &clock,

@@ -19,7 +19,7 @@ use crate::config::{DriverConfig, ThreadingMode};
 use crate::environment::{BufferLengths, Disk, Lookups, Network};
 use crate::errors::ErrorRecorder;
 use crate::event_recorder::EventRecorder;
-use crate::mailbox::{Inbox, Outbox, inbox};
+use crate::mailbox::{Inbox, Outbox, inbox_of};
 use crate::name_lookups::{LookupTracker, NameRequests};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
 use crate::receiver::{Receiver, ReceiverCounters, ReceiverSettings};
@@ -38,14 +38,14 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(capacity: usize) -> Self {
         Self {
-            tasks: inbox(),
-            outcomes: inbox(),
-            sender: inbox(),
-            receiver: inbox(),
-            replies: inbox(),
-            requests: inbox(),
+            tasks: inbox_of(capacity),
+            outcomes: inbox_of(capacity),
+            sender: inbox_of(capacity),
+            receiver: inbox_of(capacity),
+            replies: inbox_of(capacity),
+            requests: inbox_of(capacity),
         }
     }
 }

@@ -29,7 +29,7 @@ use crossbeam_queue::ArrayQueue;
 use headrace_buffers::counters::Counter;
 use headrace_buffers::doorbell::Doorbell;
 
-/// Messages that fit in one queue.
+/// Messages that fit in one queue of a driver on a machine.
 pub const QUEUE_CAPACITY: usize = 1024;
 
 /// The receiving end of a queue.
@@ -37,7 +37,12 @@ pub type Inbox<T> = Arc<ArrayQueue<T>>;
 
 /// An empty queue of [`QUEUE_CAPACITY`].
 pub fn inbox<T>() -> Inbox<T> {
-    Arc::new(ArrayQueue::new(QUEUE_CAPACITY))
+    inbox_of(QUEUE_CAPACITY)
+}
+
+/// An empty queue for so many messages.
+pub fn inbox_of<T>(capacity: usize) -> Inbox<T> {
+    Arc::new(ArrayQueue::new(capacity))
 }
 
 /// The sending end of a queue whose messages must all arrive, owned by one agent.

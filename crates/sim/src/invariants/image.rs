@@ -36,10 +36,11 @@ pub(super) const RULES: &[Rule<Image>] = &[
     Rule {
         name: "reader-is-at-a-frame",
         holds: |it| {
-            it.readers
-                .0
-                .iter()
-                .all(|reader| !reader.is_tethered || it.has_frame_at(reader.position.get_acquire()))
+            it.readers.0.iter().all(|reader| {
+                let position = reader.position.get_acquire();
+                let stands_aside = !reader.is_tethered && position == reader.before;
+                stands_aside || it.has_frame_at(position)
+            })
         },
     },
     Rule {

@@ -1,6 +1,6 @@
 //! Publishers and subscribers, and what each subscriber must read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use headrace_client::{
     Client, ClientError, ExclusivePublication, FragmentAssembler, Offer, Publication, Subscription,
@@ -94,6 +94,13 @@ impl Publisher {
         }
     }
 
+    pub(crate) fn session_id(&self) -> i32 {
+        match &self.handle {
+            Handle::Exclusive(publication) => publication.session_id(),
+            Handle::Shared(publication) => publication.session_id(),
+        }
+    }
+
     pub(crate) fn is_connected(&self) -> bool {
         match &self.handle {
             Handle::Exclusive(publication) => publication.is_connected(),
@@ -114,13 +121,20 @@ pub(crate) enum Tie {
 #[derive(Clone, Copy)]
 struct Progress {
     next: u64,
-    image: i64,
+    image: ImageName,
 }
+
+/// An image, and where its subscriber joined it: one that joins the same image again has missed what was between.
+type ImageName = Option<(i64, i64)>;
 
 pub(crate) struct Subscriber {
     pub(crate) node: usize,
     pub(crate) stream: usize,
     pub(crate) tie: Tie,
+    /// It reads nothing before this time.
+    pub(crate) asleep_until_ns: i64,
+    /// It may lose an image, and join the same one again later.
+    may_rejoin: bool,
     subscription: Subscription,
     assembler: FragmentAssembler,
     read: BTreeMap<u64, Progress>,
@@ -132,6 +146,7 @@ impl Subscriber {
         client: &Client,
         (stream, channel): (usize, &str),
         tie: Tie,
+        may_rejoin: bool,
     ) -> Result<Self, ClientError> {
         let channel = match tie {
             Tie::Tethered => channel.to_owned(),
@@ -142,6 +157,8 @@ impl Subscriber {
             node,
             stream,
             tie,
+            asleep_until_ns: 0,
+            may_rejoin,
             subscription: client.add_subscription(&channel, stream as i32, Default::default())?,
             assembler: FragmentAssembler::new(),
             read: BTreeMap::new(),
@@ -155,18 +172,40 @@ impl Subscriber {
 
     pub(crate) fn poll(&mut self) {
         let (assembler, read, tie) = (&mut self.assembler, &mut self.read, self.tie);
+        let may_rejoin = self.may_rejoin;
         let subscription = &self.subscription;
         let polled = subscription.poll(
             |payload, header| {
                 assembler.on_fragment(payload, header, |message, header| {
                     let image = subscription.image_by_session_id(header.session_id());
-                    let image = image.map_or(0, |image| image.correlation_id());
-                    note(read, Stamp::of(message), image, tie);
+                    let image = image.map(|image| (image.correlation_id(), image.join_position()));
+                    let before = note(read, Stamp::of(message), image, tie);
+                    let has_rejoined = before.is_some_and(|before| is_rejoined(before.image, image));
+                    assert!(may_rejoin || !has_rejoined, "joined {image:?} again");
                 });
             },
             50,
         );
         polled.unwrap();
+    }
+
+    /// The sessions of its images: no two images of a subscription are of the same.
+    pub(crate) fn sessions(&self) -> BTreeSet<i32> {
+        let images = self.subscription.images();
+        let sessions: BTreeSet<i32> = images.iter().map(|image| image.session_id()).collect();
+        assert_eq!(
+            sessions.len(),
+            images.len(),
+            "two images of a session: {images:?}"
+        );
+        sessions
+    }
+
+    /// Rejects one of its images. True when the driver did so.
+    pub(crate) fn reject(&self, choice: usize) -> bool {
+        let images = self.subscription.images();
+        let image = (!images.is_empty()).then(|| &images[choice % images.len()]);
+        image.is_some_and(|image| image.reject("it is not wanted").is_ok())
     }
 
     pub(crate) fn has_read(&self, published: &Stamp) -> bool {
@@ -176,14 +215,13 @@ impl Subscriber {
 }
 
 /// In an image messages follow each other; a new image may have missed some, and repeats none. An untethered subscriber
-/// that was left behind joins the same image again, and where the others are.
-fn note(read: &mut BTreeMap<u64, Progress>, stamp: Stamp, image: i64, tie: Tie) {
+/// that was left behind joins again where the others are, and one of them may be further back.
+///
+/// Returns what was read before.
+fn note(read: &mut BTreeMap<u64, Progress>, stamp: Stamp, image: ImageName, tie: Tie) -> Option<Progress> {
     let next = stamp.number + 1;
-    let before = read.insert(stamp.publisher, Progress { next, image });
-    let Some(before) = before.filter(|_| tie != Tie::Untethered) else {
-        return;
-    };
-    let is_new = stamp.number >= before.next;
+    let before = read.insert(stamp.publisher, Progress { next, image })?;
+    let is_new = stamp.number >= before.next || tie == Tie::Untethered;
     assert!(is_new, "{stamp:?} again, after {}", before.next);
     let is_next = stamp.number == before.next;
     assert!(
@@ -191,4 +229,11 @@ fn note(read: &mut BTreeMap<u64, Progress>, stamp: Stamp, image: i64, tie: Tie) 
         "{stamp:?}, and not {}",
         before.next
     );
+    Some(before)
+}
+
+/// True for two lives of one image.
+fn is_rejoined(before: ImageName, now: ImageName) -> bool {
+    let ids = before.zip(now);
+    ids.is_some_and(|(before, now)| before.0 == now.0 && before.1 != now.1)
 }

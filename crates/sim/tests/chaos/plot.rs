@@ -1,5 +1,6 @@
 //! What happens to a world: one thing after the other, as chance decides.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use headrace_client::{Client, ClientError};
@@ -15,14 +16,25 @@ const OFFER_INTERVAL_MAX_NS: i64 = 10_000_000;
 const READERS_A_STEP: usize = 50;
 /// How far wall clocks jump.
 const JUMP_MAX_NS: i64 = 7_200 * SECOND;
-/// What the error log may say after a disk was full, or a client was killed.
-const EXPECTED_ERRORS: [&str; 5] = [
+/// What the error log may say after a disk was full, a client was killed, or a stream rejected.
+const EXPECTED_ERRORS: [&str; 10] = [
+    REJECTED,
+    // A rejection that comes when the image has just ended.
+    "Unable to resolve image",
+    "more images rejected",
+    "error frame received",
+    "more error frames received",
     "usable storage",
     "space is running low",
     "more problems with storage",
     "more images not created",
     "process ended without closing",
 ];
+
+/// What the error log says of a local stream that a subscriber rejected.
+const REJECTED: &str = "image rejected by a subscriber";
+/// What a driver does that asks no name server and no other node.
+const LOCAL_MAX_NS: i64 = SECOND / 10;
 
 /// A world, what runs in it, and the chance that decides what happens next.
 pub(crate) struct Chaos {
@@ -34,12 +46,15 @@ pub(crate) struct Chaos {
     clients: Vec<Option<Arc<Client>>>,
     publishers: Vec<Publisher>,
     subscribers: Vec<Subscriber>,
+    /// Nodes where a local stream was rejected since they started.
+    has_rejected: BTreeSet<usize>,
     last_publisher: u64,
 }
 
 impl Chaos {
     pub(crate) fn new(seed: u64, shape: Shape) -> Self {
         let world = World::new(seed);
+        world.set_queue_capacity(shape.queue_capacity);
         let add_node = |index| {
             let change = |config: &mut _| {
                 shape.change_driver(config);
@@ -57,6 +72,7 @@ impl Chaos {
             nodes,
             publishers: Vec::new(),
             subscribers: Vec::new(),
+            has_rejected: BTreeSet::new(),
             last_publisher: 0,
         };
         for node in 0..shape.nodes {
@@ -97,8 +113,10 @@ impl Chaos {
         };
         self.last_publisher += 1;
         let is_shared = self.random.u8(0..3) == 0;
+        let begun_ns = self.world.now_ns();
         let added = Publisher::new(node, &client, (stream, &channel), self.last_publisher, is_shared);
         self.publishers.extend(forgiven(added));
+        self.check_local(stream, begun_ns);
     }
 
     fn subscribe(&mut self) {
@@ -115,8 +133,19 @@ impl Chaos {
         let Some(client) = self.clients[node].clone() else {
             return;
         };
-        let added = Subscriber::new(node, &client, (stream, &channel), tie);
+        // The readers of a local stream that one of them rejects join it again.
+        let may_rejoin = self.shape.is_local(stream) || (tie == Tie::Untethered && !self.shape.is_patient);
+        let begun_ns = self.world.now_ns();
+        let added = Subscriber::new(node, &client, (stream, &channel), tie, may_rejoin);
         self.subscribers.extend(forgiven(added));
+        self.check_local(stream, begun_ns);
+    }
+
+    /// A name server that does not answer holds up no local stream.
+    fn check_local(&self, stream: usize, begun_ns: i64) {
+        let took_ns = self.world.now_ns() - begun_ns;
+        let is_prompt = took_ns < LOCAL_MAX_NS || !self.shape.is_local(stream);
+        assert!(is_prompt, "a local stream took {took_ns} ns");
     }
 
     fn forget(&mut self, node: usize) {
@@ -128,6 +157,7 @@ impl Chaos {
     fn crash(&mut self, node: usize) {
         if self.nodes[node].is_up() {
             self.nodes[node].crash().unwrap();
+            self.has_rejected.remove(&node);
             self.forget(node);
         }
     }
@@ -193,7 +223,33 @@ impl Chaos {
                 let lookup_ns = self.random.i64(0..self.shape.wait_max_ns());
                 self.world.network().set_lookup_ns(lookup_ns);
             }
+            104 if left != right => self.silence(left, right),
+            105..=106 if !self.subscribers.is_empty() => self.doze(),
+            107 if !self.subscribers.is_empty() => self.reject(),
             _ => {}
+        }
+    }
+
+    /// Nothing comes through for longer than images live, and a little less than twice that.
+    fn silence(&mut self, left: usize, right: usize) {
+        self.nodes[left].set_cut_to(&self.nodes[right], true);
+        let duration_ns = self.random.i64(11 * SECOND..20 * SECOND);
+        self.run_for(self.shape.time(duration_ns));
+        self.nodes[left].set_cut_to(&self.nodes[right], false);
+    }
+
+    /// A subscriber stops reading for as long as it takes to be left behind, and to join again.
+    fn doze(&mut self) {
+        let index = self.random.usize(0..self.subscribers.len());
+        let duration_ns = self.random.i64(SECOND..40 * SECOND);
+        self.subscribers[index].asleep_until_ns = self.world.now_ns() + self.shape.time(duration_ns);
+    }
+
+    fn reject(&mut self) {
+        let subscriber = &self.subscribers[self.random.usize(0..self.subscribers.len())];
+        let choice = self.random.usize(..);
+        if subscriber.tie != Tie::Spy && subscriber.reject(choice) && self.shape.is_local(subscriber.stream) {
+            self.has_rejected.insert(subscriber.node);
         }
     }
 
@@ -250,11 +306,12 @@ impl Chaos {
     }
 
     fn read(&mut self) {
-        let count = self.subscribers.len();
+        let (count, now_ns) = (self.subscribers.len(), self.world.now_ns());
         let first = self.random.usize(0..count.max(1));
         for step in 0..count.min(READERS_A_STEP) {
             let subscriber = &mut self.subscribers[(first + step) % count];
-            if !self.nodes[subscriber.node].is_paused() && self.random.u8(0..4) > 0 {
+            let is_awake = now_ns >= subscriber.asleep_until_ns && !self.nodes[subscriber.node].is_paused();
+            if is_awake && self.random.u8(0..4) > 0 {
                 subscriber.poll();
             }
         }
@@ -285,14 +342,21 @@ impl Chaos {
                 self.nodes[left].set_cut(&self.nodes[right], false);
             }
         }
+        for subscriber in &mut self.subscribers {
+            subscriber.asleep_until_ns = 0;
+        }
         self.run_until("publishers are connected", |chaos| {
             let has_reader =
                 |publisher: &Publisher| chaos.readers_of(publisher).any(|reader| reader.tie != Tie::Spy);
             let mut publishers = chaos.publishers.iter();
             publishers.all(|publisher| publisher.is_connected() || !has_reader(publisher))
         });
-        // Those that saw no time-out and those that did have an image after this.
-        self.run_for(self.shape.time(25 * SECOND));
+        // Those that saw no time-out and those that did have an image after this, and drained images are over.
+        self.run_for(self.shape.time(25 * SECOND) + SECOND / 2);
+        self.run_until("images are those of the publishers", |chaos| {
+            let has_right_ones = |reader: &Subscriber| reader.sessions() == chaos.sessions_for(reader);
+            chaos.subscribers.iter().all(has_right_ones)
+        });
         self.offer_to_all(5);
         self.run_until("all messages are read", |chaos| {
             let has_all = |publisher: &Publisher| {
@@ -359,6 +423,12 @@ impl Chaos {
         self.subscribers.iter().filter(own)
     }
 
+    fn sessions_for(&self, reader: &Subscriber) -> BTreeSet<i32> {
+        let is_near = |publisher: &&Publisher| reader.tie != Tie::Spy || reader.node == publisher.node;
+        let own = self.publishers.iter().filter(|one| one.stream == reader.stream);
+        own.filter(is_near).map(Publisher::session_id).collect()
+    }
+
     /// True where something can be published: a spy alone makes no connection.
     fn has_readers(&self, publisher: &Publisher) -> bool {
         self.readers_of(publisher).any(|reader| reader.tie != Tie::Spy)
@@ -378,8 +448,10 @@ impl Chaos {
             let held = chaos.nodes.iter().map(Node::holdings);
             chaos.world.socket_count() == 0 && held.eq(chaos.fresh.iter().cloned())
         });
-        for node in &self.nodes {
+        for (index, node) in self.nodes.iter().enumerate() {
             let mut errors = common::errors_of(node);
+            let is_told = errors.iter().any(|text| text.contains(REJECTED));
+            assert!(is_told || !self.has_rejected.contains(&index), "{errors:?}");
             errors.retain(|text| !EXPECTED_ERRORS.iter().any(|expected| text.contains(expected)));
             assert_eq!(errors, [""; 0], "{}", node.name());
         }

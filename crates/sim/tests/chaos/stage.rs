@@ -15,18 +15,24 @@ pub(crate) struct Shape {
     pub(crate) people: usize,
     /// Things that are done to it, one after the other.
     pub(crate) actions: usize,
+    /// Untethered readers are never left behind.
+    pub(crate) is_patient: bool,
+    /// Messages that fit in each queue between the agents of a driver.
+    pub(crate) queue_capacity: usize,
     /// What all time-outs are divided by. Most of a run is waiting for them.
     pub(crate) haste: i64,
 }
 
 impl Shape {
-    /// One of twelve seeds has the time-outs of the specification, and one of forty hundreds of streams.
+    /// One of sixty seeds has the time-outs of the specification, and one of forty hundreds of streams.
     pub(crate) fn of(seed: u64) -> Self {
         let base = Self {
             nodes: 3,
             streams: 6,
             people: 12,
             actions: 60,
+            is_patient: seed % 5 == 1,
+            queue_capacity: [4, 64, 1024][seed as usize % 3],
             haste: 10,
         };
         match seed % 120 {
@@ -37,7 +43,7 @@ impl Shape {
                 actions: 12,
                 ..base
             },
-            turn if turn % 12 == 3 => Self { haste: 1, ..base },
+            turn if turn % 60 == 3 => Self { haste: 1, ..base },
             turn if turn % 4 == 2 => Self { nodes: 2, ..base },
             _ => base,
         }
@@ -61,6 +67,9 @@ impl Shape {
             &mut config.timer_interval_ns,
         ] {
             *timeout_ns /= self.haste;
+        }
+        if self.is_patient {
+            config.untethered_window_limit_timeout_ns = i64::MAX;
         }
     }
 
