@@ -21,6 +21,8 @@ KIB = 1024
 SEGMENT_LENGTH = 128 * KIB
 # What an archive answers with while it is being crashed, and what clients of a crashed node do.
 GONE = (headrace.HeadraceError,)
+# Longer than sessions and clients of before the crash live on.
+RECOVERY_S = 60
 SETTINGS = {
     "segment_file_length": SEGMENT_LENGTH,
     "low_storage_space_threshold": 0,
@@ -111,16 +113,19 @@ class Library:
             self.store.crash(keeps_writes=keeps_writes)
 
     def recover(self) -> None:
-        """Start everything on what a crash left. The start may be killed as well, over and over."""
+        """Start everything on what a crash left. The start may be killed as well; what refuses for longer is raised."""
+        end_s = self.world.now_s + RECOVERY_S
         while True:
             try:
                 self.open()
             except Killed:
-                # The next start may be killed as well, but not without end.
+                # Whatever was to kill this start kills no other.
                 self.disk.mend()
                 continue
             except GONE:
                 # A session of before, or a driver that has not noticed yet; the archive itself runs.
+                if self.world.now_s >= end_s:
+                    raise
                 self.world.run_for(1)
                 continue
             break
