@@ -290,3 +290,15 @@ def test_the_same_seed_gives_the_same_run_of_an_archive() -> None:
     first = run(10)
     assert run(10) == first
     assert run(11)[0] != first[0]
+
+
+def test_a_recovery_that_cannot_start_ends_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise headrace.HeadraceError("no driver starts here")
+
+    with World(3) as world:
+        library = local(world)
+        library.crash()
+        monkeypatch.setattr(library.store, "start", refuse)
+        with pytest.raises(headrace.HeadraceError, match="no driver starts here"):
+            library.recover()
