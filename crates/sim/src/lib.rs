@@ -29,7 +29,7 @@ mod world;
 
 pub use error::WorldError;
 pub use invariants::Holdings;
-pub use network::{LinkSettings, Network};
+pub use network::{Datagram, LinkSettings, Network, Tap};
 pub use node::Node;
 pub use stranger::{Stranger, StrangerSocket};
 pub use time::NodeClock;

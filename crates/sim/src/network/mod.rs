@@ -5,6 +5,7 @@
 mod groups;
 mod link;
 mod socket;
+mod tap;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -18,8 +19,10 @@ use crate::time::WorldTime;
 use crate::trace::{Fate, Route, Trace};
 use link::{Link, Passage};
 use socket::{Bound, Socket, SocketId};
+use tap::Taps;
 
 pub use link::LinkSettings;
+pub use tap::{Datagram, Tap};
 
 /// What a socket gets without asking, as on Linux.
 const BUFFER_LENGTH: usize = 212_992;
@@ -104,6 +107,7 @@ struct Wire {
     /// Names beside those of the hosts.
     names: BTreeMap<String, IpAddr>,
     links: BTreeMap<(HostId, HostId), Link>,
+    taps: Taps,
     sockets: BTreeMap<SocketId, Bound>,
     last_socket: SocketId,
 }
@@ -123,6 +127,7 @@ impl Network {
             hosts: Vec::new(),
             names: BTreeMap::new(),
             links: BTreeMap::new(),
+            taps: Taps::default(),
             sockets: BTreeMap::new(),
             last_socket: 0,
         })))
@@ -154,6 +159,16 @@ impl Network {
             Some(address) => wire.names.insert(name.to_owned(), address),
             None => wire.names.remove(name),
         };
+    }
+
+    /// Delivers a datagram at once, as if `from` had sent it. No link carries it, and no node has to have that address.
+    pub fn inject(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        self.wire().inject(Route { from, to }, bytes);
+    }
+
+    /// Keeps what sockets send from now on, for the caller to take. Injected datagrams are not part of that.
+    pub fn tap(&self) -> Tap {
+        self.wire().taps.add()
     }
 
     /// Sets one link apart, in one direction. `None` makes it like all others again.
@@ -258,6 +273,7 @@ impl Wire {
         }
         let now_ns = self.time.now_ns();
         let Some(target) = self.host_at(host, to.ip()) else {
+            self.taps.on_send(route.from, route.to, bytes);
             self.trace.on_datagram(now_ns, route, bytes, Fate::NoNode);
             return true;
         };
@@ -266,34 +282,46 @@ impl Wire {
         if link.is_full(&settings, now_ns, bytes.len(), buffer_length) {
             return false;
         }
-        match link.carry(&settings, now_ns, bytes.len(), &mut self.random) {
+        let passage = link.carry(&settings, now_ns, bytes.len(), &mut self.random);
+        self.taps.on_send(route.from, route.to, bytes);
+        match passage {
             Passage::Cut => self.trace.on_datagram(now_ns, route, bytes, Fate::Cut),
             Passage::Lost => self.trace.on_datagram(now_ns, route, bytes, Fate::Lost),
             Passage::Arrives { first_ns, second_ns } => {
-                self.deliver(
-                    sender,
-                    target,
-                    route,
-                    bytes,
-                    (first_ns, Fate::Arrives(first_ns - now_ns)),
-                );
-                if let Some(second_ns) = second_ns {
-                    let fate = Fate::Duplicate(second_ns - now_ns);
-                    self.deliver(sender, target, route, bytes, (second_ns, fate));
+                let second = second_ns.map(|second_ns| (second_ns, Fate::Duplicate(second_ns - now_ns)));
+                let first = (first_ns, Fate::Arrives(first_ns - now_ns));
+                for arrival in [Some(first), second].into_iter().flatten() {
+                    if !self.deliver(target, route, bytes, arrival) {
+                        self.refuse(sender, target, arrival.0);
+                    }
                 }
             }
         }
         true
     }
 
+    fn inject(&mut self, route: Route, bytes: &[u8]) {
+        let now_ns = self.time.now_ns();
+        let target = self
+            .hosts
+            .iter()
+            .position(|host| host.addresses.contain(route.to.ip()));
+        match target {
+            Some(target) => {
+                self.deliver(target, route, bytes, (now_ns, Fate::Arrives(0)));
+            }
+            None => self.trace.on_datagram(now_ns, route, bytes, Fate::NoNode),
+        }
+    }
+
+    /// Puts a datagram on its way to the socket that it is for; false when there is none.
     fn deliver(
         &mut self,
-        sender: SocketId,
         target: HostId,
         route: Route,
         bytes: &[u8],
         (arrival_ns, fate): (i64, Fate),
-    ) {
+    ) -> bool {
         let now_ns = self.time.now_ns();
         let bound = &self.hosts[target].bound;
         let (port, to) = (route.to.port(), route.to.ip());
@@ -303,12 +331,12 @@ impl Wire {
         let receiver = found.and_then(|id| self.sockets.get_mut(id));
         let Some(receiver) = receiver.filter(|receiver| receiver.accepts(route.from)) else {
             self.trace.on_datagram(now_ns, route, bytes, Fate::NoSocket);
-            self.refuse(sender, target, arrival_ns);
-            return;
+            return false;
         };
         receiver.settle(now_ns, &mut self.trace);
         receiver.expect(route, bytes, arrival_ns);
         self.trace.on_datagram(now_ns, route, bytes, fate);
+        true
     }
 
     /// Tells a connected socket that no one receives what it sends, if the way back is open.

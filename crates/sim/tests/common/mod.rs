@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use headrace_buffers::cnc::{self, CncFile};
-use headrace_buffers::counters::CountersReader;
-use headrace_buffers::error_log;
+use headrace_buffers::counters::{CounterRecord, CountersReader};
+use headrace_buffers::error_log::{self, ErrorEntry};
 use headrace_client::{Client, FragmentAssembler, Offer, Publication, Subscription};
 use headrace_sim::{LinkSettings, Node, WorldError};
 use headrace_sys::Access;
@@ -182,25 +182,48 @@ fn map(node: &Node) -> CncFile {
     CncFile::map(&node.directory().join(cnc::FILE_NAME), Access::ReadOnly).unwrap()
 }
 
-/// The value of one of a driver's system counters.
-pub fn system_counter(node: &Node, id: i32) -> i64 {
+fn reader(node: &Node) -> CountersReader {
     let cnc = map(node);
     CountersReader::new(cnc.counters_metadata(), cnc.counters_values())
-        .value(id)
-        .unwrap()
 }
 
 /// Label and value of each of a driver's counters.
 pub fn counters(node: &Node) -> Vec<(String, i64)> {
-    let cnc = map(node);
-    let reader = CountersReader::new(cnc.counters_metadata(), cnc.counters_values());
     let mut counters = Vec::new();
-    reader.for_each(|record| counters.push((record.label, record.value)));
+    reader(node).for_each(|record| counters.push((record.label, record.value)));
     counters
 }
 
-/// The texts of a driver's error log.
+/// The value of one of a driver's system counters.
+pub fn system_counter(node: &Node, id: i32) -> i64 {
+    reader(node).value(id).unwrap()
+}
+
+/// The counters of one type that a driver has.
+pub fn counters_of(node: &Node, type_id: i32) -> Vec<CounterRecord> {
+    let mut found = Vec::new();
+    reader(node).for_each(|record| {
+        if record.type_id == type_id {
+            found.push(record);
+        }
+    });
+    found
+}
+
+/// The value of the only counter of a type.
+pub fn counter(node: &Node, type_id: i32) -> i64 {
+    let found = counters_of(node, type_id);
+    assert_eq!(found.len(), 1, "counters of type {type_id}");
+    found[0].value
+}
+
+/// A driver's error log.
+pub fn error_entries(node: &Node) -> Vec<ErrorEntry> {
+    error_log::read(&map(node).error_log(), 0)
+}
+
+/// The texts of it.
 pub fn errors_of(node: &Node) -> Vec<String> {
-    let entries = error_log::read(&map(node).error_log(), 0);
-    entries.into_iter().map(|entry| entry.text).collect()
+    let entries = error_entries(node).into_iter();
+    entries.map(|entry| entry.text).collect()
 }

@@ -1,0 +1,150 @@
+//! Whatever arrives, a driver neither panics nor stops working.
+
+use std::sync::Arc;
+
+use headrace_client::{Client, Publication};
+use headrace_protocol::frame::{FrameKind, classify};
+use headrace_sim::{Datagram, LinkSettings, Node};
+
+use crate::common::{Reader, SECOND, World};
+use crate::peer::{MILLISECOND, STREAM};
+
+const CHANNEL: &str = "aeron:udp?endpoint=right:40123";
+/// The stream that is attacked, the same in each world: frames of one are believed in the others.
+const ATTACKED: &str =
+    "aeron:udp?endpoint=right:40123|term-length=64k|session-id=-77|init-term-id=5|term-id=5|term-offset=0";
+const SEEDS: u64 = 16;
+/// Bent datagrams for each seed.
+const ATTACKS_MAX: usize = 200;
+
+/// The kinds of frames that go between two drivers of which none measures round trips or resolves names.
+const KINDS: [FrameKind; 5] = [
+    FrameKind::Setup,
+    FrameKind::Data,
+    FrameKind::StatusMessage,
+    FrameKind::Nak,
+    FrameKind::Error,
+];
+
+/// The stream that is attacked, and the clients at its ends.
+struct Attacked {
+    publication: Publication,
+    reader: Reader,
+    _clients: [Arc<Client>; 2],
+}
+
+impl Attacked {
+    fn connected(world: &World, nodes: [&Node; 2]) -> Self {
+        let clients = nodes.map(|node| node.connect().unwrap());
+        let reader = Reader::subscribe(&clients[1], CHANNEL, STREAM);
+        let publication = clients[0].add_publication(ATTACKED, STREAM).unwrap();
+        world.run_until(SECOND, "a connection", || {
+            publication.is_connected() && reader.subscription.is_connected()
+        });
+        Self {
+            publication,
+            reader,
+            _clients: clients,
+        }
+    }
+}
+
+/// What two drivers really send each other on a bad network, until the stream is refused. Sorted by kind.
+fn specimens() -> Vec<Vec<Datagram>> {
+    let world = World::new(1);
+    let tap = world.network().tap();
+    let nodes = world.pair();
+    let mut stream = Attacked::connected(&world, nodes.each_ref());
+    world.network().set_links(LinkSettings {
+        loss: 0.3,
+        ..LinkSettings::default()
+    });
+    for number in 0..40 {
+        let _ = stream.publication.offer(&vec![number; 64 * usize::from(number)]);
+        world.run_for(MILLISECOND);
+        stream.reader.poll();
+    }
+    let image = Arc::clone(&stream.reader.subscription.images()[0]);
+    image.async_reject("no thanks").unwrap();
+    world.run_for(SECOND / 2);
+    stream.publication.close();
+    world.run_for(SECOND);
+    let sent = tap.take();
+    let of_kind = |kind: &FrameKind| {
+        let same = sent.iter().filter(|sent| classify(&sent.bytes) == Ok(*kind));
+        let found: Vec<Datagram> = same.cloned().collect();
+        assert!(!found.is_empty(), "no specimen of {kind:?}");
+        found
+    };
+    KINDS.iter().map(of_kind).collect()
+}
+
+/// Changes a datagram somewhere.
+fn bend(random: &mut fastrand::Rng, bytes: &mut Vec<u8>) {
+    let at = random.usize(0..bytes.len().max(1));
+    match random.u8(0..4) {
+        0 => {
+            let count = random.usize(0..64);
+            bytes.extend(std::iter::repeat_with(|| random.u8(..)).take(count));
+        }
+        1 => bytes.truncate(at),
+        2 => {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = random.u8(..);
+            }
+        }
+        _ => {
+            let word = match random.u8(0..7) {
+                0 => 0,
+                1 => -1,
+                2 => i32::MIN,
+                3 => i32::MAX,
+                4 => random.i32(-64..64),
+                5 => random.i32(..) & !31,
+                _ => random.i32(..),
+            };
+            if let Some(target) = bytes.get_mut(at & !3..(at & !3) + 4) {
+                target.copy_from_slice(&word.to_le_bytes());
+            }
+        }
+    }
+}
+
+/// Frames that look right are believed, so the stream may be over after this, and the rules of the world do not hold:
+/// they know honest peers only. But both drivers still obey, and let go of everything in the end.
+#[test]
+fn bent_frames_do_no_harm() {
+    let specimens = specimens();
+    for seed in 0..SEEDS {
+        let world = World::without_rules(seed);
+        let mut random = fastrand::Rng::with_seed(seed);
+        let nodes = world.pair();
+        let fresh = nodes.each_ref().map(Node::holdings);
+        let mut stream = Attacked::connected(&world, nodes.each_ref());
+        for _ in 0..random.usize(1..ATTACKS_MAX) {
+            let kind = &specimens[random.usize(..specimens.len())];
+            let Datagram { from, to, mut bytes } = kind[random.usize(..kind.len())].clone();
+            for _ in 0..random.usize(0..3) {
+                bend(&mut random, &mut bytes);
+            }
+            world.network().inject(from, to, &bytes);
+            let _ = stream.publication.offer(&[9; 200]);
+            world.run_for(random.i64(0..MILLISECOND));
+            stream.reader.poll();
+        }
+        drop(stream);
+        both_still_work(&world, nodes.each_ref());
+        world.run_until(60 * SECOND, &format!("nothing is left, seed={seed}"), || {
+            nodes.each_ref().map(Node::holdings) == fresh
+        });
+    }
+}
+
+fn both_still_work(world: &World, [left, right]: [&Node; 2]) {
+    let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
+    let mut reader = Reader::subscribe(&subscriber, CHANNEL, STREAM + 1);
+    let publication = publisher.add_publication(CHANNEL, STREAM + 1).unwrap();
+    world.run_until(10 * SECOND, "a connection", || publication.is_connected());
+    publication.offer(b"still here").unwrap();
+    world.run_until(SECOND, "the message", || reader.poll() == [b"still here"]);
+}

@@ -1,0 +1,464 @@
+//! What a publication puts on the wire, and when, to a receiver that the test plays.
+
+use std::net::SocketAddr;
+
+use headrace_buffers::counters::{system_counter, type_ids};
+use headrace_client::{ExclusivePublication, Offer};
+use headrace_protocol::frame::{
+    DataHeader, ErrorFrame, FrameKind, Nak, RttMeasurement, Setup, StatusMessage, classify, data, rtt,
+    status_message,
+};
+use headrace_sim::Node;
+
+use crate::common::{self, SECOND, World};
+use crate::peer::{MILLISECOND, Peer, SESSION, STREAM, TERM_LENGTH, WINDOW};
+
+const RECEIVER_ID: i64 = 0x1122_3344_5566_7788;
+/// The last there is: each further term wraps.
+const FIRST_TERM: i32 = i32::MAX;
+
+/// A publication whose only receiver is the test.
+struct Sending {
+    world: World,
+    node: Node,
+    client: std::sync::Arc<headrace_client::Client>,
+    publication: ExclusivePublication,
+    peer: Peer,
+    /// Where its socket is.
+    socket: SocketAddr,
+    setups: Vec<Setup>,
+}
+
+fn channel(endpoint: &str) -> String {
+    format!("aeron:udp?endpoint={endpoint}|term-length=64k")
+}
+
+impl Sending {
+    /// A publication that has heard nothing yet.
+    fn unanswered() -> Self {
+        Self::to("10.9.9.9:40123")
+    }
+
+    fn to(endpoint: &str) -> Self {
+        let world = World::new(41);
+        let peer = Peer::new(&world);
+        world.network().set_name("elsewhere", Some(peer.address.ip()));
+        let node = world.add_node("left").unwrap();
+        let client = node.connect().unwrap();
+        let start = format!(
+            "{}|session-id={SESSION}|init-term-id={FIRST_TERM}|term-id={FIRST_TERM}|term-offset=0",
+            channel(endpoint)
+        );
+        let publication = client.add_exclusive_publication(&start, STREAM).unwrap();
+        world.run_for(MILLISECOND);
+        let sent = peer.take_datagrams();
+        let setups = sent
+            .iter()
+            .map(|sent| Setup::decode(&sent.bytes).unwrap())
+            .collect();
+        Self {
+            socket: sent[0].from,
+            setups,
+            world,
+            node,
+            client,
+            publication,
+            peer,
+        }
+    }
+
+    /// A publication with so many messages of 1024 bytes on the wire.
+    fn connected(count: usize) -> Self {
+        let mut sending = Self::unanswered();
+        sending.answer(&status(0, 0));
+        sending.world.run_for(2 * MILLISECOND);
+        for _ in 0..count {
+            assert!(sending.offers(&[5; 992]));
+        }
+        sending.world.run_for(2 * MILLISECOND);
+        sending.peer.take();
+        sending
+    }
+
+    fn send(&self, datagram: &[u8]) {
+        self.peer.send(self.socket, datagram);
+    }
+
+    fn answer(&self, message: &StatusMessage) {
+        let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
+        let length = message.encode(&mut frame);
+        self.send(&frame[..length]);
+    }
+
+    fn offers(&mut self, message: &[u8]) -> bool {
+        matches!(self.publication.offer(message), Ok(Offer::Position(_)))
+    }
+
+    fn system(&self, id: i32) -> i64 {
+        common::system_counter(&self.node, id)
+    }
+
+    fn counter(&self, type_id: i32) -> i64 {
+        common::counter(&self.node, type_id)
+    }
+
+    /// True while the driver has the publication of the test.
+    fn has_publication(&self) -> bool {
+        let positions = common::counters_of(&self.node, type_ids::SENDER_POSITION);
+        let own = self.publication.registration_id();
+        positions.iter().any(|position| position.registration_id == own)
+    }
+
+    /// Heartbeats since the last call; other data frames have a length.
+    fn heartbeats(&self) -> Vec<DataHeader> {
+        let frames = self.peer.take_frames(FrameKind::Data).into_iter();
+        let headers = frames.map(|frame| DataHeader::decode(&frame).unwrap());
+        headers.filter(|header| header.frame_length == 0).collect()
+    }
+}
+
+fn status(flags: u8, term_offset: i32) -> StatusMessage {
+    StatusMessage {
+        flags,
+        session_id: SESSION,
+        stream_id: STREAM,
+        consumption_term_id: FIRST_TERM,
+        consumption_term_offset: term_offset,
+        receiver_window_length: WINDOW,
+        receiver_id: RECEIVER_ID,
+        group_tag: None,
+    }
+}
+
+fn nak(term_offset: i32, length: i32) -> Vec<u8> {
+    let nak = Nak {
+        flags: 0,
+        session_id: SESSION,
+        stream_id: STREAM,
+        term_id: FIRST_TERM,
+        term_offset,
+        length,
+    };
+    let mut frame = vec![0; Nak::LENGTH];
+    nak.encode(&mut frame);
+    frame
+}
+
+#[test]
+fn setups_repeat_every_100_ms_until_a_status_message_comes() {
+    let sending = Sending::unanswered();
+    let expected = Setup {
+        flags: 0,
+        term_offset: 0,
+        session_id: SESSION,
+        stream_id: STREAM,
+        initial_term_id: FIRST_TERM,
+        active_term_id: FIRST_TERM,
+        term_length: TERM_LENGTH,
+        mtu: 1408,
+        ttl: 0,
+    };
+    assert_eq!(sending.setups, [expected], "the first goes out at once");
+    sending.world.run_for(SECOND);
+    let repeated = sending.peer.take_frames(FrameKind::Setup).len();
+    assert!((9..=10).contains(&repeated), "{repeated} in a second");
+    assert!(!sending.publication.is_connected());
+    sending.answer(&status(0, 0));
+    sending.world.run_for(SECOND);
+    assert!(sending.peer.take_frames(FrameKind::Setup).len() <= 1);
+    assert!(sending.publication.is_connected());
+    assert_eq!(sending.counter(type_ids::SENDER_LIMIT), i64::from(WINDOW));
+}
+
+#[test]
+fn nothing_is_sent_beyond_the_limit_and_running_into_it_counts_once() {
+    let mut sending = Sending::connected(0);
+    let mut count = 0;
+    while sending.offers(&[1; 992]) {
+        count += 1;
+        sending.world.step();
+    }
+    assert!(count > WINDOW / 1024, "more is written than may be sent");
+    sending.world.run_for(5 * MILLISECOND);
+    let positions = |sending: &Sending| {
+        [
+            sending.counter(type_ids::SENDER_POSITION),
+            sending.counter(type_ids::SENDER_BACK_PRESSURE_EVENTS),
+            sending.system(system_counter::SENDER_FLOW_CONTROL_LIMITS),
+        ]
+    };
+    assert_eq!(positions(&sending), [i64::from(WINDOW), 1, 1]);
+    sending.answer(&status(0, 1024));
+    sending.world.run_for(5 * MILLISECOND);
+    assert_eq!(positions(&sending), [i64::from(WINDOW) + 1024, 2, 2]);
+}
+
+#[test]
+fn an_idle_stream_beats_and_says_when_it_has_ended_and_all_is_sent() {
+    let mut sending = Sending::unanswered();
+    sending.world.run_for(SECOND);
+    assert!(sending.heartbeats().is_empty(), "never connected");
+    let one_message = StatusMessage {
+        receiver_window_length: 160,
+        ..status(0, 0)
+    };
+    sending.answer(&one_message);
+    sending.world.run_for(2 * MILLISECOND);
+    assert!(sending.offers(&[1; 100]));
+    sending.world.run_for(2 * MILLISECOND);
+    sending.peer.take();
+    sending.world.run_for(SECOND);
+    let beats = sending.heartbeats();
+    assert!((9..=10).contains(&beats.len()), "{} in a second", beats.len());
+    let expected = DataHeader::heartbeat(SESSION, STREAM, FIRST_TERM, 160, data::FLAGS_UNFRAGMENTED);
+    assert!(beats.iter().all(|beat| *beat == expected), "{beats:?}");
+    assert!(sending.system(system_counter::HEARTBEATS_SENT) >= beats.len() as i64);
+
+    assert!(sending.offers(&[1; 100]), "beyond what the receiver granted");
+    sending.publication.close();
+    sending.world.run_for(SECOND / 2);
+    let beats = sending.heartbeats();
+    assert!(
+        beats.len() > 3 && beats.iter().all(|beat| *beat == expected),
+        "not all is sent: {beats:?}"
+    );
+    sending.answer(&status(0, 160));
+    sending.world.run_for(2 * SECOND); // the conductor's timer may take one of them to see that all is sent
+    sending.peer.take();
+    sending.world.run_for(SECOND / 2);
+    let ends = data::FLAGS_UNFRAGMENTED | data::FLAG_END_OF_STREAM;
+    let expected = DataHeader::heartbeat(SESSION, STREAM, FIRST_TERM, 320, ends);
+    let beats = sending.heartbeats();
+    assert!(
+        beats.len() > 3 && beats.iter().all(|beat| *beat == expected),
+        "{beats:?}"
+    );
+}
+
+#[test]
+fn heartbeats_of_a_revoked_stream_say_so() {
+    let sending = Sending::connected(1);
+    sending.publication.revoke();
+    sending.world.run_for(SECOND / 2);
+    let beats = sending.heartbeats();
+    let revoked = data::FLAGS_UNFRAGMENTED | data::FLAG_END_OF_STREAM | data::FLAG_REVOKED;
+    assert!(
+        beats.len() > 3 && beats.iter().all(|beat| beat.flags == revoked),
+        "{beats:?}"
+    );
+}
+
+#[test]
+fn a_receiver_counts_until_it_is_silent_for_5_s_or_says_goodbye() {
+    let sending = Sending::unanswered();
+    let is_connected = || sending.publication.is_connected();
+    let connect = || {
+        sending.answer(&status(0, 0));
+        sending.world.run_until(SECOND, "a connection", is_connected);
+    };
+    connect();
+    sending.world.run_for(5 * SECOND - 2 * MILLISECOND);
+    assert!(is_connected());
+    sending.world.run_for(4 * MILLISECOND);
+    assert!(!is_connected());
+
+    connect();
+    sending.answer(&status(status_message::FLAG_END_OF_STREAM, 0));
+    sending
+        .world
+        .run_until(10 * MILLISECOND, "a farewell", || !is_connected());
+}
+
+/// A publication without a confirmed end lingers for 5 s.
+#[test]
+fn a_publication_whose_receiver_confirms_the_end_is_gone_at_once() {
+    let sending = Sending::connected(1);
+    sending.publication.close();
+    sending.world.run_for(3 * SECOND);
+    assert!(sending.has_publication());
+    sending.answer(&status(status_message::FLAG_END_OF_STREAM, 1024));
+    sending
+        .world
+        .run_until(2 * SECOND - 10 * MILLISECOND, "the publication is gone", || {
+            !sending.has_publication()
+        });
+}
+
+#[test]
+fn a_receiver_may_ask_for_the_setup_again() {
+    let sending = Sending::connected(0);
+    let ask = || {
+        sending.answer(&status(status_message::FLAG_SETUP, 0));
+        sending.world.run_for(SECOND);
+        sending.peer.take_frames(FrameKind::Setup).len()
+    };
+    sending.world.run_for(SECOND);
+    sending.peer.take();
+    assert_eq!(ask(), 1);
+    sending.publication.close();
+    sending.world.run_for(10 * MILLISECOND);
+    assert_eq!(ask(), 0, "an ended stream is not joined");
+    assert!(sending.has_publication());
+}
+
+#[test]
+fn status_messages_that_cannot_be_are_refused() {
+    let sending = Sending::unanswered();
+    sending.answer(&StatusMessage {
+        consumption_term_id: FIRST_TERM.wrapping_add(1),
+        ..status(0, 0)
+    });
+    sending.answer(&StatusMessage {
+        receiver_window_length: TERM_LENGTH / 2 + 1,
+        ..status(0, 0)
+    });
+    sending.answer(&status(0, 33));
+    sending.answer(&StatusMessage {
+        session_id: SESSION + 1,
+        ..status(0, 0)
+    });
+    sending.send(&[1, 2, 3]);
+    sending.send(&[]);
+    sending.world.run_for(MILLISECOND);
+    assert_eq!(sending.counter(type_ids::SENDER_LIMIT), 0);
+    assert!(!sending.publication.is_connected());
+    assert_eq!(sending.system(system_counter::STATUS_MESSAGES_REJECTED), 1);
+    assert_eq!(sending.system(system_counter::STATUS_MESSAGES_RECEIVED), 2);
+    assert_eq!(sending.system(system_counter::INVALID_PACKETS), 4);
+}
+
+#[test]
+fn a_nak_is_answered_with_the_missing_frames_once_per_linger() {
+    let sending = Sending::connected(4);
+    for _ in 0..3 {
+        sending.send(&nak(1024, 2048));
+    }
+    sending.world.run_for(MILLISECOND);
+    let sent = sending.peer.take_frames(FrameKind::Data);
+    let offsets: Vec<i32> = sent
+        .iter()
+        .map(|frame| DataHeader::decode(frame).unwrap().term_offset)
+        .collect();
+    assert_eq!(offsets, [1024, 2048]);
+    assert_eq!(sending.counter(type_ids::SENDER_NAKS_RECEIVED), 3);
+    assert_eq!(sending.system(system_counter::RETRANSMITS_SENT), 1);
+    assert_eq!(sending.system(system_counter::RETRANSMITTED_BYTES), 2048);
+    sending.world.run_for(11 * MILLISECOND);
+    sending.send(&nak(1024, 1024));
+    sending.world.run_for(MILLISECOND);
+    assert_eq!(sending.peer.take_frames(FrameKind::Data).len(), 1);
+}
+
+#[test]
+fn naks_for_what_was_not_sent_or_cannot_be_are_not_answered() {
+    let sending = Sending::connected(2);
+    for (term_offset, length) in [(2048, 1024), (0, 0), (-32, 64), (32, TERM_LENGTH), (33, 32)] {
+        sending.send(&nak(term_offset, length));
+    }
+    sending.world.run_for(MILLISECOND);
+    assert!(sending.peer.take_frames(FrameKind::Data).is_empty());
+    assert_eq!(sending.system(system_counter::INVALID_PACKETS), 3);
+    assert_eq!(sending.system(system_counter::NAK_MESSAGES_RECEIVED), 2);
+}
+
+#[test]
+fn a_probe_comes_back_the_way_data_goes() {
+    let sending = Sending::connected(0);
+    let probe = RttMeasurement {
+        flags: rtt::FLAG_REPLY,
+        session_id: SESSION,
+        stream_id: STREAM,
+        echo_timestamp_ns: 123_456,
+        reception_delta_ns: 9,
+        receiver_id: RECEIVER_ID,
+    };
+    let mut frame = [0; RttMeasurement::LENGTH];
+    for frame_of in [probe, probe.echo()] {
+        frame_of.encode(&mut frame);
+        sending.send(&frame);
+    }
+    sending.world.run_for(MILLISECOND);
+    let echoes = sending.peer.take_frames(FrameKind::RttMeasurement);
+    assert_eq!(echoes.len(), 1, "an echo is not answered");
+    let echo = RttMeasurement::decode(&echoes[0]).unwrap();
+    assert_eq!(
+        (echo.flags, echo.echo_timestamp_ns, echo.reception_delta_ns),
+        (0, 123_456, 0)
+    );
+}
+
+#[test]
+fn an_error_frame_removes_its_receiver_and_is_reported_once() {
+    let sending = Sending::connected(0);
+    let error = ErrorFrame {
+        session_id: SESSION,
+        stream_id: STREAM,
+        receiver_id: RECEIVER_ID,
+        group_tag: None,
+        error_code: 13,
+        text: "not wanted".into(),
+    };
+    let mut frame = [0; ErrorFrame::LENGTH_MAX];
+    let length = error.encode(&mut frame);
+    for _ in 0..2 {
+        sending.send(&frame[..length]);
+    }
+    sending.world.run_for(MILLISECOND);
+    assert!(!sending.publication.is_connected());
+    assert_eq!(sending.system(system_counter::ERROR_FRAMES_RECEIVED), 2);
+    let reported = common::error_entries(&sending.node);
+    let [reported] = &reported[..] else {
+        panic!("{reported:?}");
+    };
+    assert!(
+        reported.text.contains("not wanted") && reported.text.contains("10.9.9.9:40123"),
+        "{}",
+        reported.text
+    );
+    assert_eq!(reported.observation_count, 1);
+}
+
+#[test]
+fn a_silent_channel_looks_its_name_up_again_and_follows_it() {
+    let mut sending = Sending::to("elsewhere:40123");
+    let moved = "10.9.9.8:40123".parse().unwrap();
+    sending
+        .world
+        .network()
+        .set_name("elsewhere", Some(std::net::IpAddr::from([10, 9, 9, 8])));
+    sending.world.run_for(4 * SECOND);
+    assert_eq!(sending.system(system_counter::RESOLUTION_CHANGES), 0);
+    let before = std::mem::replace(&mut sending.peer.address, moved);
+    assert!(sending.peer.take().is_empty());
+    sending.world.run_for(3 * SECOND);
+    assert_eq!(sending.system(system_counter::RESOLUTION_CHANGES), 1);
+    assert!(!sending.peer.take().is_empty());
+    sending.peer.address = before;
+    sending.world.run_for(SECOND);
+    assert!(sending.peer.take().is_empty());
+}
+
+/// Another stream keeps the socket open that a NAK for the one that is gone comes to.
+#[test]
+fn a_publication_that_is_gone_answers_nothing() {
+    let sending = Sending::connected(1);
+    let endpoint = channel("10.9.9.9:40123");
+    let _other = sending
+        .client
+        .add_exclusive_publication(&endpoint, STREAM + 1)
+        .unwrap();
+    sending.publication.close();
+    sending.world.run_for(SECOND);
+    sending.answer(&status(status_message::FLAG_END_OF_STREAM, 1024));
+    sending
+        .world
+        .run_until(2 * SECOND, "it is gone", || !sending.has_publication());
+    sending.peer.take();
+    sending.send(&nak(0, 1024));
+    sending.world.run_for(SECOND);
+    let sent = sending.peer.take();
+    assert!(
+        sent.iter().all(|frame| classify(frame) == Ok(FrameKind::Setup)
+            && Setup::decode(frame).unwrap().stream_id != STREAM)
+    );
+}
