@@ -78,7 +78,10 @@ fn message(index: usize) -> Vec<u8> {
 fn assert_are(messages: &[Vec<u8>], indices: std::ops::Range<usize>, seed: u64) {
     assert_eq!(messages.len(), indices.len(), "seed={seed}");
     for (received, index) in messages.iter().zip(indices) {
-        assert!(*received == message(index), "message {index} differs, seed={seed}");
+        assert!(
+            *received == message(index),
+            "message {index} differs, seed={seed}"
+        );
     }
 }
 
@@ -118,7 +121,10 @@ fn without_being_asked_to_spies_move_nothing() {
         group_tag: None,
     };
     let length = nothing.encode(&mut frame);
-    spied.world.network().inject(socket.to, socket.from, &frame[..length]);
+    spied
+        .world
+        .network()
+        .inject(socket.to, socket.from, &frame[..length]);
     spied
         .world
         .run_until(SECOND, "a connection", || spied.publication.is_connected());

@@ -3,10 +3,11 @@
 mod common;
 
 use common::{Reader, SECOND, Stream, World, faults};
-use headrace_buffers::counters::system_counter;
+use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_client::Offer;
 use headrace_driver::DriverConfig;
-use headrace_sim::{LinkSettings, Node};
+use headrace_protocol::frame::{DataHeader, FrameKind, classify, validate_data};
+use headrace_sim::{Datagram, LinkSettings, Node};
 
 const CHANNEL: &str = "aeron:udp?endpoint=right:40123|term-length=64k";
 const STREAM: i32 = 1001;
@@ -50,6 +51,166 @@ fn a_subscriber_reads_each_message_in_order_and_once_whatever_the_network_does()
     }
 }
 
+/// What a stream is like: where its terms start, how it is cut into datagrams, and how bad its network is.
+#[derive(Debug)]
+struct Shape {
+    mtu: usize,
+    first_term: i32,
+    lengths: Vec<usize>,
+    links: LinkSettings,
+}
+
+impl Shape {
+    fn of(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let wrapping = [i32::MAX, i32::MAX - 1, -1, i32::MIN];
+        Self {
+            mtu: [64, 352, 1408, 8192][random.usize(..4)],
+            first_term: random
+                .choice(wrapping)
+                .unwrap_or_default()
+                .wrapping_sub(random.i32(0..2)),
+            lengths: (0..random.usize(1..160))
+                .map(|_| {
+                    let longest = [64, 2_000, MESSAGE_LENGTH_MAX + 1][random.usize(..3)];
+                    random.usize(..longest)
+                })
+                .collect(),
+            links: LinkSettings {
+                loss: random.f64() * 0.2,
+                duplication: random.f64() * 0.2,
+                reordering: random.f64() * 0.4,
+                delay_max_ns: 200_000,
+                // With a send buffer as small as that of the channel, sends are accepted in part only.
+                bytes_per_second: random.bool().then_some(20_000_000),
+                ..LinkSettings::default()
+            },
+        }
+    }
+
+    fn channel(&self) -> String {
+        let Self { mtu, first_term, .. } = self;
+        format!(
+            "{CHANNEL}|so-sndbuf=16k|mtu={mtu}|init-term-id={first_term}|term-id={first_term}|term-offset=0"
+        )
+    }
+}
+
+/// The longest message in terms of 64 KiB.
+const MESSAGE_LENGTH_MAX: usize = 8 * 1024;
+
+/// Each datagram of data is whole frames of one term, and no longer than the MTU.
+fn check_wire(sent: &[Datagram], mtu: usize) {
+    let mut count = 0;
+    for Datagram { bytes, .. } in sent {
+        if let FrameKind::Data | FrameKind::Pad = classify(bytes).unwrap() {
+            count += 1;
+            let length = bytes.len();
+            assert!(length <= mtu && length.is_multiple_of(32), "length={length}");
+            let packet = validate_data(bytes, 64 * 1024).unwrap();
+            let mut at = 0;
+            while at < length {
+                let frame = DataHeader::decode(&bytes[at..]).unwrap();
+                assert_eq!(frame.term_id, packet.term_id);
+                at += (frame.frame_length.max(32) as usize).next_multiple_of(32);
+            }
+        }
+    }
+    assert!(count > 0);
+}
+
+#[test]
+fn streams_of_any_shape_are_read_in_order_and_once_and_well_packed() {
+    let mut short_sends = 0;
+    for seed in 0..16 {
+        let shape = Shape::of(seed);
+        let world = World::new(seed);
+        let tap = world.network().tap();
+        world.network().set_links(shape.links);
+        let mut stream = Stream::new(&world, &shape.channel(), STREAM);
+        let messages: Vec<Vec<u8>> = (shape.lengths.iter().enumerate())
+            .map(|(number, length)| vec![number as u8; *length])
+            .collect();
+        let mut sent = 0;
+        // Heavy loss hits repairs of repairs too.
+        world.run_until(120 * SECOND, "all messages", || {
+            while sent < messages.len() && stream.offers(&messages[sent]) {
+                sent += 1;
+            }
+            stream.reader.poll().len() >= messages.len()
+        });
+        world.run_for(SECOND / 10);
+        assert!(stream.reader.poll() == messages, "seed={seed} {shape:?}");
+        check_wire(&tap.take(), shape.mtu);
+        for node in [&stream.left, &stream.right] {
+            assert_eq!(common::system_counter(node, system_counter::INVALID_PACKETS), 0);
+        }
+        short_sends += common::system_counter(&stream.left, system_counter::SHORT_SENDS);
+    }
+    assert!(short_sends > 0);
+}
+
+#[test]
+fn a_stream_much_longer_than_its_log_survives_heavy_loss() {
+    let links = LinkSettings {
+        loss: 0.2,
+        duplication: 0.1,
+        reordering: 0.3,
+        delay_max_ns: 200_000,
+        ..LinkSettings::default()
+    };
+    let world = World::new(7);
+    world.network().set_links(links);
+    let mut stream = Stream::new(&world, CHANNEL, STREAM);
+    let mut sent = 0;
+    world.run_until(120 * SECOND, "all messages", || {
+        while sent < 1_000 && stream.offers(&message(sent)) {
+            sent += 1;
+        }
+        stream.reader.poll().len() >= 1_000
+    });
+    assert!(stream.publication.position().unwrap() > 12 * 64 * 1024);
+    for (number, read) in stream.reader.messages.iter().enumerate() {
+        assert!(*read == message(number), "number={number}");
+    }
+    for (node, id) in [
+        (&stream.right, system_counter::NAK_MESSAGES_SENT),
+        (&stream.left, system_counter::NAK_MESSAGES_RECEIVED),
+        (&stream.left, system_counter::RETRANSMITS_SENT),
+        (&stream.left, system_counter::RETRANSMITTED_BYTES),
+    ] {
+        assert!(common::system_counter(node, id) > 0, "system counter {id}");
+    }
+}
+
+#[test]
+fn an_unreliable_stream_skips_what_is_lost() {
+    let world = World::new(3);
+    let mut stream = Stream::connected(&world, &format!("{CHANNEL}|reliable=false"), STREAM);
+    world.network().set_links(LinkSettings {
+        loss: 0.3,
+        ..LinkSettings::default()
+    });
+    let mut sent = 0;
+    world.run_until(60 * SECOND, "the end of the stream", || {
+        while sent < 300 && stream.offers(&[sent as u8; 1_300]) {
+            sent += 1;
+        }
+        stream.reader.poll();
+        let position = stream.reader.subscription.images()[0].position();
+        sent == 300 && Some(position) == stream.publication.position()
+    });
+    let read = stream.reader.poll();
+    assert!(
+        read.len() < 300 && read.len() > 100,
+        "{} of 300 arrived",
+        read.len()
+    );
+    let count = |id| common::system_counter(&stream.right, id);
+    assert!(count(system_counter::LOSS_GAP_FILLS) > 0);
+    assert_eq!(count(system_counter::NAK_MESSAGES_SENT), 0);
+}
+
 #[test]
 fn the_same_seed_gives_the_same_trace_byte_for_byte() {
     let run = |seed| {
@@ -84,11 +245,14 @@ fn a_network_without_faults_needs_no_repair() {
                 (system_counter::RETRANSMITS_SENT, "retransmits"),
                 (system_counter::FLOW_CONTROL_OVER_RUNS, "over-runs"),
                 (system_counter::INVALID_PACKETS, "invalid packets"),
+                (system_counter::SHORT_SENDS, "short sends"),
             ] {
                 let count = common::system_counter(node, id);
                 assert_eq!(count, 0, "seed={seed} {} {name}", node.name());
             }
         }
+        let bytes_sent = common::system_counter(&stream.left, system_counter::BYTES_SENT);
+        assert!(bytes_sent >= common::counter(&stream.left, type_ids::SENDER_POSITION));
     }
 }
 

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use headrace_buffers::AtomicBuffer;
-use headrace_buffers::log::descriptor::max_message_length;
 use headrace_buffers::log::scan::{Datagram, scan_datagrams};
 use headrace_protocol::retransmit::ResendRange;
 
@@ -61,9 +60,7 @@ impl Outgoing<'_> {
         let geometry = shared.log.geometry();
         let sender_position = shared.sender_position.get();
         let position = geometry.position(range.term_id, range.term_offset as usize);
-        let term_length = geometry.term_length();
-        let oldest = sender_position - (term_length / 2 + max_message_length(term_length)) as i64;
-        if position < oldest.max(0) || position >= sender_position {
+        if position < shared.lowest_receiver_position().max(0) || position >= sender_position {
             return;
         }
         let term = shared.log.term(geometry.partition(position));

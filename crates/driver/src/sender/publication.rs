@@ -247,8 +247,9 @@ impl SenderPublication {
     /// than are told apart.
     pub(super) fn accepts(&self, message: &StatusMessage) -> bool {
         let half_term = self.shared.log.term_length() as i64 / 2;
-        let distance = self.position_of(message) - self.shared.sender_position.get();
-        (-half_term..=half_term).contains(&distance)
+        let highest = self.shared.sender_position.get() + half_term;
+        let range = self.shared.lowest_receiver_position()..=highest;
+        range.contains(&self.position_of(message))
             && self.receivers.accepts(message.receiver_id)
             && self.flow_control.accepts(message)
     }

@@ -215,6 +215,12 @@ impl PublicationShared {
             .store(is_confirmed, Ordering::Release);
     }
 
+    /// The lowest position that a receiver may be at. That is more than a window below the sender, because padding at the
+    /// end of a term takes the sender beyond the window; and the log still has all bytes from there on.
+    pub fn lowest_receiver_position(&self) -> i64 {
+        self.sender_position.get() - self.log.term_length() as i64
+    }
+
     /// Monotonic time of the last status message, or of creation.
     pub fn last_status_message_ns(&self) -> i64 {
         self.last_status_message_ns.load(Ordering::Relaxed)

@@ -36,17 +36,17 @@ fn channel(endpoint: &str) -> String {
 impl Sending {
     /// A publication that has heard nothing yet.
     fn unanswered() -> Self {
-        Self::to("10.9.9.9:40123")
+        Self::to("10.9.9.9:40123", "")
     }
 
-    fn to(endpoint: &str) -> Self {
+    fn to(endpoint: &str, parameters: &str) -> Self {
         let world = World::new(41);
         let peer = Peer::new(&world);
         world.network().set_name("elsewhere", Some(peer.address.ip()));
         let node = world.add_node("left").unwrap();
         let client = node.connect().unwrap();
         let start = format!(
-            "{}|session-id={SESSION}|init-term-id={FIRST_TERM}|term-id={FIRST_TERM}|term-offset=0",
+            "{}|session-id={SESSION}|init-term-id={FIRST_TERM}|term-id={FIRST_TERM}|term-offset=0{parameters}",
             channel(endpoint)
         );
         let publication = client.add_exclusive_publication(&start, STREAM).unwrap();
@@ -349,6 +349,36 @@ fn a_nak_is_answered_with_the_missing_frames_once_per_linger() {
     assert_eq!(sending.peer.take_frames(FrameKind::Data).len(), 1);
 }
 
+/// Padding at the end of a term takes the sender beyond the window, by as much as the message that found no room there.
+#[test]
+fn a_receiver_that_is_a_window_and_a_padding_below_is_heard() {
+    let mut sending = Sending::to("10.9.9.9:40123", "|mtu=64");
+    let grant = |term_offset| StatusMessage {
+        receiver_window_length: TERM_LENGTH / 2,
+        ..status(0, term_offset)
+    };
+    let (consumed, term_end) = (23_360, i64::from(TERM_LENGTH));
+    for answer in [grant(0), grant(consumed)] {
+        sending.answer(&answer);
+        sending.world.run_for(5 * MILLISECOND);
+        while sending.offers(&[1; 7_000]) {
+            sending.world.run_for(MILLISECOND);
+        }
+    }
+    sending.world.run_for(5 * MILLISECOND);
+    assert_eq!(sending.counter(type_ids::SENDER_POSITION), term_end);
+    sending.peer.take();
+    sending.send(&nak(consumed, 64));
+    sending.world.run_for(MILLISECOND);
+    assert_eq!(sending.peer.take_frames(FrameKind::Data).len(), 1);
+    for _ in 0..10 {
+        sending.answer(&grant(consumed));
+        sending.world.run_for(SECOND);
+    }
+    assert!(sending.publication.is_connected());
+    assert_eq!(sending.system(system_counter::STATUS_MESSAGES_REJECTED), 0);
+}
+
 #[test]
 fn naks_for_what_was_not_sent_or_cannot_be_are_not_answered() {
     let sending = Sending::connected(2);
@@ -420,7 +450,7 @@ fn an_error_frame_removes_its_receiver_and_is_reported_once() {
 
 #[test]
 fn a_silent_channel_looks_its_name_up_again_and_follows_it() {
-    let mut sending = Sending::to("elsewhere:40123");
+    let mut sending = Sending::to("elsewhere:40123", "");
     let moved = "10.9.9.8:40123".parse().unwrap();
     sending
         .world
