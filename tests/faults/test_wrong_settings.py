@@ -47,7 +47,7 @@ PUBLICATION_REFUSALS = {
         ["unknown host", "endpoint=does-not-exist.invalid:24651"],
     ),
     "multi-destination cast": ("aeron:udp?control-mode=dynamic|control=127.0.0.1:24651", ["control-mode"]),
-    "flow control strategy": ("aeron:udp?endpoint=224.20.30.39:24651|fc=min", ["not"]),
+    "flow control strategy": ("aeron:udp?endpoint=localhost:24651|fc=min", ["fc"]),
     "publication window": ("aeron:ipc?term-length=64k|pub-wnd=64k", ["pub-wnd", "65536"]),
     "half an initial position": (
         "aeron:ipc?init-term-id=1|term-id=2",
