@@ -42,6 +42,7 @@ pub fn run(input: &[u8]) {
     }
     let _ = SubscriptionParams::from_uri(&uri, &defaults);
     let loopback = Interface {
+        index: 1,
         name: "lo".to_owned(),
         address: [127, 0, 0, 1].into(),
         prefix_length: 8,
