@@ -56,7 +56,10 @@ pub fn run(input: &[u8]) {
     };
     for role in [ChannelRole::Publication, ChannelRole::Subscription] {
         if let Ok(channel) = UdpChannel::parse(&uri, role, &environment, 1) {
-            assert!(channel.canonical_form.starts_with("UDP-") && !channel.remote.ip().is_multicast());
+            assert!(
+                channel.canonical_form.starts_with("UDP-")
+                    && channel.remote.ip().is_multicast() == channel.kind.group().is_some()
+            );
         }
     }
 }
