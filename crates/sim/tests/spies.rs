@@ -104,7 +104,7 @@ fn spies_alone_carry_the_position_and_only_setups_go_out() {
     }
 }
 
-/// A receiver that grants nothing connects the publication, so that there is something for the spy to read.
+/// A receiver that grants nothing connects the publication, so that the spy has something to read.
 #[test]
 fn without_being_asked_to_spies_move_nothing() {
     let mut spied = Spied::new(52, false);

@@ -42,7 +42,7 @@ pub trait FlowControl: Send {
     /// Receivers that hold the sender back; none if the strategy does not tell them apart.
     fn receiver_count(&self) -> Option<usize>;
 
-    /// False for a receiver that there is no room to remember.
+    /// False for a receiver that the strategy has no room to remember.
     fn accepts(&self, message: &StatusMessage) -> bool;
 
     /// Most bytes one NAK may bring back, whatever it asks for.

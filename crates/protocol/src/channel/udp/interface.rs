@@ -63,7 +63,7 @@ pub(super) fn select(
 }
 
 /// The interface to reach the group `group` through, and the port that the channel gives with it: without a word of
-/// the channel, the best that there is.
+/// the channel, the best of all.
 pub(super) fn select_for_group<'a>(
     uri: &ChannelUri,
     group: IpAddr,
