@@ -18,6 +18,19 @@ from tests.helpers import TIMEOUT_S, await_true, take
 pytestmark = pytest.mark.boundary
 
 
+@pytest.mark.parametrize(
+    "channel", ["aeron:ipc?term-length=64k", "aeron:udp?endpoint=127.0.0.1:24991|term-length=64k|linger=0"]
+)
+def test_a_publisher_that_is_told_of_a_reader_has_room(media_client, channel):
+    for stream_id in range(100):
+        with (
+            media_client.add_publication(channel, stream_id) as publication,
+            media_client.add_subscription(channel, stream_id),
+        ):
+            assert publication.wait_until_connected(TIMEOUT_S)
+            assert publication.offer(b"at once") > 0
+
+
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize(
     ("data", "sent"),

@@ -126,6 +126,8 @@ def test_a_longer_cut_makes_the_image_unavailable(driver: headrace.MediaDriver) 
         client.add_publication(f"aeron:udp?endpoint={relay.endpoint}", STREAM_ID) as publication,
     ):
         publication.offer_blocking(b"x" * 64, timeout_s=TIMEOUT_S)
+        # An image goes when its readers have read it to its end.
+        assert subscription.receive(timeout_s=TIMEOUT_S) is not None
         with relay.cut():
             await_condition("the image to go", lambda: bool(gone))
             await_condition("the publisher to notice", lambda: not publication.is_connected)

@@ -336,9 +336,8 @@ impl SenderPublication {
         if has_receivers != self.shared.has_receivers() {
             self.shared
                 .set_connection(ConnectionState::of(has_receivers), reason);
-            let is_connected = self.shared.is_connected();
-            self.shared.log.metadata().put_is_connected_release(is_connected);
-            self.shared.log.doorbells().limit.ring();
+            // Publishers are told by the conductor, who gives them room.
+            self.shared.log.doorbells().position.ring();
         }
     }
 }

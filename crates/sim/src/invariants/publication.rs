@@ -34,6 +34,17 @@ pub(super) const RULES: &[Rule<Publication>] = &[
         },
     },
     Rule {
+        name: "connected-has-room",
+        holds: |it| {
+            let is_told = it.now.is_connected && !it.before.is_connected;
+            // Readers on this host may hold it back rightly.
+            !is_told
+                || it.sender.is_none()
+                || it.readers.slowest_tethered().is_some()
+                || it.now.limit > it.before.produced
+        },
+    },
+    Rule {
         name: "sent-within-produced",
         holds: |it| {
             it.before.sent <= it.now.sent && it.now.sent <= it.now.produced && is_aligned(it.now.sent)
@@ -90,6 +101,7 @@ struct Values {
     sender_limit: i64,
     /// The furthest reader.
     read: i64,
+    is_connected: bool,
     end: i64,
 }
 
@@ -155,6 +167,7 @@ impl Publication {
             sent: sender.map_or(0, |sender| sender.position.get_acquire()),
             sender_limit: sender.map_or(0, |sender| sender.limit.get_acquire()),
             read: self.readers.fastest().unwrap_or(0),
+            is_connected: self.log.metadata().is_connected_acquire(),
             end: self.log.metadata().end_of_stream_position_acquire(),
         }
     }

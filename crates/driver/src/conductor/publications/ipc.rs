@@ -57,6 +57,12 @@ impl IpcPublication {
         self.stream.set_connected(is_connected);
     }
 
+    /// There is a reader. Room comes first: a publisher that is told offers at once.
+    fn connect(&mut self, reason: &'static str) {
+        self.update_limit();
+        self.set_connected(true, reason);
+    }
+
     fn on_unlinked(&mut self, link: &Link, reason: &'static str) {
         let consumed = link.position.get_acquire().min(self.stream.producer_position());
         self.consumer_position = self.consumer_position.max(consumed);
@@ -91,7 +97,7 @@ impl IpcPublication {
         let limit = self.consumer_position - spec.window_length + spec.window_length / 4;
         tick.untethered = links.check_untethered(now_ns, limit, join_position, spec.untethered);
         if self.stream.links.is_counted() {
-            self.set_connected(true, "a reader has rested");
+            self.connect("a reader has rested");
         } else {
             self.set_connected(false, "its last reader holds it back");
         }
@@ -151,7 +157,7 @@ impl Publication for IpcPublication {
 
     fn on_linked(&mut self) {
         if self.stream.state() == PublicationState::Active {
-            self.set_connected(true, "a subscription was linked to it");
+            self.connect("a subscription was linked to it");
             self.stream.spec.log.doorbells().limit.ring();
         }
     }

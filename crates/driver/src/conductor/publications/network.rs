@@ -41,6 +41,7 @@ pub(crate) struct NetworkPublication {
     spec: NetworkSpec,
     start_position: i64,
     last_activity_ns: i64,
+    is_connected: bool,
 }
 
 impl NetworkPublication {
@@ -50,6 +51,7 @@ impl NetworkPublication {
             stream: Stream::new(stream, recorder, now_ns),
             spec,
             last_activity_ns: now_ns,
+            is_connected: false,
         }
     }
 
@@ -69,26 +71,36 @@ impl NetworkPublication {
     }
 
     fn update_has_spies(&mut self) {
-        let is_active = self.stream.state() == PublicationState::Active;
         self.spec.shared.set_has_spies(self.stream.links.is_counted());
-        let is_connected = is_active && self.spec.shared.is_connected();
-        if is_active && !is_connected {
-            // Before a publisher is told, so that its next offer is refused.
-            self.withdraw_limit();
+        let is_active = self.stream.state() == PublicationState::Active;
+        if is_active {
+            self.update_limit();
         }
+        // Even without a change: another process may have written over it.
+        self.tell_connected(is_active && self.is_connected);
+    }
+
+    /// The one place where publishers are told whether there is a reader.
+    fn tell_connected(&mut self, is_connected: bool) {
+        self.is_connected = is_connected;
         self.stream.set_connected(is_connected);
         self.stream.spec.log.doorbells().limit.ring();
     }
 
     /// Without a reader there is no room beyond what was sent; returns the work done.
-    fn withdraw_limit(&mut self) -> usize {
+    fn disconnect(&mut self) -> usize {
         let sent = self.join_position();
-        if !self.stream.withdraw_limit(sent) {
-            return 0;
+        let had_room = self.stream.withdraw_limit(sent);
+        if had_room {
+            // Spies are at most a window below: they have all read the bytes zeroed here.
+            self.clean_behind(sent);
         }
-        // Spies are at most a window below: they have all read the bytes zeroed here.
-        self.clean_behind(sent);
-        1
+        let was_connected = self.is_connected;
+        if was_connected {
+            // After the room is gone, so that a publisher's next offer is refused.
+            self.tell_connected(false);
+        }
+        usize::from(had_room || was_connected)
     }
 
     /// Lets the sender know how far the fastest spy is. Returns how far the slowest one is.
@@ -236,23 +248,23 @@ impl Publication for NetworkPublication {
         }
         let producer_position = self.stream.publish_position();
         if !self.spec.shared.is_connected() {
-            let work_count = self.withdraw_limit();
-            if work_count > 0 {
-                self.stream.set_connected(false);
-            }
-            return work_count;
+            return self.disconnect();
         }
         let sent = self.sender_position().min(producer_position);
         let consumed = slowest_spy.map_or(sent, |position| position.min(sent));
         let limit = consumed + self.stream.spec.window_length;
-        if limit <= self.stream.limit() {
-            return 0;
+        let gives_room = limit > self.stream.limit();
+        if gives_room {
+            self.clean_behind(consumed);
+            if self.is_clean_for(limit) {
+                self.stream.raise_limit(limit);
+            }
         }
-        self.clean_behind(consumed);
-        if self.is_clean_for(limit) {
-            self.stream.raise_limit(limit);
+        if !self.is_connected && self.stream.limit() >= limit {
+            // Room comes first: a publisher that is told offers at once.
+            self.tell_connected(true);
         }
-        1
+        usize::from(gives_room)
     }
 
     fn on_tick(&mut self, now_ns: i64, unblock_timeout_ns: i64) -> Tick {
@@ -260,7 +272,7 @@ impl Publication for NetworkPublication {
         match self.stream.state() {
             PublicationState::Active if self.stream.is_revoked() => {
                 self.stream.fix_end_of_stream();
-                self.stream.set_connected(false);
+                self.tell_connected(false);
                 self.spec.shared.set_end_of_stream();
                 self.enter_linger(now_ns, &mut tick, "revoked");
                 tick.revoked = true;
