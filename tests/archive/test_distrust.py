@@ -5,12 +5,13 @@ import struct
 import pytest
 
 from headrace.archive.errors import CatalogError
-from headrace.archive.files.begun_steps import Purge, delete_all
+from headrace.archive.files.begun_steps import Purge, Truncation, delete_all
 from headrace.archive.files.catalog import CATALOG_NAME, STATE_DELETED, STATE_INVALID, Catalog
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.verify import verify
 from headrace.archive.server.recovery import Recovery, recover
+from headrace.testing import SimulatedStorage
 from tests.archive.memory import MemoryStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frames
 
@@ -302,6 +303,15 @@ def test_a_purge_that_was_begun_and_decided_is_finished_and_one_that_was_not_is_
         assert len(segments(storage)) == left
         assert Purge(0).name not in storage.files
         assert "1-0.rec" in storage.files
+
+
+@pytest.mark.parametrize("begun", [Purge(0), Truncation(0, 64)])
+def test_what_the_disk_refuses_to_note_has_not_begun(begun: Purge | Truncation) -> None:
+    storage = SimulatedStorage()
+    storage.fail("sync")
+    with pytest.raises(OSError, match="Input/output error"):
+        begun.begin(storage, 1)
+    assert storage.names() == []
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ not delete: no checksum covers it, and damage of four bytes must not cost a reco
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -133,7 +134,13 @@ class Purge:
 def _begin(name: str, storage: Storage, sync_level: int) -> None:
     storage.create(name, 0, may_exist=True).close()
     if sync_level > 0:
-        storage.sync()
+        try:
+            storage.sync()
+        except OSError:
+            # The request is refused: nothing has begun.
+            with contextlib.suppress(OSError):
+                storage.delete(name)
+            raise
 
 
 def _end(name: str, storage: Storage, sync_level: int) -> None:
