@@ -4,7 +4,7 @@ use headrace_buffers::counters::Counter;
 use headrace_buffers::doorbell::Interests;
 
 /// A unit of work on a thread: one turn does what is due and reports how much that was.
-pub trait Agent: Send {
+pub(crate) trait Agent: Send {
     /// Name for thread lists and error texts.
     fn role_name(&self) -> &'static str;
 
@@ -27,7 +27,7 @@ pub trait Agent: Send {
 }
 
 /// Publishes how long the gaps between an agent's duty cycles are.
-pub struct DutyCycleTracker {
+pub(crate) struct DutyCycleTracker {
     max_cycle_time: Counter,
     threshold_exceeded: Counter,
     threshold_ns: i64,
@@ -36,7 +36,7 @@ pub struct DutyCycleTracker {
 
 impl DutyCycleTracker {
     /// Counts gaps longer than `threshold_ns`.
-    pub fn new(max_cycle_time: Counter, threshold_exceeded: Counter, threshold_ns: i64) -> Self {
+    pub(crate) fn new(max_cycle_time: Counter, threshold_exceeded: Counter, threshold_ns: i64) -> Self {
         Self {
             max_cycle_time,
             threshold_exceeded,
@@ -47,7 +47,7 @@ impl DutyCycleTracker {
 
     /// Notes the start of a duty cycle.
     #[inline]
-    pub fn on_cycle(&mut self, now_ns: i64) {
+    pub(crate) fn on_cycle(&mut self, now_ns: i64) {
         if let Some(last_ns) = self.last_ns.replace(now_ns) {
             let gap_ns = now_ns - last_ns;
             self.max_cycle_time.propose_max_release(gap_ns);
@@ -59,14 +59,14 @@ impl DutyCycleTracker {
 }
 
 /// An agent whose duty cycles are measured.
-pub struct Tracked<A> {
+pub(crate) struct Tracked<A> {
     agent: A,
     tracker: DutyCycleTracker,
 }
 
 impl<A: Agent> Tracked<A> {
     /// Measures `agent` with `tracker`.
-    pub fn new(agent: A, tracker: DutyCycleTracker) -> Self {
+    pub(crate) fn new(agent: A, tracker: DutyCycleTracker) -> Self {
         Self { agent, tracker }
     }
 }
@@ -96,13 +96,13 @@ impl<A: Agent> Agent for Tracked<A> {
 }
 
 /// Several agents on one thread, run in order.
-pub struct Composite {
+pub(crate) struct Composite {
     agents: Vec<Box<dyn Agent>>,
 }
 
 impl Composite {
     /// Runs `agents` in the order given.
-    pub fn new(agents: Vec<Box<dyn Agent>>) -> Self {
+    pub(crate) fn new(agents: Vec<Box<dyn Agent>>) -> Self {
         Self { agents }
     }
 }

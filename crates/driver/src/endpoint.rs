@@ -9,10 +9,10 @@ use crate::transport::Transport;
 
 /// Names a send or receive endpoint within one driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EndpointId(pub i64);
+pub(crate) struct EndpointId(pub i64);
 
 /// A channel to send through.
-pub struct SendEndpointSpec {
+pub(crate) struct SendEndpointSpec {
     /// Names the channel.
     pub id: EndpointId,
     /// The open socket, connected to `remote`.
@@ -28,7 +28,7 @@ pub struct SendEndpointSpec {
 }
 
 /// What a channel has that sends to a multicast group.
-pub struct SendGroup {
+pub(crate) struct SendGroup {
     /// The open socket that answers arrive at. Nothing is sent through it.
     pub answers: Box<dyn Transport>,
     /// Time to live of the data, for receivers to compare with theirs; 0 if none was asked for.
@@ -36,7 +36,7 @@ pub struct SendGroup {
 }
 
 /// A channel to receive through.
-pub struct ReceiveEndpointSpec {
+pub(crate) struct ReceiveEndpointSpec {
     /// Names the channel.
     pub id: EndpointId,
     /// The open, bound socket.
@@ -53,7 +53,7 @@ pub struct ReceiveEndpointSpec {
 
 /// What a channel has that receives from a multicast group.
 #[derive(Clone, Copy, Debug)]
-pub struct ReceiveGroup {
+pub(crate) struct ReceiveGroup {
     /// Where status messages, NAKs and error frames go.
     pub control: SocketAddr,
     /// Time to live of those; 0 if none was asked for.

@@ -47,7 +47,7 @@ impl From<ChannelError> for CommandError {
 
 /// Keeps errors where the tools find them. Any thread may record; clones share the log.
 #[derive(Clone)]
-pub struct ErrorRecorder {
+pub(crate) struct ErrorRecorder {
     log: Arc<Mutex<ErrorLog>>,
     count: Counter,
 }
@@ -115,7 +115,7 @@ impl ErrorLog {
 
 impl ErrorRecorder {
     /// Records into `log` and counts in `count`.
-    pub fn new(log: DistinctErrorLog, count: Counter) -> Self {
+    pub(crate) fn new(log: DistinctErrorLog, count: Counter) -> Self {
         let log = ErrorLog {
             log,
             is_full: false,
@@ -129,7 +129,7 @@ impl ErrorRecorder {
 
     /// Keeps one observation of an error. The first that finds the log full goes to stderr instead; later ones
     /// are only counted. A text with values that others choose goes through `record_in`.
-    pub fn record(&self, code: i32, text: &str, now_ms: i64) {
+    pub(crate) fn record(&self, code: i32, text: &str, now_ms: i64) {
         self.count.get_and_add(1);
         self.lock().record(code, text, now_ms);
     }
@@ -150,7 +150,7 @@ impl ErrorRecorder {
     }
 
     /// Keeps something worth knowing that is not a failure.
-    pub fn warn(&self, text: &str, now_ms: i64) {
+    pub(crate) fn warn(&self, text: &str, now_ms: i64) {
         self.record(ErrorCode::GenericError.value(), &format!("WARN - {text}"), now_ms);
     }
 

@@ -26,14 +26,14 @@ pub(crate) struct Subject<'a> {
 
 /// Why a thing changes.
 #[derive(Clone, Copy, Debug)]
-pub struct Reason<'a> {
+pub(crate) struct Reason<'a> {
     text: &'a str,
     is_fault: bool,
 }
 
 impl<'a> Reason<'a> {
     /// Not the normal course of things: a person may want to look.
-    pub const fn fault(text: &'a str) -> Self {
+    pub(crate) const fn fault(text: &'a str) -> Self {
         Self { text, is_fault: true }
     }
 }
@@ -55,7 +55,7 @@ pub trait EventListener: Send + Sync {
 
 /// Checks and records changes of state. Any thread may; clones share the log. Nothing here is done for a message.
 #[derive(Clone, Default)]
-pub struct EventRecorder {
+pub(crate) struct EventRecorder {
     parts: Option<Arc<Parts>>,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Debug for EventRecorder {
 
 impl EventRecorder {
     /// Records into `log` and tells `listener`, if there are any, with times of `clock`. Defects go to `errors`.
-    pub fn new(
+    pub(crate) fn new(
         log: Option<EventLog>,
         listener: Option<Arc<dyn EventListener>>,
         clock: Arc<dyn Clock>,

@@ -2,29 +2,29 @@
 
 #![forbid(unsafe_code)]
 
-pub mod agent;
+mod agent;
 mod conductor;
 pub mod config;
 pub mod directory;
 mod disk;
 pub mod driver;
-pub mod endpoint;
+mod endpoint;
 pub mod environment;
 mod errors;
 mod event_recorder;
-pub mod mailbox;
+mod mailbox;
 mod name_lookups;
 mod network;
-pub mod proxy;
-pub mod receiver;
+mod proxy;
+mod receiver;
 mod resource_agent;
 mod resource_tasks;
-pub mod runner;
-pub mod sender;
-pub mod shared;
+mod runner;
+mod sender;
+mod shared;
 mod sparse_logs;
 pub mod state_tables;
-pub mod states;
+mod states;
 mod stream_map;
 mod timestamp;
 pub mod transport;
@@ -32,6 +32,5 @@ pub mod transport;
 pub use config::{ConfigError, DriverConfig, ThreadingMode};
 pub use driver::{DriverError, MediaDriver};
 pub use environment::Environment;
-pub use errors::ErrorRecorder;
-pub use event_recorder::EventRecorder;
+pub use mailbox::QUEUE_CAPACITY;
 pub use runner::Invoker;

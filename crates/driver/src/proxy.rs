@@ -9,13 +9,13 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::flow::FlowControl;
 use headrace_protocol::frame::{ErrorFrame, Setup};
 
-pub use crate::endpoint::EndpointId;
+pub(crate) use crate::endpoint::EndpointId;
 use crate::endpoint::{ReceiveEndpointSpec, SendEndpointSpec};
-pub use crate::mailbox::{Inbox, Outbox, QUEUE_CAPACITY, Requests, inbox};
+pub(crate) use crate::mailbox::{Inbox, Outbox, Requests};
 use crate::shared::{ImageShared, PublicationShared};
 
 /// From the conductor to the sender.
-pub enum SenderCommand {
+pub(crate) enum SenderCommand {
     /// A channel's socket is open: poll it and send through it.
     AddEndpoint(Box<SendEndpointSpec>),
     /// The last publication of the channel is gone: close the socket, then answer `SendEndpointReleased`.
@@ -48,7 +48,7 @@ pub enum SenderCommand {
 }
 
 /// From the conductor to the receiver.
-pub enum ReceiverCommand {
+pub(crate) enum ReceiverCommand {
     /// A channel's socket is open: poll it.
     AddEndpoint(Box<ReceiveEndpointSpec>),
     /// The channel has no users left: close the socket, then answer `ReceiveEndpointReleased`.
@@ -107,7 +107,7 @@ pub enum ReceiverCommand {
 }
 
 /// From the sender and the receiver to the conductor: the end of what one of its commands began. Never lost.
-pub enum ConductorReply {
+pub(crate) enum ConductorReply {
     /// The sender no longer touches the publication.
     PublicationReleased {
         /// Which publication.
@@ -133,7 +133,7 @@ pub enum ConductorReply {
 
 /// From the sender and the receiver to the conductor: something new, lost when the conductor is busy, and repeated
 /// by its cause.
-pub enum ConductorRequest {
+pub(crate) enum ConductorRequest {
     /// A SETUP for a session that has a subscription. Its publisher repeats it.
     CreateImage {
         /// Channel it came in on.
@@ -167,14 +167,14 @@ pub enum ConductorRequest {
 }
 
 /// The way of the sender or the receiver to the conductor.
-pub struct ConductorProxy {
+pub(crate) struct ConductorProxy {
     replies: Outbox<ConductorReply>,
     requests: Requests<ConductorRequest>,
 }
 
 impl ConductorProxy {
     /// Sends to the conductor's two queues, counting in `failed_offers` each time one was full.
-    pub fn new(
+    pub(crate) fn new(
         replies: Inbox<ConductorReply>,
         requests: Inbox<ConductorRequest>,
         failed_offers: Counter,
@@ -187,7 +187,7 @@ impl ConductorProxy {
 
     /// The same, waking the conductor.
     #[must_use]
-    pub fn with_doorbell(self, doorbell: &Doorbell) -> Self {
+    pub(crate) fn with_doorbell(self, doorbell: &Doorbell) -> Self {
         Self {
             replies: self.replies.with_doorbell(doorbell.clone()),
             requests: self.requests.with_doorbell(doorbell.clone()),
@@ -195,33 +195,33 @@ impl ConductorProxy {
     }
 
     /// True while replies wait for room.
-    pub fn has_backlog(&self) -> bool {
+    pub(crate) fn has_backlog(&self) -> bool {
         self.replies.is_congested()
     }
 
     /// How many replies wait for room.
-    pub fn backlog_length(&self) -> usize {
+    pub(crate) fn backlog_length(&self) -> usize {
         self.replies.backlog_length()
     }
 
     /// Offers again the replies that did not fit; returns how many went.
-    pub fn flush(&mut self) -> usize {
+    pub(crate) fn flush(&mut self) -> usize {
         self.replies.flush()
     }
 
     /// Answers a command.
-    pub fn reply(&mut self, reply: ConductorReply) {
+    pub(crate) fn reply(&mut self, reply: ConductorReply) {
         self.replies.send(reply);
     }
 
     /// Asks for something; false when the conductor is busy: act as if what caused the request had not come.
     #[must_use]
-    pub fn request(&self, request: ConductorRequest) -> bool {
+    pub(crate) fn request(&self, request: ConductorRequest) -> bool {
         self.requests.offer(request)
     }
 
     /// Something for the error log. Dropped while the conductor is busy.
-    pub fn report(&self, text: String) {
+    pub(crate) fn report(&self, text: String) {
         self.requests.offer(ConductorRequest::Report {
             code: ErrorCode::GenericError.value(),
             text,

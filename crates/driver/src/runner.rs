@@ -16,7 +16,7 @@ use headrace_sys::idle::IdleStrategy;
 use crate::agent::Agent;
 
 /// What a runner's thread tells the driver about itself.
-pub trait Supervisor: Send + Sync {
+pub(crate) trait Supervisor: Send + Sync {
     /// The thread could not be bound to its processor; it runs anyway.
     fn on_pin_failure(&self, role_name: &str, cpu: i32, error: &io::Error);
     /// The agent broke an invariant and has stopped.
@@ -24,7 +24,7 @@ pub trait Supervisor: Send + Sync {
 }
 
 /// How a thread is named, bound and put to rest.
-pub struct ThreadSettings {
+pub(crate) struct ThreadSettings {
     /// Name shown in thread lists.
     pub name: String,
     /// Processor to stay on, or -1.
@@ -53,7 +53,7 @@ impl Awaited for AgentWork<'_> {
 }
 
 /// A thread that runs an agent until told to stop.
-pub struct AgentRunner {
+pub(crate) struct AgentRunner {
     stop: Arc<AtomicBool>,
     alarm: Option<Alarm>,
     thread: Option<JoinHandle<()>>,
@@ -61,7 +61,7 @@ pub struct AgentRunner {
 
 impl AgentRunner {
     /// Starts the thread.
-    pub fn start(
+    pub(crate) fn start(
         settings: ThreadSettings,
         mut agent: Box<dyn Agent>,
         clock: Arc<dyn Clock>,
@@ -99,7 +99,7 @@ impl AgentRunner {
     }
 
     /// Asks the thread to stop and waits until it has. Does nothing the second time.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(alarm) = &self.alarm {
             alarm.wake();

@@ -4,7 +4,7 @@
 //! `docs/reference/states.md` is made from the tables. See `docs/design/0027-events.md`.
 
 /// The states of one kind of thing. A thing begins in the first.
-pub trait State: Copy + Eq + 'static {
+pub(crate) trait State: Copy + Eq + 'static {
     /// Name of the kind in events.
     const KIND: &'static str;
     /// What the kind is, in pieces.

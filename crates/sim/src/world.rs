@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use headrace_driver::mailbox::QUEUE_CAPACITY;
+use headrace_driver::QUEUE_CAPACITY;
 use headrace_driver::{ConfigError, DriverConfig};
 
 use crate::error::WorldError;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use headrace_client::{
     Client, ClientConfig, ClientError, FragmentAssembler, Offer, Publication, Subscription,
 };
-use headrace_driver::{DriverConfig, MediaDriver, ThreadingMode};
+use headrace_driver::{DriverConfig, Environment, MediaDriver, ThreadingMode};
 use headrace_sys::idle::IdleStrategy;
 
 pub const IPC: &str = "aeron:ipc?term-length=64k";
@@ -32,6 +32,11 @@ pub fn start() -> Live {
 
 /// The driver looks at its timers often, so that endings do not last; idle strategies back off.
 pub fn start_with(change: impl FnOnce(&mut DriverConfig)) -> Live {
+    start_in(Environment::system(), change)
+}
+
+/// As [`start_with`], on sockets of the caller's choice.
+pub fn start_in(environment: Environment, change: impl FnOnce(&mut DriverConfig)) -> Live {
     let shared_memory = Path::new("/dev/shm");
     let place = if shared_memory.is_dir() {
         shared_memory.to_owned()
@@ -48,7 +53,7 @@ pub fn start_with(change: impl FnOnce(&mut DriverConfig)) -> Live {
         ..DriverConfig::default()
     };
     change(&mut config);
-    let driver = MediaDriver::launch(config).unwrap();
+    let driver = MediaDriver::launch_in(config, environment).unwrap();
     Live {
         driver,
         errors: Arc::default(),

@@ -33,20 +33,20 @@ use headrace_buffers::doorbell::Doorbell;
 pub const QUEUE_CAPACITY: usize = 1024;
 
 /// The receiving end of a queue.
-pub type Inbox<T> = Arc<ArrayQueue<T>>;
+pub(crate) type Inbox<T> = Arc<ArrayQueue<T>>;
 
 /// An empty queue of [`QUEUE_CAPACITY`].
-pub fn inbox<T>() -> Inbox<T> {
+pub(crate) fn inbox<T>() -> Inbox<T> {
     inbox_of(QUEUE_CAPACITY)
 }
 
 /// An empty queue for so many messages.
-pub fn inbox_of<T>(capacity: usize) -> Inbox<T> {
+pub(crate) fn inbox_of<T>(capacity: usize) -> Inbox<T> {
     Arc::new(ArrayQueue::new(capacity))
 }
 
 /// The sending end of a queue whose messages must all arrive, owned by one agent.
-pub struct Outbox<T> {
+pub(crate) struct Outbox<T> {
     queue: Inbox<T>,
     backlog: VecDeque<T>,
     failed_offers: Counter,
@@ -55,7 +55,7 @@ pub struct Outbox<T> {
 
 impl<T> Outbox<T> {
     /// Sends to `queue`, counting in `failed_offers` each time it was full.
-    pub fn new(queue: Inbox<T>, failed_offers: Counter) -> Self {
+    pub(crate) fn new(queue: Inbox<T>, failed_offers: Counter) -> Self {
         Self {
             queue,
             backlog: VecDeque::new(),
@@ -66,18 +66,18 @@ impl<T> Outbox<T> {
 
     /// The same, waking the agent that takes.
     #[must_use]
-    pub fn with_doorbell(self, doorbell: Doorbell) -> Self {
+    pub(crate) fn with_doorbell(self, doorbell: Doorbell) -> Self {
         Self { doorbell, ..self }
     }
 
     /// Sends a message, after those that are still waiting for room.
-    pub fn send(&mut self, message: T) {
+    pub(crate) fn send(&mut self, message: T) {
         self.backlog.push_back(message);
         self.flush();
     }
 
     /// Offers again what did not fit; returns how many messages went.
-    pub fn flush(&mut self) -> usize {
+    pub(crate) fn flush(&mut self) -> usize {
         let mut sent_count = 0;
         while let Some(message) = self.backlog.pop_front() {
             if let Err(message) = self.queue.push(message) {
@@ -94,18 +94,18 @@ impl<T> Outbox<T> {
     }
 
     /// True while messages wait for room: begin nothing new that would add to them.
-    pub fn is_congested(&self) -> bool {
+    pub(crate) fn is_congested(&self) -> bool {
         !self.backlog.is_empty()
     }
 
     /// How many messages wait for room.
-    pub fn backlog_length(&self) -> usize {
+    pub(crate) fn backlog_length(&self) -> usize {
         self.backlog.len()
     }
 }
 
 /// The sending end of a queue whose messages may be refused, since their cause repeats them.
-pub struct Requests<T> {
+pub(crate) struct Requests<T> {
     queue: Inbox<T>,
     failed_offers: Counter,
     doorbell: Doorbell,
@@ -113,7 +113,7 @@ pub struct Requests<T> {
 
 impl<T> Requests<T> {
     /// Sends to `queue`, counting in `failed_offers` each time it was full.
-    pub fn new(queue: Inbox<T>, failed_offers: Counter) -> Self {
+    pub(crate) fn new(queue: Inbox<T>, failed_offers: Counter) -> Self {
         Self {
             queue,
             failed_offers,
@@ -123,12 +123,12 @@ impl<T> Requests<T> {
 
     /// The same, waking the agent that takes.
     #[must_use]
-    pub fn with_doorbell(self, doorbell: Doorbell) -> Self {
+    pub(crate) fn with_doorbell(self, doorbell: Doorbell) -> Self {
         Self { doorbell, ..self }
     }
 
     /// Sends a request; false when the queue is full and the request is dropped.
-    pub fn offer(&self, request: T) -> bool {
+    pub(crate) fn offer(&self, request: T) -> bool {
         let sent = self.queue.push(request).is_ok();
         if sent {
             self.doorbell.ring();

@@ -4,7 +4,7 @@ use headrace_buffers::counters::{Counter, system_counter};
 
 /// Counters marked "shared" have other writers too and are only added to atomically.
 #[derive(Clone, Debug)]
-pub struct ReceiverCounters {
+pub(crate) struct ReceiverCounters {
     /// Bytes of all datagrams read.
     pub bytes_received: Counter,
     /// NAKs.
@@ -33,7 +33,7 @@ pub struct ReceiverCounters {
 
 impl ReceiverCounters {
     /// Takes the counters from the driver's set by system counter id.
-    pub fn new(mut counter: impl FnMut(i32) -> Counter) -> Self {
+    pub(crate) fn new(mut counter: impl FnMut(i32) -> Counter) -> Self {
         Self {
             bytes_received: counter(system_counter::BYTES_RECEIVED),
             naks_sent: counter(system_counter::NAK_MESSAGES_SENT),

@@ -107,13 +107,8 @@ impl ReceiverImage {
     }
 
     /// From now on answers with error frames only.
-    pub(super) fn reject(&mut self, mut reason: String) {
-        let mut end = reason.len().min(ErrorFrame::TEXT_LENGTH_MAX);
-        while !reason.is_char_boundary(end) {
-            end -= 1;
-        }
-        reason.truncate(end);
-        self.answers = Answers::Rejection(reason);
+    pub(super) fn reject(&mut self, reason: String) {
+        self.answers = Answers::Rejection(clipped(reason));
     }
 
     /// A newer image of the same session speaks for both.
@@ -369,6 +364,16 @@ impl ReceiverImage {
     }
 }
 
+/// As much of a reason as an error frame holds. Clients of other makes may give longer ones.
+fn clipped(mut reason: String) -> String {
+    let mut end = reason.len().min(ErrorFrame::TEXT_LENGTH_MAX);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    reason.truncate(end);
+    reason
+}
+
 fn send_error(shared: &ImageShared, control: SocketAddr, reason: &str, out: &mut Outgoing<'_>) {
     let frame = ErrorFrame {
         session_id: shared.session_id,
@@ -392,4 +397,17 @@ fn fill_gap(shared: &ImageShared, loss: LossRange) -> bool {
     let position = geometry.position(loss.term_id, offset);
     let term = shared.log.term(geometry.partition(position));
     rebuild::fill_gap(term, shared.log.identity(loss.term_id), offset, length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_reason_is_cut_between_two_characters() {
+        assert_eq!(clipped("no room".into()), "no room");
+        assert_eq!(clipped("x".repeat(2_000)), "x".repeat(1023));
+        let two_bytes_each = "\u{e9}".repeat(1_000);
+        assert_eq!(clipped(two_bytes_each), "\u{e9}".repeat(511));
+    }
 }

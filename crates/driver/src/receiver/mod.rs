@@ -12,7 +12,7 @@ use std::time::Duration;
 use headrace_buffers::doorbell::{Bell, Interests};
 use headrace_sys::net::ReceiveBatch;
 
-pub use counters::ReceiverCounters;
+pub(crate) use counters::ReceiverCounters;
 
 use crate::agent::Agent;
 use crate::endpoint::EndpointId;
@@ -26,7 +26,7 @@ const TIMER_RESOLUTION: Duration = Duration::from_millis(10);
 
 /// Settings of the receiver, from the driver's configuration.
 #[derive(Clone, Debug)]
-pub struct ReceiverSettings {
+pub(crate) struct ReceiverSettings {
     /// A status message is sent at least this often.
     pub status_message_timeout_ns: i64,
     /// Silence after which an image is given up.
@@ -49,7 +49,7 @@ impl Default for ReceiverSettings {
 }
 
 /// The receiver agent.
-pub struct Receiver {
+pub(crate) struct Receiver {
     inbox: Inbox<ReceiverCommand>,
     conductor: ConductorProxy,
     counters: ReceiverCounters,
@@ -60,7 +60,7 @@ pub struct Receiver {
 
 impl Receiver {
     /// A receiver without channels, taking commands from `inbox` and answering to `conductor`.
-    pub fn new(
+    pub(crate) fn new(
         inbox: Inbox<ReceiverCommand>,
         conductor: ConductorProxy,
         counters: ReceiverCounters,

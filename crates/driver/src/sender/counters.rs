@@ -4,7 +4,7 @@ use headrace_buffers::counters::{Counter, system_counter};
 
 /// Counters marked "shared" have other writers too and are only added to atomically.
 #[derive(Clone, Debug)]
-pub struct SenderCounters {
+pub(crate) struct SenderCounters {
     /// Bytes of data and heartbeats.
     pub bytes_sent: Counter,
     /// Valid NAKs for known publications.
@@ -35,7 +35,7 @@ pub struct SenderCounters {
 
 impl SenderCounters {
     /// Takes the counters from the driver's set by system counter id.
-    pub fn new(mut counter: impl FnMut(i32) -> Counter) -> Self {
+    pub(crate) fn new(mut counter: impl FnMut(i32) -> Counter) -> Self {
         Self {
             bytes_sent: counter(system_counter::BYTES_SENT),
             naks_received: counter(system_counter::NAK_MESSAGES_RECEIVED),

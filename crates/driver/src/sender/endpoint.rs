@@ -276,7 +276,7 @@ impl Control<'_> {
             return Ok(Liveness::Nothing);
         };
         if message.asks_for_setup() {
-            publication.on_setup_wanted(message, cycle.now_ns);
+            publication.on_setup_wanted(message);
         } else if publication.accepts(message) {
             publication.on_status_message(message, cycle.now_ns);
         } else {

@@ -17,7 +17,7 @@ use headrace_buffers::doorbell::{Bell, Interests};
 use headrace_protocol::retransmit::RetransmitHandler;
 use headrace_sys::net::ReceiveBatch;
 
-pub use counters::SenderCounters;
+pub(crate) use counters::SenderCounters;
 
 use crate::agent::Agent;
 use crate::endpoint::EndpointId;
@@ -35,7 +35,7 @@ const RECEIVE_BUFFERS: usize = 4;
 
 /// Settings of the sender, from the driver's configuration.
 #[derive(Clone, Debug)]
-pub struct SenderSettings {
+pub(crate) struct SenderSettings {
     /// Duty cycles with data between polls of the control sockets.
     pub send_to_status_poll_ratio: usize,
     /// `aeron.rcv.status.message.timeout`; sockets are polled at least every half of it.
@@ -67,7 +67,7 @@ impl Default for SenderSettings {
 }
 
 /// The sender agent.
-pub struct Sender {
+pub(crate) struct Sender {
     inbox: Inbox<SenderCommand>,
     conductor: ConductorProxy,
     counters: SenderCounters,
@@ -85,7 +85,7 @@ pub struct Sender {
 
 impl Sender {
     /// A sender without channels, taking commands from `inbox` and answering to `conductor`.
-    pub fn new(
+    pub(crate) fn new(
         inbox: Inbox<SenderCommand>,
         conductor: ConductorProxy,
         counters: SenderCounters,

@@ -234,11 +234,10 @@ impl SenderPublication {
     }
 
     /// A receiver asks what the stream looks like. An ended stream has nothing left to join.
-    pub(super) fn on_setup_wanted(&mut self, message: &StatusMessage, now_ns: i64) {
+    pub(super) fn on_setup_wanted(&mut self, message: &StatusMessage) {
         if self.shared.is_end_of_stream() {
             return;
         }
-        self.shared.set_last_status_message_ns(now_ns);
         self.is_setup_elicited = true;
         self.flow_control.on_trigger_setup(message);
     }
@@ -277,7 +276,6 @@ impl SenderPublication {
         };
         self.has_initial_connection = true;
         let shared = &self.shared;
-        shared.set_last_status_message_ns(now_ns);
         let limit = shared.sender_limit.get();
         let new_limit =
             self.flow_control

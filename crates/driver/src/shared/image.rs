@@ -13,7 +13,7 @@ use crate::states::{State, states};
 
 states! {
     /// One publisher's stream as a subscriber's driver receives it from the network. It only ever moves down this list.
-    pub enum ImageState, "image" {
+    pub(crate) enum ImageState, "image" {
         /// The conductor made it; the receiver does not know it yet.
         Init => [Active];
         /// The receiver takes its packets.
@@ -35,7 +35,7 @@ impl ImageState {
 
 /// A status message the conductor wants sent: the position consumed and the window beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StatusMessageDue {
+pub(crate) struct StatusMessageDue {
     /// Lowest subscriber position.
     pub position: i64,
     /// Bytes the sender may send beyond it.
@@ -44,7 +44,7 @@ pub struct StatusMessageDue {
 
 /// A missing run of bytes the conductor wants repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LossRange {
+pub(crate) struct LossRange {
     /// Term of the gap.
     pub term_id: i32,
     /// First missing byte.
@@ -58,7 +58,7 @@ pub struct LossRange {
 /// The log's metadata carries three more shared words: end-of-stream position, active transport count and
 /// the revoked flag, all stored by the receiver.
 #[derive(Debug)]
-pub struct ImageShared {
+pub(crate) struct ImageShared {
     /// Names the image and its log file.
     pub correlation_id: i64,
     /// Session of the stream.
@@ -98,7 +98,7 @@ pub struct ImageShared {
 
 /// The parts of [`ImageShared`] that are fixed at creation.
 #[derive(Debug)]
-pub struct ImageIdentity {
+pub(crate) struct ImageIdentity {
     /// See [`ImageShared::correlation_id`].
     pub correlation_id: i64,
     /// See [`ImageShared::session_id`].
@@ -121,7 +121,7 @@ pub struct ImageIdentity {
 
 /// The counters both halves use.
 #[derive(Debug)]
-pub struct ImageCounters {
+pub(crate) struct ImageCounters {
     /// `rcv-hwm`
     pub high_water_mark: Counter,
     /// `rcv-pos`
@@ -132,7 +132,7 @@ pub struct ImageCounters {
 
 impl ImageShared {
     /// An image in [`ImageState::Init`], which tells `events` of each state it comes to.
-    pub fn new(
+    pub(crate) fn new(
         identity: ImageIdentity,
         log: LogBuffers,
         counters: ImageCounters,
@@ -184,13 +184,13 @@ impl ImageShared {
     }
 
     /// Where the image is in its life.
-    pub fn state(&self) -> ImageState {
+    pub(crate) fn state(&self) -> ImageState {
         ImageState::from_u8(self.state.load(Ordering::Acquire))
     }
 
     /// Moves the image on, and says why; false when it was already there or further. Both halves may call this: a
     /// state is never left twice, because it only grows.
-    pub fn advance_to<'a>(&self, new: ImageState, reason: impl Into<Reason<'a>>) -> bool {
+    pub(crate) fn advance_to<'a>(&self, new: ImageState, reason: impl Into<Reason<'a>>) -> bool {
         let mut old = self.state();
         while old < new {
             if !self.events.allows(old, new, self.correlation_id) {
@@ -212,13 +212,13 @@ impl ImageShared {
     }
 
     /// Writer: conductor.
-    pub fn schedule_status_message(&self, due: StatusMessageDue) {
+    pub(crate) fn schedule_status_message(&self, due: StatusMessageDue) {
         self.status_message
             .write([due.position, i64::from(due.window_length)]);
     }
 
     /// Reader: receiver. The latest scheduled status message, if it is newer than change `seen`.
-    pub fn status_message_after(&self, seen: i64) -> Option<(i64, StatusMessageDue)> {
+    pub(crate) fn status_message_after(&self, seen: i64) -> Option<(i64, StatusMessageDue)> {
         let (change, [position, window_length]) = self.status_message.read_after(seen)?;
         Some((
             change,
@@ -230,7 +230,7 @@ impl ImageShared {
     }
 
     /// Writer: conductor.
-    pub fn report_loss(&self, loss: LossRange) {
+    pub(crate) fn report_loss(&self, loss: LossRange) {
         self.loss.write([
             i64::from(loss.term_id),
             i64::from(loss.term_offset),
@@ -239,7 +239,7 @@ impl ImageShared {
     }
 
     /// Reader: receiver. The latest reported gap, if it is newer than change `seen`.
-    pub fn loss_after(&self, seen: i64) -> Option<(i64, LossRange)> {
+    pub(crate) fn loss_after(&self, seen: i64) -> Option<(i64, LossRange)> {
         let (change, [term_id, term_offset, length]) = self.loss.read_after(seen)?;
         let loss = LossRange {
             term_id: term_id as i32,
@@ -250,43 +250,43 @@ impl ImageShared {
     }
 
     /// Writer: receiver.
-    pub fn report_round_trip(&self, rtt_ns: i64) {
+    pub(crate) fn report_round_trip(&self, rtt_ns: i64) {
         self.round_trip.write([rtt_ns]);
     }
 
     /// Reader: conductor. The latest measured round trip in nanoseconds, if it is newer than change `seen`.
-    pub fn round_trip_after(&self, seen: i64) -> Option<(i64, i64)> {
+    pub(crate) fn round_trip_after(&self, seen: i64) -> Option<(i64, i64)> {
         let (change, [rtt_ns]) = self.round_trip.read_after(seen)?;
         Some((change, rtt_ns))
     }
 
     /// Every transport of the image signalled the end of the stream.
-    pub fn is_end_of_stream(&self) -> bool {
+    pub(crate) fn is_end_of_stream(&self) -> bool {
         self.is_end_of_stream.load(Ordering::Acquire)
     }
 
     /// Writer: receiver.
-    pub fn set_end_of_stream(&self) {
+    pub(crate) fn set_end_of_stream(&self) {
         self.is_end_of_stream.store(true, Ordering::Release);
     }
 
     /// Status messages say that this receiver is going away.
-    pub fn sends_end_of_stream_status(&self) -> bool {
+    pub(crate) fn sends_end_of_stream_status(&self) -> bool {
         self.sends_end_of_stream_status.load(Ordering::Acquire)
     }
 
     /// Written by either half, only ever to true.
-    pub fn set_sends_end_of_stream_status(&self) {
+    pub(crate) fn set_sends_end_of_stream_status(&self) {
         self.sends_end_of_stream_status.store(true, Ordering::Release);
     }
 
     /// Asks the receiver for a status message on its next cycle, whatever the timer says.
-    pub fn request_status_message(&self) {
+    pub(crate) fn request_status_message(&self) {
         self.status_message_requested.store(true, Ordering::Release);
     }
 
     /// Reader: receiver. True once per request.
-    pub fn take_status_message_request(&self) -> bool {
+    pub(crate) fn take_status_message_request(&self) -> bool {
         self.status_message_requested.load(Ordering::Relaxed)
             && self.status_message_requested.swap(false, Ordering::AcqRel)
     }

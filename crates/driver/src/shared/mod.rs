@@ -4,8 +4,8 @@
 //! (what happens per datagram). The structs here are all they have in common. Every field names its writer;
 //! the other half only reads it.
 
-pub mod image;
-pub mod publication;
+pub(crate) mod image;
+pub(crate) mod publication;
 
-pub use image::{ImageShared, ImageState, LossRange, StatusMessageDue};
-pub use publication::{ConnectionState, PublicationShared};
+pub(crate) use image::{ImageShared, ImageState, LossRange, StatusMessageDue};
+pub(crate) use publication::{ConnectionState, PublicationShared};

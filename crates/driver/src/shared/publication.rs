@@ -11,7 +11,7 @@ use crate::states::states;
 states! {
     /// Whether a publication has readers: one over IPC a subscription, one over UDP receivers that answer its sender.
     /// Spies are links, and count only where the channel says so.
-    pub enum ConnectionState, "connection" {
+    pub(crate) enum ConnectionState, "connection" {
         /// No subscription is linked to it; no receiver answers, or not all that flow control requires.
         Disconnected => [Connected];
         /// A subscription is linked to it, or receivers answer.
@@ -21,7 +21,7 @@ states! {
 
 impl ConnectionState {
     /// The state of one that has readers, or has not.
-    pub fn of(has_readers: bool) -> Self {
+    pub(crate) fn of(has_readers: bool) -> Self {
         if has_readers {
             Self::Connected
         } else {
@@ -36,7 +36,7 @@ impl ConnectionState {
 /// message or a time-out changes it, and by the conductor on its timer and when spies come or go; both derive it
 /// from [`Self::is_connected`]), the end-of-stream position and the revoked flag (conductor).
 #[derive(Debug)]
-pub struct PublicationShared {
+pub(crate) struct PublicationShared {
     /// Correlation id of the command that created the log.
     pub registration_id: i64,
     /// Session of the stream.
@@ -69,12 +69,11 @@ pub struct PublicationShared {
     spy_position: AtomicI64,
     is_end_of_stream: AtomicBool,
     end_of_stream_confirmed: AtomicBool,
-    last_status_message_ns: AtomicI64,
 }
 
 /// The parts of [`PublicationShared`] that are fixed at creation.
 #[derive(Debug)]
-pub struct PublicationIdentity {
+pub(crate) struct PublicationIdentity {
     /// See [`PublicationShared::registration_id`].
     pub registration_id: i64,
     /// See [`PublicationShared::session_id`].
@@ -93,7 +92,7 @@ pub struct PublicationIdentity {
 
 /// The counters both halves use.
 #[derive(Debug)]
-pub struct PublicationCounters {
+pub(crate) struct PublicationCounters {
     /// `snd-pos`
     pub sender_position: Counter,
     /// `snd-lmt`
@@ -108,12 +107,11 @@ pub struct PublicationCounters {
 
 impl PublicationShared {
     /// A publication without a receiver yet.
-    pub fn new(
+    pub(crate) fn new(
         identity: PublicationIdentity,
         log: LogBuffers,
         counters: PublicationCounters,
         events: &EventRecorder,
-        now_ns: i64,
     ) -> Self {
         Self {
             registration_id: identity.registration_id,
@@ -135,17 +133,16 @@ impl PublicationShared {
             events: events.clone(),
             is_end_of_stream: AtomicBool::new(false),
             end_of_stream_confirmed: AtomicBool::new(false),
-            last_status_message_ns: AtomicI64::new(now_ns),
         }
     }
 
     /// At least one receiver is alive and flow control has all the receivers it requires.
-    pub fn has_receivers(&self) -> bool {
+    pub(crate) fn has_receivers(&self) -> bool {
         self.connection() == ConnectionState::Connected
     }
 
     /// Whether the receivers answer.
-    pub fn connection(&self) -> ConnectionState {
+    pub(crate) fn connection(&self) -> ConnectionState {
         if self.connection.load(Ordering::Acquire) == ConnectionState::Connected as u8 {
             ConnectionState::Connected
         } else {
@@ -154,7 +151,7 @@ impl PublicationShared {
     }
 
     /// Writer: sender, which says why. Does nothing in that state.
-    pub fn set_connection(&self, new: ConnectionState, reason: &str) {
+    pub(crate) fn set_connection(&self, new: ConnectionState, reason: &str) {
         let mut state = self.connection();
         let subject = Subject {
             id: self.registration_id,
@@ -168,66 +165,56 @@ impl PublicationShared {
     }
 
     /// A publisher may write: a receiver is there, or a spy where that is enough.
-    pub fn is_connected(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         self.has_receivers() || (self.spies_simulate_connection && self.has_spies())
     }
 
     /// At least one spy holds the stream back.
-    pub fn has_spies(&self) -> bool {
+    pub(crate) fn has_spies(&self) -> bool {
         self.has_spies.load(Ordering::Acquire)
     }
 
     /// Writer: conductor.
-    pub fn set_has_spies(&self, value: bool) {
+    pub(crate) fn set_has_spies(&self, value: bool) {
         self.has_spies.store(value, Ordering::Release);
     }
 
     /// How far the fastest spy has ever been; where the stream starts without one.
-    pub fn spy_position(&self) -> i64 {
+    pub(crate) fn spy_position(&self) -> i64 {
         self.spy_position.load(Ordering::Acquire)
     }
 
     /// Raises [`Self::spy_position`], which must be between two frames that are written. Writer: conductor.
-    pub fn advance_spy_position(&self, position: i64) {
+    pub(crate) fn advance_spy_position(&self, position: i64) {
         if position > self.spy_position.load(Ordering::Relaxed) {
             self.spy_position.store(position, Ordering::Release);
         }
     }
 
     /// No more bytes will be appended, and all that were have been sent.
-    pub fn is_end_of_stream(&self) -> bool {
+    pub(crate) fn is_end_of_stream(&self) -> bool {
         self.is_end_of_stream.load(Ordering::Acquire)
     }
 
     /// Writer: conductor.
-    pub fn set_end_of_stream(&self) {
+    pub(crate) fn set_end_of_stream(&self) {
         self.is_end_of_stream.store(true, Ordering::Release);
     }
 
     /// The unicast receiver said that it wants no more of the stream, and none has said otherwise since.
-    pub fn is_end_of_stream_confirmed(&self) -> bool {
+    pub(crate) fn is_end_of_stream_confirmed(&self) -> bool {
         self.end_of_stream_confirmed.load(Ordering::Acquire)
     }
 
     /// Writer: sender.
-    pub fn set_end_of_stream_confirmed(&self, is_confirmed: bool) {
+    pub(crate) fn set_end_of_stream_confirmed(&self, is_confirmed: bool) {
         self.end_of_stream_confirmed
             .store(is_confirmed, Ordering::Release);
     }
 
     /// The lowest position that a receiver may be at. That is more than a window below the sender, because padding at the
     /// end of a term takes the sender beyond the window; and the log still has all bytes from there on.
-    pub fn lowest_receiver_position(&self) -> i64 {
+    pub(crate) fn lowest_receiver_position(&self) -> i64 {
         self.sender_position.get() - self.log.term_length() as i64
-    }
-
-    /// Monotonic time of the last status message, or of creation.
-    pub fn last_status_message_ns(&self) -> i64 {
-        self.last_status_message_ns.load(Ordering::Relaxed)
-    }
-
-    /// Writer: sender.
-    pub fn set_last_status_message_ns(&self, now_ns: i64) {
-        self.last_status_message_ns.store(now_ns, Ordering::Relaxed);
     }
 }

@@ -8,8 +8,7 @@ use headrace_buffers::counters::{Counter, CountersReader, system_counter};
 use headrace_buffers::loss_report::{self, LossRecord};
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_buffers::{AtomicBuffer, BufferError, error_log};
-use headrace_driver::MediaDriver;
-use headrace_driver::mailbox::QUEUE_CAPACITY;
+use headrace_driver::{MediaDriver, QUEUE_CAPACITY};
 
 use super::{Rule, Violation, broken};
 

@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use headrace_sys::net::GroupInterface;
-
 use super::link::Passage;
 use super::socket::{Bound, SocketId};
-use super::{HostId, LOOPBACK_INDEX, Wire};
+use super::{HostId, LINK_INDEX, LOOPBACK_INDEX, Wire};
 use crate::trace::{Fate, Route};
 
 impl Wire {
@@ -21,13 +19,11 @@ impl Wire {
             self.trace.on_datagram(now_ns, route, bytes, Fate::NoNode);
             return;
         };
-        let reaches_others =
-            interface.index != LOOPBACK_INDEX && bound.group.and_then(|group| group.ttl) != Some(0);
-        let targets: BTreeSet<HostId> = self
-            .members(route.to, interface)
-            .map(|(_, member)| member.host)
-            .filter(|target| *target == host || reaches_others)
-            .collect();
+        let index = interface.index;
+        let reaches_others = index != LOOPBACK_INDEX && bound.group.and_then(|group| group.ttl) != Some(0);
+        self.taps.on_send(route.from, route.to, bytes);
+        let mut targets = self.hosts_with_members(route.to, index);
+        targets.retain(|target| *target == host || reaches_others);
         if targets.is_empty() {
             self.trace.on_datagram(now_ns, route, bytes, Fate::NoSocket);
         }
@@ -43,38 +39,54 @@ impl Wire {
                 Passage::Lost => self.trace.on_datagram(now_ns, route, bytes, Fate::Lost),
                 Passage::Arrives { first_ns, second_ns } => {
                     let first = (first_ns, Fate::Arrives(first_ns - now_ns));
-                    self.deliver_to_members(target, interface, route, bytes, first);
+                    self.deliver_to_members(target, index, route, bytes, first);
                     if let Some(second_ns) = second_ns {
                         let second = (second_ns, Fate::Duplicate(second_ns - now_ns));
-                        self.deliver_to_members(target, interface, route, bytes, second);
+                        self.deliver_to_members(target, index, route, bytes, second);
                     }
                 }
             }
         }
     }
 
-    fn members(
-        &self,
-        group: SocketAddr,
-        interface: GroupInterface,
-    ) -> impl Iterator<Item = (SocketId, &Bound)> {
+    /// Delivers a copy to each member on the link between the hosts, at once.
+    pub(super) fn inject_to_group(&mut self, route: Route, bytes: &[u8]) {
+        let now_ns = self.time.now_ns();
+        let targets = self.hosts_with_members(route.to, LINK_INDEX);
+        if targets.is_empty() {
+            self.trace.on_datagram(now_ns, route, bytes, Fate::NoSocket);
+        }
+        for target in targets {
+            self.deliver_to_members(target, LINK_INDEX, route, bytes, (now_ns, Fate::Arrives(0)));
+        }
+    }
+
+    fn hosts_with_members(&self, group: SocketAddr, interface_index: u32) -> BTreeSet<HostId> {
+        let members = self.members(group, interface_index);
+        members.map(|(_, member)| member.host).collect()
+    }
+
+    fn members(&self, group: SocketAddr, interface_index: u32) -> impl Iterator<Item = (SocketId, &Bound)> {
         self.sockets
             .iter()
-            .filter(move |(_, bound)| bound.is_member(group, interface))
+            .filter(move |(_, bound)| bound.is_member(group, interface_index))
             .map(|(id, bound)| (*id, bound))
     }
 
     fn deliver_to_members(
         &mut self,
         target: HostId,
-        interface: GroupInterface,
+        interface_index: u32,
         route: Route,
         bytes: &[u8],
         (arrival_ns, fate): (i64, Fate),
     ) {
         let now_ns = self.time.now_ns();
         let on_host = |(id, member): (SocketId, &Bound)| (member.host == target).then_some(id);
-        let members: Vec<SocketId> = self.members(route.to, interface).filter_map(on_host).collect();
+        let members: Vec<SocketId> = self
+            .members(route.to, interface_index)
+            .filter_map(on_host)
+            .collect();
         for id in members {
             if let Some(member) = self.sockets.get_mut(&id) {
                 member.settle(now_ns, &mut self.trace);

@@ -301,6 +301,10 @@ impl Wire {
     }
 
     fn inject(&mut self, route: Route, bytes: &[u8]) {
+        if route.to.ip().is_multicast() {
+            self.inject_to_group(route, bytes);
+            return;
+        }
         let now_ns = self.time.now_ns();
         let target = self
             .hosts

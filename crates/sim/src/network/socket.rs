@@ -6,9 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 use headrace_driver::transport::Transport;
-use headrace_sys::net::{
-    Coalesced, GroupInterface, GroupOptions, MAX_DATAGRAM_LENGTH, OffloadMode, ReceiveBatch, Run,
-};
+use headrace_sys::net::{Coalesced, GroupOptions, MAX_DATAGRAM_LENGTH, OffloadMode, ReceiveBatch, Run};
 
 use super::{Addresses, HostId, Network};
 use crate::trace::{Fate, Route, Trace};
@@ -77,11 +75,11 @@ impl Bound {
     }
 
     /// A member takes what is sent to its group and port, on the interface where it joined.
-    pub(super) fn is_member(&self, group: SocketAddr, interface: GroupInterface) -> bool {
+    pub(super) fn is_member(&self, group: SocketAddr, interface_index: u32) -> bool {
         self.local.port() == group.port()
             && self
                 .group
-                .is_some_and(|own| own.joins == Some(group.ip()) && own.interface.index == interface.index)
+                .is_some_and(|own| own.joins == Some(group.ip()) && own.interface.index == interface_index)
     }
 
     /// It has joined a group, and shares its port with others that have.

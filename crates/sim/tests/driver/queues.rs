@@ -4,7 +4,7 @@
 //! with, agents that wait for each other would wait for ever. `mailbox/model.rs` walks small queues through all states.
 
 use headrace_buffers::counters::{STATE_ALLOCATED, system_counter, type_ids};
-use headrace_driver::mailbox::QUEUE_CAPACITY;
+use headrace_driver::QUEUE_CAPACITY;
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 use headrace_protocol::frame::Setup;

@@ -3,7 +3,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod groups;
 mod hostile;
 mod peer;
 mod receiving;
+mod round_trips;
 mod sending;

@@ -19,14 +19,18 @@ pub(crate) struct Peer {
     network: Network,
     tap: Tap,
     pub(crate) address: SocketAddr,
+    /// Where it listens: there, or a group.
+    pub(crate) listens_at: SocketAddr,
 }
 
 impl Peer {
     pub(crate) fn new(world: &World) -> Self {
+        let address = SocketAddr::from(([10, 9, 9, 9], 40_123));
         Self {
             network: world.network().clone(),
             tap: world.network().tap(),
-            address: SocketAddr::from(([10, 9, 9, 9], 40_123)),
+            address,
+            listens_at: address,
         }
     }
 
@@ -38,7 +42,7 @@ impl Peer {
     /// What was sent to the peer since the last call.
     pub(crate) fn take_datagrams(&self) -> Vec<Datagram> {
         let mut sent = self.tap.take();
-        sent.retain(|datagram| datagram.to == self.address);
+        sent.retain(|datagram| datagram.to == self.listens_at);
         sent
     }
 

@@ -24,12 +24,12 @@ const WHOLE: u8 = data::FLAGS_UNFRAGMENTED;
 const ENDS: u8 = WHOLE | data::FLAG_END_OF_STREAM;
 
 /// A subscription whose only publisher is the test.
-struct Receiving {
-    world: World,
-    node: Node,
+pub(crate) struct Receiving {
+    pub(crate) world: World,
+    pub(crate) node: Node,
     client: Arc<Client>,
     reader: Reader,
-    peer: Peer,
+    pub(crate) peer: Peer,
     /// Where its socket is.
     socket: SocketAddr,
 }
@@ -40,7 +40,7 @@ impl Receiving {
         Self::on(CHANNEL, |_| {})
     }
 
-    fn on(channel: &str, change: impl FnOnce(&mut DriverConfig)) -> Self {
+    pub(crate) fn on(channel: &str, change: impl FnOnce(&mut DriverConfig)) -> Self {
         let world = World::new(42);
         let peer = Peer::new(&world);
         let node = world.add_node_with("right", |config| {
@@ -68,13 +68,17 @@ impl Receiving {
 
     fn joined_on(channel: &str) -> Self {
         let receiving = Self::on(channel, |_| {});
-        receiving.send(&setup_of(SESSION));
-        receiving.world.run_for(2 * MILLISECOND);
-        assert_eq!(receiving.peer.take_status_messages().len(), 1);
+        receiving.join();
         receiving
     }
 
-    fn send(&self, datagram: &[u8]) {
+    pub(crate) fn join(&self) {
+        self.send(&setup_of(SESSION));
+        self.world.run_for(2 * MILLISECOND);
+        assert_eq!(self.peer.take_status_messages().len(), 1);
+    }
+
+    pub(crate) fn send(&self, datagram: &[u8]) {
         self.peer.send(self.socket, datagram);
     }
 
@@ -84,12 +88,18 @@ impl Receiving {
         Arc::clone(&images[0])
     }
 
-    fn system(&self, id: i32) -> i64 {
+    pub(crate) fn system(&self, id: i32) -> i64 {
         common::system_counter(&self.node, id)
     }
 
     fn high_water_mark(&self) -> i64 {
         common::counter(&self.node, type_ids::RECEIVER_HIGH_WATER_MARK)
+    }
+
+    /// As its next status message has it.
+    pub(crate) fn receiver_id(&self) -> i64 {
+        self.world.run_for(SECOND);
+        self.peer.take_status_messages()[0].receiver_id
     }
 
     /// Runs until the image says goodbye.
@@ -404,10 +414,7 @@ fn an_image_without_subscribers_says_goodbye_and_takes_nothing() {
 #[test]
 fn a_rejected_image_answers_with_errors_and_takes_nothing() {
     let receiving = Receiving::joined();
-    let receiver_id = {
-        receiving.world.run_for(SECOND);
-        receiving.peer.take_status_messages()[0].receiver_id
-    };
+    let receiver_id = receiving.receiver_id();
     let reason = "no room ".repeat(127);
     receiving.image().async_reject(&reason).unwrap();
     receiving.world.run_for(10 * MILLISECOND);
@@ -431,8 +438,7 @@ fn a_rejected_image_answers_with_errors_and_takes_nothing() {
 #[test]
 fn a_probe_for_this_receiver_is_echoed() {
     let receiving = Receiving::joined();
-    receiving.world.run_for(SECOND);
-    let own = receiving.peer.take_status_messages()[0].receiver_id;
+    let own = receiving.receiver_id();
     for receiver_id in [0, own, own ^ 5] {
         let probe = RttMeasurement {
             flags: rtt::FLAG_REPLY,

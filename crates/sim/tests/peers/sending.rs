@@ -17,15 +17,15 @@ const RECEIVER_ID: i64 = 0x1122_3344_5566_7788;
 /// The last there is: each further term wraps.
 const FIRST_TERM: i32 = i32::MAX;
 
-/// A publication whose only receiver is the test.
-struct Sending {
-    world: World,
+/// A publication whose receivers are the test.
+pub(crate) struct Sending {
+    pub(crate) world: World,
     node: Node,
     client: std::sync::Arc<headrace_client::Client>,
-    publication: ExclusivePublication,
-    peer: Peer,
-    /// Where its socket is.
-    socket: SocketAddr,
+    pub(crate) publication: ExclusivePublication,
+    pub(crate) peer: Peer,
+    /// Where it hears answers.
+    pub(crate) socket: SocketAddr,
     setups: Vec<Setup>,
 }
 
@@ -39,9 +39,12 @@ impl Sending {
         Self::to("10.9.9.9:40123", "")
     }
 
-    fn to(endpoint: &str, parameters: &str) -> Self {
+    pub(crate) fn to(endpoint: &str, parameters: &str) -> Self {
         let world = World::new(41);
-        let peer = Peer::new(&world);
+        let mut peer = Peer::new(&world);
+        if let Ok(address) = endpoint.parse() {
+            peer.listens_at = address;
+        }
         world.network().set_name("elsewhere", Some(peer.address.ip()));
         let node = world.add_node("left").unwrap();
         let client = node.connect().unwrap();
@@ -80,30 +83,30 @@ impl Sending {
         sending
     }
 
-    fn send(&self, datagram: &[u8]) {
+    pub(crate) fn send(&self, datagram: &[u8]) {
         self.peer.send(self.socket, datagram);
     }
 
-    fn answer(&self, message: &StatusMessage) {
+    pub(crate) fn answer(&self, message: &StatusMessage) {
         let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
         let length = message.encode(&mut frame);
         self.send(&frame[..length]);
     }
 
-    fn offers(&mut self, message: &[u8]) -> bool {
+    pub(crate) fn offers(&mut self, message: &[u8]) -> bool {
         matches!(self.publication.offer(message), Ok(Offer::Position(_)))
     }
 
-    fn system(&self, id: i32) -> i64 {
+    pub(crate) fn system(&self, id: i32) -> i64 {
         common::system_counter(&self.node, id)
     }
 
-    fn counter(&self, type_id: i32) -> i64 {
+    pub(crate) fn counter(&self, type_id: i32) -> i64 {
         common::counter(&self.node, type_id)
     }
 
     /// True while the driver has the publication of the test.
-    fn has_publication(&self) -> bool {
+    pub(crate) fn has_publication(&self) -> bool {
         let positions = common::counters_of(&self.node, type_ids::SENDER_POSITION);
         let own = self.publication.registration_id();
         positions.iter().any(|position| position.registration_id == own)
@@ -117,7 +120,7 @@ impl Sending {
     }
 }
 
-fn status(flags: u8, term_offset: i32) -> StatusMessage {
+pub(crate) fn status(flags: u8, term_offset: i32) -> StatusMessage {
     StatusMessage {
         flags,
         session_id: SESSION,
@@ -130,7 +133,7 @@ fn status(flags: u8, term_offset: i32) -> StatusMessage {
     }
 }
 
-fn nak(term_offset: i32, length: i32) -> Vec<u8> {
+pub(crate) fn nak(term_offset: i32, length: i32) -> Vec<u8> {
     let nak = Nak {
         flags: 0,
         session_id: SESSION,
@@ -458,12 +461,12 @@ fn a_silent_channel_looks_its_name_up_again_and_follows_it() {
         .set_name("elsewhere", Some(std::net::IpAddr::from([10, 9, 9, 8])));
     sending.world.run_for(4 * SECOND);
     assert_eq!(sending.system(system_counter::RESOLUTION_CHANGES), 0);
-    let before = std::mem::replace(&mut sending.peer.address, moved);
+    let before = std::mem::replace(&mut sending.peer.listens_at, moved);
     assert!(sending.peer.take().is_empty());
     sending.world.run_for(3 * SECOND);
     assert_eq!(sending.system(system_counter::RESOLUTION_CHANGES), 1);
     assert!(!sending.peer.take().is_empty());
-    sending.peer.address = before;
+    sending.peer.listens_at = before;
     sending.world.run_for(SECOND);
     assert!(sending.peer.take().is_empty());
 }

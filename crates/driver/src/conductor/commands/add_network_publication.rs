@@ -291,11 +291,5 @@ fn shared_half(
         signals_end_of_stream: request.params.signals_end_of_stream,
         spies_simulate_connection: request.params.spies_simulate_connection,
     };
-    Arc::new(PublicationShared::new(
-        identity,
-        log,
-        counters,
-        &cx.recorder,
-        cx.now_ns,
-    ))
+    Arc::new(PublicationShared::new(identity, log, counters, &cx.recorder))
 }
