@@ -20,8 +20,6 @@ mod frames;
 mod header;
 mod reader;
 mod segments;
-#[cfg(test)]
-mod tests;
 mod walk;
 
 pub use checksum::Checksum;

@@ -4,13 +4,12 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Reader, SECOND, World, faults};
+use common::{Reader, SECOND, STREAM, World, faults, is_accepted};
 use headrace_buffers::counters::system_counter;
-use headrace_client::{Client, Offer, Publication};
+use headrace_client::{Client, Publication};
 use headrace_sim::{LinkSettings, Node};
 
 const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40123|term-length=64k";
-const STREAM: i32 = 1001;
 
 fn message(publisher: usize, number: usize) -> Vec<u8> {
     let length = 16 + number * 37 % 4_000;
@@ -86,7 +85,7 @@ impl Group {
             let slowest = readers.iter_mut().map(|reader| reader.poll().len()).min();
             while *sent < count
                 && slowest.is_none_or(|slowest| *sent < slowest + 4)
-                && matches!(publication.offer(&message(0, *sent)), Ok(Offer::Position(_)))
+                && is_accepted(publication.offer(&message(0, *sent)))
             {
                 *sent += 1;
             }
@@ -167,10 +166,7 @@ fn the_end_of_the_stream_reaches_every_receiver() {
     group.world.network().set_links(faults());
     group.send(30);
     for number in 30..40 {
-        assert!(matches!(
-            group.publication.offer(&message(0, number)),
-            Ok(Offer::Position(_))
-        ));
+        assert!(is_accepted(group.publication.offer(&message(0, number))));
     }
     let Group {
         world,
@@ -233,10 +229,7 @@ fn two_publishers_on_two_nodes_share_a_group() {
         for (index, publication) in publications.iter().enumerate() {
             while sent[index] < 60
                 && sent[index] * 2 < slowest + 8
-                && matches!(
-                    publication.offer(&message(index, sent[index])),
-                    Ok(Offer::Position(_))
-                )
+                && is_accepted(publication.offer(&message(index, sent[index])))
             {
                 sent[index] += 1;
             }
@@ -311,7 +304,7 @@ fn publisher_and_receivers_of_one_node_find_each_other_and_leave_nothing() {
     let publication = client.add_publication(&channel, STREAM).unwrap();
     world.run_until(SECOND, "connections", || publication.is_connected());
     assert_eq!(world.socket_count(), 3, "data out, answers in, data in");
-    assert!(matches!(publication.offer(b"here"), Ok(Offer::Position(_))));
+    assert!(is_accepted(publication.offer(b"here")));
     world.run_until(SECOND, "the message", || {
         readers.iter_mut().all(|reader| reader.poll() == [b"here"])
     });

@@ -4,13 +4,10 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::{Reader, SECOND, Stream, World};
+use common::{CHANNEL, Reader, SECOND, STREAM, Stream, World};
 use headrace_buffers::counters::system_counter;
 use headrace_client::ClientError;
 use headrace_sim::WorldError;
-
-const CHANNEL: &str = "aeron:udp?endpoint=right:40123|term-length=64k";
-const STREAM: i32 = 1001;
 
 #[test]
 fn a_publisher_reaches_the_subscriber_that_comes_back_after_a_crash() {

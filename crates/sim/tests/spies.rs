@@ -4,18 +4,16 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Reader, SECOND, World};
+use common::{CHANNEL, MILLISECOND, Reader, SECOND, STREAM, World, is_accepted};
 use headrace_buffers::counters::type_ids;
-use headrace_client::{Client, Offer, Publication};
+use headrace_client::{Client, Publication};
 use headrace_protocol::frame::{FrameKind, StatusMessage, classify};
 use headrace_sim::{LinkSettings, Node, Tap};
 
-const STREAM: i32 = 1001;
 const TERM_LENGTH: i64 = 64 * 1024;
 /// What receivers grant.
 const WINDOW: i64 = 16 * 1024;
 const RECEIVER: &str = "aeron:udp?endpoint=right:40123|rcv-wnd=16k";
-const MILLISECOND: i64 = 1_000_000;
 
 /// A publication and a spy beside it; nothing listens at the endpoint at first.
 struct Spied {
@@ -34,7 +32,7 @@ impl Spied {
         let tap = world.network().tap();
         let [left, right] = world.pair();
         let publisher = left.connect().unwrap();
-        let channel = format!("aeron:udp?endpoint=right:40123|term-length=64k|ssc={is_simulated}");
+        let channel = format!("{CHANNEL}|ssc={is_simulated}");
         let publication = publisher.add_publication(&channel, STREAM).unwrap();
         let spy = Reader::subscribe(&publisher, &format!("aeron-spy:{channel}"), STREAM);
         world.run_until(SECOND, "a spy", || spy.subscription.is_connected());
@@ -52,7 +50,7 @@ impl Spied {
     }
 
     fn offers(&self, message: &[u8]) -> bool {
-        matches!(self.publication.offer(message), Ok(Offer::Position(_)))
+        is_accepted(self.publication.offer(message))
     }
 
     /// Publishes a message as soon as there is room for it, and has the spy read it.
@@ -60,7 +58,7 @@ impl Spied {
         let (publication, spy) = (&self.publication, &mut self.spy);
         self.world.run_until(SECOND, "room", || {
             spy.poll();
-            matches!(publication.offer(&message(index)), Ok(Offer::Position(_)))
+            is_accepted(publication.offer(&message(index)))
         });
         self.spy.poll();
     }

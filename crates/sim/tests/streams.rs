@@ -2,15 +2,11 @@
 
 mod common;
 
-use common::{Reader, SECOND, Stream, World, faults};
+use common::{CHANNEL, Reader, SECOND, STREAM, Stream, World, faults, is_accepted};
 use headrace_buffers::counters::{system_counter, type_ids};
-use headrace_client::Offer;
 use headrace_driver::DriverConfig;
 use headrace_protocol::frame::{DataHeader, FrameKind, classify, validate_data};
 use headrace_sim::{Datagram, LinkSettings, Node};
-
-const CHANNEL: &str = "aeron:udp?endpoint=right:40123|term-length=64k";
-const STREAM: i32 = 1001;
 
 /// Message `number` of a stream: as long as it likes, and unlike its neighbours.
 fn message(number: usize) -> Vec<u8> {
@@ -305,7 +301,7 @@ fn hundreds_of_streams_share_two_nodes_under_faults() {
     let mut sent = vec![0; STREAMS as usize];
     world.run_until(60 * SECOND, "every stream has its messages", || {
         for (publication, sent) in publications.iter().zip(&mut sent) {
-            while *sent < 20 && matches!(publication.offer(&message(*sent)), Ok(Offer::Position(_))) {
+            while *sent < 20 && is_accepted(publication.offer(&message(*sent))) {
                 *sent += 1;
             }
         }
@@ -396,7 +392,7 @@ fn cubic_congestion_control_on_a_slow_and_lossy_link_delivers_all_and_shows_the_
     let mut sent = 0;
     let mut windows = std::collections::BTreeSet::new();
     world.run_until(120 * SECOND, "all messages arrive", || {
-        while sent < 500 && matches!(publication.offer(&message(sent)), Ok(Offer::Position(_))) {
+        while sent < 500 && is_accepted(publication.offer(&message(sent))) {
             sent += 1;
         }
         windows.extend(counter(&right, "rcv-cc-cubic-wnd: "));
@@ -441,7 +437,7 @@ fn the_reader_that_comes_after_one_that_left_reads_the_stream_to_its_end() {
         publication.is_connected() && reader.subscription.is_connected()
     });
     left.set_cut(&right, true);
-    assert!(matches!(publication.offer(b"the last"), Ok(Offer::Position(_))));
+    assert!(is_accepted(publication.offer(b"the last")));
     drop(publication);
     world.run_for(3 * SECOND);
     left.set_cut(&right, false);

@@ -9,11 +9,16 @@ use std::sync::Arc;
 use headrace_buffers::cnc::{self, CncFile};
 use headrace_buffers::counters::{CounterRecord, CountersReader};
 use headrace_buffers::error_log::{self, ErrorEntry};
-use headrace_client::{Client, FragmentAssembler, Offer, Publication, Subscription};
+use headrace_client::{Client, FragmentAssembler, Offer, OfferError, Publication, Subscription};
 use headrace_sim::{LinkSettings, Node, WorldError};
 use headrace_sys::Access;
 
 pub const SECOND: i64 = 1_000_000_000;
+pub const MILLISECOND: i64 = 1_000_000;
+
+/// A channel to the node `right`, and a stream on it.
+pub const CHANNEL: &str = "aeron:udp?endpoint=right:40123|term-length=64k";
+pub const STREAM: i32 = 1001;
 
 /// A world whose files go when it is dropped.
 pub struct World {
@@ -174,8 +179,13 @@ impl Stream {
 impl Stream {
     /// Offers a message. False when there is no room for it, or no reader.
     pub fn offers(&self, message: &[u8]) -> bool {
-        matches!(self.publication.offer(message), Ok(Offer::Position(_)))
+        is_accepted(self.publication.offer(message))
     }
+}
+
+/// False when there was no room, or no reader.
+pub fn is_accepted(offered: Result<Offer, OfferError>) -> bool {
+    matches!(offered, Ok(Offer::Position(_)))
 }
 
 fn map(node: &Node) -> CncFile {

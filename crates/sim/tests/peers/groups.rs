@@ -3,8 +3,8 @@
 use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_protocol::frame::{ErrorFrame, FrameKind, Setup, StatusMessage, setup, status_message};
 
-use crate::common::SECOND;
-use crate::peer::{MILLISECOND, SESSION, STREAM, WINDOW};
+use crate::common::{MILLISECOND, SECOND, STREAM};
+use crate::peer::{SESSION, WINDOW};
 use crate::sending::{self, Sending, nak};
 
 const DATA: &str = "224.0.1.1:40123";

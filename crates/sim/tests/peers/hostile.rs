@@ -6,8 +6,7 @@ use headrace_client::{Client, Publication};
 use headrace_protocol::frame::{FrameKind, classify};
 use headrace_sim::{Datagram, LinkSettings, Node};
 
-use crate::common::{Reader, SECOND, World};
-use crate::peer::{MILLISECOND, STREAM};
+use crate::common::{MILLISECOND, Reader, SECOND, STREAM, World};
 
 const CHANNEL: &str = "aeron:udp?endpoint=right:40123";
 /// The stream that is attacked, the same in each world: frames of one are believed in the others.

@@ -7,12 +7,10 @@ use headrace_sim::{Datagram, Network, Tap};
 
 use crate::common::World;
 
-pub(crate) const STREAM: i32 = 1001;
 pub(crate) const SESSION: i32 = -77;
 pub(crate) const TERM_LENGTH: i32 = 64 * 1024;
 /// What a receiver grants, here and in the channels of the tests.
 pub(crate) const WINDOW: i32 = 16 * 1024;
-pub(crate) const MILLISECOND: i64 = 1_000_000;
 
 /// An address without a node. What is sent there is the test's to read, and what comes from there the test's to write.
 pub(crate) struct Peer {

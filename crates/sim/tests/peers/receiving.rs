@@ -11,8 +11,8 @@ use headrace_protocol::frame::{
 };
 use headrace_sim::Node;
 
-use crate::common::{self, Reader, SECOND, World};
-use crate::peer::{MILLISECOND, Peer, SESSION, STREAM, TERM_LENGTH, WINDOW};
+use crate::common::{self, MILLISECOND, Reader, SECOND, STREAM, World};
+use crate::peer::{Peer, SESSION, TERM_LENGTH, WINDOW};
 
 const CHANNEL: &str = "aeron:udp?endpoint=right:40123|rcv-wnd=16k";
 /// Where the stream of the test is joined.

@@ -1,17 +1,18 @@
 //! What a publication puts on the wire, and when, to a receiver that the test plays.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use headrace_buffers::counters::{system_counter, type_ids};
-use headrace_client::{ExclusivePublication, Offer};
+use headrace_client::{Client, ExclusivePublication};
 use headrace_protocol::frame::{
     DataHeader, ErrorFrame, FrameKind, Nak, RttMeasurement, Setup, StatusMessage, classify, data, rtt,
     status_message,
 };
 use headrace_sim::Node;
 
-use crate::common::{self, SECOND, World};
-use crate::peer::{MILLISECOND, Peer, SESSION, STREAM, TERM_LENGTH, WINDOW};
+use crate::common::{self, MILLISECOND, SECOND, STREAM, World};
+use crate::peer::{Peer, SESSION, TERM_LENGTH, WINDOW};
 
 const RECEIVER_ID: i64 = 0x1122_3344_5566_7788;
 /// The last there is: each further term wraps.
@@ -21,7 +22,7 @@ const FIRST_TERM: i32 = i32::MAX;
 pub(crate) struct Sending {
     pub(crate) world: World,
     node: Node,
-    client: std::sync::Arc<headrace_client::Client>,
+    client: Arc<Client>,
     pub(crate) publication: ExclusivePublication,
     pub(crate) peer: Peer,
     /// Where it hears answers.
@@ -94,7 +95,7 @@ impl Sending {
     }
 
     pub(crate) fn offers(&mut self, message: &[u8]) -> bool {
-        matches!(self.publication.offer(message), Ok(Offer::Position(_)))
+        common::is_accepted(self.publication.offer(message))
     }
 
     pub(crate) fn system(&self, id: i32) -> i64 {
@@ -458,7 +459,7 @@ fn a_silent_channel_looks_its_name_up_again_and_follows_it() {
     sending
         .world
         .network()
-        .set_name("elsewhere", Some(std::net::IpAddr::from([10, 9, 9, 8])));
+        .set_name("elsewhere", Some(IpAddr::from([10, 9, 9, 8])));
     sending.world.run_for(4 * SECOND);
     assert_eq!(sending.system(system_counter::RESOLUTION_CHANGES), 0);
     let before = std::mem::replace(&mut sending.peer.listens_at, moved);

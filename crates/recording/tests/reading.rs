@@ -1,11 +1,15 @@
+//! Recordings written frame by frame and read back, also when they are damaged or still growing.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use headrace_buffers::align;
 use headrace_buffers::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH};
+use headrace_recording::{
+    Blocks, Checksum, FrameWalk, Incomplete, MessageFilter, Range, RecordingError, RecordingReader,
+    RecordingShape, Segments, Walked,
+};
 use tempfile::TempDir;
-
-use super::*;
 
 const TERM_LENGTH: i32 = 64 * 1024;
 const SEGMENT_LENGTH: i32 = 128 * 1024;

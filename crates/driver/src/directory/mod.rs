@@ -1,0 +1,260 @@
+//! The driver's directory: refusing one in use, saving what a dead driver left, making a fresh one.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use headrace_buffers::cnc::{self, CncError, CncFile};
+use headrace_buffers::doorbell;
+use headrace_buffers::error_log;
+use headrace_buffers::event_log;
+use headrace_buffers::liveness::{self, Liveness};
+use headrace_buffers::ring::ManyToOneRing;
+use headrace_sys::{Access, Clock};
+use thiserror::Error;
+
+use crate::config::DriverConfig;
+use crate::timestamp;
+
+/// Logs of publications, by registration id.
+pub const PUBLICATIONS: &str = "publications";
+/// Logs of images, by correlation id.
+pub const IMAGES: &str = "images";
+/// Losses seen by images.
+pub const LOSS_REPORT: &str = "loss-report.dat";
+
+/// What a driver makes in its directory; one of them tells a driver's directory from any other.
+const OWN_ENTRIES: [&str; 9] = [
+    cnc::FILE_NAME,
+    PUBLICATIONS,
+    IMAGES,
+    LOSS_REPORT,
+    event_log::FILE_NAME,
+    event_log::UNFINISHED_FILE_NAME,
+    liveness::FILE_NAME,
+    doorbell::FILE_NAME,
+    doorbell::WAITERS,
+];
+
+/// How often deleting begins again. A client that starts to wait makes a file, so a directory may get one after it was
+/// emptied and before it is deleted; each client thread does so a few times at most.
+const DELETE_ATTEMPTS_MAX: usize = 1000;
+
+/// A file shorter than this has no complete header, so no driver can be using it.
+const CNC_HEADER_LENGTH: u64 = 128;
+
+/// Why a directory cannot be used.
+#[derive(Debug, Error)]
+pub enum DirectoryError {
+    /// Another driver is alive there.
+    #[error("Active media driver detected: {}", .0.display())]
+    Active(PathBuf),
+    /// A file of another layout, or damaged, is there; it might be in use by a driver that we cannot talk to.
+    #[error(
+        "cannot tell whether the driver of {} is alive: {reason}; if no driver runs there, set \
+         aeron.dir.delete.on.start=true to delete the directory and everything in it",
+        path.display()
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: CncError,
+    },
+    /// Something is there, and nothing of it was made by a driver.
+    #[error(
+        "aeron.dir={} is no media driver's directory: it has {entry:?} and no cnc.dat; use an empty or a new \
+         directory, or set aeron.dir.delete.on.start=true to delete everything in it",
+        path.display()
+    )]
+    NotADriver {
+        /// The directory.
+        path: PathBuf,
+        /// One of the entries that are there.
+        entry: OsString,
+    },
+    /// The operating system refused.
+    #[error("cannot {action} aeron.dir={}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl DirectoryError {
+    fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// Makes the directory ready for a new driver, with its sub-directories and nothing else in it.
+pub fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), DirectoryError> {
+    let directory = &config.directory;
+    if directory.exists() {
+        if config.dir_warn_if_exists {
+            eprintln!("WARNING: {} exists", directory.display());
+        }
+        if !config.dir_delete_on_start {
+            refuse_if_not_a_driver(directory)?;
+            leave_no_error_behind(config, clock)?;
+        }
+        delete(directory)?;
+    }
+    for path in [
+        directory.clone(),
+        directory.join(PUBLICATIONS),
+        directory.join(IMAGES),
+    ] {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o777);
+        builder
+            .create(&path)
+            .map_err(|error| DirectoryError::io("create", &path, error))?;
+    }
+    Ok(())
+}
+
+/// Deletes the directory and everything in it, also what clients put there meanwhile.
+pub fn delete(directory: &Path) -> Result<(), DirectoryError> {
+    let mut deleted = fs::remove_dir_all(directory);
+    for _ in 1..DELETE_ATTEMPTS_MAX {
+        match &deleted {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                deleted = fs::remove_dir_all(directory);
+            }
+            _ => break,
+        }
+    }
+    match deleted {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(DirectoryError::io("delete", directory, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A mistyped directory must not cost its owner what is in it: what has no command file is only taken over when
+/// nothing else is there but what a driver that died while starting leaves.
+fn refuse_if_not_a_driver(directory: &Path) -> Result<(), DirectoryError> {
+    if directory.join(cnc::FILE_NAME).exists() {
+        return Ok(());
+    }
+    let cannot_list = |source| DirectoryError::io("list", directory, source);
+    let mut foreign: Option<OsString> = None;
+    for entry in fs::read_dir(directory).map_err(cannot_list)? {
+        let name = entry.map_err(cannot_list)?.file_name();
+        let is_own = OWN_ENTRIES.iter().any(|own| name == *own);
+        // The first by name, so that the text does not depend on the file system.
+        if !is_own && foreign.as_ref().is_none_or(|first| name < *first) {
+            foreign = Some(name);
+        }
+    }
+    match foreign {
+        Some(entry) => Err(DirectoryError::NotADriver {
+            path: directory.to_owned(),
+            entry,
+        }),
+        None => Ok(()),
+    }
+}
+
+fn leave_no_error_behind(config: &DriverConfig, clock: &dyn Clock) -> Result<(), DirectoryError> {
+    let path = config.directory.join(cnc::FILE_NAME);
+    let Some(file) = existing(&path, config.driver_timeout_ms, clock)? else {
+        return Ok(());
+    };
+    if !has_ended(&config.directory) && is_beating(&file, config.driver_timeout_ms, clock) {
+        return Err(DirectoryError::Active(path));
+    }
+    save_errors(&config.directory, &file, clock.epoch_ms())
+}
+
+/// True when the driver of the directory showed that it lives, and does so no more. Of other drivers, and when it
+/// cannot be told, the heartbeat decides.
+fn has_ended(directory: &Path) -> bool {
+    let liveness = Liveness::open(directory).ok().flatten();
+    liveness.is_some_and(|liveness| !liveness.is_driver_alive().unwrap_or(true))
+}
+
+/// Whether the heartbeat of a driver is young. One of a time to come is of before the clock was set back: a driver that
+/// lives soon writes another, which is waited for.
+fn is_beating(file: &CncFile, timeout_ms: i64, clock: &dyn Clock) -> bool {
+    let Ok(ring) = ManyToOneRing::new(file.to_driver()) else {
+        return false;
+    };
+    let heartbeat_ms = ring.consumer_heartbeat_ms();
+    let start_ms = clock.epoch_ms();
+    if heartbeat_ms <= start_ms.saturating_add(timeout_ms) {
+        return start_ms.saturating_sub(heartbeat_ms) <= timeout_ms;
+    }
+    while clock.epoch_ms() <= start_ms.saturating_add(timeout_ms) {
+        if ring.consumer_heartbeat_ms() != heartbeat_ms {
+            return true;
+        }
+        clock.sleep(Duration::from_millis(1));
+    }
+    false
+}
+
+/// The CnC file that is there, once its driver has finished writing the header; none if there is no file.
+fn existing(path: &Path, timeout_ms: i64, clock: &dyn Clock) -> Result<Option<CncFile>, DirectoryError> {
+    let is_long_enough = fs::metadata(path).is_ok_and(|metadata| metadata.len() > CNC_HEADER_LENGTH);
+    if !is_long_enough {
+        return Ok(None);
+    }
+    let deadline_ms = clock.epoch_ms().saturating_add(timeout_ms);
+    loop {
+        match CncFile::map(path, Access::ReadOnly) {
+            Ok(file) => return Ok(Some(file)),
+            Err(CncError::NotReady | CncError::TooShort { .. }) if clock.epoch_ms() < deadline_ms => {
+                clock.sleep(Duration::from_millis(1));
+            }
+            Err(reason) => {
+                return Err(DirectoryError::Foreign {
+                    path: path.to_owned(),
+                    reason,
+                });
+            }
+        }
+    }
+}
+
+/// Writes the errors a dead driver recorded to a file beside the directory, since the directory will go.
+fn save_errors(directory: &Path, file: &CncFile, now_ms: i64) -> Result<(), DirectoryError> {
+    let entries = error_log::read(&file.error_log(), 0);
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let mut name = directory.as_os_str().to_owned();
+    name.push(format!("-{}-error.log", timestamp::for_file_name(now_ms)));
+    let path = PathBuf::from(name);
+    let mut text = String::new();
+    for entry in &entries {
+        text.push_str(&format!(
+            "***\n{} observations from {} to {} for:\n {}\n",
+            entry.observation_count,
+            timestamp::for_people(entry.first_ms),
+            timestamp::for_people(entry.last_ms),
+            entry.text
+        ));
+    }
+    text.push_str(&format!("\n{} distinct errors observed.\n", entries.len()));
+    fs::write(&path, text).map_err(|error| DirectoryError::io("save the errors of", &path, error))?;
+    eprintln!("WARNING: Existing errors saved to: {}", path.display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
