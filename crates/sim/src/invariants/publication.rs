@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule<Publication>] = &[
             !is_told
                 || it.sender.is_none()
                 || it.readers.slowest_tethered().is_some()
-                || it.now.limit > it.before.produced
+                || it.now.limit >= it.before.sent + it.window
         },
     },
     Rule {
