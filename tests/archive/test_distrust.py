@@ -305,13 +305,23 @@ def test_a_purge_that_was_begun_and_decided_is_finished_and_one_that_was_not_is_
         assert "1-0.rec" in storage.files
 
 
+@pytest.mark.parametrize("kind", ["create", "write", "sync"])
 @pytest.mark.parametrize("begun", [Purge(0), Truncation(0, 64)])
-def test_what_the_disk_refuses_to_note_has_not_begun(begun: Purge | Truncation) -> None:
+def test_what_the_disk_refuses_to_note_has_not_begun(begun: Purge | Truncation, kind: str) -> None:
     storage = SimulatedStorage()
-    storage.fail("sync")
+    storage.fail(kind)
     with pytest.raises(OSError, match="Input/output error"):
         begun.begin(storage, 1)
     assert storage.names() == []
+
+
+def test_a_note_of_what_is_not_finished_stays_when_the_same_is_refused_again() -> None:
+    storage, begun = SimulatedStorage(), Truncation(0, 64)
+    begun.begin(storage, 1)
+    storage.fail("sync")
+    with pytest.raises(OSError, match="Input/output error"):
+        begun.begin(storage, 1)
+    assert storage.names() == [begun.name]
 
 
 @pytest.mark.parametrize(

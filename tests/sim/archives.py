@@ -15,6 +15,7 @@ import headrace
 from headrace.archive import Archive, ArchiveError, RecordingDescriptor, SourceLocation
 from headrace.archive.client.archive import extension_channel
 from headrace.channel import ChannelUri
+from headrace.positions import segment_position
 from headrace.testing import Killed, Node, World, WorldTimeoutError
 
 KIB = 1024
@@ -76,6 +77,7 @@ class Library:
         self.server: headrace.ArchiveServer
         self.archive: Archive
         self._stream_id = 1000
+        self._refused_before = 0
         self.open()
 
     @property
@@ -97,6 +99,7 @@ class Library:
                 node.start()
         if not hasattr(self, "server") or self.server.is_closed or self.server.failure is not None:
             self.server = self.store.run_archive(**self.settings)  # type: ignore[arg-type]
+            self._refused_before = self.disk.refused_count
         self.connect()
 
     def connect(self) -> None:
@@ -113,7 +116,20 @@ class Library:
             self.store.crash(keeps_writes=keeps_writes)
 
     def recover(self) -> None:
-        """Start everything on what a crash left. The start may be killed as well; what refuses for longer is raised."""
+        """Start everything on what a crash left, or a disk that refused; nothing of what was begun is left then."""
+        self._start()
+        for one in self.recordings:
+            self._close(one)
+        self.await_stops()
+        self.check()
+        if self._leftovers():
+            # What the disk refused while this archive ran is for the next start.
+            self.server.close()
+            self._start()
+            self.check()
+
+    def _start(self) -> None:
+        """The start may be killed as well; what refuses for longer is raised."""
         end_s = self.world.now_s + RECOVERY_S
         while True:
             try:
@@ -130,10 +146,6 @@ class Library:
                 continue
             break
         self.disk.mend()
-        for one in self.recordings:
-            self._close(one)
-        self.await_stops()
-        self.check()
 
     def await_stops(self) -> None:
         """Until nothing is recorded any more."""
@@ -267,15 +279,25 @@ class Library:
         # An unanswered request to record may have begun one.
         for unknown in listed.values():
             assert unknown.stop_position in (-1, unknown.start_position), unknown
-        self.recordings = [one for one in self.recordings if one.is_purged is False]
-        leftovers = [name for name in self.disk.names() if name.endswith((".begun", ".part", ".updated"))]
-        assert leftovers == []
+        self.recordings = [one for one in self.recordings if one.is_purged is False or self._files(one)]
+        assert self._is_refused or self._leftovers() == []
+
+    @property
+    def _is_refused(self) -> bool:
+        """Whether the disk has refused something since the archive was started."""
+        return self.disk.refused_count > self._refused_before
+
+    def _leftovers(self) -> list[str]:
+        """What the next start finishes, or takes away."""
+        return [name for name in self.disk.names() if name.endswith((".begun", ".part", ".updated"))]
 
     def _check(self, one: Recorded, found: RecordingDescriptor | None) -> None:
         if found is None:
             assert one.is_purged is not False, f"{one} is gone"
             one.is_purged = True
-            assert self._files(one) == [], f"{one} was purged"
+            # The note alone makes the next start delete what this one could not.
+            is_noted = self._is_refused and f"purge-{one.recording_id}.begun" in self._leftovers()
+            assert is_noted or self._files(one) == [], f"{one} was purged"
             return
         assert one.is_purged is not True, f"{one} was purged, and is back"
         one.is_purged = False
@@ -287,6 +309,9 @@ class Library:
         assert found.stop_position >= one.acknowledged, f"{one} ends at {found.stop_position}"
         assert self.replayed(one, found) == one.expected(found.stop_position)
         one.acknowledged = found.stop_position
+        if not self._leftovers():
+            bases = [segment_position(name, one.recording_id) for name in self._files(one)]
+            assert all(base is None or base <= found.stop_position for base in bases), f"{found} has {bases}"
 
     def _files(self, one: Recorded) -> list[str]:
         return [name for name in self.disk.names() if name.startswith(f"{one.recording_id}-")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gc
 import random
@@ -159,6 +160,29 @@ def test_what_was_begun_is_undone_or_finished(name: str, keeps_writes: bool) -> 
             library.check()
             step += 1 if step < 20 else 7
         assert step > 3
+
+
+@pytest.mark.parametrize("kind", ["create", "write", "sync", "delete"])
+@pytest.mark.parametrize("name", ["truncate", "purge"])
+def test_what_the_disk_refuses_of_a_deletion_is_undone_or_finished_by_the_next_start(
+    name: str, kind: str
+) -> None:
+    """With a refusal of each step of this kind that the operation takes."""
+    with World(12) as world:
+        library, after, is_over = local(world), 0, False
+        while not is_over:
+            one = library.record()
+            library.publish(one, 60)
+            library.await_recorded(one)
+            library.stop(one)
+            refused = library.disk.refused_count
+            library.disk.fail(kind, after=after, times=1)
+            with contextlib.suppress(*GONE):
+                OPERATIONS[name](library, one)
+            is_over = library.disk.refused_count == refused
+            library.recover()
+            after += 1
+        assert after > 1
 
 
 def test_a_full_disk_ends_recordings_where_they_are_and_has_room_again() -> None:

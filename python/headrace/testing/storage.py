@@ -100,6 +100,7 @@ class SimulatedStorage:
         locked: Names of the files that a process has locked.
         modified: When files were last written, in milliseconds since 1970.
         step_count: Changes so far.
+        refused_count: Changes and reads that were refused so far, because of :meth:`fail` or for want of space.
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class SimulatedStorage:
         self.modified: dict[str, int] = {}
         self.space = space
         self.step_count = 0
+        self.refused_count = 0
 
     # --- what a test does to it ------------------------------------------------------------------------------------
 
@@ -300,7 +302,7 @@ class SimulatedStorage:
         """Before a change, or a read: it may be refused, or be the step before which the process ends."""
         for fault in self._faults:
             if fault.kind == kind and fnmatch.fnmatchcase(name, fault.pattern) and self._happens(fault):
-                raise OSError(fault.error, os.strerror(fault.error), self.describe(name))
+                raise self._refusal(fault.error, name)
         if kind == "read":
             return
         if self._kill_kind in (None, kind):
@@ -314,7 +316,7 @@ class SimulatedStorage:
         """Before a page is written: a new one needs space."""
         if page not in stored.pages:
             if self.space < PAGE_LENGTH:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.describe(name))
+                raise self._refusal(errno.ENOSPC, name)
             self.space -= PAGE_LENGTH
             stored.pages.add(page)
         if self._clock is not None:
@@ -341,6 +343,10 @@ class SimulatedStorage:
         return max(offset, min(later)) if later else None
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _refusal(self, error: int, name: str) -> OSError:
+        self.refused_count += 1
+        return OSError(error, os.strerror(error), self.describe(name))
 
     def _page_count(self) -> int:
         return sum(len(stored.pages) for stored in self._stored.values())

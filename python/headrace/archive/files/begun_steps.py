@@ -132,15 +132,17 @@ class Purge:
 
 
 def _begin(name: str, storage: Storage, sync_level: int) -> None:
-    storage.create(name, 0, may_exist=True).close()
-    if sync_level > 0:
-        try:
+    was_begun = storage.length(name) is not None
+    try:
+        storage.create(name, 0, may_exist=True).close()
+        if sync_level > 0:
             storage.sync()
-        except OSError:
-            # The request is refused: nothing has begun.
+    except OSError:
+        # The request is refused, and nothing has begun: but for an earlier one that is not finished yet.
+        if not was_begun:
             with contextlib.suppress(OSError):
                 storage.delete(name)
-            raise
+        raise
 
 
 def _end(name: str, storage: Storage, sync_level: int) -> None:

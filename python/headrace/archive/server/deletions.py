@@ -181,7 +181,8 @@ class Deletions:
             deletion.end(self._context.storage, self._context.config.file_sync_level)
         except OSError as failure:
             self._context.log.error(
-                f"cannot delete the note of a deletion of recording_id={deletion.recording_id}: {failure}"
+                f"cannot delete the note of a deletion of recording_id={deletion.recording_id}: {failure}; "
+                "the next start of the archive does"
             )
 
     def _delete(self, deletion: _Deletion) -> None:
@@ -190,6 +191,6 @@ class Deletions:
             self._context.storage.delete(name)
         except OSError as failure:
             deletion.is_whole = False
-            text = f"cannot delete {name}: {failure}"
+            text = f"cannot delete {name}: {failure}; the next start of the archive tries again"
             self._context.log.error(text)
             deletion.session.send_error(deletion.correlation_id, ErrorCode.GENERIC, text)
