@@ -12,7 +12,6 @@ use crate::invariants::{SentStreams, Violation};
 use crate::network::Network;
 use crate::node::{Node, NodeCore};
 use crate::random::fork;
-use crate::stranger::Stranger;
 use crate::time::WorldTime;
 
 /// Time between two steps while there is work, at least and at most.
@@ -192,12 +191,6 @@ impl World {
         node.start()?;
         lock(&self.core.nodes).push(core);
         Ok(node)
-    }
-
-    /// Adds a machine without a driver, from which the caller sends what it likes. Channels may use its name as a host.
-    pub fn add_stranger(&self, name: &str) -> Result<Stranger, WorldError> {
-        self.check_name(name)?;
-        Ok(Stranger::new(self.core.network.add_host(name)))
     }
 
     fn check_name(&self, name: &str) -> Result<(), WorldError> {

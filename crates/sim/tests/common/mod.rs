@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub)] // each test file uses its own part of it
 
+pub mod peer;
+
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;

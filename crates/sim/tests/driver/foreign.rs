@@ -20,8 +20,9 @@ use headrace_protocol::event::{Event, PublicationReady};
 use headrace_sim::Node;
 use headrace_sys::Access;
 
+use crate::common::peer::Peer;
 use crate::common::{self, SECOND, World};
-use crate::peers::{FarReceiver, Peer};
+use crate::peers::{FarReceiver, TakesTurns};
 
 pub(crate) const MS: i64 = 1_000_000;
 /// The foreign client that tests speak for; they may speak for others as well.
@@ -73,7 +74,7 @@ pub(crate) struct Driver {
     cnc: CncFile,
     receiver: Receiver,
     events: Vec<BroadcastEvent>,
-    peers: Vec<Rc<RefCell<dyn Peer>>>,
+    peers: Vec<Rc<RefCell<dyn TakesTurns>>>,
 }
 
 impl Driver {
@@ -124,16 +125,17 @@ impl Driver {
     }
 
     /// Gives a peer its turn after each step.
-    pub(crate) fn add_peer<P: Peer + 'static>(&mut self, peer: P) -> Rc<RefCell<P>> {
+    pub(crate) fn add_peer<P: TakesTurns + 'static>(&mut self, peer: P) -> Rc<RefCell<P>> {
         let peer = Rc::new(RefCell::new(peer));
         self.peers.push(peer.clone());
         peer
     }
 
-    /// A receiver on the machine `far`.
+    /// A receiver that channels may call `far`.
     pub(crate) fn add_receiver(&mut self) -> Rc<RefCell<FarReceiver>> {
-        let receiver = FarReceiver::new(&self.world);
-        self.add_peer(receiver)
+        let peer = Peer::new(&self.world);
+        self.world.network().set_name("far", Some(peer.address.ip()));
+        self.add_peer(FarReceiver::new(peer))
     }
 
     /// Enough steps for anything a command sets off.

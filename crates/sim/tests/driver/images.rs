@@ -41,7 +41,7 @@ fn near(driver: &Driver) -> SocketAddr {
 
 /// A publisher that says nothing by itself.
 pub(crate) fn quiet_publisher(driver: &mut Driver) -> Rc<RefCell<FarPublisher>> {
-    let publisher = FarPublisher::new(&driver.world, "far", near(driver), SETUP);
+    let publisher = FarPublisher::new(&driver.world, near(driver), SETUP);
     let publisher = driver.add_peer(publisher);
     publisher.borrow_mut().is_silent = true;
     publisher
@@ -443,7 +443,7 @@ fn a_rejected_image_tells_its_publisher_why() {
 fn set_up_sessions(driver: &mut Driver, publisher: &RefCell<FarPublisher>, sessions: std::ops::Range<i32>) {
     for session_id in sessions {
         publisher.borrow().send_setup(&Setup { session_id, ..SETUP });
-        driver.pass(MS);
+        driver.settle();
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a driver does for its clients, with a client of the test's own making: commands and events are bytes that the
 //! test writes and reads itself. So clients may say what no well-made client says, and every answer is seen in its order.
 //!
-//! Network peers are real drivers where the test is about the stream, and strangers where it is about single frames.
+//! The far ends of streams are real drivers where the test is about the stream, and played by the test where it is about
+//! single frames.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,29 +1,26 @@
-//! Publishers and receivers on strangers: single frames, made and read by the test.
+//! Publishers and receivers that the test plays, which take a turn after each step.
 
 use std::net::SocketAddr;
 
 use headrace_protocol::frame::{
     DataHeader, ErrorFrame, FrameKind, Nak, Setup, StatusMessage, classify, data, status_message,
 };
-use headrace_sim::{Stranger, StrangerSocket};
 
 use crate::common::World;
+use crate::common::peer::Peer;
 use crate::foreign::MS;
 
-/// The port of a far receiver.
-pub(crate) const FAR_PORT: u16 = 40123;
 /// How often a peer says that it lives.
 const INTERVAL_NS: i64 = 100 * MS;
 
 /// What a peer does between two steps of the world.
-pub(crate) trait Peer {
+pub(crate) trait TakesTurns {
     fn turn(&mut self, now_ns: i64);
 }
 
-/// A receiver on the stranger `far`. It answers the publisher with the position and the window that the test gives.
+/// A receiver. It answers the publisher with the position and the window that the test gives.
 pub(crate) struct FarReceiver {
-    _stranger: Stranger,
-    socket: StrangerSocket,
+    peer: Peer,
     /// Who publishes, and what.
     publisher: Option<(SocketAddr, Setup)>,
     /// Up to where it has received, without gaps of its own.
@@ -42,15 +39,9 @@ pub(crate) struct FarReceiver {
 
 impl FarReceiver {
     /// A receiver with room for half a term of 64 KiB.
-    pub(crate) fn new(world: &World) -> Self {
-        Self::at(world, "far")
-    }
-
-    pub(crate) fn at(world: &World, name: &str) -> Self {
-        let stranger = world.add_stranger(name).unwrap();
+    pub(crate) fn new(peer: Peer) -> Self {
         Self {
-            socket: stranger.bind(FAR_PORT).unwrap(),
-            _stranger: stranger,
+            peer,
             publisher: None,
             received: 0,
             consumed: None,
@@ -64,7 +55,7 @@ impl FarReceiver {
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        self.socket.local()
+        self.peer.address
     }
 
     /// A publisher has told of its stream.
@@ -92,7 +83,7 @@ impl FarReceiver {
         };
         let mut bytes = [0; ErrorFrame::LENGTH_MAX];
         let length = frame.encode(&mut bytes);
-        assert!(self.socket.send(&bytes[..length], to).unwrap());
+        self.peer.send(to, &bytes[..length]);
     }
 
     fn on_datagram(&mut self, source: SocketAddr, datagram: &[u8]) {
@@ -143,15 +134,15 @@ impl FarReceiver {
         };
         let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
         let length = message.encode(&mut frame);
-        self.socket.send(&frame[..length], to).unwrap();
+        self.peer.send(to, &frame[..length]);
     }
 }
 
-impl Peer for FarReceiver {
+impl TakesTurns for FarReceiver {
     fn turn(&mut self, now_ns: i64) {
         let before = self.received;
-        for (source, datagram) in self.socket.receive().unwrap() {
-            self.on_datagram(source, &datagram);
+        for datagram in self.peer.take_datagrams() {
+            self.on_datagram(datagram.from, &datagram.bytes);
         }
         let is_due = now_ns >= self.next_ns || self.received > before;
         if let Some((to, setup)) = self.publisher.filter(|_| is_due && !self.is_silent) {
@@ -161,10 +152,9 @@ impl Peer for FarReceiver {
     }
 }
 
-/// A publisher on a stranger. It says that it lives until it is told to be silent, and hears what the receiver answers.
+/// A publisher. It says that it lives until it is told to be silent, and hears what the receiver answers.
 pub(crate) struct FarPublisher {
-    stranger: Stranger,
-    socket: StrangerSocket,
+    peer: Peer,
     to: SocketAddr,
     pub(crate) setup: Setup,
     pub(crate) is_silent: bool,
@@ -180,11 +170,9 @@ pub(crate) struct FarPublisher {
 
 impl FarPublisher {
     /// Its stream is the one of the SETUP, and stands where that says.
-    pub(crate) fn new(world: &World, name: &str, to: SocketAddr, setup: Setup) -> Self {
-        let stranger = world.add_stranger(name).unwrap();
+    pub(crate) fn new(world: &World, to: SocketAddr, setup: Setup) -> Self {
         Self {
-            socket: stranger.bind(4567).unwrap(),
-            stranger,
+            peer: Peer::new(world),
             to,
             setup,
             is_silent: false,
@@ -198,22 +186,21 @@ impl FarPublisher {
     }
 
     pub(crate) fn local(&self) -> SocketAddr {
-        self.socket.local()
+        self.peer.address
     }
 
     /// Sends a SETUP, of this stream or of another.
     pub(crate) fn send_setup(&self, setup: &Setup) {
         let mut frame = [0; Setup::LENGTH];
         setup.encode(&mut frame);
-        assert!(self.socket.send(&frame, self.to).unwrap());
+        self.peer.send(self.to, &frame);
     }
 
     /// Sends a SETUP from another port of its machine.
     pub(crate) fn send_setup_from(&self, port: u16, setup: &Setup) {
         let mut frame = [0; Setup::LENGTH];
         setup.encode(&mut frame);
-        let socket = self.stranger.bind(port).unwrap();
-        assert!(socket.send(&frame, self.to).unwrap());
+        self.peer.send_from(port, self.to, &frame);
     }
 
     /// Sends message `index` of 96 bytes; together with its header it takes 128 bytes of the stream.
@@ -233,7 +220,7 @@ impl FarPublisher {
         };
         let mut frame = [7; 128];
         header.encode(&mut frame);
-        assert!(self.socket.send(&frame, self.to).unwrap());
+        self.peer.send(self.to, &frame);
         self.sent = self.sent.max(at + 128);
     }
 
@@ -256,7 +243,7 @@ impl FarPublisher {
         let header = DataHeader::heartbeat(session_id, stream_id, term_id, term_offset, self.flags);
         let mut frame = [0; DataHeader::LENGTH];
         header.encode(&mut frame);
-        assert!(self.socket.send(&frame, self.to).unwrap());
+        self.peer.send(self.to, &frame);
     }
 
     /// Where the last status message says that the receiver is.
@@ -270,9 +257,9 @@ impl FarPublisher {
     }
 }
 
-impl Peer for FarPublisher {
+impl TakesTurns for FarPublisher {
     fn turn(&mut self, now_ns: i64) {
-        for (_, datagram) in self.socket.receive().unwrap() {
+        for datagram in self.peer.take() {
             match classify(&datagram).unwrap() {
                 FrameKind::StatusMessage => self.statuses.push(StatusMessage::decode(&datagram).unwrap()),
                 FrameKind::Nak => self.naks.push(Nak::decode(&datagram).unwrap()),

@@ -1,6 +1,6 @@
-//! Whatever clients and strangers send, in whatever order, the driver neither stops nor keeps anything of the dead.
+//! Whatever clients and peers send, in whatever order, the driver neither stops nor keeps anything of the dead.
 //!
-//! A seed drives clients and strangers. A failure names the seed; `HEADRACE_SEED=<n>` replays it alone.
+//! A seed drives clients and peers. A failure names the seed; `HEADRACE_SEED=<n>` replays it alone.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ struct Chaos {
     random: fastrand::Rng,
     clients: Vec<i64>,
     registrations: Vec<i64>,
-    stranger: Rc<RefCell<FarPublisher>>,
+    peer: Rc<RefCell<FarPublisher>>,
 }
 
 impl Chaos {
@@ -48,15 +48,15 @@ impl Chaos {
             config.image_liveness_timeout_ns = 3 * SECOND;
         });
         let to = SocketAddr::new(driver.node.address(), 1002);
-        let stranger = FarPublisher::new(&driver.world, "far", to, SETUP);
-        let stranger = driver.add_peer(stranger);
-        stranger.borrow_mut().is_silent = true;
+        let peer = FarPublisher::new(&driver.world, to, SETUP);
+        let peer = driver.add_peer(peer);
+        peer.borrow_mut().is_silent = true;
         Self {
             driver,
             random: fastrand::Rng::with_seed(seed),
             clients: vec![1_000_001, 1_000_002],
             registrations: Vec::new(),
-            stranger,
+            peer,
         }
     }
 
@@ -234,10 +234,10 @@ impl Chaos {
         }
     }
 
-    /// A stranger forges a stream, or a part of one.
+    /// A peer forges a stream, or a part of one.
     fn network(&mut self) {
-        let mut stranger = self.stranger.borrow_mut();
-        stranger.setup = Setup {
+        let mut peer = self.peer.borrow_mut();
+        peer.setup = Setup {
             term_offset: 32 * self.random.i32(0..2_048),
             session_id: self.random.i32(4..7),
             stream_id: self.random.i32(10..12),
@@ -245,16 +245,16 @@ impl Chaos {
             ..SETUP
         };
         match self.random.u8(..3) {
-            0 => stranger.send_setup(&stranger.setup),
-            1 => stranger.send_heartbeat(),
+            0 => peer.send_setup(&peer.setup),
+            1 => peer.send_heartbeat(),
             _ => {
-                stranger.send_setup(&stranger.setup);
+                peer.send_setup(&peer.setup);
                 for _ in 0..self.random.usize(..20) {
-                    stranger.send(self.random.usize(..50));
+                    peer.send(self.random.usize(..50));
                 }
             }
         }
-        drop(stranger);
+        drop(peer);
         self.driver.settle();
     }
 

@@ -4,8 +4,8 @@ use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_protocol::frame::{ErrorFrame, FrameKind, Setup, StatusMessage, setup, status_message};
 
 use crate::common::{MILLISECOND, SECOND, STREAM};
-use crate::peer::{SESSION, WINDOW};
 use crate::sending::{self, Sending, nak};
+use crate::{SESSION, WINDOW};
 
 const DATA: &str = "224.0.1.1:40123";
 const ANSWERS: &str = "224.0.1.2:40123";

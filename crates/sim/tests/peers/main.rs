@@ -5,7 +5,11 @@
 mod common;
 mod groups;
 mod hostile;
-mod peer;
 mod receiving;
 mod round_trips;
 mod sending;
+
+const SESSION: i32 = -77;
+const TERM_LENGTH: i32 = 64 * 1024;
+/// What a receiver grants, here and in the channels of the tests.
+const WINDOW: i32 = 16 * 1024;

@@ -11,8 +11,9 @@ use headrace_protocol::frame::{
 };
 use headrace_sim::Node;
 
+use crate::common::peer::Peer;
 use crate::common::{self, MILLISECOND, Reader, SECOND, STREAM, World};
-use crate::peer::{Peer, SESSION, TERM_LENGTH, WINDOW};
+use crate::{SESSION, TERM_LENGTH, WINDOW};
 
 const CHANNEL: &str = "aeron:udp?endpoint=right:40123|rcv-wnd=16k";
 /// Where the stream of the test is joined.

@@ -3,8 +3,8 @@
 use headrace_buffers::counters::system_counter;
 use headrace_protocol::frame::{FrameKind, RttMeasurement, rtt};
 
+use crate::SESSION;
 use crate::common::{self, MILLISECOND, SECOND, STREAM};
-use crate::peer::SESSION;
 use crate::receiving::Receiving;
 
 /// The round trip that is assumed until one is measured.

@@ -11,8 +11,9 @@ use headrace_protocol::frame::{
 };
 use headrace_sim::Node;
 
+use crate::common::peer::Peer;
 use crate::common::{self, MILLISECOND, SECOND, STREAM, World};
-use crate::peer::{Peer, SESSION, TERM_LENGTH, WINDOW};
+use crate::{SESSION, TERM_LENGTH, WINDOW};
 
 const RECEIVER_ID: i64 = 0x1122_3344_5566_7788;
 /// The last there is: each further term wraps.
