@@ -9,7 +9,7 @@ from headrace.archive.protocol.requests import AuthConnectRequest
 from headrace.archive.server import listings
 from headrace.archive.server.recording_session import RecordingSession
 from headrace.archive.server.recordings import Recordings
-from tests.archive.memory import MemoryStorage
+from headrace.testing import SimulatedStorage
 from tests.archive.test_faults import CHANNEL, SEGMENT, STREAM_ID, driver, record
 from tests.helpers import await_true
 
@@ -25,7 +25,7 @@ class Defect(Exception):
 def serving(driver: headrace.MediaDriver) -> headrace.ArchiveServer:
     """An archive in memory."""
     return headrace.ArchiveServer(
-        driver=driver, storage=MemoryStorage(), control_channel_enabled=False, segment_file_length=SEGMENT
+        driver=driver, storage=SimulatedStorage(), control_channel_enabled=False, segment_file_length=SEGMENT
     )
 
 

@@ -12,7 +12,6 @@ from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.verify import verify
 from headrace.archive.server.recovery import Recovery, recover
 from headrace.testing import SimulatedStorage
-from tests.archive.memory import MemoryStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frames
 
 CRC_32 = checksum_named("CRC-32")
@@ -24,7 +23,7 @@ STATE = 32 + 4
 START_POSITION, INITIAL_TERM_ID, SEGMENT_LENGTH, TERM, STREAM = (32 + 32 + at for at in (40, 56, 60, 64, 76))
 
 
-def killed(storage: MemoryStorage, *, end: int, checksum: object = None, **changes: object) -> None:
+def killed(storage: SimulatedStorage, *, end: int, checksum: object = None, **changes: object) -> None:
     """What an archive leaves that was killed while it recorded up to a position, and a sound second recording."""
     catalog = Catalog(storage, capacity=4096, checksum=checksum)  # type: ignore[arg-type]
     for recording_id in (0, 1):
@@ -38,16 +37,16 @@ def killed(storage: MemoryStorage, *, end: int, checksum: object = None, **chang
         writer.close()
 
 
-def damage(storage: MemoryStorage, offset: int, number: int, kind: str = "<i") -> None:
+def damage(storage: SimulatedStorage, offset: int, number: int, kind: str = "<i") -> None:
     struct.pack_into(kind, storage.files[CATALOG_NAME], offset, number)
 
 
-def segments(storage: MemoryStorage) -> dict[str, bytes]:
+def segments(storage: SimulatedStorage) -> dict[str, bytes]:
     """All files but the catalog, of which only the sound recording's may have changed."""
     return {name: bytes(data) for name, data in storage.files.items() if name.startswith("0-")}
 
 
-def started(storage: MemoryStorage, checksum: object = None) -> tuple[Catalog, list[str]]:
+def started(storage: SimulatedStorage, checksum: object = None) -> tuple[Catalog, list[str]]:
     notes: list[str] = []
     catalog = Catalog(storage, checksum=checksum, on_note=notes.append)  # type: ignore[arg-type]
     recover(catalog, storage, Recovery(now_ms=7, on_note=notes.append, checksum=checksum))  # type: ignore[arg-type]
@@ -85,7 +84,7 @@ DAMAGES: dict[str, tuple[int, int, int, str]] = {
 def test_files_that_contradict_the_entry_stay_as_they_are(case: str) -> None:
     """The recording is skipped by name with advice; the archive starts, and others are recovered."""
     end, offset, number, reason = DAMAGES[case]
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     killed(storage, end=end)
     damage(storage, offset, number, "<q" if offset == START_POSITION else "<i")
     before = segments(storage)
@@ -109,7 +108,7 @@ def test_files_that_contradict_the_entry_stay_as_they_are(case: str) -> None:
 )
 def test_a_term_length_that_the_frames_do_not_have_is_found(wrong: int, end: int) -> None:
     """Frames of the first term have the same places with both, those after it do not."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     killed(storage, end=end, segment_file_length=8 * TERM_LENGTH)
     damage(storage, TERM, wrong)
     before = segments(storage)
@@ -122,9 +121,9 @@ def test_a_term_length_that_the_frames_do_not_have_is_found(wrong: int, end: int
 @pytest.mark.parametrize("configured", [None, CRC_32, CRC_32C])
 def test_an_entry_without_its_checksum_is_not_trusted(kind: object, configured: object) -> None:
     """Whatever the archive is to write now; an MTU contradicts no file. A repair takes the entry as it is."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     killed(storage, end=1280, checksum=kind)
-    catalog, skipped = started(MemoryCopy(storage), configured)
+    catalog, skipped = started(storage.copy(), configured)
     assert (len(catalog), skipped) == (2, [])
     damage(storage, 32 + 32 + 68, 64)
     before = segments(storage)
@@ -141,18 +140,10 @@ def test_an_entry_without_its_checksum_is_not_trusted(kind: object, configured: 
     assert (len(catalog), skipped) == (2, [])
 
 
-class MemoryCopy(MemoryStorage):
-    """The same files, which may change without the others."""
-
-    def __init__(self, source: MemoryStorage) -> None:
-        super().__init__()
-        self.files = {name: bytearray(data) for name, data in source.files.items()}
-
-
 def test_the_checksum_that_a_shorter_channel_leaves_is_one_of_the_entry() -> None:
     """Aeron's archive writes that of the shorter description, and keeps the length of the entry."""
     assert CRC_32 is not None
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     killed(storage, end=1280, checksum=CRC_32, original_channel="aeron:ipc?alias=" + "x" * 200)
     data = storage.files[CATALOG_NAME]
     length = struct.unpack_from("<i", data, 32)[0]
@@ -165,7 +156,7 @@ def test_the_checksum_that_a_shorter_channel_leaves_is_one_of_the_entry() -> Non
 
 def test_a_kill_between_two_pages_of_an_update_needs_no_person() -> None:
     """The checksum of the stop may be there without the stop, where a page ends between them."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     catalog = Catalog(storage, capacity=1 << 16, checksum=CRC_32)
     ends = set()
     for _ in range(60):
@@ -180,7 +171,7 @@ def test_a_kill_between_two_pages_of_an_update_needs_no_person() -> None:
         writer.open()
         writer.write(frames(0, 10, 96), 1280)
         writer.close()
-        copy = MemoryCopy(storage)
+        copy = storage.copy()
         catalog.stopped(recording_id, 1280, 7)
         copy.files[CATALOG_NAME][:page] = storage.files[CATALOG_NAME][:page]
         again, skipped = started(copy)
@@ -193,7 +184,7 @@ def test_a_kill_between_two_pages_of_an_update_needs_no_person() -> None:
 @pytest.mark.parametrize("content", ["frames", "zeros", "noise"])
 def test_a_stray_segment_file_does_not_say_where_a_recording_ends(stray: int, content: str) -> None:
     """Only files that continue the recording count. Frames right after a gap need a person: they may be its own."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     killed(storage, end=1280)
     data = {"frames": frames(stray, 3, 96), "zeros": bytes(384), "noise": b"noise" * 80}[content]
     storage.create(f"0-{stray}.rec", SEGMENT).write(0, data)
@@ -203,14 +194,14 @@ def test_a_stray_segment_file_does_not_say_where_a_recording_ends(stray: int, co
     recover(catalog, storage, Recovery(now_ms=7, on_note=notes.append))
     assert segments(storage) == before
     if (stray, content) == (SEGMENT, "frames"):
-        assert "frames are missing at the end of memory/0-0.rec" in notes[0]
+        assert "frames are missing at the end of simulated/0-0.rec" in notes[0]
         assert [entry.recording_id for entry in catalog] == [1]
         (finding, _) = verify(Catalog(storage), storage, is_repaired=True)
         assert finding.is_ok
         catalog = Catalog(storage)
     else:
         assert notes[0].startswith(
-            f"memory/0-{stray}.rec does not continue recording_id=0 and is left as it is"
+            f"simulated/0-{stray}.rec does not continue recording_id=0 and is left as it is"
         )
     assert catalog.find(0).stop_position == 1280  # type: ignore[union-attr]
     assert storage.files[f"0-{stray}.rec"] == before[f"0-{stray}.rec"]
@@ -219,7 +210,7 @@ def test_a_stray_segment_file_does_not_say_where_a_recording_ends(stray: int, co
 @pytest.mark.parametrize("left", [None, 0, 100, 32 + 192])
 def test_a_catalog_that_is_gone_or_cut_short_is_no_empty_one(left: int | None) -> None:
     """The next recording would get an id whose files are there, and purging it would delete them."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     killed(storage, end=1280)
     if left is None:
         storage.delete(CATALOG_NAME)
@@ -239,7 +230,7 @@ def test_a_catalog_that_is_gone_or_cut_short_is_no_empty_one(left: int | None) -
 @pytest.mark.parametrize("name", ["0-+131072.rec", "0-131_072.rec", "0- 131072.rec", "0-0131072.rec"])
 def test_a_file_with_a_name_that_only_looks_like_a_segments_is_none(name: str) -> None:
     """The file that the number in it stands for is not there."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     killed(storage, end=1280)
     storage.create(name, 5)
     catalog, skipped = started(storage)
@@ -249,7 +240,7 @@ def test_a_file_with_a_name_that_only_looks_like_a_segments_is_none(name: str) -
 
 def test_whole_terms_after_missing_frames_are_not_cut() -> None:
     """A kill leaves no gap before the last term, so the disk lost a header, and a person has to look."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     killed(storage, end=TERM_LENGTH + 1280)
     for lost in (TERM_LENGTH - 1280, 1280):
         storage.files["0-0.rec"][lost : lost + 32] = bytes(32)
@@ -269,7 +260,7 @@ def test_whole_terms_after_missing_frames_are_not_cut() -> None:
 
 @pytest.mark.parametrize("state", [STATE_DELETED, STATE_INVALID])
 def test_a_state_that_damage_wrote_hides_a_recording_by_name_and_deletes_nothing(state: int) -> None:
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     killed(storage, end=1280, checksum=CRC_32)
     before = segments(storage)
     damage(storage, STATE, state)
@@ -294,7 +285,7 @@ def test_a_state_that_damage_wrote_hides_a_recording_by_name_and_deletes_nothing
 
 def test_a_purge_that_was_begun_and_decided_is_finished_and_one_that_was_not_is_dropped() -> None:
     for state, left in ((STATE_DELETED, 0), (None, 1)):
-        storage = MemoryStorage()
+        storage = SimulatedStorage()
         killed(storage, end=1280)
         Purge(0).begin(storage, 0)
         if state is not None:
@@ -334,7 +325,7 @@ def test_a_name_that_only_looks_like_a_purge_is_none(name: str) -> None:
 
 def test_deleting_everything_forgets_what_was_begun() -> None:
     """A new recording has the id of an old one."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     killed(storage, end=1280)
     Purge(0).begin(storage, 0)
     delete_all(storage)
@@ -342,7 +333,7 @@ def test_deleting_everything_forgets_what_was_begun() -> None:
 
 
 def test_a_catalog_that_is_refused_stays_as_it_was() -> None:
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     killed(storage, end=1280)
     damage(storage, 0, 2 << 16)
     storage.create("archive.catalog.updated", 64).close()

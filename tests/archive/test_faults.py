@@ -1,5 +1,6 @@
 """Each fault ends in a clear error or in recovery, never in silent loss."""
 
+import errno
 import logging
 import os
 import random
@@ -30,8 +31,7 @@ from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.mark_file import MARK_NAME
 from headrace.archive.files.stop_position import recovered_stop_position
 from headrace.archive.files.verify import frames_of, verify
-from headrace.testing import ManualClock
-from tests.archive.memory import MemoryStorage
+from headrace.testing import ManualClock, SimulatedStorage
 from tests.helpers import TIMEOUT_S, await_true, rounds
 
 pytestmark = pytest.mark.faults
@@ -236,22 +236,13 @@ def test_a_full_disk_stops_the_recording_with_the_protocols_code(tmp_path: Path)
     assert lines[-1] == "AGAIN"
 
 
-class NoRoomForTheCatalog(MemoryStorage):
-    """A disk on which the catalog cannot be written for a while."""
-
-    is_full = False
-
-    def room_for(self, name: str, length: int) -> int:
-        return 0 if self.is_full and name == CATALOG_NAME else length
-
-
 def test_a_catalog_that_cannot_be_written_stops_nothing_but_what_needs_it(
     driver: headrace.MediaDriver, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A new recording is refused by its code. One that stops has stopped when the catalog has its end, which is tried
     until there is room; until then it is replayed as far as it goes.
     """
-    storage = NoRoomForTheCatalog()
+    storage = SimulatedStorage()
     settings = {
         "driver": driver,
         "storage": storage,
@@ -267,7 +258,7 @@ def test_a_catalog_that_cannot_be_written_stops_nothing_but_what_needs_it(
             for index in range(20):
                 publication.offer_blocking(message(index))
             end = publication.position
-            storage.is_full = True
+            storage.fail("write", CATALOG_NAME, error=errno.ENOSPC)
             with pytest.raises(headrace.ArchiveError, match="STORAGE_SPACE"):
                 archive.add_recorded_publication(CHANNEL, STREAM_ID + 1)
         await_true(lambda: any("recording_id=0 cannot be noted as stopped" in text for text in noted))
@@ -277,17 +268,17 @@ def test_a_catalog_that_cannot_be_written_stops_nothing_but_what_needs_it(
                 assert [one.payload for one in replay][-1] == message(19)
         with pytest.raises(headrace.ArchiveError, match="ACTIVE_RECORDING"):
             archive.purge_recording(0)
-        storage.is_full = False
+        storage.mend()
         assert archive.await_signal(RecordingSignal.STOP).position == end == archive.stop_position(0)
         assert record(archive, 5)[0] == 1
         with archive.add_recorded_publication(CHANNEL, STREAM_ID) as publication:
             publication.offer_blocking(b"last")
             last = publication.position
             await_true(lambda: archive.recording_position(2) == last)
-            storage.is_full = True
+            storage.fail("write", CATALOG_NAME, error=errno.ENOSPC)
         await_true(lambda: any("recording_id=2 cannot be noted as stopped" in text for text in noted))
         assert server.failure is None
-    storage.is_full = False
+    storage.mend()
     again = headrace.ArchiveServer(**settings)  # type: ignore[arg-type]
     with again, Archive.connect(driver=driver) as archive:
         assert [archive.stop_position(one) for one in (0, 2)] == [end, last]
@@ -297,7 +288,7 @@ def test_a_catalog_that_cannot_be_written_stops_nothing_but_what_needs_it(
 
 def test_an_extension_that_the_catalog_cannot_take_changes_nothing(driver: headrace.MediaDriver) -> None:
     """The recording stays stopped, can be replayed from anywhere, and extended when there is room."""
-    storage = NoRoomForTheCatalog()
+    storage = SimulatedStorage()
     with (
         headrace.ArchiveServer(
             driver=driver, storage=storage, control_channel_enabled=False, segment_file_length=SEGMENT
@@ -308,7 +299,7 @@ def test_an_extension_that_the_catalog_cannot_take_changes_nothing(driver: headr
         recording = archive.find_recording(recording_id)
         assert recording is not None
         channel = extension_channel(CHANNEL, recording)
-        storage.is_full = True
+        storage.fail("write", CATALOG_NAME, error=errno.ENOSPC)
         subscription_id = archive.extend_recording(recording_id, channel, STREAM_ID)
         with archive.client.add_exclusive_publication(channel, STREAM_ID):
             await_true(lambda: server.error_count == 1)
@@ -317,7 +308,7 @@ def test_an_extension_that_the_catalog_cannot_take_changes_nothing(driver: headr
             with archive.replay(recording_id, position=position) as replay:
                 assert [one.payload for one in replay][-1] == message(9)
         archive.stop_recording_subscription(subscription_id)
-        storage.is_full = False
+        storage.mend()
         archive.extend_recording(recording_id, channel, STREAM_ID, auto_stop=True)
         with archive.client.add_exclusive_publication(channel, STREAM_ID) as publication:
             publication.offer_blocking(b"more")
@@ -327,28 +318,13 @@ def test_an_extension_that_the_catalog_cannot_take_changes_nothing(driver: headr
         assert server.failure is None
 
 
-class NoRoomForTheMarkFile(MemoryStorage):
-    """A disk on which the mark file cannot be written, as a full one that copies what it changes."""
-
-    is_full = False
-
-    def room_for(self, name: str, length: int) -> int:
-        return 0 if self.is_full and name == MARK_NAME else length
-
-
-class NoRoomForOldErrors(MemoryStorage):
-    """A disk without room for one more file."""
-
-    def room_for(self, name: str, length: int) -> int:
-        return 0 if name.endswith("error.log") else length
-
-
 def test_an_archive_starts_without_room_for_the_errors_of_the_one_before(
     driver: headrace.MediaDriver, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Which has most likely noted that there was no room; they are told to the program's log instead."""
     caplog.set_level(logging.INFO, "headrace.archive")
-    storage = NoRoomForOldErrors()
+    storage = SimulatedStorage()
+    storage.fail("write", "*error.log", error=errno.ENOSPC)
     settings = {"driver": driver, "storage": storage, "control_channel_enabled": False}
     with headrace.ArchiveServer(**settings) as server:  # type: ignore[arg-type]
         server._log.error("no room for anything")
@@ -363,7 +339,7 @@ def test_an_archive_starts_without_room_for_the_errors_of_the_one_before(
 
 def test_a_mark_file_that_cannot_be_written_is_noted_and_ends_nothing(driver: headrace.MediaDriver) -> None:
     """Neither the sign of life in it nor the errors, which the program hears of all the same."""
-    storage, clock, noted = NoRoomForTheMarkFile(), ManualClock(), []
+    storage, clock, noted = SimulatedStorage(), ManualClock(), []
     with headrace.ArchiveServer(
         driver=driver,
         storage=storage,
@@ -372,13 +348,13 @@ def test_a_mark_file_that_cannot_be_written_is_noted_and_ends_nothing(driver: he
         control_channel_enabled=False,
         on_error=noted.append,
     ) as server:
-        storage.is_full = True
+        storage.fail("write", MARK_NAME, error=errno.ENOSPC)
         for _ in range(2):
             clock.advance(1.001)
             server.do_work()
         assert len(noted) == server.error_count == 2
         assert "cannot say in the mark file that this archive runs" in noted[0]
-        storage.is_full = False
+        storage.mend()
         clock.advance(1.001)
         server.do_work()
         assert len(noted) == 2

@@ -1,6 +1,7 @@
 """Catalog, segments and recovery, in memory and byte for byte."""
 
-import errno
+import contextlib
+import itertools
 import re
 import struct
 import zlib
@@ -15,7 +16,9 @@ from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.stop_position import recovered_stop_position
 from headrace.archive.files.verify import verify
 from headrace.archive.server.recovery import Recovery, recover
-from tests.archive.memory import MemoryStorage
+from headrace.positions import HEADER_LENGTH
+from headrace.testing import Killed, SimulatedStorage
+from headrace.testing.storage import PAGE_LENGTH
 from tests.archive.streams import SESSION_ID, TERM_LENGTH, descriptor, frame, frames
 
 CRC_32 = checksum_named("CRC-32")
@@ -25,7 +28,7 @@ assert CRC_32C is not None
 EMPTY = descriptor(stripped_channel="", original_channel="", source_identity="")
 
 
-def put(storage: MemoryStorage, offset: int, data: bytes) -> None:
+def put(storage: SimulatedStorage, offset: int, data: bytes) -> None:
     """Damages the catalog."""
     storage.files[CATALOG_NAME][offset : offset + len(data)] = data
 
@@ -35,7 +38,7 @@ def put(storage: MemoryStorage, offset: int, data: bytes) -> None:
 
 def test_a_new_catalog_has_the_published_header() -> None:
     """32 bytes: version 3.1.0, length, next id, alignment 64."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     Catalog(storage, capacity=4096).close()
     assert bytes(storage.files[CATALOG_NAME][:32]) == struct.pack("<iiqi12x", 196864, 32, 0, 64)
     assert len(storage.files[CATALOG_NAME]) == 4096
@@ -43,7 +46,7 @@ def test_a_new_catalog_has_the_published_header() -> None:
 
 def test_an_entry_has_the_published_layout() -> None:
     """The specification's example: three empty strings make a frame of 128 bytes with length 96."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     catalog = Catalog(storage)
     assert catalog.add(EMPTY) == 0
     entry = bytes(storage.files[CATALOG_NAME][32:160])
@@ -57,7 +60,7 @@ def test_an_entry_has_the_published_layout() -> None:
 
 def test_recordings_survive_a_reopening_in_the_order_of_their_ids() -> None:
     """With their numbers changed, one deleted, and one description grown over its neighbours."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     catalog = Catalog(storage, capacity=32)
     for number in range(5):
         assert catalog.add(descriptor(stream_id=number)) == number
@@ -77,43 +80,22 @@ def test_recordings_survive_a_reopening_in_the_order_of_their_ids() -> None:
     assert [entry.recording_id for entry in again.valid_from(2)] == [3, 4]
 
 
-class FailingStorage(MemoryStorage):
-    """Refuses one thing that a longer description takes."""
-
-    def __init__(self, refused: str) -> None:
-        super().__init__()
-        self.refused = refused
-
-    def fail(self, what: str) -> None:
-        if what == self.refused:
-            raise OSError(errno.EIO, "the disk refuses", what)
-
-    def on_written(self, name: str, offset: int, length: int) -> None:
-        if name != CATALOG_NAME:
-            self.fail("write")
-
-    def rename(self, name: str, new_name: str) -> None:
-        self.fail("rename")
-        super().rename(name, new_name)
-
-    def sync(self) -> None:
-        self.fail("sync")
-
-
-@pytest.mark.parametrize("refused", ["write", "rename", "sync"])
-def test_a_description_that_cannot_be_made_longer_harms_no_other(refused: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name"), [("write", "archive.catalog.updated"), ("rename", "*"), ("sync", ".")]
+)
+def test_a_description_that_cannot_be_made_longer_harms_no_other(kind: str, name: str) -> None:
     """Neither at once nor when it is written again."""
-    storage = FailingStorage("nothing")
+    storage = SimulatedStorage()
     catalog = Catalog(storage)
     for _ in range(2):
         catalog.add(descriptor())
-    storage.refused = refused
-    with pytest.raises(OSError, match="the disk refuses"):
+    storage.fail(kind, name)
+    with pytest.raises(OSError, match="Input/output error"):
         catalog.replace_channel(0, "aeron:ipc?alias=" + "x" * 500, "aeron:ipc")
     catalog.stopped(0, 4096, 17)
     catalog.stopped(1, 8192, 18)
     catalog.close()
-    storage.refused = "nothing"
+    storage.mend()
     again = Catalog(storage)
     assert list(again) == list(catalog)
     assert [entry.descriptor.stop_position for entry in again] == [4096, 8192]
@@ -133,7 +115,7 @@ def test_a_description_that_cannot_be_made_longer_harms_no_other(refused: str) -
 )
 def test_a_damaged_catalog_is_refused_by_name(offset: int, data: bytes, words: str) -> None:
     """Never opened with recordings missing."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     catalog = Catalog(storage, capacity=4096)
     for _ in range(3):
         storage.create(f"{catalog.add(descriptor())}-0.rec", 0)
@@ -159,7 +141,7 @@ def test_an_entry_with_values_that_no_recording_has_is_skipped_by_name(
 ) -> None:
     """In any place, for where it ends is known: the others are there, its files and its id stay its own."""
     for damaged in range(3):
-        storage, notes = MemoryStorage(), list[str]()
+        storage, notes = SimulatedStorage(), list[str]()
         catalog = Catalog(storage, capacity=4096)
         for _ in range(3):
             storage.create(f"{catalog.add(descriptor())}-0.rec", 0)
@@ -176,7 +158,7 @@ def test_an_entry_with_values_that_no_recording_has_is_skipped_by_name(
 
 def test_an_append_cut_short_is_as_if_it_had_not_been() -> None:
     """The description was written, its length was not: no client was told of the recording."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     catalog = Catalog(storage, capacity=4096)
     catalog.add(descriptor())
     catalog.add(descriptor(stream_id=5))
@@ -191,7 +173,7 @@ def test_an_append_cut_short_is_as_if_it_had_not_been() -> None:
 
 def test_entries_carry_checksums_when_asked_to() -> None:
     """Over the description and the zeros after it."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     Catalog(storage, checksum=CRC_32).add(EMPTY)
     stored = struct.unpack_from("<i", storage.files[CATALOG_NAME], 40)[0]
     assert stored & 0xFFFF_FFFF == zlib.crc32(storage.files[CATALOG_NAME][64:160])
@@ -218,7 +200,7 @@ def test_segments_begin_at_the_term_of_the_start_position() -> None:
     assert geometry.term_id(2 * TERM_LENGTH) == -(1 << 31), "term ids wrap"
 
 
-def write(storage: MemoryStorage, position: int, *blocks: tuple[bytes, int], **settings: object) -> int:
+def write(storage: SimulatedStorage, position: int, *blocks: tuple[bytes, int], **settings: object) -> int:
     """Records blocks of bytes and the stream they fill."""
     writer = SegmentWriter(storage, 0, descriptor(start_position=position).geometry, position, **settings)  # type: ignore[arg-type]
     writer.open()
@@ -230,7 +212,7 @@ def write(storage: MemoryStorage, position: int, *blocks: tuple[bytes, int], **s
 
 def test_a_full_segment_is_followed_by_the_next_at_once() -> None:
     """Files of full length, named by position; padding is stored as its header alone."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     first = frames(64, 10, 96)
     rest = TERM_LENGTH - 64 - len(first)
     padding = frame(64 + len(first), b"", kind=0, length=rest)
@@ -248,7 +230,7 @@ def test_a_full_segment_is_followed_by_the_next_at_once() -> None:
 def test_a_next_segment_that_is_there_already_is_kept_aside() -> None:
     """It is of a truncation that another archive did not finish, or of a catalog that was lost."""
     for name in (f"0-{2 * TERM_LENGTH}.rec", f"0-{4 * TERM_LENGTH}.rec"):
-        storage, notes = MemoryStorage(), []
+        storage, notes = SimulatedStorage(), []
         storage.create(name, 5).write(0, b"stale")
         block = frames(0, TERM_LENGTH // 128, 96)
         write(storage, 0, *[(block, TERM_LENGTH)] * 4, on_note=notes.append)
@@ -260,7 +242,7 @@ def test_a_next_segment_that_is_there_already_is_kept_aside() -> None:
 
 def test_what_lies_where_an_extension_writes_is_kept_aside() -> None:
     """Frames of a former life after the end would be taken for frames of this one."""
-    storage, notes = MemoryStorage(), []
+    storage, notes = SimulatedStorage(), []
     block = frames(0, 20, 96)
     write(storage, 0, (block, len(block)))
     writer = SegmentWriter(storage, 0, descriptor().geometry, 1280, on_note=notes.append)
@@ -275,32 +257,39 @@ def test_what_lies_where_an_extension_writes_is_kept_aside() -> None:
 
 def test_the_first_header_of_a_block_is_written_last() -> None:
     """A block that a kill cut short begins with no header, on whatever file system."""
-    storage, block, seen = MemoryStorage(), frames(0, 20, 992), []
-    storage.on_written = lambda name, offset, length: seen.append((offset, length))  # type: ignore[method-assign]
-    write(storage, 0, (block, len(block)))
-    assert seen == [(32, len(block) - 32), (0, 32)]
+    block, written = frames(0, 20, 992), set()
+    for step in itertools.count():
+        storage = SimulatedStorage()
+        storage.kill_before(step)
+        with contextlib.suppress(Killed):
+            write(storage, 0, (block, len(block)))
+            break
+        data = storage.files.get("0-0.rec", bytearray())
+        assert not any(data[:HEADER_LENGTH])
+        written.add(len(data[: len(block)].rstrip(b"\0")))
+    assert storage.files["0-0.rec"][: len(block)] == block
+    assert len(block) in written, "all but the header was there"
 
 
-def test_each_sync_level_forces_what_it_says() -> None:
+def test_each_sync_level_forces_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Level 0 nothing; 1 the data; 2 the data and what describes it; both the directory for a new file."""
-    block = frames(0, 4, 96)
-    for level, syncs in ((0, []), (1, ["directory", "0-0.rec:1"]), (2, ["directory", "0-0.rec:2"])):
-        storage = MemoryStorage()
-        write(storage, 0, (block, len(block)), sync_level=level)
-        assert storage.syncs == syncs
+    block, seen = frames(0, 4, 96), []
+    file = SimulatedStorage().create("0-0.rec", 0)
+    monkeypatch.setattr(SimulatedStorage, "sync", lambda storage: seen.append("directory"))
+    monkeypatch.setattr(type(file), "sync", lambda file, level: seen.append(level))
+    for level, syncs in ((0, []), (1, ["directory", 1]), (2, ["directory", 2])):
+        seen.clear()
+        write(SimulatedStorage(), 0, (block, len(block)), sync_level=level)
+        assert seen == syncs
 
 
-def test_a_position_moves_only_after_the_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_position_moves_only_after_the_sync() -> None:
     """A block that was written and not forced is not acknowledged."""
-    storage, block = MemoryStorage(), frames(0, 4, 96)
+    storage, block = SimulatedStorage(), frames(0, 4, 96)
     writer = SegmentWriter(storage, 0, descriptor().geometry, 0, sync_level=1)
     writer.open()
-
-    def fail(self: object, level: int) -> None:
-        raise OSError(errno.EIO, "not forced")
-
-    monkeypatch.setattr(type(storage.open("0-0.rec")), "sync", fail)
-    with pytest.raises(OSError, match="not forced"):
+    storage.fail("sync", "0-0.rec")
+    with pytest.raises(OSError, match="Input/output error"):
         writer.write(block, len(block))
     assert storage.files["0-0.rec"][: len(block)] == block
     assert writer.position == 0
@@ -309,7 +298,7 @@ def test_a_position_moves_only_after_the_sync(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("checksum", [CRC_32, CRC_32C])
 def test_checksums_replace_session_ids_on_disk_and_are_found_wrong(checksum: Checksum) -> None:
     """Of data and not of padding; and a flipped byte is found at the frame it is in."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     block = frames(0, 4, 100)
     padding = frame(len(block), b"", kind=0, length=TERM_LENGTH - len(block))
     write(storage, 0, (block, len(block)), (padding, TERM_LENGTH - len(block)), checksum=checksum)
@@ -328,7 +317,7 @@ def test_checksums_replace_session_ids_on_disk_and_are_found_wrong(checksum: Che
 # --- recovery --------------------------------------------------------------------------------------------
 
 
-def recovered(storage: MemoryStorage, **changes: object) -> tuple[int, list[str]]:
+def recovered(storage: SimulatedStorage, **changes: object) -> tuple[int, list[str]]:
     """The stop position found, and what was noted."""
     notes: list[str] = []
     return recovered_stop_position(storage, descriptor(**changes), None, notes.append), notes
@@ -336,7 +325,7 @@ def recovered(storage: MemoryStorage, **changes: object) -> tuple[int, list[str]
 
 def test_recovery_finds_the_end_of_the_last_frame() -> None:
     """In the last of several files; without a file, the start."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     assert recovered(storage, start_position=128) == (128, [])
     blocks = [(frames(base, TERM_LENGTH // 128, 96), TERM_LENGTH) for base in (0, TERM_LENGTH)]
     write(storage, 0, *blocks)
@@ -346,24 +335,28 @@ def test_recovery_finds_the_end_of_the_last_frame() -> None:
     assert recovered(storage) == (2 * TERM_LENGTH + len(more), [])
 
 
-class WithHoles(MemoryStorage):
-    """A disk that says of all pages of zeros that they were never written."""
-
-    def has_hole(self, name: str, offset: int, length: int) -> bool:
-        data, first = self.files[name], offset // 4096 * 4096
-        return not all(any(data[page : page + 4096]) for page in range(first, offset + length, 4096))
+def make_holes(storage: SimulatedStorage, name: str) -> None:
+    """As after a machine stopped before the pages of zeros were written."""
+    data = bytes(storage.files[name])
+    storage.delete(name)
+    file = storage.create(name, len(data))
+    for offset in range(0, len(data), PAGE_LENGTH):
+        if any(page := data[offset : offset + PAGE_LENGTH]):
+            file.write(offset, page)
 
 
 def test_a_last_frame_with_an_empty_page_is_kept_unless_the_page_was_never_written() -> None:
     """Its checksum says that it is whole, and so does a disk that does not know holes."""
     first = frames(0, 31, 96)
     block = first + frame(len(first), bytes(6000))
-    for storage, checksum, end in (
-        (MemoryStorage(), None, len(block)),
-        (WithHoles(), CRC_32C, len(block)),
-        (WithHoles(), None, len(first)),
+    for knows_holes, checksum, end in (
+        (False, None, len(block)),
+        (True, CRC_32C, len(block)),
+        (True, None, len(first)),
     ):
+        storage = SimulatedStorage(knows_holes=knows_holes)
         write(storage, 0, (block, len(block)), checksum=checksum)
+        make_holes(storage, "0-0.rec")
         notes: list[str] = []
         assert recovered_stop_position(storage, descriptor(), checksum, notes.append) == end
         assert len(notes) == (end == len(first))
@@ -375,21 +368,22 @@ def test_a_last_frame_with_an_empty_page_is_kept_unless_the_page_was_never_writt
 def test_a_last_frame_that_ends_with_the_segment_does_not_keep_the_archive_from_starting() -> None:
     """There is no hole in its file, so no file system tells whether it knows holes."""
     rest = 2 * TERM_LENGTH - 15 * 8192
-    for storage in (MemoryStorage(), WithHoles()):
+    for knows_holes in (False, True):
         for last in (bytes([7]) * (rest - 32), bytes([7]) * (rest - 4200) + bytes(4168)):
             blocks = [frame(8192 * number, b"\1" * 8160) for number in range(15)]
             blocks.append(frame(8192 * 15, last))
-            storage.files.clear()
+            storage = SimulatedStorage(knows_holes=knows_holes)
             write(storage, 0, *[(block, len(block)) for block in blocks])
-            storage.files.popitem()  # the next file, which a kill may have prevented
-            is_kept = last[-1] == 7 or not isinstance(storage, WithHoles)
+            storage.delete(f"0-{2 * TERM_LENGTH}.rec")  # a kill may have prevented it
+            make_holes(storage, "0-0.rec")
+            is_kept = last[-1] == 7 or not knows_holes
             assert recovered(storage)[0] == (2 * TERM_LENGTH if is_kept else 15 * 8192)
 
 
 @pytest.mark.parametrize(("offset", "name"), [(8, "term_offset"), (20, "term_id"), (16, "stream_id")])
 def test_a_recording_ends_before_a_frame_of_another_place(offset: int, name: str) -> None:
     """Frames of a former life of the file are none of it; they are kept aside."""
-    storage, block = MemoryStorage(), frames(0, 20, 96)
+    storage, block = SimulatedStorage(), frames(0, 20, 96)
     write(storage, 0, (block, len(block)))
     storage.files["0-0.rec"][1280 + offset] ^= 0x40
     rest = bytes(storage.files["0-0.rec"][1280 : len(block)])
@@ -400,7 +394,7 @@ def test_a_recording_ends_before_a_frame_of_another_place(offset: int, name: str
 
 def test_a_full_disk_does_not_keep_recovery_from_finding_the_end() -> None:
     """What follows stays where it is, and is kept aside before anything is written there."""
-    storage, block = MemoryStorage(), frames(0, 20, 96)
+    storage, block = SimulatedStorage(), frames(0, 20, 96)
     write(storage, 0, (block, len(block)))
     storage.files["0-0.rec"][1280 + 20] ^= 0x40
     before, storage.space = bytes(storage.files["0-0.rec"]), 0
@@ -416,20 +410,23 @@ def test_a_full_disk_does_not_keep_recovery_from_finding_the_end() -> None:
 
 def test_files_at_places_where_no_segment_begins_are_left_alone() -> None:
     """Whatever program put them there."""
-    storage, block = MemoryStorage(), frames(0, 3, 96)
+    storage, block = SimulatedStorage(), frames(0, 3, 96)
     write(storage, 0, (block, len(block)))
     for name in ("0-64.rec", "0--131072.rec", f"0-{TERM_LENGTH}.rec", "0-x.rec"):
         storage.create(name, 5)
     stop, notes = recovered(storage)
     assert stop == len(block)
-    assert [note.partition(" ")[0] for note in notes] == ["memory/0-64.rec", f"memory/0-{TERM_LENGTH}.rec"]
+    assert [note.partition(" ")[0] for note in notes] == [
+        "simulated/0-64.rec",
+        f"simulated/0-{TERM_LENGTH}.rec",
+    ]
     assert len(storage.names()) == 5
 
 
 def test_a_recording_with_a_torn_frame_that_others_follow_is_skipped_and_cut_by_a_repair() -> None:
     """No kill leaves one, a power cut or a bad disk may: nothing after it is deleted unasked."""
     for checksum in (CRC_32C, None):
-        storage, block = MemoryStorage(), frames(0, 20, 992)
+        storage, block = SimulatedStorage(), frames(0, 20, 992)
         catalog = Catalog(storage, checksum=checksum)
         write(storage, 0, (block, len(block)), checksum=checksum)
         torn, files = 8 * 1024, storage.files
@@ -453,7 +450,7 @@ def test_a_recording_with_a_torn_frame_that_others_follow_is_skipped_and_cut_by_
 @pytest.mark.parametrize("damaged", [0, 4096])
 def test_a_repair_leaves_a_payload_that_went_bad_where_it_is(damaged: int) -> None:
     """The frames around it can still be replayed: the recording stays valid, and the damage is told."""
-    storage, block = MemoryStorage(), frames(0, 20, 992)
+    storage, block = SimulatedStorage(), frames(0, 20, 992)
     catalog = Catalog(storage, checksum=CRC_32C)
     catalog.add(descriptor(stop_position=len(block)))
     write(storage, 0, (block, len(block)), checksum=CRC_32C)
@@ -468,7 +465,7 @@ def test_a_repair_leaves_a_payload_that_went_bad_where_it_is(damaged: int) -> No
 
 def test_a_repair_cuts_after_the_last_whole_frame_and_keeps_the_rest_aside() -> None:
     """Of a stopped recording too; what does not lie in its last file is told and left."""
-    storage, block = MemoryStorage(), frames(0, TERM_LENGTH // 128, 96)
+    storage, block = SimulatedStorage(), frames(0, TERM_LENGTH // 128, 96)
     more = frames(2 * TERM_LENGTH, 20, 96)
     catalog = Catalog(storage)
     catalog.add(descriptor(stop_position=2 * TERM_LENGTH + len(more)))
@@ -501,13 +498,13 @@ def test_a_repair_cuts_after_the_last_whole_frame_and_keeps_the_rest_aside() -> 
     storage.delete(last)
     (finding,) = verify(catalog, storage, is_repaired=True)
     assert not finding.is_ok
-    assert f"missing segment file: memory/{last}" in finding.text
+    assert f"missing segment file: simulated/{last}" in finding.text
     assert catalog.find(0) is not None
 
 
 def test_a_last_segment_without_frames_is_no_sound_recording() -> None:
     """Unless the recording ends where it begins."""
-    storage, block = MemoryStorage(), frames(0, 2 * TERM_LENGTH // 128, 96)
+    storage, block = SimulatedStorage(), frames(0, 2 * TERM_LENGTH // 128, 96)
     catalog = Catalog(storage)
     catalog.add(descriptor(stop_position=2 * TERM_LENGTH))
     write(storage, 0, (block[:TERM_LENGTH], TERM_LENGTH), (block[TERM_LENGTH:], TERM_LENGTH))
@@ -520,7 +517,7 @@ def test_a_last_segment_without_frames_is_no_sound_recording() -> None:
 def test_checksums_that_begin_within_a_recording_are_no_damage() -> None:
     """Nor are frames without them after others that have them: it was extended with another setting."""
     for first, second in ((None, CRC_32C), (CRC_32C, None)):
-        storage = MemoryStorage()
+        storage = SimulatedStorage()
         block = frames(0, 4, 100)
         write(storage, 0, (block, len(block)), checksum=first)
         more = frames(len(block), 4, 100)
@@ -531,7 +528,7 @@ def test_checksums_that_begin_within_a_recording_are_no_damage() -> None:
 
 def test_padding_across_pages_is_trusted() -> None:
     """Its body is never written."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     first = frames(0, 31, 96)
     padding = frame(len(first), b"", kind=0, length=TERM_LENGTH - len(first))
     write(storage, 0, (first, len(first)), (padding, TERM_LENGTH - len(first)))
@@ -540,7 +537,7 @@ def test_padding_across_pages_is_trusted() -> None:
 
 def test_recovery_stops_every_active_recording_in_the_catalog() -> None:
     """And leaves the others."""
-    storage, notes = MemoryStorage(), []
+    storage, notes = SimulatedStorage(), []
     catalog = Catalog(storage)
     catalog.add(descriptor())
     catalog.add(descriptor(stop_position=64))
@@ -555,7 +552,7 @@ def test_recovery_stops_every_active_recording_in_the_catalog() -> None:
 
 def test_verify_tells_what_is_wrong_and_makes_valid_what_is_sound() -> None:
     """A frame of another stream, a stop position beyond the frames."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     catalog = Catalog(storage)
     block = frames(0, 30, 96)
     catalog.add(descriptor(stop_position=len(block)))

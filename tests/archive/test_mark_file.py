@@ -15,8 +15,7 @@ from headrace.archive.files.mark_file import (
     read_mark_fields,
 )
 from headrace.archive.files.storage import DirectoryStorage
-from headrace.testing import ManualClock
-from tests.archive.memory import MemoryStorage
+from headrace.testing import ManualClock, SimulatedStorage
 
 FIELDS = MarkFields(
     version=0,
@@ -36,7 +35,7 @@ FIELDS = MarkFields(
 )
 
 
-def foreign_mark(storage: MemoryStorage, activity_ms: int) -> None:
+def foreign_mark(storage: SimulatedStorage, activity_ms: int) -> None:
     """The mark file of an archive of another implementation, which holds no lock and says nothing of one."""
     storage.create(MARK_NAME, 8192 + (1 << 20)).write(0, FIELDS.encode())
     put_mark(storage, 8, struct.pack("<i4xq", 196864, activity_ms))
@@ -45,7 +44,7 @@ def foreign_mark(storage: MemoryStorage, activity_ms: int) -> None:
 
 def test_a_lock_that_is_free_is_of_a_dead_archive_whatever_its_clock_said() -> None:
     """A killed archive locks no one out, and a clock that was set back needs no person."""
-    storage, clock = MemoryStorage(), ManualClock()
+    storage, clock = SimulatedStorage(), ManualClock()
     mark = MarkFile(storage, 1 << 20, clock.epoch_ms())
     mark.ready(FIELDS, clock.epoch_ms())
     assert bytes(storage.files[MARK_NAME][:8]) == struct.pack("<HHHH", 128, 200, 100, 2)
@@ -56,7 +55,7 @@ def test_a_lock_that_is_free_is_of_a_dead_archive_whatever_its_clock_said() -> N
     with pytest.raises(MarkFileError, match="is locked"):
         MarkFile(storage, 1 << 20, clock.epoch_ms() + 3_600_000)
     for now_ms in (clock.epoch_ms(), clock.epoch_ms() - 3_600_000, clock.epoch_ms() + 3_600_000):
-        storage.locked.clear()  # killed
+        storage.crash(keeps_writes=True)
         with no_archive_running(storage, now_ms):
             pass
         mark = MarkFile(storage, 1 << 20, now_ms)
@@ -67,7 +66,7 @@ def test_a_lock_that_is_free_is_of_a_dead_archive_whatever_its_clock_said() -> N
 
 def test_the_time_tells_of_an_archive_that_holds_no_lock() -> None:
     """Ten seconds after its last sign of life; at once after a stop in order; and what is to come is told as that."""
-    storage, clock = MemoryStorage(), ManualClock()
+    storage, clock = SimulatedStorage(), ManualClock()
     foreign_mark(storage, clock.epoch_ms())
     with pytest.raises(MarkFileError, match=r"active 9999 ms ago, pid=4711"):
         MarkFile(storage, 1 << 20, clock.epoch_ms() + 9_999)
@@ -76,7 +75,7 @@ def test_the_time_tells_of_an_archive_that_holds_no_lock() -> None:
     with pytest.raises(MarkFileError, match=r"active 10001 ms later than it is now.*then delete the file"):
         MarkFile(storage, 1 << 20, clock.epoch_ms() - 10_001)
     MarkFile(storage, 1 << 20, clock.epoch_ms() + 10_000).close()
-    foreign_mark_again = MemoryStorage()
+    foreign_mark_again = SimulatedStorage()
     foreign_mark(foreign_mark_again, -1)
     MarkFile(foreign_mark_again, 1 << 20, clock.epoch_ms()).close()
 
@@ -86,9 +85,9 @@ def test_a_foreign_archive_on_a_directory_that_was_ours_is_not_taken_for_dead(
     offset: int, value: int
 ) -> None:
     """It writes its start timestamp and process id, and before them the end of time, and holds no lock."""
-    storage, clock = MemoryStorage(), ManualClock()
+    storage, clock = SimulatedStorage(), ManualClock()
     MarkFile(storage, 1 << 20, clock.epoch_ms()).ready(FIELDS, clock.epoch_ms())
-    storage.locked.clear()
+    storage.crash(keeps_writes=True)
     put_mark(storage, offset, struct.pack("<q", value))
     storage.modified[MARK_NAME] = clock.epoch_ms()
     with pytest.raises(MarkFileError, match="active 0 ms ago"):
@@ -97,15 +96,15 @@ def test_a_foreign_archive_on_a_directory_that_was_ours_is_not_taken_for_dead(
 
 def test_a_kill_while_an_archive_starts_does_not_lock_its_directory() -> None:
     """Ours has the time there; the reference has the end of time, which counts by when it was written."""
-    storage, clock = MemoryStorage(), ManualClock()
+    storage, clock = SimulatedStorage(), ManualClock()
     foreign_mark(storage, clock.epoch_ms())
     clock.advance(10)
     MarkFile(storage, 1 << 20, clock.epoch_ms())
     assert read_mark_fields(storage).activity_timestamp == clock.epoch_ms()
-    storage.locked.clear()  # killed while it started
+    storage.crash(keeps_writes=True)  # while it started
     clock.advance(10)
     MarkFile(storage, 1 << 20, clock.epoch_ms()).forget()
-    storage.locked.clear()
+    storage.crash(keeps_writes=True)
     storage.modified[MARK_NAME] = clock.epoch_ms()
     put_mark(storage, 16, struct.pack("<q", (1 << 63) - 1))
     with (
@@ -121,7 +120,7 @@ def test_a_kill_while_an_archive_starts_does_not_lock_its_directory() -> None:
 
 def test_a_file_of_another_version_is_told_with_both_versions_and_what_to_do() -> None:
     """Of the mark file and of the catalog."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     foreign_mark(storage, -1)
     put_mark(storage, 8, struct.pack("<i", 4 << 16 | 2 << 8 | 1))
     with pytest.raises(
@@ -136,15 +135,15 @@ def test_a_file_of_another_version_is_told_with_both_versions_and_what_to_do() -
 
 def test_a_header_of_the_mark_file_that_was_written_in_part_locks_nothing() -> None:
     """Its texts may lie in two pages."""
-    storage, clock = MemoryStorage(), ManualClock()
+    storage, clock = SimulatedStorage(), ManualClock()
     MarkFile(storage, 1 << 20, clock.epoch_ms()).ready(FIELDS, clock.epoch_ms())
-    storage.locked.clear()
+    storage.crash(keeps_writes=True)
     put_mark(storage, 136, struct.pack("<I", 1 << 20))
     clock.advance(10)
     MarkFile(storage, 1 << 20, clock.epoch_ms()).close()
 
 
-def put_mark(storage: MemoryStorage, offset: int, data: bytes) -> None:
+def put_mark(storage: SimulatedStorage, offset: int, data: bytes) -> None:
     """Write into the mark file."""
     storage.files[MARK_NAME][offset : offset + len(data)] = data
 

@@ -12,7 +12,6 @@ from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.verify import frames_of, verify
 from headrace.archive.server.recovery import Recovery, recover
 from headrace.testing import Killed, SimulatedStorage
-from tests.archive.memory import MemoryStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frame
 from tests.helpers import rounds
 
@@ -85,16 +84,16 @@ class Life:
             catalog.stopped(recording_id, writer.position, 1)
 
 
-def stored(storage: MemoryStorage, catalog: Catalog, recording_id: int) -> bytes:
+def stored(storage: SimulatedStorage, catalog: Catalog, recording_id: int) -> bytes:
     """The payloads of a recording, with the zeros between them."""
     found = catalog.find(recording_id)
     assert found is not None
     return b"".join(body for _, one, body in frames_of(storage, found, 0, found.stop_position))
 
 
-def written(stream: bytearray, storage: MemoryStorage, stop: int) -> bytes:
+def written(stream: bytearray, storage: SimulatedStorage, stop: int) -> bytes:
     """The same of what was to be recorded."""
-    memory = MemoryStorage()
+    memory = SimulatedStorage()
     whole = SegmentWriter(memory, 0, descriptor().geometry, 0)
     whole.open()
     offset = 0
@@ -196,7 +195,7 @@ def test_a_kill_at_any_write_of_the_catalog_leaves_one_that_opens(change: str) -
 
 def test_what_a_kill_left_of_a_longer_catalog_is_not_used_again() -> None:
     """Its bytes would be entries of no recording."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     catalog = Catalog(storage, capacity=1 << 16)
     catalog.add(descriptor())
     storage.files["archive.catalog.updated"] = bytearray(b"\x01" * (1 << 17))

@@ -1,38 +1,17 @@
 """A disk that refuses, and an error log that is full: nothing changes, and what matters is kept."""
 
 import dataclasses
-import errno
 
 import pytest
 
-from headrace.archive.files.catalog import STATE_DELETED, Catalog
+from headrace.archive.files.catalog import CATALOG_NAME, STATE_DELETED, Catalog
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.server.error_log import ErrorLog
 from headrace.cnc.error_log import read_error_log
-from tests.archive.memory import MemoryStorage
+from headrace.testing import SimulatedStorage
 from tests.archive.streams import descriptor
 
 CRC_32 = checksum_named("CRC-32")
-
-
-class RefusingStorage(MemoryStorage):
-    """A disk that refuses the writes or the syncs of the catalog from some moment on, the first of them or a later."""
-
-    refused = ""
-    left = 0
-
-    def fail(self, what: str) -> None:
-        if what == self.refused:
-            self.left -= 1
-            if self.left < 0:
-                raise OSError(errno.EIO, "the disk refuses", what)
-
-    def room_for(self, name: str, length: int) -> int:
-        self.fail("write")
-        return length
-
-    def on_synced(self, name: str, level: int) -> None:
-        self.fail("sync")
 
 
 CHANGES = {
@@ -46,21 +25,21 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize(("refused", "left"), [("write", 0), ("write", 1), ("write", 2), ("sync", 0)])
-def test_what_the_disk_refuses_changes_nothing_in_memory(change: str, refused: str, left: int) -> None:
+@pytest.mark.parametrize(("refused", "after"), [("write", 0), ("write", 1), ("write", 2), ("sync", 0)])
+def test_what_the_disk_refuses_changes_nothing_in_memory(change: str, refused: str, after: int) -> None:
     """And nothing on disk once it works again; the same change then succeeds."""
-    storage = RefusingStorage()
+    storage = SimulatedStorage()
     catalog = Catalog(storage, sync_level=1, checksum=CRC_32)
     catalog.add(descriptor())
     catalog.add(descriptor(stop_position=64))
     before = [dataclasses.replace(entry) for entry in catalog.entries()]
-    storage.refused, storage.left = refused, left
+    storage.fail(refused, f"{CATALOG_NAME}*", after=after)
     try:
         CHANGES[change](catalog)
     except OSError:
         assert catalog.entries() == before
         assert catalog.next_recording_id == 2
-        storage.refused = "nothing"
+        storage.mend()
         CHANGES[change](catalog)
     else:
         assert refused == "write", "a write more than the change has"

@@ -25,9 +25,9 @@ from headrace.archive.server.replay_session import (
 )
 from headrace.archive.server.states import SessionState
 from headrace.positions import HEADER_LENGTH
-from headrace.testing import ManualClock
+from headrace.testing import ManualClock, SimulatedStorage
+from headrace.testing.storage import PAGE_LENGTH
 from tests.archive.fakes import FakeCounter, FakeImage, FakeLog, FakePending, FakePublication, Heard
-from tests.archive.memory import MemoryStorage
 from tests.archive.streams import TERM_LENGTH, descriptor, frame, frames
 
 TIMEOUT_MS = 5_000
@@ -242,7 +242,9 @@ def test_a_client_that_asks_on_without_reading_its_answers_is_given_up() -> None
     assert "answers unread" in session.end_reason
 
 
-def recording(storage: MemoryStorage, image: FakeImage, heard: Heard) -> tuple[RecordingSession, FakeCounter]:
+def recording(
+    storage: SimulatedStorage, image: FakeImage, heard: Heard
+) -> tuple[RecordingSession, FakeCounter]:
     """A session recording an image from position 0."""
     counter = FakeCounter()
     writer = SegmentWriter(storage, 0, descriptor().geometry, 0)
@@ -252,7 +254,7 @@ def recording(storage: MemoryStorage, image: FakeImage, heard: Heard) -> tuple[R
 
 def test_a_recording_writes_blocks_moves_its_counter_and_ends_with_the_stream() -> None:
     """Padding counts as the stream it fills."""
-    storage, heard = MemoryStorage(), Heard()
+    storage, heard = SimulatedStorage(), Heard()
     block = frames(0, 10, 96)
     rest = TERM_LENGTH - len(block)
     padding = frame(len(block), b"", kind=0, length=rest)
@@ -272,7 +274,7 @@ def test_a_recording_writes_blocks_moves_its_counter_and_ends_with_the_stream() 
 def test_a_slow_stream_is_nothing_to_hurry_for_and_a_fast_one_is() -> None:
     """So that the archive's thread rests between the messages of a slow one."""
     few, many = frames(0, 10, 96), frames(1280, 100, 96)
-    session, _ = recording(MemoryStorage(), FakeImage([(few, len(few)), (many, len(many))]), Heard())
+    session, _ = recording(SimulatedStorage(), FakeImage([(few, len(few)), (many, len(many))]), Heard())
     session.do_work()
     assert (session.do_work(), session.position) == (0, len(few))
     assert (session.do_work(), session.position) == (len(many), len(few) + len(many))
@@ -282,7 +284,7 @@ def test_a_recording_writes_nothing_before_its_position_can_be_seen() -> None:
     """And one whose counter is refused fails with the reason, having written nothing."""
     block = frames(0, 10, 96)
     for refuse in (True, False):
-        storage = MemoryStorage()
+        storage = SimulatedStorage()
         counter = FakePending(FakeCounter(), is_ready=False)
         writer = SegmentWriter(storage, 0, descriptor().geometry, 0)
         parts: Any = FakeImage([(block, len(block))]), writer, counter, Heard(), ManualClock(), None
@@ -308,22 +310,22 @@ def test_a_recording_writes_nothing_before_its_position_can_be_seen() -> None:
 
 def test_a_full_disk_ends_a_recording_at_the_last_whole_block() -> None:
     """With the code for it, and nothing of the failed block left in the file."""
-    first, second = frames(0, 10, 96), frames(1280, 10, 96)
-    storage, heard = MemoryStorage(space=len(first) + 100), Heard()
-    session, counter = recording(storage, FakeImage([(first, 1280), (second, 1280)]), heard)
+    first, second = frames(0, 30, 96), frames(3840, 30, 96)
+    storage, heard = SimulatedStorage(space=PAGE_LENGTH), Heard()
+    session, counter = recording(storage, FakeImage([(first, 3840), (second, 3840)]), heard)
     while not session.is_stopped:
         session.do_work()
     assert session.failure is not None
     assert session.failure.code is ErrorCode.STORAGE_SPACE
-    assert counter.value == session.position == 1280
-    assert storage.files["0-0.rec"][:1280] == first
-    assert not any(storage.files["0-0.rec"][1280:])
+    assert counter.value == session.position == 3840
+    assert storage.files["0-0.rec"][:3840] == first
+    assert not any(storage.files["0-0.rec"][3840:])
 
 
 def test_what_no_one_expects_ends_a_recording_where_it_is() -> None:
     """Also when it comes while the recording is closed; nothing is tried again and again."""
     block = frames(0, 10, 96)
-    session, counter = recording(MemoryStorage(), FakeImage([(block, len(block))]), Heard())
+    session, counter = recording(SimulatedStorage(), FakeImage([(block, len(block))]), Heard())
     session.do_work()
     session.do_work()
     session.fail(AssertionError("never"))
@@ -341,7 +343,7 @@ def test_what_no_one_expects_ends_a_recording_where_it_is() -> None:
 
 
 def replay(
-    storage: MemoryStorage,
+    storage: SimulatedStorage,
     clock: ManualClock,
     publication: FakePublication,
     answers: FakePublication,
@@ -361,9 +363,9 @@ def replay(
     )
 
 
-def stored(*blocks: bytes) -> MemoryStorage:
+def stored(*blocks: bytes) -> SimulatedStorage:
     """A disk with recording 0 on it."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     writer = SegmentWriter(storage, 0, descriptor().geometry, 0)
     writer.open()
     for block in blocks:
@@ -568,16 +570,16 @@ def test_a_replay_from_within_a_frame_is_refused() -> None:
 def test_a_replay_awaits_a_first_file_that_is_made_late() -> None:
     """A recording that has just begun makes it a moment later; without it the replay fails by name."""
     clock, publication, answers = ManualClock(), FakePublication(), FakePublication()
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     data = frames(0, 10, 96)
     session = replay(storage, clock, publication, answers, 0, len(data), len(data))
     session.do_work()
     assert not session.is_done
-    storage.files |= stored(data).files
+    storage.files.update(stored(data).files)
     while not session.is_done:
         session.do_work()
     assert b"".join(publication.blocks)[32:128] == data[32:128]
-    late = replay(MemoryStorage(), clock, FakePublication(), FakePublication(), 0, 64, 64)
+    late = replay(SimulatedStorage(), clock, FakePublication(), FakePublication(), 0, 64, 64)
     clock.advance(TIMEOUT_MS / 1000)
     late.do_work()
     assert late.failure is not None

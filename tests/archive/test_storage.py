@@ -8,12 +8,12 @@ import pytest
 from headrace.archive.files.begun_steps import delete_all, purged_files
 from headrace.archive.files.catalog import CATALOG_NAME, Catalog
 from headrace.archive.files.storage import DirectoryStorage
-from tests.archive.memory import MemoryStorage
+from headrace.testing import SimulatedStorage
 
 
 def test_a_purge_takes_what_a_kill_left_of_a_copy() -> None:
     """The start after the kill may have kept nothing aside under that name."""
-    storage = MemoryStorage()
+    storage = SimulatedStorage()
     for name in ("0-0.rec", "0-1280.cut", "0-1280.cut.part", "1-1280.cut.part"):
         storage.create(name, 5)
     assert set(purged_files(storage, [0])) == {"0-0.rec", "0-1280.cut", "0-1280.cut.part"}
