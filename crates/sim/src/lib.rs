@@ -18,7 +18,9 @@
 
 mod disk;
 mod error;
+mod grounds;
 mod invariants;
+mod lock;
 mod network;
 mod node;
 mod random;

@@ -20,11 +20,12 @@ use headrace_sys::idle::IdleStrategy;
 
 use crate::disk::NodeDisk;
 use crate::error::WorldError;
+use crate::grounds::Grounds;
 use crate::invariants::{Holdings, Observer, SentStreams, Violation};
+use crate::lock::lock;
 use crate::network::{HostNetwork, LinkSettings, Network};
 use crate::random::fork;
-use crate::time::NodeClock;
-use crate::world::{Core, lock};
+use crate::time::{NodeClock, PassesTime};
 
 /// Length of terms where nothing is said: streams wrap early, and hundreds of them fit.
 const TERM_LENGTH: usize = 256 * 1024;
@@ -66,14 +67,20 @@ impl NodeCore {
         }
     }
 
-    pub(crate) fn new(core: &Arc<Core>, name: &str, directory: &Path, mut config: DriverConfig) -> Arc<Self> {
+    pub(crate) fn new(
+        network: &Network,
+        clock: NodeClock,
+        name: &str,
+        directory: &Path,
+        mut config: DriverConfig,
+    ) -> Arc<Self> {
         config.directory = directory.join(name);
         config.threading_mode = ThreadingMode::Invoker;
         Arc::new(Self {
             name: name.to_owned(),
-            network: core.network.add_host(name),
+            network: HostNetwork::add(network, name),
             disk: Arc::new(NodeDisk::new(&config.directory)),
-            clock: Arc::new(NodeClock::new(core.time.clone(), Arc::downgrade(core))),
+            clock: Arc::new(clock),
             config,
             driver: Mutex::new(None),
             invoker: Mutex::new(None),
@@ -155,16 +162,14 @@ impl EventListener for EventNotes {
 
 /// A machine of a [`crate::World`].
 pub struct Node {
-    world: Arc<Core>,
+    grounds: Arc<Grounds>,
+    world: Arc<dyn PassesTime>,
     core: Arc<NodeCore>,
 }
 
 impl Node {
-    pub(crate) fn new(world: &Arc<Core>, core: Arc<NodeCore>) -> Self {
-        Self {
-            world: Arc::clone(world),
-            core,
-        }
+    pub(crate) fn new(grounds: Arc<Grounds>, world: Arc<dyn PassesTime>, core: Arc<NodeCore>) -> Self {
+        Self { grounds, world, core }
     }
 
     /// Its name, which is also its host name.
@@ -223,7 +228,7 @@ impl Node {
     }
 
     fn note(&self, what: &str) {
-        self.world.network.note(format!("{} {what}", self.core.name));
+        self.grounds.network.note(format!("{} {what}", self.core.name));
     }
 
     /// Launches a driver on the directory of the node, also after a crash.
@@ -237,11 +242,11 @@ impl Node {
             network: Arc::new(self.core.network.clone()),
             disk: Arc::clone(&self.core.disk) as Arc<dyn Disk>,
             lookups: Box::new(self.core.network.names()),
-            queue_capacity: self.world.queue_capacity(),
-            random: self.core.random(self.world.seed),
+            queue_capacity: self.grounds.queue_capacity.load(Ordering::Relaxed),
+            random: self.core.random(self.grounds.seed),
             events: Some(Arc::new(EventNotes {
                 node: self.core.name.clone(),
-                network: self.world.network.clone(),
+                network: self.grounds.network.clone(),
             })),
         };
         self.note("starts");
@@ -282,7 +287,7 @@ impl Node {
         config.directory.clone_from(&self.core.config.directory);
         config.use_invoker = true;
         config.clock = self.clock();
-        config.random = self.core.random(self.world.seed);
+        config.random = self.core.random(self.grounds.seed);
         config.awaiting_idle = IdleStrategy::NoOp;
         config.driver_invoker = Some(Arc::new(move || {
             if let Some(world) = world.upgrade() {
@@ -382,13 +387,13 @@ impl Node {
     /// Sets the link to another node apart from all others, in this direction. `None` undoes that.
     pub fn set_link_to(&self, other: &Self, settings: Option<LinkSettings>) {
         let (from, to) = (self.core.network.host(), other.core.network.host());
-        self.world.network.set_link(from, to, settings);
+        self.grounds.network.set_link(from, to, settings);
     }
 
     /// Cuts the link to another node, in this direction, or mends the cut.
     pub fn set_cut_to(&self, other: &Self, is_cut: bool) {
         let (from, to) = (self.core.network.host(), other.core.network.host());
-        self.world.network.set_cut(from, to, is_cut);
+        self.grounds.network.set_cut(from, to, is_cut);
     }
 
     /// As [`Self::set_cut_to`], in both directions.

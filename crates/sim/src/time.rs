@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use headrace_sys::Clock;
 
-use crate::world::Core;
-
 /// Where monotonic time starts, so that subtracting a time-out never goes below zero.
 const NANO_TIME_START: i64 = 3_600_000_000_000;
 /// Wall time at the start: 2026-01-01 UTC.
@@ -27,19 +25,25 @@ impl WorldTime {
     }
 }
 
+/// Has time pass, and all that happens meanwhile.
+pub(crate) trait PassesTime: Send + Sync {
+    /// Moves time, at most to `end_ns`, and gives each node a turn. Returns the work done.
+    fn step(&self, end_ns: i64) -> usize;
+}
+
 /// The clock of a node: the time of the world, and a wall clock that may be wrong.
 pub struct NodeClock {
     time: WorldTime,
     skew_ns: AtomicI64,
-    core: Weak<Core>,
+    world: Weak<dyn PassesTime>,
 }
 
 impl NodeClock {
-    pub(crate) fn new(time: WorldTime, core: Weak<Core>) -> Self {
+    pub(crate) fn new(time: WorldTime, world: Weak<dyn PassesTime>) -> Self {
         Self {
             time,
             skew_ns: AtomicI64::new(0),
-            core,
+            world,
         }
     }
 
@@ -65,11 +69,11 @@ impl Clock for NodeClock {
 
     /// The world goes on meanwhile.
     fn sleep(&self, duration: Duration) {
-        if let Some(core) = self.core.upgrade() {
+        if let Some(world) = self.world.upgrade() {
             let duration_ns = i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
             let end_ns = self.time.now_ns().saturating_add(duration_ns);
             while self.time.now_ns() < end_ns {
-                core.step(end_ns);
+                world.step(end_ns);
             }
         }
     }

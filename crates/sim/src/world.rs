@@ -2,17 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use headrace_driver::QUEUE_CAPACITY;
-use headrace_driver::{ConfigError, DriverConfig};
+use headrace_driver::{ConfigError, DriverConfig, QUEUE_CAPACITY};
 
 use crate::error::WorldError;
+use crate::grounds::Grounds;
 use crate::invariants::{SentStreams, Violation};
+use crate::lock::lock;
 use crate::network::Network;
 use crate::node::{Node, NodeCore};
 use crate::random::fork;
-use crate::time::WorldTime;
+use crate::time::{NodeClock, PassesTime, WorldTime};
 
 /// Time between two steps while there is work, at least and at most.
 const BUSY_STEP_NS: std::ops::RangeInclusive<i64> = 1_000..=20_000;
@@ -20,11 +21,6 @@ const BUSY_STEP_NS: std::ops::RangeInclusive<i64> = 1_000..=20_000;
 const IDLE_STEP_MAX_NS: i64 = 1_000_000;
 /// Events shown when a condition does not come true.
 const SHOWN_EVENTS: usize = 40;
-
-/// Locks, whatever happened to the thread that held the lock before.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// How time passes.
 struct Pace {
@@ -40,23 +36,18 @@ struct Watch {
     broken: Option<(String, Violation, String)>,
 }
 
-/// What the world shares with its nodes and their clients.
-pub(crate) struct Core {
-    pub(crate) seed: u64,
-    pub(crate) time: WorldTime,
-    pub(crate) network: Network,
+/// The world, as its clocks and clients have time pass.
+struct Core {
+    grounds: Arc<Grounds>,
     pace: Mutex<Pace>,
     watch: Mutex<Watch>,
     nodes: Mutex<Vec<Arc<NodeCore>>>,
     is_stepping: AtomicBool,
-    queue_capacity: AtomicUsize,
 }
 
-impl Core {
-    /// Moves time, at most to `end_ns`, and gives each node a turn. Returns the work done.
-    ///
+impl PassesTime for Core {
     /// Inside a turn, as when a handler calls something that waits, clients get none: they are in the middle of one.
-    pub(crate) fn step(&self, end_ns: i64) -> usize {
+    fn step(&self, end_ns: i64) -> usize {
         let is_inside = self.is_stepping.swap(true, Ordering::Relaxed);
         let mut nodes = lock(&self.nodes).clone();
         self.pass_time(end_ns, &mut nodes);
@@ -68,12 +59,9 @@ impl Core {
         self.check(&nodes);
         work_count
     }
+}
 
-    /// Messages that fit in each queue between the agents of a driver.
-    pub(crate) fn queue_capacity(&self) -> usize {
-        self.queue_capacity.load(Ordering::Relaxed)
-    }
-
+impl Core {
     /// Holds what drivers and logs show against the rules.
     fn check(&self, nodes: &[Arc<NodeCore>]) {
         let mut watch = lock(&self.watch);
@@ -85,7 +73,7 @@ impl Core {
         }
         for node in nodes {
             if let Err(violation) = node.check(&watch.sent) {
-                let trace = self.network.trace(SHOWN_EVENTS);
+                let trace = self.grounds.network.trace(SHOWN_EVENTS);
                 watch.broken = Some((node.name().to_owned(), violation, trace));
                 return;
             }
@@ -99,7 +87,7 @@ impl Core {
                 node: node.clone(),
                 rule: violation.rule,
                 what: violation.what.clone(),
-                seed: self.seed,
+                seed: self.grounds.seed,
                 trace: trace.clone(),
             }),
         }
@@ -114,12 +102,13 @@ impl Core {
         } else {
             (2 * pace.step_ns).min(IDLE_STEP_MAX_NS)
         };
-        let now_ns = self.time.now_ns();
-        let next_ns = self.network.next_arrival_ns().filter(|next_ns| *next_ns > now_ns);
+        let Grounds { time, network, .. } = &*self.grounds;
+        let now_ns = time.now_ns();
+        let next_ns = network.next_arrival_ns().filter(|next_ns| *next_ns > now_ns);
         let target_ns = (now_ns + pace.step_ns)
             .min(next_ns.unwrap_or(i64::MAX))
             .min(end_ns);
-        self.time.advance_ns((target_ns - now_ns).max(1));
+        time.advance_ns((target_ns - now_ns).max(1));
     }
 }
 
@@ -135,11 +124,15 @@ impl World {
     /// An empty world. Its nodes keep their files in `directory`, which stays when the world ends.
     pub fn new(seed: u64, directory: &Path) -> Self {
         let time = WorldTime::default();
+        let grounds = Grounds {
+            seed,
+            network: Network::new(time.clone(), fork(seed, "network")),
+            time,
+            queue_capacity: AtomicUsize::new(QUEUE_CAPACITY),
+        };
         Self {
             core: Arc::new(Core {
-                seed,
-                network: Network::new(time.clone(), fork(seed, "network")),
-                time,
+                grounds: Arc::new(grounds),
                 pace: Mutex::new(Pace {
                     random: fork(seed, "pace"),
                     step_ns: 0,
@@ -151,7 +144,6 @@ impl World {
                 }),
                 nodes: Mutex::new(Vec::new()),
                 is_stepping: AtomicBool::new(false),
-                queue_capacity: AtomicUsize::new(QUEUE_CAPACITY),
             }),
             directory: directory.to_owned(),
         }
@@ -166,7 +158,10 @@ impl World {
     /// Has so many messages fit in each queue between the agents of drivers that start from now on. Where few fit, queues
     /// fill, and agents that wait for each other show it.
     pub fn set_queue_capacity(&self, capacity: usize) {
-        self.core.queue_capacity.store(capacity, Ordering::Relaxed);
+        self.core
+            .grounds
+            .queue_capacity
+            .store(capacity, Ordering::Relaxed);
     }
 
     /// Adds a machine with a driver, which runs when this returns. Channels may use its name as a host.
@@ -186,8 +181,11 @@ impl World {
             node: name.to_owned(),
             source: source.into(),
         })?;
-        let core = NodeCore::new(&self.core, name, &self.directory, config);
-        let node = Node::new(&self.core, Arc::clone(&core));
+        let world = Arc::clone(&self.core) as Arc<dyn PassesTime>;
+        let grounds = &self.core.grounds;
+        let clock = NodeClock::new(grounds.time.clone(), Arc::downgrade(&world));
+        let core = NodeCore::new(&grounds.network, clock, name, &self.directory, config);
+        let node = Node::new(Arc::clone(grounds), world, Arc::clone(&core));
         node.start()?;
         lock(&self.core.nodes).push(core);
         Ok(node)
@@ -202,7 +200,7 @@ impl World {
         if !name.starts_with(|first: char| first.is_ascii_alphabetic()) || !name.chars().all(is_word) {
             return fault("must be a host name: a letter, then letters, digits and hyphens");
         }
-        if self.core.network.has_host(name) {
+        if self.core.grounds.network.has_host(name) {
             return fault("must be the only one with its name");
         }
         Ok(())
@@ -210,17 +208,17 @@ impl World {
 
     /// The seed that decides everything.
     pub fn seed(&self) -> u64 {
-        self.core.seed
+        self.core.grounds.seed
     }
 
     /// Virtual time since the world began.
     pub fn now_ns(&self) -> i64 {
-        self.core.time.now_ns()
+        self.core.grounds.time.now_ns()
     }
 
     /// The network, to make it worse.
     pub fn network(&self) -> &Network {
-        &self.core.network
+        &self.core.grounds.network
     }
 
     /// Moves time a little and gives each node that runs one turn. Returns the work done, or the rule that does not
@@ -274,21 +272,21 @@ impl World {
 
     /// The last events of the world, at most `count` and at most 10,000, one a line.
     pub fn trace(&self, count: usize) -> String {
-        self.core.network.trace(count)
+        self.core.grounds.network.trace(count)
     }
 
     /// Number of events so far, and a hash over all of them with their times and bytes. The same for the same seed.
     pub fn digest(&self) -> (u64, u64) {
-        self.core.network.digest()
+        self.core.grounds.network.digest()
     }
 
     /// Puts a line of the caller into the trace, and so into the digest.
     pub fn note(&self, text: &str) {
-        self.core.network.note(text.to_owned());
+        self.core.grounds.network.note(text.to_owned());
     }
 
     /// Sockets that are open in the world.
     pub fn socket_count(&self) -> usize {
-        self.core.network.socket_count()
+        self.core.grounds.network.socket_count()
     }
 }

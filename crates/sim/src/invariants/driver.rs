@@ -10,7 +10,7 @@ use headrace_buffers::ring::ManyToOneRing;
 use headrace_buffers::{AtomicBuffer, BufferError, error_log};
 use headrace_driver::{MediaDriver, QUEUE_CAPACITY};
 
-use super::{Rule, Violation, broken};
+use super::rule::{Rule, Violation, broken};
 
 /// Queues between the agents of a driver.
 const QUEUES: usize = 5;

@@ -6,7 +6,10 @@ use headrace_buffers::counters::{Counter, type_ids};
 use headrace_buffers::log::LogBuffers;
 use headrace_buffers::log::frame::FrameHeader;
 
-use super::{Own, Readers, Rule, SentStreams, Violation, broken, is_aligned, is_clean};
+use super::readers::Readers;
+use super::room::{is_aligned, is_clean};
+use super::rule::{Rule, Violation, broken};
+use super::stream::{Own, SentStreams};
 
 pub(super) const RULES: &[Rule<Image>] = &[
     Rule {

@@ -7,7 +7,10 @@ use headrace_buffers::log::descriptor::{framed_length, max_message_length, max_p
 use headrace_buffers::log::frame::{self, FRAME_ALIGNMENT};
 use headrace_buffers::log::{LogBuffers, LogType};
 
-use super::{Own, Readers, Rule, StreamName, Violation, broken, is_aligned, is_clean};
+use super::readers::Readers;
+use super::room::{is_aligned, is_clean};
+use super::rule::{Rule, Violation, broken};
+use super::stream::{Own, StreamName};
 
 /// End of a stream that has not ended.
 const NO_END: i64 = i64::MAX;

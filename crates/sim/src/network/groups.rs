@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use super::addresses::HostId;
+use super::bound::{Bound, SocketId};
 use super::link::Passage;
-use super::socket::{Bound, SocketId};
-use super::{HostId, LINK_INDEX, LOOPBACK_INDEX, Wire};
+use super::wire::{LINK_INDEX, LOOPBACK_INDEX, Wire};
 use crate::trace::{Fate, Route};
 
 impl Wire {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::world::lock;
+use crate::lock::lock;
 
 /// A datagram that was sent, whatever became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,14 @@
-use headrace_driver::environment::Network as _;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use headrace_driver::environment::{Lookups as _, Network as _, SocketRequest};
 use headrace_driver::transport::Transport;
 use headrace_sys::net::{GroupInterface, GroupOptions, ReceiveBatch, SocketOptions};
 
-use super::*;
+use super::addresses::HostId;
+use super::wire::{LINK_INDEX, LOOPBACK_INDEX};
+use super::{HostNetwork, LinkSettings, Network};
+use crate::time::WorldTime;
 
 struct Pair {
     time: WorldTime,
@@ -14,7 +20,7 @@ impl Pair {
     fn new() -> Self {
         let time = WorldTime::default();
         let network = Network::new(time.clone(), fastrand::Rng::with_seed(1));
-        let hosts = ["left", "right"].map(|name| network.add_host(name));
+        let hosts = ["left", "right"].map(|name| HostNetwork::add(&network, name));
         Self { time, network, hosts }
     }
 
