@@ -12,7 +12,8 @@ try:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import DataFrame
 except ModuleNotFoundError as missing:
-    sys.exit(f"error: {missing}; install what this example needs: pip install 'headrace[spark,demo]'")
+    command = "pip install '.[spark,demo]' in a clone of Headrace"
+    sys.exit(f"error: {missing}; install what this example needs: {command}")
 
 import headrace
 

@@ -1,7 +1,8 @@
 """Optional dependencies: what to install when one is missing.
 
 The package itself needs nothing but Python. Each extra of `pyproject.toml` brings what one part of it needs, and that
-part imports it inside `needs`.
+part imports it inside `needs`. The command that installs it names the packages of the extra and not Headrace, which is
+there already: so it works for a clone, a wheel and a release.
 """
 
 from __future__ import annotations
@@ -11,7 +12,19 @@ from contextlib import contextmanager
 
 from headrace._exceptions import MissingExtraError
 
-__all__ = ["needs"]
+__all__ = ["install_command", "needs"]
+
+
+def install_command(*extras: str) -> str:
+    """The command that installs what some extras need, as the installed package declares it."""
+    from importlib.metadata import requires
+
+    found: list[str] = []
+    for requirement in requires("headrace") or ():
+        package, _, condition = requirement.partition(";")
+        if any(f'"{extra}"' in condition.replace("'", '"') for extra in extras):
+            found.append(f"'{package.strip()}'")
+    return " ".join(["pip install", *dict.fromkeys(found)])
 
 
 @contextmanager
@@ -27,6 +40,5 @@ def needs(extra: str) -> Iterator[None]:
         name = (missing.name or "").partition(".")[0]
         if name == "headrace":
             raise
-        raise MissingExtraError(
-            f"{name} is not installed: pip install 'headrace[{extra}]'", name=name, extra=extra
-        ) from missing
+        text = f"{name} is not installed, which headrace[{extra}] needs: {install_command(extra)}"
+        raise MissingExtraError(text, name=name, extra=extra) from missing

@@ -26,6 +26,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
+from headrace._arguments import checked
 from headrace._exceptions import (
     ClosedError,
     MaxPositionExceededError,
@@ -113,6 +114,7 @@ async def connect(
     on_reconnect: Callable[[ReconnectingClient], object] | None = None,
     **settings: Unpack[ClientSettings],
 ) -> ReconnectingClient: ...
+@checked
 async def connect(directory: str | os.PathLike[str] | None = None, **settings: Any) -> Any:
     """Connect to the driver of a directory, waiting for one to start without blocking the event loop.
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace import _core
+from headrace._arguments import checked, checked_class
 from headrace._closing import Closing
 from headrace.clock import Clock
 from headrace.cnc.faults import DriverFileMissingError, FileFormatError
@@ -120,6 +121,7 @@ class EventFilter:
         )
 
 
+@checked_class
 class EventReader(Closing):
     """Reads the event log of one directory, from its oldest event on. Never blocks its writer. Thread-safe.
 
@@ -287,6 +289,7 @@ class EventRecorder:
         self._on_defect(f"defect: {text}")
 
 
+@checked
 def read_events(directory: str | os.PathLike[str], condition: EventFilter | None = None) -> list[Event]:
     """The events that a driver or an archive keeps, or has left, the oldest first.
 

@@ -120,7 +120,9 @@ def test_refusals_and_rules(pair):
     publication, _ = pair
     with pytest.raises(headrace.ConfigError, match="max_payload_length=1376"):
         publication.try_claim(1377)
-    with pytest.raises(headrace.ConfigError, match="length=-1: must be from 0 to max_payload_length"):
+    with pytest.raises(
+        headrace.ConfigError, match="length=-1: must be a whole number from 0 to max_payload_length"
+    ):
         publication.try_claim(-1)
     while claim := publication.try_claim(1376):
         claim.abort()

@@ -8,10 +8,10 @@ import headrace
 
 pytestmark = pytest.mark.boundary
 
-COUNT = "must be from 0 to 18446744073709551615"
-ID = "must be from -2147483648 to 2147483647"
-LONG = "must be from -9223372036854775808 to 9223372036854775807"
-PAYLOAD = "must be from 0 to max_payload_length"
+COUNT = "must be a whole number from 0 to 2**64 - 1"
+ID = "must be a whole number from -2**31 to 2**31 - 1"
+LONG = "must be a whole number from -2**63 to 2**63 - 1"
+PAYLOAD = "must be a whole number from 0 to max_payload_length"
 
 
 def ignore(*_):
@@ -68,7 +68,12 @@ COUNTER = {
     "set_reference_id": (lambda counter: counter.set_reference_id(2**63), "reference_id", 2**63, LONG),
 }
 CLAIM = {
-    "flags": (lambda claim: setattr(claim, "flags", 256), "flags", 256, "must be from 0 to 255"),
+    "flags": (
+        lambda claim: setattr(claim, "flags", 256),
+        "flags",
+        256,
+        "must be a whole number from 0 to 255",
+    ),
     "reserved_value": (lambda claim: setattr(claim, "reserved_value", 2**63), "reserved_value", 2**63, LONG),
 }
 

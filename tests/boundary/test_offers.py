@@ -349,5 +349,7 @@ async def _awaited(sent):
 
 def test_a_reserved_value_is_a_number_of_64_bits(stream):
     for way in (stream[0].offer, stream[0].offer_blocking):
-        with pytest.raises(headrace.ConfigError, match="reserved_value=9223372036854775808: must be from"):
+        with pytest.raises(
+            headrace.ConfigError, match="reserved_value=9223372036854775808: must be a whole number"
+        ):
             way(b"x", reserved_value=2**63)

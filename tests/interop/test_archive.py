@@ -195,7 +195,7 @@ def test_our_spark_source_reads_a_recording_while_the_java_archive_writes_it(
     java_archive: tuple[Path, Path], source: str
 ) -> None:
     """What is recorded so far, by the reference's own counter; fragmented messages are whole."""
-    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'headrace[spark]'")
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install '.[spark]'")
     from headrace.spark._options import ReadOptions
     from headrace.spark._ranges import RecordingRange
     from headrace.spark._reading import opened

@@ -47,7 +47,7 @@ class Outcome:
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
-    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'headrace[spark]'")
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install '.[spark]'")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java 17 or later, and there is no `java` on the PATH")
     base = tmp_path_factory.mktemp("cluster")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'headrace[spark]'")
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install '.[spark]'")
 
 from headrace.spark._codecs import Decoded, Unreadable
 from headrace.spark._decoding import PayloadError, decode

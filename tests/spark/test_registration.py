@@ -11,7 +11,7 @@ from benches.processes import ROOT
 
 
 def test_importing_it_loads_nothing_of_headrace():
-    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'headrace[spark]'")
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install '.[spark]'")
     program = (
         "import pyspark_headrace, sys; "
         "print(pyspark_headrace.DefaultSource.name(), [name for name in sys.modules if name.startswith('headrace')])"
@@ -27,7 +27,7 @@ def test_headrace_spark_can_be_imported_without_pyspark():
 
 
 def test_the_extra_brings_what_stateful_operations_in_pandas_need():
-    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'headrace[spark]'")
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install '.[spark]'")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (needed,) = [each for each in project["optional-dependencies"]["spark"] if each.startswith("protobuf")]
     # Without it, or with another major version, Spark's worker ends without a word, or warns.

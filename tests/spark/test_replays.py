@@ -24,7 +24,7 @@ from tests.spark.streams import free_udp_channel
 if TYPE_CHECKING:
     import pyarrow as pa
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'headrace[spark]'")
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install '.[spark]'")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType

@@ -38,7 +38,7 @@ def test_no_example_is_left_out() -> None:
 @pytest.mark.parametrize(("name", "promise"), ALONE.items())
 def test_examples_that_need_nothing(name: str, promise: str) -> None:
     if name == "native_handler_numba.py" and importlib.util.find_spec("numba") is None:
-        pytest.skip("numba is not installed: pip install 'headrace[numba]'")
+        pytest.skip("numba is not installed: pip install '.[numba]'")
     arguments: list[str | Path] = [EXAMPLES / name, *(["1"] if name == "embedded_throughput.py" else [])]
     assert promise in finish(start(arguments))
 

@@ -126,9 +126,11 @@ def test_a_misspelt_variable_is_told(monkeypatch, caplog):
     assert [record for record in caplog.messages if doubt in record]
 
 
-@pytest.mark.parametrize("value", [5, b"/tmp", "", "a\0b"])
-def test_a_client_needs_a_path(value):
-    with pytest.raises(ConfigError, match=r"directory=.*: must be a path"):
+@pytest.mark.parametrize(
+    ("value", "kind"), [(5, TypeError), (b"/tmp", TypeError), ("", ConfigError), ("a\0b", ConfigError)]
+)
+def test_a_client_needs_a_path(value, kind):
+    with pytest.raises(kind, match=r"directory=.*: must be a path"):
         connect(value)
 
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
+from headrace._extras import install_command
 from tests.helpers import TIMEOUT_S
+
+ROOT = Path(__file__).resolve().parents[2]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
 # What a stock Python does not have. A module that is None in sys.modules cannot be imported.
 WITHOUT = """
@@ -22,6 +28,10 @@ def run(code: str, *missing: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
+
+
+def command_of(extra):
+    return " ".join(["pip install", *(f"'{package}'" for package in EXTRAS[extra])])
 
 
 def test_importing_the_package_loads_nothing_that_must_be_installed():
@@ -82,11 +92,24 @@ def test_what_is_missing_is_named_with_the_command_that_installs_it(code: str, m
     finished = run(code, missing)
     last = finished.stderr.strip().splitlines()[-1]
     assert last == (
-        f"headrace.MissingExtraError: {missing} is not installed: pip install 'headrace[{extra}]'"
+        f"headrace.MissingExtraError: {missing} is not installed, which headrace[{extra}] needs: {command_of(extra)}"
     )
 
 
 def test_the_command_says_what_it_needs():
     finished = run("from headrace.cli import main; main()", "click")
     assert finished.returncode == 1
-    assert finished.stderr == "error: click is not installed: pip install 'headrace[cli]'\n"
+    command = "pip install 'click>=8.1' 'rich>=13.7' 'textual>=6' 'hdrhistogram>=0.10' 'numpy>=1.26'"
+    assert command_of("cli") == command
+    assert finished.stderr == f"error: click is not installed, which headrace[cli] needs: {command}\n"
+
+
+def test_a_command_installs_packages_that_an_index_has_and_no_release_of_headrace():
+    assert set(EXTRAS["spark"] + EXTRAS["demo"]) == set(install_command("spark", "demo").split("'")[1::2])
+    for extra in EXTRAS:
+        assert install_command(extra) == command_of(extra)
+        assert "headrace" not in install_command(extra)
+    sources = [*ROOT.glob("python/**/*.py"), *ROOT.glob("docs/[ru]*/**/*.md"), *ROOT.glob("examples/**/*.*")]
+    assert len(sources) > 150
+    named = [path for path in sources if "pip install 'headrace[" in path.read_text(errors="replace")]
+    assert not named, "no release is on a package index"

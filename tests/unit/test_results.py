@@ -70,5 +70,5 @@ def test_an_idle_strategy_that_makes_no_sense_is_named():
         IdleStrategy("backoff", "1-2-3")
     with pytest.raises(ConfigError, match="controllable"):
         IdleStrategy("controllable")
-    with pytest.raises(OverflowError):
+    with pytest.raises(ConfigError, match="work_count=-1"):
         BackoffIdleStrategy().idle(-1)

@@ -1,24 +1,30 @@
-//! Numbers and callables from Python: one that does not fit is refused by name, with its value and what is allowed.
+//! Arguments from Python: one that does not fit is refused by name, with its value and what it must be.
+//!
+//! A wrong type is a `TypeError`, a value out of range a `ConfigError`.
 //!
 //! For `#[pyo3(from_py_with = ...)]`. A number that fits costs what PyO3's own conversion does.
 
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::{errors, shown};
 
-const COUNT: &str = "must be from 0 to 18446744073709551615";
-const PAYLOAD_LENGTH: &str = "must be from 0 to max_payload_length";
-const BYTE: &str = "must be from 0 to 255";
-const ID: &str = "must be from -2147483648 to 2147483647";
-const LONG: &str = "must be from -9223372036854775808 to 9223372036854775807";
+const COUNT: &str = "must be a whole number from 0 to 2**64 - 1";
+const PAYLOAD_LENGTH: &str = "must be a whole number from 0 to max_payload_length";
+const BYTE: &str = "must be a whole number from 0 to 255";
+const ID: &str = "must be a whole number from -2**31 to 2**31 - 1";
+const LONG: &str = "must be a whole number from -2**63 to 2**63 - 1";
+const SECONDS: &str = "must be a number of seconds";
+const FLAG: &str = "must be True or False";
+const TEXT: &str = "must be text";
 
 /// The conversion of each argument, which is named as the function.
 macro_rules! arguments {
     ($($name:ident: $type:ty, $rule:expr;)*) => {
         $(
-            pub(crate) fn $name(number: &Bound<'_, PyAny>) -> PyResult<$type> {
+            pub(crate) fn $name<'py>(number: &Bound<'py, PyAny>) -> PyResult<$type> {
                 extract(number, stringify!($name), $rule)
             }
         )*
@@ -58,6 +64,14 @@ arguments! {
     stop: i64, LONG;
     reserved_value_min: i64, LONG;
     reserved_value_max: i64, LONG;
+    work_count: usize, COUNT;
+    timeout_s: f64, SECONDS;
+    assemble: bool, FLAG;
+    view: bool, FLAG;
+    is_frame_at_start: bool, FLAG;
+    with_payload: bool, FLAG;
+    payload: Py<PyBytes>, "must be bytes";
+    awaited: Vec<Bound<'py, PyAny>>, "must be a list of subscriptions and publications";
 }
 
 /// What a poll calls for each message. Refused before the poll begins, not when the first message has arrived.
@@ -89,8 +103,7 @@ fn callable<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, 
     if object.is_callable() {
         return Ok(object.clone());
     }
-    let value = shown::repr(object);
-    Err(PyTypeError::new_err(format!("{name}={value}: must be callable")))
+    Err(wrong_type(object, name, "must be callable"))
 }
 
 /// The length of padding or of a block, which may be longer than one frame's payload.
@@ -130,25 +143,93 @@ fn if_any<T>(
     (!number.is_none()).then(|| convert(number)).transpose()
 }
 
+/// As [`timeout_s`], or `None` to wait without end.
+pub(crate) fn timeout_s_if_any(number: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    if_any(number, |number| {
+        extract(
+            number,
+            "timeout_s",
+            "must be a number of seconds, or None to wait without end",
+        )
+    })
+}
+
+/// Why an image is rejected.
+pub(crate) fn reason<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    text(object, "reason", TEXT)
+}
+
+/// What something is called.
+pub(crate) fn name<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    text(object, "name", TEXT)
+}
+
+/// What an idle strategy is made with, or `None`.
+pub(crate) fn init_args_if_any<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a str>> {
+    (!object.is_none())
+        .then(|| text(object, "init_args", TEXT))
+        .transpose()
+}
+
+/// The name of an idle strategy, where an object would do as well.
+pub(crate) fn idle<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    text(
+        object,
+        "idle",
+        "must be a headrace.IdleStrategy or the name of one",
+    )
+}
+
+/// The error for what cannot lend its bytes; other errors of the buffer protocol stay what they are.
+#[cold]
+pub(crate) fn not_bytes(object: &Bound<'_, PyAny>, name: &str, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyTypeError>(object.py()) {
+        return error;
+    }
+    let rule = if object.is_instance_of::<PyString>() {
+        "must be a bytes-like object; text becomes bytes with .encode()"
+    } else {
+        "must be a bytes-like object, such as bytes or a numpy array"
+    };
+    wrong_type(object, name, rule)
+}
+
+/// The error for an object of a type that cannot be used.
+#[cold]
+pub(crate) fn wrong_type(object: &Bound<'_, PyAny>, name: &str, rule: &str) -> PyErr {
+    PyTypeError::new_err(format!("{name}={}: {rule}", shown::repr(object)))
+}
+
+fn text<'a>(object: &'a Bound<'_, PyAny>, name: &str, rule: &str) -> PyResult<&'a str> {
+    match object.cast::<PyString>() {
+        // Text that is not UTF-8, such as half of a surrogate pair, says so itself.
+        Ok(text) => text.to_str(),
+        Err(_) => Err(wrong_type(object, name, rule)),
+    }
+}
+
+/// What an object of Python is in Rust; an error names the argument and says what it must be.
 #[inline]
-fn extract<'py, T: FromPyObjectOwned<'py>>(
-    number: &Bound<'py, PyAny>,
+pub(crate) fn extract<'py, T: FromPyObjectOwned<'py>>(
+    object: &Bound<'py, PyAny>,
     name: &str,
     rule: &str,
 ) -> PyResult<T> {
-    number
+    object
         .extract::<T>()
-        .map_err(|error| refused(number, name, rule, error.into()))
+        .map_err(|error| refused(object, name, rule, error.into()))
 }
 
-/// What is no integer at all stays the `TypeError` it is.
 #[cold]
-fn refused(number: &Bound<'_, PyAny>, name: &str, rule: &str, error: PyErr) -> PyErr {
-    if !error.is_instance_of::<PyOverflowError>(number.py()) {
+fn refused(object: &Bound<'_, PyAny>, name: &str, rule: &str, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyTypeError>(object.py()) {
+        return wrong_type(object, name, rule);
+    }
+    if !error.is_instance_of::<PyOverflowError>(object.py()) {
         return error;
     }
     // Python itself declines to write out integers of thousands of digits.
-    let value = number
+    let value = object
         .str()
         .map_or_else(|_| "(too long to print)".to_owned(), |text| text.to_string());
     errors::config(name, &value, rule)

@@ -1,6 +1,6 @@
 //! What `offer_batch` is given, as slices.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -53,9 +53,7 @@ impl<'py> Messages<'py> {
             Ok(bytes) => Ok(Item::Bytes(bytes)),
             Err(error) => {
                 let object = error.into_inner();
-                BorrowedBytes::of(&object).map(Item::Buffer).map_err(|error| {
-                    PyTypeError::new_err(format!("messages[{index}]: {}", error.value(object.py())))
-                })
+                BorrowedBytes::of(&object, &format!("messages[{index}]")).map(Item::Buffer)
             }
         };
         objects
@@ -91,10 +89,13 @@ impl Run {
         let (data, item_length, count, offsets): (Bound<'_, PyAny>, usize, usize, Option<Bound<'_, PyAny>>) =
             run.extract()?;
         Ok(Self {
-            data: BorrowedBytes::of(&data)?,
+            data: BorrowedBytes::of(&data, "messages")?,
             item_length,
             count,
-            offsets: offsets.as_ref().map(BorrowedBytes::of).transpose()?,
+            offsets: offsets
+                .as_ref()
+                .map(|offsets| BorrowedBytes::of(offsets, "messages"))
+                .transpose()?,
         })
     }
 

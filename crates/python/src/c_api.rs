@@ -16,6 +16,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
+use crate::arguments;
 use crate::columns::Columns;
 
 /// Memory that an [`Exporter`] lends and keeps alive.
@@ -202,13 +203,15 @@ pub(crate) fn end_loan(view: &Bound<'_, PyMemoryView>, exporter: &Bound<'_, Expo
 pub(crate) struct BorrowedBytes(PyUntypedBuffer);
 
 impl BorrowedBytes {
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let buffer = PyUntypedBuffer::get(object)?;
+    /// Those of an argument, which errors name.
+    pub(crate) fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        let buffer =
+            PyUntypedBuffer::get(object).map_err(|error| arguments::not_bytes(object, name, error))?;
         if !buffer.is_c_contiguous() {
-            return Err(PyValueError::new_err(
-                "the buffer is not C-contiguous; copy it first, for example with bytes(...) or \
-                 numpy.ascontiguousarray(...)",
-            ));
+            return Err(PyValueError::new_err(format!(
+                "{name}: the buffer is not C-contiguous; copy it first, for example with bytes(...) or \
+                 numpy.ascontiguousarray(...)"
+            )));
         }
         Ok(Self(buffer))
     }

@@ -15,7 +15,7 @@ pub(crate) struct Checksum(pub(crate) recording::Checksum);
 #[pymethods]
 impl Checksum {
     #[new]
-    fn new(name: &str) -> PyResult<Self> {
+    fn new(#[pyo3(from_py_with = arguments::name)] name: &str) -> PyResult<Self> {
         match name {
             "CRC-32" => Ok(Self(recording::Checksum::Crc32)),
             "CRC-32C" => Ok(Self(recording::Checksum::Crc32c)),
@@ -26,7 +26,7 @@ impl Checksum {
     /// The checksum of some bytes as a signed 32-bit number. Releases the GIL.
     #[pyo3(signature = (data, /))]
     fn __call__(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<i32> {
-        let data = BorrowedBytes::of(data)?;
+        let data = BorrowedBytes::of(data, "data")?;
         let bytes = data.as_slice_detached();
         Ok(detach(py, || self.0.of(bytes)))
     }
@@ -34,7 +34,7 @@ impl Checksum {
     #[doc = docstring!("Checksum.put")]
     #[pyo3(signature = (block, /))]
     fn put<'py>(&self, py: Python<'py>, block: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-        let block = BorrowedBytes::of(block)?;
+        let block = BorrowedBytes::of(block, "block")?;
         let bytes = block.as_slice_detached();
         PyBytes::new_with(py, bytes.len(), |copy| {
             detach(py, || {
@@ -53,7 +53,7 @@ impl Checksum {
         block: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit_bytes)] limit: usize,
     ) -> PyResult<Option<usize>> {
-        let block = BorrowedBytes::of(block)?;
+        let block = BorrowedBytes::of(block, "block")?;
         let bytes = block.as_slice_detached();
         Ok(detach(py, || self.0.first_wrong(bytes, limit)))
     }

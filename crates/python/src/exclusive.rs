@@ -32,7 +32,7 @@ impl ExclusivePublication {
     #[pyo3(signature = (block, /))]
     fn offer_block(slf: &Bound<'_, Self>, block: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let block = BorrowedBytes::of(block)?;
+        let block = BorrowedBytes::of(block, "block")?;
         let append = inner(slf)?
             .offer_block(block.as_slice(py))
             .map_err(errors::offer)?;

@@ -55,7 +55,7 @@ impl FrameWalk {
         #[pyo3(from_py_with = arguments::start)] position: i64,
         #[pyo3(from_py_with = arguments::limit_position)] limit: i64,
     ) -> PyResult<(i64, Option<i64>, Option<String>)> {
-        let block = BorrowedBytes::of(block)?;
+        let block = BorrowedBytes::of(block, "block")?;
         let bytes = block.as_slice_detached();
         let walked = detach(py, || lock(&self.0).walk(bytes, position, limit));
         Ok((walked.end, walked.last, walked.fault))
@@ -69,7 +69,7 @@ impl FrameWalk {
         block: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::start)] position: i64,
     ) -> PyResult<(i64, Vec<UncertainFrame>)> {
-        let block = BorrowedBytes::of(block)?;
+        let block = BorrowedBytes::of(block, "block")?;
         let bytes = block.as_slice_detached();
         Ok(detach(py, || {
             let mut found = Vec::new();

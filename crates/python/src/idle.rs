@@ -7,9 +7,9 @@ use headrace_sys::idle;
 use pyo3::prelude::*;
 
 use crate::awaited::AnyOf;
-use crate::errors;
 use crate::fork_guard::ForkGuard;
 use crate::lock::lock;
+use crate::{arguments, errors};
 
 #[doc = docstring!("IdleStrategy")]
 #[pyclass(frozen, subclass, module = "headrace")]
@@ -48,7 +48,7 @@ impl IdleStrategy {
                 strategy.reset();
                 Ok(strategy)
             }
-            Err(_) => Self::parse(&given.extract::<String>()?, None),
+            Err(_) => Self::parse(arguments::idle(given)?, None),
         }
     }
 

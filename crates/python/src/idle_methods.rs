@@ -3,6 +3,7 @@
 use headrace_client::Awaited;
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::awaited::AnyOf;
 use crate::exit::detach;
 use crate::idle::IdleStrategy;
@@ -14,7 +15,11 @@ use crate::watched::watched;
 impl IdleStrategy {
     #[new]
     #[pyo3(signature = (name = "backoff", init_args = None, awaited = Vec::new()))]
-    fn make(name: &str, init_args: Option<&str>, awaited: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
+    fn make(
+        #[pyo3(from_py_with = arguments::name)] name: &str,
+        #[pyo3(from_py_with = arguments::init_args_if_any)] init_args: Option<&str>,
+        #[pyo3(from_py_with = arguments::awaited)] awaited: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
         let awaited: PyResult<_> = awaited.iter().map(watched).collect();
         let strategy = Self::parse(name, init_args)?;
         Ok(Self::new(strategy, AnyOf(awaited?)))
@@ -22,7 +27,7 @@ impl IdleStrategy {
 
     #[doc = docstring!("IdleStrategy.idle")]
     #[pyo3(signature = (work_count = 0, /))]
-    fn idle(&self, py: Python<'_>, work_count: usize) {
+    fn idle(&self, py: Python<'_>, #[pyo3(from_py_with = arguments::work_count)] work_count: usize) {
         if work_count > 0 {
             self.lock().reset();
         } else {

@@ -50,8 +50,8 @@ impl Image {
         &self,
         #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
-        assemble: bool,
-        view: bool,
+        #[pyo3(from_py_with = arguments::assemble)] assemble: bool,
+        #[pyo3(from_py_with = arguments::view)] view: bool,
     ) -> PyResult<usize> {
         let image = self.inner.get()?;
         let mut reception = Reception::new(
@@ -69,8 +69,8 @@ impl Image {
         #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit_position)] limit_position: i64,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
-        assemble: bool,
-        view: bool,
+        #[pyo3(from_py_with = arguments::assemble)] assemble: bool,
+        #[pyo3(from_py_with = arguments::view)] view: bool,
     ) -> PyResult<usize> {
         let image = self.inner.get()?;
         let mut reception = Reception::new(
@@ -89,8 +89,8 @@ impl Image {
         #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
         #[pyo3(from_py_with = arguments::limit_position_if_any)] limit_position: Option<i64>,
-        assemble: bool,
-        view: bool,
+        #[pyo3(from_py_with = arguments::assemble)] assemble: bool,
+        #[pyo3(from_py_with = arguments::view)] view: bool,
     ) -> PyResult<usize> {
         let image = self.inner.get()?;
         let mut reception = Reception::new(
@@ -112,7 +112,7 @@ impl Image {
         &self,
         #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit_bytes)] limit_bytes: usize,
-        view: bool,
+        #[pyo3(from_py_with = arguments::view)] view: bool,
     ) -> PyResult<usize> {
         let image = self.inner.get()?;
         Ok(image.try_block_poll(|block| deliver_block(&handler, &block, view), limit_bytes)?)
@@ -124,7 +124,7 @@ impl Image {
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
-        assemble: bool,
+        #[pyo3(from_py_with = arguments::assemble)] assemble: bool,
     ) -> PyResult<FragmentBatch> {
         let image = self.inner.get()?;
         let mut columns = self.spare.columns(image.stream_id());
@@ -238,7 +238,7 @@ impl Image {
 
     #[doc = docstring!("Image.reject")]
     #[pyo3(signature = (reason, /))]
-    fn reject(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
+    fn reject(&self, py: Python<'_>, #[pyo3(from_py_with = arguments::reason)] reason: &str) -> PyResult<()> {
         let image = self.inner.get()?;
         detach(py, || image.reject(reason)).map_err(errors::client)
     }

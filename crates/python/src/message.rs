@@ -52,7 +52,7 @@ impl Message {
     #[new]
     #[pyo3(signature = (payload, position = 0, session_id = 0, stream_id = 0, reserved_value = 0))]
     fn build(
-        payload: Py<PyBytes>,
+        #[pyo3(from_py_with = arguments::payload)] payload: Py<PyBytes>,
         #[pyo3(from_py_with = arguments::position)] position: i64,
         #[pyo3(from_py_with = arguments::session_id)] session_id: i32,
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,

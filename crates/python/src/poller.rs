@@ -66,11 +66,20 @@ impl Poller {
     }
 }
 
+fn subscriptions_of(objects: &Bound<'_, PyTuple>) -> PyResult<Vec<Py<Subscription>>> {
+    let subscription = |(index, object): (usize, Bound<'_, PyAny>)| {
+        let name = format!("subscriptions[{index}]");
+        arguments::extract(&object, &name, "must be a headrace.Subscription")
+    };
+    objects.iter().enumerate().map(subscription).collect()
+}
+
 #[pymethods]
 impl Poller {
     #[new]
     #[pyo3(signature = (*subscriptions))]
-    fn new(subscriptions: Vec<Py<Subscription>>) -> PyResult<Self> {
+    fn new(subscriptions: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let subscriptions = subscriptions_of(subscriptions)?;
         if subscriptions.is_empty() {
             let rule = "must be at least one subscription";
             return Err(errors::config("subscriptions", "()", rule));
@@ -107,8 +116,8 @@ impl Poller {
         &self,
         #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
-        assemble: bool,
-        view: bool,
+        #[pyo3(from_py_with = arguments::assemble)] assemble: bool,
+        #[pyo3(from_py_with = arguments::view)] view: bool,
     ) -> PyResult<usize> {
         let py = handler.py();
         let turns = self.turns();
@@ -150,7 +159,7 @@ impl Poller {
     fn receive<'py>(
         &self,
         py: Python<'py>,
-        timeout_s: Option<f64>,
+        #[pyo3(from_py_with = arguments::timeout_s_if_any)] timeout_s: Option<f64>,
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let first = self.subscriptions[0].get();

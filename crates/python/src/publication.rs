@@ -121,10 +121,11 @@ fn with_parts(
 ) -> PyResult<Append> {
     let buffers = if data.is_instance_of::<PyTuple>() || data.is_instance_of::<PyList>() {
         data.try_iter()?
-            .map(|part| BorrowedBytes::of(&part?))
+            .enumerate()
+            .map(|(index, part)| BorrowedBytes::of(&part?, &format!("data[{index}]")))
             .collect::<PyResult<Vec<_>>>()?
     } else {
-        vec![BorrowedBytes::of(data)?]
+        vec![BorrowedBytes::of(data, "data")?]
     };
     let parts: Vec<&[u8]> = buffers.iter().map(|buffer| buffer.as_slice(data.py())).collect();
     offer(&parts).map_err(errors::offer)
@@ -159,7 +160,7 @@ impl Publication {
         py: Python<'_>,
         data: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::reserved_value_if_any)] reserved_value: Option<i64>,
-        timeout_s: Option<f64>,
+        #[pyo3(from_py_with = arguments::timeout_s_if_any)] timeout_s: Option<f64>,
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<i64> {
         let inner = self.inner.get()?;
@@ -199,7 +200,7 @@ impl Publication {
         slf: &Bound<'py, Self>,
         data: &Bound<'py, PyAny>,
         reserved_value: Option<&Bound<'py, PyAny>>,
-        timeout_s: Option<f64>,
+        #[pyo3(from_py_with = arguments::timeout_s_if_any)] timeout_s: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
             .import("headrace.aio")?
@@ -229,7 +230,7 @@ impl Publication {
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::length)] length: usize,
-        timeout_s: Option<f64>,
+        #[pyo3(from_py_with = arguments::timeout_s_if_any)] timeout_s: Option<f64>,
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Claim> {
         let inner = self.inner.get()?;
@@ -279,7 +280,7 @@ impl Publication {
         &self,
         py: Python<'_>,
         messages: &Bound<'_, PyAny>,
-        timeout_s: Option<f64>,
+        #[pyo3(from_py_with = arguments::timeout_s_if_any)] timeout_s: Option<f64>,
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<i64> {
         let inner = self.inner.get()?;
@@ -315,7 +316,7 @@ impl Publication {
     fn wait_until_connected(
         &self,
         py: Python<'_>,
-        timeout_s: Option<f64>,
+        #[pyo3(from_py_with = arguments::timeout_s_if_any)] timeout_s: Option<f64>,
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let handle = self.handle()?;
@@ -342,7 +343,7 @@ impl Publication {
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::count)] count: usize,
-        timeout_s: Option<f64>,
+        #[pyo3(from_py_with = arguments::timeout_s_if_any)] timeout_s: Option<f64>,
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let handle = self.handle()?;
@@ -556,10 +557,10 @@ pub(crate) fn joined<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyByt
     let mut copy = Vec::new();
     if data.is_instance_of::<PyTuple>() || data.is_instance_of::<PyList>() {
         for part in data.try_iter()? {
-            copy.extend_from_slice(BorrowedBytes::of(&part?)?.as_slice(py));
+            copy.extend_from_slice(BorrowedBytes::of(&part?, "data")?.as_slice(py));
         }
     } else {
-        copy.extend_from_slice(BorrowedBytes::of(data)?.as_slice(py));
+        copy.extend_from_slice(BorrowedBytes::of(data, "data")?.as_slice(py));
     }
     Ok(PyBytes::new(py, &copy))
 }

@@ -38,6 +38,16 @@ enum Source {
     Directory(PathBuf),
 }
 
+fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
+    let rule =
+        "must be the directory of an archive, as text or a pathlib.Path, or the headrace.Image of a replay";
+    arguments::extract(object, "source", rule)
+}
+
+fn checksum_if_any(object: &Bound<'_, PyAny>) -> PyResult<Option<Py<Checksum>>> {
+    arguments::extract(object, "checksum", "must be a headrace.client.Checksum, or None")
+}
+
 impl RecordingReader {
     /// Repeats `step` until it says that it has enough, the range ends, or time is over.
     fn read(
@@ -77,7 +87,7 @@ impl RecordingReader {
     ))]
     #[allow(clippy::too_many_arguments)] // one by one, they are keywords in Python
     fn new(
-        source: Source,
+        #[pyo3(from_py_with = source)] source: Source,
         #[pyo3(from_py_with = arguments::recording_id)] recording_id: i64,
         #[pyo3(from_py_with = arguments::start_position)] start_position: i64,
         #[pyo3(from_py_with = arguments::initial_term_id)] initial_term_id: i32,
@@ -87,13 +97,13 @@ impl RecordingReader {
         #[pyo3(from_py_with = arguments::start)] start: i64,
         #[pyo3(from_py_with = arguments::stop)] stop: i64,
         #[pyo3(from_py_with = arguments::recording_limit)] limit: i64,
-        is_frame_at_start: bool,
+        #[pyo3(from_py_with = arguments::is_frame_at_start)] is_frame_at_start: bool,
         #[pyo3(from_py_with = arguments::session_id_if_any)] session_id: Option<i32>,
         #[pyo3(from_py_with = arguments::reserved_value_min)] reserved_value_min: i64,
         #[pyo3(from_py_with = arguments::reserved_value_max)] reserved_value_max: i64,
         #[pyo3(from_py_with = arguments::recorded_session_id_if_any)] recorded_session_id: Option<i32>,
-        with_payload: bool,
-        checksum: Option<&Bound<'_, Checksum>>,
+        #[pyo3(from_py_with = arguments::with_payload)] with_payload: bool,
+        #[pyo3(from_py_with = checksum_if_any)] checksum: Option<Py<Checksum>>,
     ) -> PyResult<Self> {
         let shape = RecordingShape {
             recording_id,
@@ -146,7 +156,7 @@ impl RecordingReader {
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::count_max)] count_max: usize,
         #[pyo3(from_py_with = arguments::length_max)] length_max: usize,
-        timeout_s: f64,
+        #[pyo3(from_py_with = arguments::timeout_s)] timeout_s: f64,
     ) -> PyResult<FragmentBatch> {
         let unfinished = lock(&self.unfinished).take();
         let mut columns = unfinished.unwrap_or_else(|| self.spare.columns(self.stream_id));
@@ -183,7 +193,11 @@ impl RecordingReader {
 
     #[doc = docstring!("RecordingReader.skip_to_boundary")]
     #[pyo3(signature = (timeout_s = 0.0))]
-    fn skip_to_boundary(&self, py: Python<'_>, timeout_s: f64) -> PyResult<i64> {
+    fn skip_to_boundary(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::timeout_s)] timeout_s: f64,
+    ) -> PyResult<i64> {
         self.read(py, timeout_s, |reader| {
             reader.read(usize::MAX, usize::MAX, |_: RecordedMessage<'_>| {})?;
             Ok(false)

@@ -12,6 +12,7 @@ use crate::columns::Spare;
 use crate::delivery::{Delivery, HandlerError, Reception, deliver_block, header_values};
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
+use crate::idle::IdleStrategy;
 use crate::images::Image;
 use crate::kept_client::KeptClient;
 use crate::message::Message;
@@ -141,8 +142,8 @@ impl Subscription {
         &self,
         #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
-        assemble: bool,
-        view: bool,
+        #[pyo3(from_py_with = arguments::assemble)] assemble: bool,
+        #[pyo3(from_py_with = arguments::view)] view: bool,
     ) -> PyResult<usize> {
         Ok(self.poll_into(Delivery::new(&handler, view), limit, assemble)?)
     }
@@ -153,8 +154,8 @@ impl Subscription {
         &self,
         #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
-        assemble: bool,
-        view: bool,
+        #[pyo3(from_py_with = arguments::assemble)] assemble: bool,
+        #[pyo3(from_py_with = arguments::view)] view: bool,
     ) -> PyResult<usize> {
         let subscription = self.inner.get()?;
         let mut reception = self.reception(subscription, Delivery::new(&handler, view), assemble)?;
@@ -172,7 +173,7 @@ impl Subscription {
         &self,
         #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit_bytes)] limit_bytes: usize,
-        view: bool,
+        #[pyo3(from_py_with = arguments::view)] view: bool,
     ) -> PyResult<usize> {
         let subscription = self.inner.get()?;
         subscription
@@ -186,7 +187,7 @@ impl Subscription {
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
-        assemble: bool,
+        #[pyo3(from_py_with = arguments::assemble)] assemble: bool,
     ) -> PyResult<FragmentBatch> {
         let subscription = self.inner.get()?;
         let mut columns = self.spare.columns(subscription.stream_id());
@@ -216,7 +217,7 @@ impl Subscription {
         handler: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::context)] context: usize,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
-        assemble: bool,
+        #[pyo3(from_py_with = arguments::assemble)] assemble: bool,
     ) -> PyResult<usize> {
         let subscription = self.inner.get()?;
         let handler = c_api::native_handler(address_of(handler)?, context)?;
@@ -263,9 +264,13 @@ impl Subscription {
     fn receive(
         &self,
         py: Python<'_>,
-        timeout_s: Option<f64>,
+        #[pyo3(from_py_with = arguments::timeout_s_if_any)] timeout_s: Option<f64>,
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<Message>> {
+        if idle.is_some() {
+            // Refused whether or not a message is there already.
+            IdleStrategy::extract(idle)?;
+        }
         if let Some(message) = self.poll_message(py)? {
             return Ok(Some(message));
         }
@@ -286,7 +291,7 @@ impl Subscription {
     fn wait_until_connected(
         &self,
         py: Python<'_>,
-        timeout_s: Option<f64>,
+        #[pyo3(from_py_with = arguments::timeout_s_if_any)] timeout_s: Option<f64>,
         idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let subscription = self.inner.get()?;

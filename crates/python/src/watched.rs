@@ -1,8 +1,8 @@
 //! From an object of Python to what is waited for.
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::awaited::Watched;
 use crate::publication::Publication;
 use crate::subscription::Subscription;
@@ -15,8 +15,6 @@ pub(crate) fn watched(object: &Bound<'_, PyAny>) -> PyResult<Watched> {
     if let Ok(publication) = object.cast::<Publication>() {
         return publication.get().shared().map(Watched::Room);
     }
-    let kind = object.get_type().name()?;
-    Err(PyTypeError::new_err(format!(
-        "only subscriptions and publications can be waited for, not {kind}"
-    )))
+    let rule = "must be a subscription or a publication";
+    Err(arguments::wrong_type(object, "awaited", rule))
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from headrace._arguments import checked_class
 from headrace._closing import Closing
 from headrace.archive.client.archive import Archive
 from headrace.archive.server.archive_server import ArchiveServer
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ArchivingMediaDriver"]
 
 
+@checked_class
 class ArchivingMediaDriver(Closing):
     """A media driver with an archive, in this process. A context manager that closes both.
 

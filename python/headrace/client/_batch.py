@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headrace._checks import excerpt
 from headrace._extras import needs
 
 with needs("numpy"):
@@ -91,7 +92,7 @@ def runs(messages: object) -> list[Run]:
     if hasattr(messages, "__array_interface__"):
         return [_array_run(np.asarray(messages))]
     raise TypeError(
-        f"messages={type(messages).__name__}: must be a list or tuple of bytes-like objects, a numpy array of "
+        f"messages={excerpt(repr(messages))}: must be a list or tuple of bytes-like objects, a numpy array of "
         "two dimensions or of records, or an Arrow array of binary, large_binary or fixed-size binary"
     )
 

@@ -61,13 +61,7 @@ _BOOLEANS = frozenset(["reliable", "sparse", "eos", "tether", "rejoin", "ssc", "
 
 
 def check_channel(channel: str) -> None:
-    """Log a warning for each parameter of a channel that has no effect, or not the one that its text suggests.
-
-    Raises:
-        TypeError: It is no text.
-    """
-    if not isinstance(channel, str):
-        raise TypeError(f"channel={excerpt(repr(channel))}: must be a str such as 'aeron:ipc'")
+    """Log a warning for each parameter of a channel that has no effect, or not the one that its text suggests."""
     if not CLIENT.isEnabledFor(logging.WARNING):
         return
     _, _, params = channel.partition("?")

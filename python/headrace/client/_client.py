@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace import _core
+from headrace._arguments import checked_class
 from headrace._checks import check_kind, check_names, wrong
 from headrace._closing import EitherClosing
 from headrace._config import default_directory, directory_text
@@ -40,6 +41,7 @@ _CLOSING_RETRY_S = 0.001
 _NO_SETTING = "is not a setting of a client, see headrace.ClientConfig"
 
 
+@checked_class
 class Client(EitherClosing):
     """A connection to a media driver, made with :meth:`connect`.
 

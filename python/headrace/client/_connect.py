@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, overload
 
+from headrace._arguments import checked
 from headrace._checks import wrong
 from headrace.client._client import Client
 from headrace.client._local_driver import check_driver
@@ -40,6 +41,7 @@ def connect(
     on_reconnect: Callable[[ReconnectingClient], object] | None = None,
     **keywords: Unpack[ClientKeywords],
 ) -> ReconnectingClient: ...
+@checked
 def connect(
     directory: str | os.PathLike[str] | None = None,
     *,

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from headrace._arguments import checked_class
 from headrace._checks import check_callable
 from headrace._closing import Closing, EitherClosing
 from headrace._core import BatchResult, Claim, FragmentBatch, Message, Publication, Subscription
@@ -320,6 +321,7 @@ class _ReconnectingMessages(AsyncIterator[Message]):
                 raise StopAsyncIteration from None
 
 
+@checked_class
 class ReconnectingClient(EitherClosing):
     """A client that connects again when its driver ended and another one has started in the directory.
 

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 import headrace
+from headrace._extras import install_command
 from headrace.cli.histogram import histogram_json, histogram_table
 from headrace.demo import run
 from headrace.demo.envelope import DeliveryError
@@ -45,9 +46,8 @@ def main() -> int:
     try:
         records = load_records()
     except ModuleNotFoundError:
-        console.print(
-            "error: the data set is missing; install it with: pip install 'headrace\\[demo]'", style="red"
-        )
+        text = f"error: the data set is missing, which headrace[demo] brings: {install_command('demo')}"
+        console.print(Text(text, style="red"))
         return 1
     size = sum(map(len, records))
     amount = f"{format_count(len(records))} records of vega-datasets, {format_bytes(size)} of JSON"

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headrace import _core
+from headrace._arguments import checked_class
 from headrace._checks import check_kind, check_names, wrong
 from headrace._closing import Closing
 from headrace._config import default_directory
@@ -35,6 +36,7 @@ __all__ = ["MediaDriver", "__version__"]
 __version__ = _core.__version__
 
 
+@checked_class
 class MediaDriver(Closing):
     """A media driver running in this process.
 

@@ -1,7 +1,6 @@
 """Apache Spark over recordings.
 
-With PySpark installed (``pip install 'headrace[spark]'``) the data source ``headrace`` is there, with nothing to
-register::
+With the extra ``spark`` installed the data source ``headrace`` is there, with nothing to register::
 
     frame = spark.read.format("headrace").option("recordings", "3").load("recordings")
     query = spark.readStream.format("headrace").option("streamId", 1001).load("recordings").writeStream...

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from headrace._arguments import checked, checked_class
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ClientError, ClosedError
 from headrace._fork import is_own
 from headrace.archive.client import requests, steps
@@ -36,6 +37,7 @@ REPLAY_STREAM_ID = 1020
 POLL_INTERVAL_S = 0.001
 
 
+@checked_class
 class Archive(ArchiveSession):
     """A session with an archive, made with :meth:`connect`. Works with archives of Aeron as well.
 
@@ -453,6 +455,7 @@ def _lock_timeout_s(left_s: float | None) -> float:
     return threading.TIMEOUT_MAX if left_s is None else min(left_s, threading.TIMEOUT_MAX)
 
 
+@checked
 def extension_channel(channel: str, descriptor: RecordingDescriptor) -> str:
     """The channel for a publication that goes on where a recording stopped."""
     geometry, position = descriptor.geometry, descriptor.stop_position

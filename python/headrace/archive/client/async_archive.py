@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from headrace import aio
+from headrace._arguments import checked_class
 from headrace._closing import AsyncClosing
 from headrace._exceptions import (
     ArchiveTimeoutError,
@@ -60,10 +62,10 @@ def _awaited(
 ) -> Callable[Concatenate[AsyncArchive, P], Coroutine[Any, Any, R]]:
     """A request, awaited, as a method that is documented as that of :class:`Archive`."""
 
+    @functools.wraps(method)
     async def awaited(self: AsyncArchive, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._run(request(*args, **kwargs))
 
-    awaited.__name__, awaited.__doc__ = method.__name__, method.__doc__
     return awaited
 
 
@@ -113,6 +115,7 @@ class AsyncReplay(AsyncClosing):
             await self._archive.stop_replay(self.replay.replay_id)
 
 
+@checked_class
 class AsyncArchive(AsyncClosing):
     """A session with an archive for asyncio. Each method is the one of :class:`headrace.Archive`, awaited.
 

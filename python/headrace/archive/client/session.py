@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from headrace._arguments import checked_class
 from headrace._closing import Closing
 from headrace._exceptions import ArchiveError, ClientError, ClosedError
 from headrace._fork import is_own
@@ -62,6 +63,7 @@ class Streams:
     owns_client: bool
 
 
+@checked_class
 class ArchiveSession(Closing):
     """What a client and an archive know of each other. See :class:`headrace.Archive`, which has the requests."""
 

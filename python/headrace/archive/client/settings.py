@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
+from headrace._arguments import check_fields
 from headrace._checks import check_names
 from headrace._exceptions import ConfigError
 from headrace.channel import ChannelUri
@@ -55,6 +56,9 @@ class ArchiveClientConfig:
     """Shown in the archive's counters."""
     credentials: bytes = b""
     """For archives that require them."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @classmethod
     def of(

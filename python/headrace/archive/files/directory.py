@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace._arguments import checked, checked_class
 from headrace._closing import Closing
 from headrace.archive.errors import CatalogError
 from headrace.archive.files.catalog import CATALOG_NAME, Catalog, CatalogEntry
@@ -18,12 +19,11 @@ from headrace.archive.files.mark_file import MarkFields, no_archive_running, rea
 from headrace.archive.files.stop_position import recovered_stop_position
 from headrace.archive.files.storage import DirectoryStorage
 from headrace.archive.files.verify import VerifyResult, check_frame, frames_of, verify
-from headrace.clock import SYSTEM_CLOCK
+from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.positions import segment_name, segment_position
 
 if TYPE_CHECKING:
     from headrace.archive.protocol.descriptor import RecordingDescriptor
-    from headrace.clock import Clock
 
 __all__ = ["ArchiveDirectory", "RecordedFrame", "Segment", "repair"]
 
@@ -46,6 +46,7 @@ class RecordedFrame:
     payload: bytes
 
 
+@checked_class
 class ArchiveDirectory(Closing):
     """The recordings in an archive's directory, ours or Aeron's. A context manager; used by one thread at a time.
 
@@ -208,6 +209,7 @@ class ArchiveDirectory(Closing):
         return f"ArchiveDirectory({str(self.path)!r})"
 
 
+@checked
 def repair(
     directory: str | os.PathLike[str],
     recording_id: int | None = None,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from headrace._arguments import checked_class
 from headrace._closing import Closing
 from headrace._fork import forget_in_children
 from headrace._states import Life
@@ -55,6 +56,7 @@ _NEW_LINK_NAME = f"{LINK_NAME}.new"
 _RUNNING: weakref.WeakSet[ArchiveServer] = weakref.WeakSet()
 
 
+@checked_class
 class ArchiveServer(Closing):
     """An archive running on a driver, in this process.
 
@@ -96,8 +98,8 @@ class ArchiveServer(Closing):
         on_event: Callable[[str], object] | None = None,
         **settings: Unpack[ArchiveSettings],
     ) -> None:
-        self.config = config = ArchiveConfig.of(config, properties, **settings)
         check_driver(driver)
+        self.config = config = ArchiveConfig.of(config, properties, **settings)
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         self._storage = storage or DirectoryStorage(config.archive_directory)
         self._is_closed = False
