@@ -93,6 +93,9 @@ def test_two_archives_cannot_have_one_directory(driver: headrace.MediaDriver, di
         with pytest.raises(MarkFileError, match="another archive is running") as refusal:
             serve(driver, directory)
         assert str(directory) in str(refusal.value)
+        assert f"is locked by pid={os.getpid()}; stop that archive first, or use another" in str(
+            refusal.value
+        )
         # Neither does one that takes every directory for that of a dead one: the file is locked.
         with pytest.raises(MarkFileError, match="is locked"):
             serve(driver, directory, mark_file_liveness_timeout_ms=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -221,7 +222,9 @@ def test_an_embedded_driver_leaves_no_file():
 
 
 def test_two_drivers_on_one_directory_are_refused(media_driver):
-    with pytest.raises(headrace.ActiveDriverError, match="Active media driver"):
+    with pytest.raises(
+        headrace.ActiveDriverError, match=rf"Active media driver.*pid={os.getpid()}; .*another directory"
+    ):
         headrace.MediaDriver(directory=media_driver.directory)
 
 

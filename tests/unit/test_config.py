@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from headrace import (
+    Archive,
+    ArchiveServer,
     ClientConfig,
     ConfigError,
     DriverConfig,
@@ -98,12 +100,19 @@ def test_the_default_directory_follows_the_environment(monkeypatch):
     assert default_directory().endswith("/aeron-ada")
 
 
+SEGMENT_LENGTH = "aeron.archive.segment.file.length"
+
+
 @pytest.mark.parametrize(
     ("make", "meant"),
     [
         (lambda: MediaDriver.embedded(threding_mode="SHARED"), "threading_mode"),
         (lambda: MediaDriver.embedded(properties={"aeron.thredaing.mode": "SHARED"}), "aeron.threading.mode"),
         (lambda: connect("/nowhere", driver_timout_ms=1), "driver_timeout_ms"),
+        (lambda: ArchiveServer(archive_dirctory="x"), "archive_directory"),
+        (lambda: ArchiveServer(propertys={}), "properties"),
+        (lambda: ArchiveServer(properties={"aeron.archive.segment.file.lenght": "1m"}), SEGMENT_LENGTH),
+        (lambda: Archive.connect(message_timout_s=1), "message_timeout_s"),
         (lambda: connect("/nowhere", on_eror=print), "on_error"),
         (lambda: connect("/nowhere", on_disconect=print), "on_disconnect"),
     ],

@@ -185,7 +185,7 @@ pub(crate) fn launch(error: DriverError) -> PyErr {
     let message = error.to_string();
     match error {
         DriverError::Config(error) => config(&error.setting, &error.value, &error.rule),
-        DriverError::Directory(DirectoryError::Active(_)) => plain("ActiveDriverError", &message),
+        DriverError::Directory(DirectoryError::Active { .. }) => plain("ActiveDriverError", &message),
         _ => plain("DriverError", &message),
     }
 }

@@ -49,8 +49,17 @@ const CNC_HEADER_LENGTH: u64 = 128;
 #[derive(Debug, Error)]
 pub enum DirectoryError {
     /// Another driver is alive there.
-    #[error("Active media driver detected: {}", .0.display())]
-    Active(PathBuf),
+    #[error(
+        "Active media driver detected: {}, pid={pid}; use that driver, stop it, or give this one another directory, \
+         by aeron.dir, --dir or directory=",
+        path.display()
+    )]
+    Active {
+        /// The file that it keeps.
+        path: PathBuf,
+        /// Its process, as the file says.
+        pid: i64,
+    },
     /// A file of another layout, or damaged, is there; it might be in use by a driver that we cannot talk to.
     #[error(
         "cannot tell whether the driver of {} is alive: {reason}; if no driver runs there, set \
@@ -176,7 +185,10 @@ fn leave_no_error_behind(config: &DriverConfig, clock: &dyn Clock) -> Result<(),
         return Ok(());
     };
     if !has_ended(&config.directory) && is_beating(&file, config.driver_timeout_ms, clock) {
-        return Err(DirectoryError::Active(path));
+        return Err(DirectoryError::Active {
+            path,
+            pid: file.pid(),
+        });
     }
     save_errors(&config.directory, &file, clock.epoch_ms())
 }

@@ -111,7 +111,7 @@ fn a_heartbeat_of_a_time_to_come_is_of_a_dead_driver_unless_another_follows() {
     let clock = Beating(&fixture.clock, Some(&file));
     assert!(matches!(
         prepare(&fixture.config, &clock),
-        Err(DirectoryError::Active(_))
+        Err(DirectoryError::Active { .. })
     ));
     let (fixture, _file) = Fixture::with_driver(NOW_MS + 3_600_000);
     prepare(&fixture.config, &Beating(&fixture.clock, None)).unwrap();
@@ -122,7 +122,7 @@ fn a_heartbeat_of_a_time_to_come_is_of_a_dead_driver_unless_another_follows() {
 fn a_driver_whose_process_has_ended_is_cleared_away_before_its_heartbeat_is_old() {
     let (fixture, _file) = Fixture::with_driver(NOW_MS);
     let alive = Liveness::create(&fixture.config.directory).unwrap();
-    assert!(matches!(fixture.prepare(), Err(DirectoryError::Active(_))));
+    assert!(matches!(fixture.prepare(), Err(DirectoryError::Active { .. })));
     drop(alive);
     fixture.prepare().unwrap();
     assert!(!fixture.left_over());

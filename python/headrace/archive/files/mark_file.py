@@ -170,7 +170,13 @@ def no_archive_running(storage: Storage, now_ms: int) -> Iterator[None]:
 
 def _lock(file: StorageFile, path: str) -> None:
     if not file.try_lock():
-        raise MarkFileError(f"another archive is running on the directory: {path} is locked")
+        header = file.read(0, _STRINGS_OFFSET)
+        pid = _LOCK_HOLDER.unpack_from(header, _LOCK_HOLDER_OFFSET)[0] if _is_header(header) else 0
+        holder = f" by pid={pid}" if pid else ""
+        raise MarkFileError(
+            f"another archive is running on the directory: {path} is locked{holder}; stop that archive first, or use "
+            "another directory, by archive_directory= or --archive-dir"
+        )
 
 
 def _check_inactive(header: bytes, storage: Storage, now_ms: int, liveness_timeout_ms: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from headrace._checks import check_kind
+from headrace._checks import check_kind, check_names, did_you_mean
 from headrace._exceptions import ConfigError
 from headrace.archive.server.rules import (
     BOOLEAN,
@@ -36,6 +36,9 @@ __all__ = ["ArchiveConfig"]
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _HEADER_LENGTH = 8192
+_NO_SETTING = "is not a setting of the archive"
+# What else an archive takes, for a misspelt name.
+_OTHERS = ("config", "properties", "driver", "is_invoked", "clock", "storage", "on_error", "on_event")
 
 # Properties of the specification for what is not built here, with the values that this archive does have. Any other
 # value is an error, so that no setting is lost silently.
@@ -302,11 +305,8 @@ class ArchiveConfig:
         Raises:
             ConfigError: A setting is wrong or unknown.
         """
-        known = {item.name: item for item in dataclasses.fields(cls)}
-        for name, value in settings.items():
-            if name not in known:
-                rule = "is not a setting of the archive; see headrace.archive.ArchiveConfig"
-                raise ConfigError(f"{name}: {rule}", name, repr(value), rule)
+        rule = f"{_NO_SETTING}, see headrace.archive.ArchiveConfig"
+        check_names(settings, cls.__dataclass_fields__, rule, others=_OTHERS)
         values = (
             {}
             if config is not None
@@ -374,7 +374,7 @@ def _from_properties(properties: Mapping[str, str]) -> dict[str, Any]:
                 raise ConfigError(f"{name}={text}: {rule}", name, text, rule)
             continue
         if name not in known:
-            rule = "is not a setting of the archive"
+            rule = _NO_SETTING + did_you_mean(name, [*known, *_NOT_BUILT])
             raise ConfigError(f"{name}={text}: {rule}", name, text, rule)
         item = known[name]
         values[item.name] = _parse(item.metadata["kind"], name, text)
