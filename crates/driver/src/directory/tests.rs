@@ -82,7 +82,9 @@ fn an_active_driver_is_left_alone() {
     let (fixture, _file) = Fixture::with_driver(NOW_MS - 10_000);
     let error = fixture.prepare().unwrap_err().to_string();
     assert!(
-        error.starts_with("Active media driver detected: ") && error.ends_with("cnc.dat"),
+        error.starts_with("Active media driver detected: ")
+            && error.contains("cnc.dat, pid=")
+            && error.contains("another directory"),
         "{error}"
     );
     assert!(fixture.left_over());
