@@ -1,6 +1,6 @@
 //! Builds channels, checking each value where the caller still knows what it meant.
 
-use super::params::{check_mtu_length, check_term_length};
+use super::params::lengths::{check_mtu_length, check_term_length};
 use super::{ChannelError, ChannelUri, Media, keys, units};
 use crate::frame::{FRAME_ALIGNMENT, TERM_LENGTH_MAX};
 

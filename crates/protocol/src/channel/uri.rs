@@ -210,7 +210,7 @@ impl ChannelUri {
         initial_term_id: i32,
         term_length: i32,
     ) -> Result<(), ChannelError> {
-        super::params::check_term_length(u64::try_from(term_length).unwrap_or(0))?;
+        super::params::lengths::check_term_length(u64::try_from(term_length).unwrap_or(0))?;
         let alignment = crate::frame::FRAME_ALIGNMENT as i64;
         if position < 0 || position % alignment != 0 || position >> 31 >= i64::from(term_length) {
             return Err(ChannelError::invalid(format!(

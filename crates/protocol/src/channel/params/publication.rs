@@ -2,11 +2,8 @@
 
 use super::defaults::ChannelDefaults;
 use super::flow_control::FlowControlParam;
-use super::sharing::ExistingPublication;
-use super::{
-    InitialPosition, Tags, boolean, check_mtu_length, check_term_length, duration_ns, max_message_length,
-    number, size, size_i32,
-};
+use super::lengths::{check_mtu_length, check_term_length, max_message_length};
+use super::{InitialPosition, Tags, boolean, duration_ns, number, size, size_i32};
 use crate::ErrorCode;
 use crate::channel::{ChannelError, ChannelUri, Media, keys, unsupported};
 
@@ -117,36 +114,6 @@ impl PublicationParams {
         Ok(params)
     }
 
-    /// Takes session id, MTU and term length from the publication that `session-id=tag:<n>` names.
-    ///
-    /// Fails if the channel itself gives another value, or if the rest does not go with the lengths.
-    pub fn adopt_tagged(
-        &mut self,
-        uri: &ChannelUri,
-        defaults: &ChannelDefaults,
-        tagged: &ExistingPublication,
-    ) -> Result<(), ChannelError> {
-        for (key, given, own, other) in [
-            (keys::MTU, self.has_mtu_length, self.mtu_length, tagged.mtu_length),
-            (
-                keys::TERM_LENGTH,
-                self.has_term_length,
-                self.term_length,
-                tagged.term_length,
-            ),
-        ] {
-            if given && own != other {
-                return Err(ChannelError::invalid(format!(
-                    "{key}={own} does not match session-id tag value {key}={other}, channel={uri}"
-                )));
-            }
-        }
-        self.session_id = Some(SessionIdParam::Number(tagged.session_id));
-        self.mtu_length = tagged.mtu_length;
-        self.term_length = tagged.term_length;
-        self.apply_lengths(uri, defaults)
-    }
-
     /// Fails if the channel names a stream id other than the command's.
     pub fn check_stream_id(&self, stream_id: i32) -> Result<(), ChannelError> {
         match self.stream_id {
@@ -158,7 +125,11 @@ impl PublicationParams {
     }
 
     /// Everything that depends on the MTU and the term length.
-    fn apply_lengths(&mut self, uri: &ChannelUri, defaults: &ChannelDefaults) -> Result<(), ChannelError> {
+    pub(super) fn apply_lengths(
+        &mut self,
+        uri: &ChannelUri,
+        defaults: &ChannelDefaults,
+    ) -> Result<(), ChannelError> {
         let message_length_max = max_message_length(self.term_length);
         if self.mtu_length > message_length_max {
             return Err(ChannelError::new(

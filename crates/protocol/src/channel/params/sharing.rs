@@ -1,8 +1,9 @@
-//! When a publication may share the log of an existing one.
+//! When a publication may share the log of an existing one, and what it takes from one.
 
 use super::InitialPosition;
+use super::defaults::ChannelDefaults;
 use super::publication::{PublicationParams, SessionIdParam};
-use crate::channel::ChannelError;
+use crate::channel::{ChannelError, ChannelUri, keys};
 
 /// What a live publication has that a new channel may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,36 @@ pub struct ExistingPublication {
 }
 
 impl PublicationParams {
+    /// Takes session id, MTU and term length from the publication that `session-id=tag:<n>` names.
+    ///
+    /// Fails if the channel itself gives another value, or if the rest does not go with the lengths.
+    pub fn adopt_tagged(
+        &mut self,
+        uri: &ChannelUri,
+        defaults: &ChannelDefaults,
+        tagged: &ExistingPublication,
+    ) -> Result<(), ChannelError> {
+        for (key, given, own, other) in [
+            (keys::MTU, self.has_mtu_length, self.mtu_length, tagged.mtu_length),
+            (
+                keys::TERM_LENGTH,
+                self.has_term_length,
+                self.term_length,
+                tagged.term_length,
+            ),
+        ] {
+            if given && own != other {
+                return Err(ChannelError::invalid(format!(
+                    "{key}={own} does not match session-id tag value {key}={other}, channel={uri}"
+                )));
+            }
+        }
+        self.session_id = Some(SessionIdParam::Number(tagged.session_id));
+        self.mtu_length = tagged.mtu_length;
+        self.term_length = tagged.term_length;
+        self.apply_lengths(uri, defaults)
+    }
+
     /// Fails if the channel gives a value that the existing publication does not have.
     ///
     /// Only what the channel gives is compared; the first publication's values stay for everything else. But
