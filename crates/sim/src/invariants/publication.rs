@@ -65,7 +65,8 @@ pub(super) const RULES: &[Rule<Publication>] = &[
     Rule {
         name: "sender-limit-within-window",
         holds: |it| {
-            let is_steady = it.before.sender_limit <= it.now.sender_limit || it.spies_connect;
+            let may_go_back = it.spies_connect || it.has_slowest_of_group;
+            let is_steady = it.before.sender_limit <= it.now.sender_limit || may_go_back;
             is_steady && (it.sender.is_none() || it.now.sender_limit <= it.now.sent + it.term_length() / 2)
         },
     },
@@ -112,6 +113,8 @@ pub(super) struct Publication {
     log: LogBuffers,
     window: i64,
     spies_connect: bool,
+    /// Its receivers are a group, and the slowest decides.
+    has_slowest_of_group: bool,
     told: Counter,
     limit: Counter,
     sender: Option<Sender>,
@@ -146,6 +149,7 @@ impl Publication {
         let mut publication = Self {
             window: i64::from(log.metadata().publication_window_length()),
             spies_connect: log.metadata().spies_simulate_connection(),
+            has_slowest_of_group: own.counter(type_ids::FLOW_CONTROL_RECEIVERS).is_some(),
             told: own.counter(type_ids::PUBLISHER_POSITION)?,
             limit: own.counter(type_ids::PUBLISHER_LIMIT)?,
             sender: sender.map(|(position, limit)| Sender { position, limit }),

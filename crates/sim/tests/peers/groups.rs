@@ -205,3 +205,15 @@ fn strangers_beyond_the_bound_are_counted_and_not_remembered() {
         5000 - 4096
     );
 }
+
+/// It may be as far below the slowest as its window is long, and then decides: the limit goes back to what it allows.
+#[test]
+fn a_newcomer_within_a_window_of_the_slowest_is_waited_for() {
+    let mut group = group("|fc=min,t:2s");
+    group.hear(&status(1, 0));
+    group.publish();
+    group.hear(&status(1, AFTER));
+    assert_eq!(group.counted(), (1, LIMIT + i64::from(AFTER)));
+    group.hear(&status(2, 1408));
+    assert_eq!(group.counted(), (2, LIMIT + 1408));
+}
