@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RATCHET = Path("scripts/tidy-ratchet.json")
 FUNCTION_LENGTH_MAX = 70
 FILE_LENGTH_MAX = 700
+TESTS_IN_UNIT_LENGTH_MAX = 220
 SOURCES_MIN = 20
 MAY_HOLD_UNSAFE = ("crates/buffers/", "crates/sys/", "crates/python/src/c_api.rs")
 MAY_IMPORT_CORE = (
@@ -246,6 +247,18 @@ def check_dead_rust_files(sources: list[Source]) -> Findings:
         declared = re.compile(rf"\bmod\s+{re.escape(name)}\s*;")
         if not any(declared.search(texts.get(parent, "")) for parent in parents):
             yield f"{path}: no `mod {name};` reaches it"
+
+
+def check_test_places(sources: list[Source]) -> Findings:
+    """Tests of a Rust unit stand at the end of its file, and beside it in `tests.rs` when they are long."""
+    for source in sources:
+        if source.suffix == ".rs":
+            length = source.text.partition("#[cfg(test)]\nmod tests {\n")[2].count("\n")
+            if length > TESTS_IN_UNIT_LENGTH_MAX:
+                yield (
+                    f"{source.path}: {length} lines of tests, at most {TESTS_IN_UNIT_LENGTH_MAX}; "
+                    "move them to tests.rs beside it"
+                )
 
 
 def check_dead_python_files(sources: list[Source]) -> Findings:
@@ -577,6 +590,7 @@ CHECKS: tuple[Check, ...] = (
     check_registry_hosts,
     check_machine_paths,
     check_dead_rust_files,
+    check_test_places,
     check_dead_python_files,
     check_crate_layers,
     check_python_layers,

@@ -25,6 +25,7 @@ def tidy() -> ModuleType:
 
 
 LATER = "TO" + "DO"
+TESTS = "#[cfg(test)]\nmod tests {\n"
 RULES = [
     ("check_unsafe", "crates/driver/src/lib.rs", "fn a() { unsafe { b() } }", "// unsafe\nlet a = \"unsafe\";"),
     ("check_unsafe", "crates/python/src/lib.rs", "unsafe fn a() {}", "#![forbid(unsafe_code)]"),
@@ -32,6 +33,7 @@ RULES = [
     ("check_registry_hosts", "docs/a.md", "see py" + "pi.org", "see the registry"),
     ("check_machine_paths", "a.sh", "cd /ho" + "me/me/x", "cd /dev/shm/x; a/home/b"),
     ("check_dead_rust_files", "crates/sys/src/lost.rs", "", None),
+    ("check_test_places", "crates/sys/src/a.rs", TESTS + "\n" * 300, TESTS + "\n" * 200 + "}"),
     ("check_dead_python_files", "python/headrace/lost.py", "", None),
     ("check_crate_layers", "crates/protocol/Cargo.toml", "[dependencies]\nheadrace-driver = 1", "[dependencies]\n"),
     ("check_hidden_sources", "crates/client/src/a.rs", "fastrand::u8(..);", "#[cfg(test)]\nthread::sleep(x);"),

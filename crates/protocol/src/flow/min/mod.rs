@@ -1,0 +1,186 @@
+//! The slowest receiver decides. Which receivers count is a filter: all of them (`fc=min`), or those that carry a tag
+//! (`fc=tagged`).
+//!
+//! A receiver is known from its first status message that counts until it says that it leaves, refuses the stream, or
+//! is silent for the time-out. One that reports from more than a window below the slowest is not let in, so that a
+//! stale receiver does not stop the group. From the SETUP that a newcomer asked for until its first status message the
+//! limit stays put, so that the sender does not overrun it before it can speak.
+
+use super::FlowControl;
+use crate::frame::{ErrorFrame, StatusMessage};
+
+/// Receivers that are told apart. Every datagram could carry another id, so there is an end.
+const RECEIVERS_MAX: usize = 4096;
+
+/// Nothing holds the sender back.
+const UNLIMITED: i64 = i64::MAX;
+
+/// Which receivers count, how many must be there, and for how long a silent one still counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Receivers count that carry this tag; all of them if there is none.
+    pub tag: Option<i64>,
+    /// Receivers needed for the limit to move and the stream to count as connected.
+    pub min_size: usize,
+    /// A receiver silent for longer no longer counts.
+    pub receiver_timeout_ns: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Receiver {
+    id: i64,
+    limit: i64,
+    last_heard_ns: i64,
+    is_leaving: bool,
+}
+
+/// The limit in force when a newcomer was sent its SETUP.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    limit: i64,
+    since_ns: i64,
+}
+
+/// The limit is the smallest of those that the receivers that count gave last. It may go back.
+#[derive(Clone, Debug)]
+pub struct MinFlowControl {
+    group: Group,
+    retransmit_window_multiple: i32,
+    receivers: Vec<Receiver>,
+    is_setup_wanted: bool,
+    hold: Option<Hold>,
+}
+
+impl MinFlowControl {
+    /// One NAK may bring back `retransmit_window_multiple` windows.
+    pub fn new(group: Group, retransmit_window_multiple: i32) -> Self {
+        Self {
+            group,
+            retransmit_window_multiple,
+            receivers: Vec::new(),
+            is_setup_wanted: false,
+            hold: None,
+        }
+    }
+
+    fn counts(&self, tag: Option<i64>) -> bool {
+        self.group.tag.is_none() || tag == self.group.tag
+    }
+
+    fn is_over(&self, since_ns: i64, now_ns: i64) -> bool {
+        since_ns.saturating_add(self.group.receiver_timeout_ns) < now_ns
+    }
+
+    fn held_limit(&mut self, now_ns: i64) -> i64 {
+        if self.hold.is_some_and(|hold| self.is_over(hold.since_ns, now_ns)) {
+            self.hold = None;
+        }
+        self.hold.map_or(UNLIMITED, |hold| hold.limit)
+    }
+
+    fn slowest(&self) -> i64 {
+        let limits = self.receivers.iter().map(|receiver| receiver.limit);
+        limits.min().unwrap_or(UNLIMITED)
+    }
+
+    fn is_known(&self, receiver_id: i64) -> bool {
+        self.receivers.iter().any(|receiver| receiver.id == receiver_id)
+    }
+
+    /// Notes what a receiver that counts says; false if it is not known.
+    fn update(&mut self, message: &StatusMessage, limit: i64, now_ns: i64) -> bool {
+        let mut receivers = self.receivers.iter_mut();
+        let Some(receiver) = receivers.find(|receiver| receiver.id == message.receiver_id) else {
+            return false;
+        };
+        receiver.limit = limit;
+        receiver.last_heard_ns = now_ns;
+        receiver.is_leaving = message.is_end_of_stream();
+        true
+    }
+}
+
+impl FlowControl for MinFlowControl {
+    fn on_status_message(&mut self, message: &StatusMessage, position: i64, limit: i64, now_ns: i64) -> i64 {
+        let window = i64::from(message.receiver_window_length);
+        let allowed = position + window;
+        let counts = self.counts(message.group_tag);
+        let held = self.held_limit(now_ns);
+        let is_known = counts && self.update(message, allowed, now_ns);
+        let mut lowest = held.min(self.slowest());
+        let is_newcomer = counts && !is_known && !message.is_end_of_stream();
+        if is_newcomer && (self.receivers.is_empty() || allowed >= lowest - window) {
+            self.receivers.push(Receiver {
+                id: message.receiver_id,
+                limit: allowed,
+                last_heard_ns: now_ns,
+                is_leaving: false,
+            });
+            lowest = lowest.min(allowed);
+            self.hold = None;
+        }
+        if !self.has_required_receivers() {
+            limit
+        } else if self.receivers.is_empty() {
+            limit.max(allowed)
+        } else {
+            limit.max(lowest)
+        }
+    }
+
+    fn on_idle(&mut self, now_ns: i64, limit: i64) -> i64 {
+        let timeout_ns = self.group.receiver_timeout_ns;
+        self.receivers.retain(|receiver| {
+            !receiver.is_leaving && receiver.last_heard_ns.saturating_add(timeout_ns) >= now_ns
+        });
+        let held = self.held_limit(now_ns);
+        if self.receivers.is_empty() || !self.has_required_receivers() {
+            return limit;
+        }
+        held.min(self.slowest())
+    }
+
+    fn on_setup(&mut self, now_ns: i64, limit: i64) {
+        if std::mem::take(&mut self.is_setup_wanted) && !self.receivers.is_empty() {
+            self.hold = Some(Hold {
+                limit,
+                since_ns: now_ns,
+            });
+        }
+    }
+
+    fn on_trigger_setup(&mut self, message: &StatusMessage) {
+        self.is_setup_wanted |= self.counts(message.group_tag);
+    }
+
+    fn on_error(&mut self, frame: &ErrorFrame) {
+        if !self.counts(frame.group_tag) {
+            return;
+        }
+        let mut receivers = self.receivers.iter_mut();
+        if let Some(receiver) = receivers.find(|receiver| receiver.id == frame.receiver_id) {
+            receiver.is_leaving = true;
+        }
+    }
+
+    fn has_required_receivers(&self) -> bool {
+        self.receivers.len() >= self.group.min_size
+    }
+
+    fn receiver_count(&self) -> Option<usize> {
+        Some(self.receivers.len())
+    }
+
+    fn accepts(&self, message: &StatusMessage) -> bool {
+        self.receivers.len() < RECEIVERS_MAX
+            || !self.counts(message.group_tag)
+            || self.is_known(message.receiver_id)
+    }
+
+    fn retransmit_length_max(&self, term_length: i32) -> i32 {
+        super::retransmit_length_max(self.retransmit_window_multiple, term_length)
+    }
+}
+
+#[cfg(test)]
+mod tests;
