@@ -62,7 +62,8 @@ fn an_untethered_reader_that_is_never_dropped_stays() {
     let channel = "aeron:ipc?term-length=64k|tether=false";
     driver.add_subscription(channel, 10);
     let registration_id = driver.add_publication("aeron:ipc?term-length=64k", 10);
-    fill(&driver.log(registration_id), 10);
+    // More than three quarters of the window: the reader holds the stream back.
+    fill(&driver.log(registration_id), 200);
     driver.forget();
     driver.pass(100 * SECOND);
     assert_eq!(driver.names(), [""; 0]);
