@@ -4,7 +4,7 @@ use headrace_driver::DriverConfig;
 use headrace_protocol::frame::data;
 
 use crate::common::SECOND;
-use crate::foreign::{Driver, fill};
+use crate::foreign::{Driver, IPC, fill};
 use crate::images::{SETUP, quiet_publisher};
 
 fn never_end(config: &mut DriverConfig) {
@@ -59,11 +59,15 @@ fn an_image_that_drains_for_ever_stays() {
 #[test]
 fn an_untethered_reader_that_is_never_dropped_stays() {
     let mut driver = Driver::with(never_end);
-    let channel = "aeron:ipc?term-length=64k|tether=false";
-    driver.add_subscription(channel, 10);
-    let registration_id = driver.add_publication("aeron:ipc?term-length=64k", 10);
-    // More than three quarters of the window: the reader holds the stream back.
-    fill(&driver.log(registration_id), 200);
+    let publication = driver.add_publication(IPC, 10);
+    driver.add_subscription("aeron:ipc", 10);
+    driver.add_subscription("aeron:ipc?tether=false", 10);
+    fill(&driver.log(publication), 200);
+    // The other one reads more than three quarters of the window.
+    let produced = driver.log(publication).producer_position();
+    driver
+        .counter(driver.images()[0].position_counter_id)
+        .set_release(produced);
     driver.forget();
     driver.pass(100 * SECOND);
     assert_eq!(driver.names(), [""; 0]);
@@ -72,8 +76,8 @@ fn an_untethered_reader_that_is_never_dropped_stays() {
 #[test]
 fn a_rejected_ipc_image_that_cools_down_for_ever_does_not_come_back() {
     let mut driver = Driver::with(never_end);
-    driver.add_subscription("aeron:ipc?term-length=64k", 10);
-    driver.add_publication("aeron:ipc?term-length=64k", 10);
+    driver.add_subscription(IPC, 10);
+    driver.add_publication(IPC, 10);
     driver.reject(driver.images()[0].image_correlation_id, "not wanted");
     driver.forget();
     driver.pass(100 * SECOND);
@@ -83,7 +87,7 @@ fn a_rejected_ipc_image_that_cools_down_for_ever_does_not_come_back() {
 #[test]
 fn a_client_that_may_stay_silent_for_ever_is_kept() {
     let mut driver = Driver::with(never_end);
-    driver.add_publication("aeron:ipc?term-length=64k", 10);
+    driver.add_publication(IPC, 10);
     driver.forget();
     driver.pass(100 * SECOND);
     assert_eq!(driver.names(), [""; 0]);
