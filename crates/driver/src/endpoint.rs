@@ -11,12 +11,36 @@ use crate::transport::Transport;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct EndpointId(pub i64);
 
+/// Where a send channel sends to. The counters show how many destinations there are.
+#[derive(Clone, Debug)]
+pub enum SendDestinations {
+    /// To the peer of its socket.
+    Connected,
+    /// To receivers, who say where they are.
+    Dynamic(Counter),
+    /// To what clients add.
+    Manual(Counter),
+}
+
+/// A destination that a client adds to a send channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedDestination {
+    /// Of the command that adds it.
+    pub registration_id: i64,
+    /// `host:port` as the client wrote it.
+    pub name: String,
+    /// None while the name has no address.
+    pub address: Option<SocketAddr>,
+}
+
 /// A channel to send through.
 pub(crate) struct SendEndpointSpec {
     /// Names the channel.
     pub id: EndpointId,
-    /// The open socket, connected to `remote`.
+    /// The open socket, connected to `remote` if that is where it sends to.
     pub transport: Box<dyn Transport>,
+    /// Where it sends to.
+    pub destinations: SendDestinations,
     /// Where data goes; for error texts.
     pub remote: SocketAddr,
     /// What a channel to a multicast group has besides; its receivers answer to a socket of its own.
@@ -35,12 +59,23 @@ pub(crate) struct SendGroup {
     pub ttl: u8,
 }
 
+/// Where the sender of a channel listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlAddress {
+    /// Its address.
+    pub address: SocketAddr,
+    /// The channel names a host that may move to another address.
+    pub is_re_resolvable: bool,
+}
+
 /// A channel to receive through.
 pub(crate) struct ReceiveEndpointSpec {
     /// Names the channel.
     pub id: EndpointId,
     /// The open, bound socket.
     pub transport: Box<dyn Transport>,
+    /// Where a sender is told that this receiver is there.
+    pub control: Option<ControlAddress>,
     /// Names this receiver to senders.
     pub receiver_id: i64,
     /// Where to answer to, if the channel is in a multicast group; else to where a stream comes from.

@@ -15,7 +15,6 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::{ResolveError, Resolver, UdpChannel, UdpEnvironment};
 use headrace_sys::Clock;
 
-use crate::endpoint::EndpointId;
 use crate::errors::{CommandError, ErrorRecorder};
 use crate::mailbox::{Inbox, QUEUE_CAPACITY, inbox};
 use crate::network::Network;
@@ -196,30 +195,22 @@ impl NameRequests {
     /// The present address of an open channel's name, now or later.
     pub(crate) fn resolve(&mut self, request: Box<Resolve>) -> Option<ResourceOutcome> {
         let is_known = self.waiting.iter().any(
-            |waiting| matches!(&waiting.request, Request::Endpoint(other) if other.endpoint == request.endpoint),
+            |waiting| matches!(&waiting.request, Request::Endpoint(other) if other.endpoint == request.endpoint && other.name == request.name),
         );
         if is_known {
             // The answer that is under way is the one asked for.
             return None;
         }
-        let endpoint = request.endpoint;
         let host = match host_and_port(&request.name) {
-            Ok((host, port)) => match without_lookup(host) {
-                Some(ip) => return Some(resolved(endpoint, Ok(ip), port)),
+            Ok((host, _)) => match without_lookup(host) {
+                Some(ip) => return Some(resolved(*request, Ok(ip))),
                 None => host.to_owned(),
             },
-            Err(reason) => {
-                return Some(ResourceOutcome::Resolved {
-                    endpoint,
-                    result: Err(reason),
-                });
-            }
+            Err(reason) => return Some(resolved(*request, Err(reason))),
         };
+        let asked = (*request).clone();
         let refused = self.wait(host, Request::Endpoint(request)).err()?;
-        Some(ResourceOutcome::Resolved {
-            endpoint,
-            result: Err(refused.to_string()),
-        })
+        Some(resolved(asked, Err(refused.to_string())))
     }
 
     /// What came of requests whose names were answered.
@@ -239,10 +230,7 @@ impl NameRequests {
                     answers.insert(waiting.host, finished.answer.clone());
                     self.continue_with(request, answers)
                 }
-                Request::Endpoint(request) => {
-                    let port = host_and_port(&request.name).map_or(0, |(_, port)| port);
-                    Some(resolved(request.endpoint, finished.answer.clone(), port))
-                }
+                Request::Endpoint(request) => Some(resolved(*request, finished.answer.clone())),
             })
             .collect()
     }
@@ -339,9 +327,12 @@ fn host_and_port(name: &str) -> Result<(&str, u16), String> {
         .ok_or_else(|| format!("not host:port: {name}"))
 }
 
-fn resolved(endpoint: EndpointId, answer: Answer, port: u16) -> ResourceOutcome {
+fn resolved(request: Resolve, answer: Answer) -> ResourceOutcome {
+    let Resolve { endpoint, name } = request;
+    let port = host_and_port(&name).map_or(0, |(_, port)| port);
     ResourceOutcome::Resolved {
         endpoint,
+        name,
         result: answer.map(|ip| SocketAddr::new(ip, port)),
     }
 }

@@ -10,7 +10,7 @@ use headrace_protocol::flow::FlowControl;
 use headrace_protocol::frame::{ErrorFrame, Setup};
 
 pub(crate) use crate::endpoint::EndpointId;
-use crate::endpoint::{ReceiveEndpointSpec, SendEndpointSpec};
+use crate::endpoint::{AddedDestination, ReceiveEndpointSpec, SendEndpointSpec};
 pub(crate) use crate::mailbox::{Inbox, Outbox, Requests};
 use crate::shared::{ImageShared, PublicationShared};
 
@@ -38,6 +38,38 @@ pub(crate) enum SenderCommand {
         /// Which publication.
         registration_id: i64,
     },
+    /// Send to one more destination.
+    AddDestination {
+        /// Channel of the publication.
+        endpoint: EndpointId,
+        /// What the client added.
+        added: AddedDestination,
+    },
+    /// No longer send to one destination that has this address.
+    RemoveDestination {
+        /// Channel of the publication.
+        endpoint: EndpointId,
+        /// `host:port` as the client wrote it, for one that has no address.
+        name: String,
+        /// Where it is.
+        address: SocketAddr,
+    },
+    /// No longer send to a destination.
+    RemoveDestinationById {
+        /// Channel of the publication.
+        endpoint: EndpointId,
+        /// Of the command that added it.
+        registration_id: i64,
+    },
+    /// The name of destinations now resolves to this address.
+    MoveDestination {
+        /// Channel of the publication.
+        endpoint: EndpointId,
+        /// `host:port` as the client wrote it.
+        name: String,
+        /// Where to send from now on.
+        address: SocketAddr,
+    },
     /// The endpoint's name now resolves to another address.
     Reconnect {
         /// Which channel.
@@ -53,6 +85,13 @@ pub(crate) enum ReceiverCommand {
     AddEndpoint(Box<ReceiveEndpointSpec>),
     /// The channel has no users left: close the socket, then answer `ReceiveEndpointReleased`.
     RemoveEndpoint(EndpointId),
+    /// The name of the control address now resolves to this address.
+    MoveControl {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// Where the sender listens from now on.
+        address: SocketAddr,
+    },
     /// Accept a stream: every session of it, or one.
     AddSubscription {
         /// Which channel.
@@ -151,11 +190,15 @@ pub(crate) enum ConductorRequest {
         frame: ErrorFrame,
         /// Who said it.
         source: SocketAddr,
+        /// The destination that was added for that receiver.
+        destination: Option<i64>,
     },
     /// Nothing was heard from the far side for a while: look its name up again. The sender's timer asks again.
     ReResolve {
-        /// Which send channel.
+        /// Which channel.
         endpoint: EndpointId,
+        /// The name of destinations, `host:port`; none for what the channel names.
+        destination: Option<String>,
     },
     /// Something for the error log. What lasts is reported again.
     Report {

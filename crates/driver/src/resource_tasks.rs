@@ -48,7 +48,7 @@ pub(crate) struct FindAddresses {
 }
 
 /// A name to look up again for an open channel.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Resolve {
     pub(crate) endpoint: EndpointId,
     /// `host:port` as the channel has it.
@@ -80,6 +80,8 @@ pub(crate) enum ResourceOutcome {
     },
     Resolved {
         endpoint: EndpointId,
+        /// The name that was looked up.
+        name: String,
         result: Result<SocketAddr, String>,
     },
 }

@@ -221,8 +221,6 @@ fn values_out_of_range_are_refused_with_the_words_peers_know() {
 #[test]
 fn what_is_not_built_is_refused_by_name() {
     let of_publications = [
-        "control-mode=manual",
-        "control-mode=dynamic",
         "control-mode=response",
         "ats=true",
         "channel-snd-ts-offset=0",
@@ -270,10 +268,6 @@ fn spies_have_the_parameters_of_ipc_subscriptions_and_leave_the_rest_to_the_chan
     let params = SubscriptionParams::from_uri(&spy, &ChannelDefaults::default()).expect("a spy");
     assert_eq!(params.session_id, Some(9));
     assert!(!params.is_tethered && !params.is_rejoin);
-    let spy = uri("aeron-spy:aeron:udp?control-mode=manual");
-    let error =
-        SubscriptionParams::from_uri(&spy, &ChannelDefaults::default()).expect_err("no such publication");
-    assert_eq!(error.code, ErrorCode::NotSupported);
 }
 
 #[test]

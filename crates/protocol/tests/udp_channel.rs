@@ -40,6 +40,10 @@ fn interface(name: &str, address: &str, prefix_length: u8) -> Interface {
 }
 
 fn parse_as(role: ChannelRole, text: &str) -> Result<UdpChannel, ChannelError> {
+    parse_with_id(role, text, 42)
+}
+
+fn parse_with_id(role: ChannelRole, text: &str, unique_id: i64) -> Result<UdpChannel, ChannelError> {
     let down = Interface {
         is_up: false,
         ..interface("eth2", "10.1.2.4", 30)
@@ -57,7 +61,12 @@ fn parse_as(role: ChannelRole, text: &str) -> Result<UdpChannel, ChannelError> {
         interfaces: &interfaces,
         resolver: &Names,
     };
-    UdpChannel::parse(&ChannelUri::parse(text).expect(text), role, &environment, 42)
+    UdpChannel::parse(
+        &ChannelUri::parse(text).expect(text),
+        role,
+        &environment,
+        unique_id,
+    )
 }
 
 fn publication(text: &str) -> UdpChannel {
@@ -208,11 +217,17 @@ fn combinations_that_mean_nothing() {
         );
         refused(
             role,
-            "aeron:udp?control-mode=manual",
+            "aeron:udp?endpoint=localhost:40123|control-mode=response",
             NotSupported,
-            "'control-mode=manual'",
+            "'control-mode=response'",
         );
     }
+    refused(
+        Subscription,
+        "aeron:udp?control-mode=manual",
+        NotSupported,
+        "'control-mode=manual'",
+    );
     refused(
         Publication,
         "aeron:udp?endpoint=localhost:0",
@@ -225,8 +240,78 @@ fn combinations_that_mean_nothing() {
         GenericError,
         "'control' parameter requires",
     );
-    let text = "aeron:udp?endpoint=localhost:0|control=localhost:1";
-    refused(Subscription, text, NotSupported, "'control=localhost:1'");
+    refused(
+        Publication,
+        "aeron:udp?endpoint=localhost:1|control-mode=dynamic",
+        InvalidChannel,
+        "explicit control expected with dynamic control mode",
+    );
+    refused(
+        Subscription,
+        "aeron:udp?control=localhost:0",
+        GenericError,
+        "control has port=0 for subscription",
+    );
+}
+
+#[test]
+fn publications_with_several_destinations() {
+    let dynamic = publication("aeron:udp?control=localhost:24325|control-mode=dynamic");
+    assert_eq!(dynamic.kind, UdpChannelKind::Dynamic);
+    assert!(dynamic.kind.has_group_semantics());
+    assert_eq!(dynamic.local, "127.0.0.1:24325".parse().unwrap());
+    assert_eq!(dynamic.canonical_form, "UDP-localhost:24325-0.0.0.0:0");
+    let same = publication("aeron:udp?control=localhost:24325|control-mode=dynamic");
+    assert!(dynamic.matches_canonical_form(&same));
+
+    // Without an address nor a tag there is nothing to share by.
+    let manual = || publication("aeron:udp?control-mode=manual");
+    assert_eq!(manual().kind, UdpChannelKind::Manual);
+    assert_eq!(manual().check_original(), Ok(()));
+    let other = parse_with_id(ChannelRole::Publication, "aeron:udp?control-mode=manual", 43).unwrap();
+    assert!(!manual().matches_canonical_form(&other));
+    let tagged = publication("aeron:udp?control-mode=manual|tags=5");
+    assert_eq!(publication("aeron:udp?tags=5").matches_tag(&tagged), Ok(true));
+    let error = publication("aeron:udp?control=localhost:1|control-mode=dynamic|tags=5")
+        .matches_tag(&tagged)
+        .expect_err("another mode");
+    assert!(
+        error
+            .message
+            .contains("matching tag=5 has mismatched control-mode"),
+        "{error}"
+    );
+    // An endpoint has no meaning there, so its port may be any.
+    publication("aeron:udp?endpoint=localhost:0|control-mode=manual");
+}
+
+#[test]
+fn subscriptions_may_say_where_their_sender_listens() {
+    let channel = parse_as(
+        ChannelRole::Subscription,
+        "aeron:udp?endpoint=localhost:40123|control=localhost:24325|control-mode=dynamic",
+    )
+    .expect("a receiver of many");
+    assert_eq!(
+        channel.kind,
+        UdpChannelKind::Control,
+        "the sender's mode has no meaning here"
+    );
+    assert!(!channel.kind.has_group_semantics());
+    assert_eq!(channel.remote, "127.0.0.1:40123".parse().unwrap());
+    assert_eq!(channel.local, "127.0.0.1:24325".parse().unwrap());
+    let any = parse_as(ChannelRole::Subscription, "aeron:udp?control=[::1]:24325").expect("any port");
+    assert_eq!(any.remote, "[::]:0".parse().unwrap());
+    assert!(any.canonical_form.starts_with("UDP-[::1]:24325-[::]:0"));
+}
+
+#[test]
+fn a_destination_whose_name_has_no_address_yet_is_taken() {
+    let known = parse_as(ChannelRole::SendDestination, "aeron:udp?endpoint=localhost:5").unwrap();
+    assert_eq!(known.remote, "127.0.0.1:5".parse().unwrap());
+    let unknown = parse_as(ChannelRole::SendDestination, "aeron:udp?endpoint=no-such-host:5").unwrap();
+    assert!(unknown.remote.ip().is_unspecified());
+    assert_eq!(unknown.endpoint.as_deref(), Some("no-such-host:5"));
 }
 
 #[test]

@@ -57,8 +57,14 @@ impl Inboxes {
                 correlation_id,
                 result,
             } => progress.on_addresses(rooms, correlation_id, result.map(|udp| *udp)),
-            ResourceOutcome::Resolved { endpoint, result } => {
-                rooms.channels.send.on_resolved(&mut rooms.cx, endpoint, result);
+            ResourceOutcome::Resolved {
+                endpoint,
+                name,
+                result,
+            } => {
+                let (cx, channels) = (&mut rooms.cx, &mut rooms.channels);
+                channels.receive.on_resolved(cx, endpoint, &name, result.clone());
+                channels.send.on_resolved(cx, endpoint, name, result);
             }
         }
         1
@@ -122,9 +128,15 @@ impl Inboxes {
                 registration_id,
                 frame,
                 source,
-            } => on_publication_error(&mut rooms.cx, registration_id, &frame, source),
-            ConductorRequest::ReResolve { endpoint } => {
-                rooms.channels.send.re_resolve(&mut rooms.cx, endpoint)
+                destination,
+            } => on_publication_error(&mut rooms.cx, registration_id, &frame, source, destination),
+            ConductorRequest::ReResolve {
+                endpoint,
+                destination,
+            } => {
+                let (cx, channels) = (&mut rooms.cx, &mut rooms.channels);
+                channels.receive.re_resolve(cx, endpoint);
+                channels.send.re_resolve(cx, endpoint, destination);
             }
             ConductorRequest::Report { code, text } => {
                 rooms
@@ -138,7 +150,13 @@ impl Inboxes {
 }
 
 /// A receiver refused a stream: its publishers are told, and the log keeps it.
-fn on_publication_error(cx: &mut Context, registration_id: i64, frame: &ErrorFrame, source: SocketAddr) {
+fn on_publication_error(
+    cx: &mut Context,
+    registration_id: i64,
+    frame: &ErrorFrame,
+    source: SocketAddr,
+    destination: Option<i64>,
+) {
     let text = format!(
         "WARN - error frame received: sessionId={} streamId={} receiverId={} code={} source={source}: {}",
         frame.session_id, frame.stream_id, frame.receiver_id, frame.error_code, frame.text
@@ -147,7 +165,7 @@ fn on_publication_error(cx: &mut Context, registration_id: i64, frame: &ErrorFra
         .record_in(ErrorGroup::ErrorFrames, frame.error_code, &text, cx.now_ms);
     cx.events.send(&Event::PublicationError(PublicationError {
         registration_id,
-        destination_registration_id: -1,
+        destination_registration_id: destination.unwrap_or(-1),
         session_id: frame.session_id,
         stream_id: frame.stream_id,
         receiver_id: frame.receiver_id,

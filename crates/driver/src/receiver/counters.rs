@@ -5,6 +5,8 @@ use headrace_buffers::counters::{Counter, system_counter};
 /// Counters marked "shared" have other writers too and are only added to atomically.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiverCounters {
+    /// Names of control addresses that were found to have moved.
+    pub resolution_changes: Counter,
     /// Bytes of all datagrams read.
     pub bytes_received: Counter,
     /// NAKs.
@@ -35,6 +37,7 @@ impl ReceiverCounters {
     /// Takes the counters from the driver's set by system counter id.
     pub(crate) fn new(mut counter: impl FnMut(i32) -> Counter) -> Self {
         Self {
+            resolution_changes: counter(system_counter::RESOLUTION_CHANGES),
             bytes_received: counter(system_counter::BYTES_RECEIVED),
             naks_sent: counter(system_counter::NAK_MESSAGES_SENT),
             status_messages_sent: counter(system_counter::STATUS_MESSAGES_SENT),

@@ -135,6 +135,11 @@ pub(super) struct Dispatcher {
 }
 
 impl Dispatcher {
+    /// True while there is a subscription to any stream.
+    pub(super) fn has_subscriptions(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
     pub(super) fn add_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
         let stream = self.streams.entry(stream_id).or_default();
         match session_id {

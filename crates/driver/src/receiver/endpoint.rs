@@ -11,6 +11,7 @@ use headrace_sys::net::ReceiveBatch;
 
 use super::counters::ReceiverCounters;
 use super::dispatcher::{COOL_DOWN_MAX, Dispatcher, OnData, OnSetup};
+use super::elicitor::Elicitor;
 use super::image::{ImageTimeouts, ReceiverImage};
 use super::outgoing::Outgoing;
 use super::pending_setups::PendingSetups;
@@ -23,6 +24,7 @@ use crate::transport;
 /// A receive channel in the receiver's hands.
 pub(super) struct ReceiveEndpoint {
     spec: ReceiveEndpointSpec,
+    elicitor: Option<Elicitor>,
     dispatcher: Dispatcher,
     // Slots keep their numbers, which the dispatcher holds.
     images: Vec<Option<ReceiverImage>>,
@@ -56,8 +58,11 @@ const REMOVED: &str = "removed by the conductor";
 
 impl ReceiveEndpoint {
     /// A channel without subscriptions.
-    pub(super) fn new(spec: ReceiveEndpointSpec) -> Self {
+    pub(super) fn new(spec: ReceiveEndpointSpec, now_ns: i64) -> Self {
         let endpoint = Self {
+            elicitor: spec
+                .control
+                .map(|control| Elicitor::new(control.address, control.is_re_resolvable, now_ns)),
             spec,
             dispatcher: Dispatcher::default(),
             images: Vec::new(),
@@ -70,6 +75,13 @@ impl ReceiveEndpoint {
     /// Names the channel.
     pub(super) fn id(&self) -> EndpointId {
         self.spec.id
+    }
+
+    /// The sender listens somewhere else; true when it was elsewhere before.
+    pub(super) fn move_control(&mut self, address: SocketAddr) -> bool {
+        self.elicitor
+            .as_mut()
+            .is_some_and(|elicitor| elicitor.move_to(address))
     }
 
     /// Arrivals. What images owe their senders is the conductor's to say, which rings.
@@ -167,6 +179,7 @@ impl ReceiveEndpoint {
             dispatcher,
             images,
             pending_setups,
+            elicitor: _,
         } = self;
         let mut arrivals = Arrivals {
             spec,
@@ -191,7 +204,12 @@ impl ReceiveEndpoint {
             cycle.counters.invalid_packets.get_and_add(truncated as i64);
         }
         match received {
-            Ok(count) => count,
+            Ok(count) => {
+                if let Some(elicitor) = self.elicitor.as_mut().filter(|_| count > 0) {
+                    elicitor.on_heard(cycle.now_ns);
+                }
+                count
+            }
             Err(error) => {
                 self.publish_offload_mode();
                 cycle
@@ -226,7 +244,26 @@ impl ReceiveEndpoint {
             self.dispatcher.setup_expired(session_id, stream_id);
             work_count += 1;
         }
-        work_count
+        work_count + self.elicit(cycle)
+    }
+
+    /// Tells the sender at the control address that this receiver is there; returns the work done.
+    fn elicit(&mut self, cycle: &mut Cycle<'_>) -> usize {
+        let Some(elicitor) = &mut self.elicitor else {
+            return 0;
+        };
+        if elicitor.take_silence(cycle.now_ns) {
+            // One that the conductor has no room for now is asked for again after as long a silence.
+            let _ = cycle.conductor.request(ConductorRequest::ReResolve {
+                endpoint: self.spec.id,
+                destination: None,
+            });
+        }
+        let Some(control) = elicitor.take_due(cycle.now_ns, self.dispatcher.has_subscriptions()) else {
+            return 0;
+        };
+        ask_for_setup(0, 0, control, &mut cycle.outgoing(&self.spec));
+        1
     }
 
     fn publish_offload_mode(&self) {
@@ -234,6 +271,13 @@ impl ReceiveEndpoint {
             counter.set_release(self.spec.transport.receive_mode() as i64);
         }
     }
+}
+
+fn ask_for_setup(session_id: i32, stream_id: i32, to: SocketAddr, out: &mut Outgoing<'_>) {
+    let message = StatusMessage::eliciting_setup(session_id, stream_id, out.receiver_id, out.group_tag);
+    let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
+    let length = message.encode(&mut frame);
+    out.send_frame(&frame[..length], to);
 }
 
 /// Frames from senders on their way to images.
@@ -308,11 +352,7 @@ impl Arrivals<'_> {
             return;
         }
         let control = self.spec.group.map_or(source, |group| group.control);
-        let mut out = cycle.outgoing(self.spec);
-        let message = StatusMessage::eliciting_setup(session_id, stream_id, out.receiver_id, out.group_tag);
-        let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
-        let length = message.encode(&mut frame);
-        out.send_frame(&frame[..length], control);
+        ask_for_setup(session_id, stream_id, control, &mut cycle.outgoing(self.spec));
         self.dispatcher.setup_asked(session_id, stream_id);
         self.pending_setups.add(stream_id, session_id, cycle.now_ns);
     }

@@ -2,6 +2,7 @@
 
 mod counters;
 mod dispatcher;
+mod elicitor;
 mod endpoint;
 mod image;
 mod outgoing;
@@ -100,7 +101,15 @@ impl Receiver {
 
     fn on_command(&mut self, command: ReceiverCommand, now_ns: i64) {
         match command {
-            ReceiverCommand::AddEndpoint(spec) => self.endpoints.push(ReceiveEndpoint::new(*spec)),
+            ReceiverCommand::AddEndpoint(spec) => self.endpoints.push(ReceiveEndpoint::new(*spec, now_ns)),
+            ReceiverCommand::MoveControl { endpoint, address } => {
+                let counter = self.counters.resolution_changes.clone();
+                self.at(endpoint, |endpoint| {
+                    if endpoint.move_control(address) {
+                        counter.get_and_add(1);
+                    }
+                });
+            }
             ReceiverCommand::RemoveEndpoint(id) => {
                 self.endpoints.retain(|endpoint| endpoint.id() != id);
                 self.conductor.reply(ConductorReply::ReceiveEndpointReleased(id));

@@ -9,7 +9,8 @@ use headrace_protocol::frame::{
 use headrace_sys::net::ReceiveBatch;
 
 use super::counters::SenderCounters;
-use super::outgoing::{Outgoing, SendBuffers};
+use super::destinations::{Destinations, Heard, LEARNT_MAX};
+use super::outgoing::{Outgoing, SendBuffers, Way};
 use super::publication::SenderPublication;
 use crate::endpoint::{EndpointId, SendEndpointSpec};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest};
@@ -22,6 +23,7 @@ pub(super) const RE_RESOLUTION_INACTIVITY_NS: i64 = 5_000_000_000;
 /// A send channel in the sender's hands.
 pub(super) struct SendEndpoint {
     spec: SendEndpointSpec,
+    destinations: Destinations,
     publications: Vec<SenderPublication>,
     by_stream: StreamMap<usize>,
     first_to_send: usize,
@@ -40,11 +42,9 @@ pub(super) struct Cycle<'a> {
 }
 
 impl Cycle<'_> {
-    fn outgoing<'b>(&'b mut self, spec: &'b SendEndpointSpec) -> Outgoing<'b> {
+    fn outgoing<'b>(&'b mut self, way: Way<'b>) -> Outgoing<'b> {
         Outgoing {
-            transport: spec.transport.as_ref(),
-            remote: spec.remote,
-            ttl: spec.group.as_ref().map_or(0, |group| group.ttl),
+            way,
             counters: self.counters,
             conductor: self.conductor,
             scratch: self.scratch,
@@ -57,6 +57,7 @@ impl SendEndpoint {
     /// A channel without publications. `now_ns` starts the wait for a first sign of life.
     pub(super) fn new(spec: SendEndpointSpec, now_ns: i64) -> Self {
         let endpoint = Self {
+            destinations: Destinations::new(&spec.destinations),
             spec,
             publications: Vec::new(),
             by_stream: StreamMap::default(),
@@ -71,6 +72,11 @@ impl SendEndpoint {
     /// Names the channel.
     pub(super) fn id(&self) -> EndpointId {
         self.spec.id
+    }
+
+    /// What clients add to it and remove from it.
+    pub(super) fn destinations(&mut self) -> &mut Destinations {
+        &mut self.destinations
     }
 
     /// Arrivals and new data.
@@ -112,11 +118,13 @@ impl SendEndpoint {
             return 0;
         }
         self.first_to_send = (self.first_to_send + 1) % count;
+        self.destinations.begin_turn(cycle.now_ns);
+        let way = Way::of(&self.spec, &self.destinations);
         let (earlier, later) = self.publications.split_at_mut(self.first_to_send);
         let mut bytes = 0;
         for publication in later.iter_mut().chain(earlier) {
             let (now_ns, timeout_ns) = (cycle.now_ns, cycle.connection_timeout_ns);
-            let mut out = cycle.outgoing(&self.spec);
+            let mut out = cycle.outgoing(way);
             bytes += publication.send(now_ns, timeout_ns, &mut out);
         }
         bytes
@@ -127,6 +135,7 @@ impl SendEndpoint {
         let truncated_before = batch.truncated();
         let Self {
             spec,
+            destinations,
             publications,
             by_stream,
             last_heard_ns,
@@ -137,6 +146,7 @@ impl SendEndpoint {
             let mut control = Control {
                 publications: &mut *publications,
                 by_stream: &*by_stream,
+                destinations: &mut *destinations,
                 spec,
             };
             let source = coalesced.source;
@@ -176,10 +186,18 @@ impl SendEndpoint {
         if self.spec.is_re_resolvable && self.last_heard_ns < oldest && self.last_re_resolution_ns < oldest {
             let asked = cycle.conductor.request(ConductorRequest::ReResolve {
                 endpoint: self.spec.id,
+                destination: None,
             });
             if asked {
                 self.last_re_resolution_ns = cycle.now_ns;
             }
+        }
+        while let Some(name) = self.destinations.take_silent_name(cycle.now_ns) {
+            // One that the conductor has no room for now is asked for again after as long a silence.
+            let _ = cycle.conductor.request(ConductorRequest::ReResolve {
+                endpoint: self.spec.id,
+                destination: Some(name),
+            });
         }
     }
 
@@ -225,10 +243,20 @@ enum Liveness {
 struct Control<'a> {
     publications: &'a mut [SenderPublication],
     by_stream: &'a StreamMap<usize>,
+    destinations: &'a mut Destinations,
     spec: &'a SendEndpointSpec,
 }
 
 impl Control<'_> {
+    /// A publication, and the way its datagrams go.
+    fn found(&mut self, session_id: i32, stream_id: i32) -> Option<(&mut SenderPublication, Way<'_>)> {
+        let index = *self.by_stream.get(session_id, stream_id)?;
+        let way = Way::of(self.spec, self.destinations);
+        self.publications
+            .get_mut(index)
+            .map(|publication| (publication, way))
+    }
+
     fn publication(&mut self, session_id: i32, stream_id: i32) -> Option<&mut SenderPublication> {
         let index = *self.by_stream.get(session_id, stream_id)?;
         self.publications.get_mut(index)
@@ -241,7 +269,9 @@ impl Control<'_> {
         cycle: &mut Cycle<'_>,
     ) -> Result<Liveness, FrameError> {
         match classify(datagram)? {
-            FrameKind::StatusMessage => self.on_status_message(&StatusMessage::decode(datagram)?, cycle),
+            FrameKind::StatusMessage => {
+                self.on_status_message(&StatusMessage::decode(datagram)?, source, cycle)
+            }
             FrameKind::Nak => self.on_nak(&Nak::decode(datagram)?, cycle),
             FrameKind::Error => {
                 self.on_error(ErrorFrame::decode(datagram)?, source, cycle);
@@ -264,6 +294,7 @@ impl Control<'_> {
     fn on_status_message(
         &mut self,
         message: &StatusMessage,
+        source: SocketAddr,
         cycle: &mut Cycle<'_>,
     ) -> Result<Liveness, FrameError> {
         let publication = self.publication(message.session_id, message.stream_id);
@@ -272,7 +303,18 @@ impl Control<'_> {
             .map_or(TERM_LENGTH_MAX, |found| found.shared().log.term_length() as i32);
         message.check(term_length)?;
         cycle.counters.status_messages_received.increment_release();
-        let Some(publication) = publication else {
+        if self
+            .destinations
+            .on_status_message(message.receiver_id, source, cycle.now_ns)
+            == Heard::NoRoom
+        {
+            cycle.counters.status_messages_rejected.increment_release();
+            cycle.conductor.report(format!(
+                "WARN - more than {LEARNT_MAX} receivers of one channel: some are not sent to"
+            ));
+            return Ok(Liveness::Nothing);
+        }
+        let Some(publication) = self.publication(message.session_id, message.stream_id) else {
             return Ok(Liveness::Nothing);
         };
         if message.asks_for_setup() {
@@ -287,17 +329,18 @@ impl Control<'_> {
     }
 
     fn on_nak(&mut self, nak: &Nak, cycle: &mut Cycle<'_>) -> Result<Liveness, FrameError> {
-        let (spec, now_ns) = (self.spec, cycle.now_ns);
-        if let Some(publication) = self.publication(nak.session_id, nak.stream_id) {
+        let now_ns = cycle.now_ns;
+        if let Some((publication, way)) = self.found(nak.session_id, nak.stream_id) {
             nak.check(publication.shared().log.term_length() as i32)?;
             cycle.counters.naks_received.increment_release();
-            publication.on_nak(nak, now_ns, &mut cycle.outgoing(spec));
+            publication.on_nak(nak, now_ns, &mut cycle.outgoing(way));
         }
         Ok(Liveness::Nothing)
     }
 
     fn on_error(&mut self, frame: ErrorFrame, source: SocketAddr, cycle: &mut Cycle<'_>) {
         cycle.counters.error_frames_received.increment_release();
+        let destination = self.destinations.registration_id_of(frame.receiver_id, source);
         let Some(publication) = self.publication(frame.session_id, frame.stream_id) else {
             return;
         };
@@ -306,6 +349,7 @@ impl Control<'_> {
             registration_id: publication.shared().registration_id,
             frame: frame.clone(),
             source,
+            destination,
         };
         if is_first && !cycle.conductor.request(request()) {
             return; // the receiver repeats the frame
@@ -317,9 +361,8 @@ impl Control<'_> {
         if !probe.asks_for_reply() {
             return;
         }
-        let spec = self.spec;
-        if let Some(publication) = self.publication(probe.session_id, probe.stream_id) {
-            publication.on_rtt_probe(probe, &mut cycle.outgoing(spec));
+        if let Some((publication, way)) = self.found(probe.session_id, probe.stream_id) {
+            publication.on_rtt_probe(probe, &mut cycle.outgoing(way));
         }
     }
 }

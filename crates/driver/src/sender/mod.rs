@@ -4,6 +4,7 @@
 //! when there was nothing to send, and otherwise every few cycles.
 
 mod counters;
+mod destinations;
 mod endpoint;
 mod liveness;
 mod outgoing;
@@ -160,6 +161,40 @@ impl Sender {
                 }
                 self.conductor
                     .reply(ConductorReply::PublicationReleased { registration_id });
+            }
+            SenderCommand::AddDestination { endpoint, added } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.destinations().add(added, now_ns);
+                }
+            }
+            SenderCommand::RemoveDestination {
+                endpoint,
+                name,
+                address,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.destinations().remove_one(&name, address);
+                }
+            }
+            SenderCommand::RemoveDestinationById {
+                endpoint,
+                registration_id,
+            } => {
+                if let Some(endpoint) = self.endpoint(endpoint) {
+                    endpoint.destinations().remove_id(registration_id);
+                }
+            }
+            SenderCommand::MoveDestination {
+                endpoint,
+                name,
+                address,
+            } => {
+                let is_moved = self
+                    .endpoint(endpoint)
+                    .is_some_and(|endpoint| endpoint.destinations().set_address(&name, address));
+                if is_moved {
+                    self.counters.resolution_changes.get_and_add(1);
+                }
             }
             SenderCommand::Reconnect { endpoint, remote } => {
                 let (endpoints, _, mut cycle) = self.cycle(now_ns);

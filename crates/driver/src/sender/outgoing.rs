@@ -1,5 +1,6 @@
 //! The way out of an endpoint: sends, and counts and reports what did not go.
 
+use std::io;
 use std::net::SocketAddr;
 
 use headrace_buffers::AtomicBuffer;
@@ -7,7 +8,9 @@ use headrace_buffers::log::scan::{Datagram, scan_datagrams};
 use headrace_protocol::retransmit::ResendRange;
 
 use super::counters::SenderCounters;
+use super::destinations::Destinations;
 use super::runs;
+use crate::endpoint::SendEndpointSpec;
 use crate::proxy::ConductorProxy;
 use crate::shared::PublicationShared;
 use crate::transport::Transport;
@@ -18,12 +21,31 @@ pub(super) struct SendBuffers {
     pub(super) datagrams: Vec<Datagram>,
 }
 
-/// Where a stream's datagrams go during one call into its publication.
-pub(super) struct Outgoing<'a> {
+/// The socket of a channel, and where it sends to.
+#[derive(Clone, Copy)]
+pub(super) struct Way<'a> {
     pub(super) transport: &'a dyn Transport,
+    pub(super) destinations: &'a Destinations,
+    // The peer of the socket; for error texts.
     pub(super) remote: SocketAddr,
     /// What a SETUP says of how far datagrams to a group go.
     pub(super) ttl: u8,
+}
+
+impl<'a> Way<'a> {
+    pub(super) fn of(spec: &'a SendEndpointSpec, destinations: &'a Destinations) -> Self {
+        Self {
+            transport: spec.transport.as_ref(),
+            destinations,
+            remote: spec.remote,
+            ttl: spec.group.as_ref().map_or(0, |group| group.ttl),
+        }
+    }
+}
+
+/// Where a stream's datagrams go during one call into its publication.
+pub(super) struct Outgoing<'a> {
+    pub(super) way: Way<'a>,
     pub(super) counters: &'a SenderCounters,
     pub(super) conductor: &'a ConductorProxy,
     pub(super) scratch: &'a mut SendBuffers,
@@ -33,10 +55,10 @@ pub(super) struct Outgoing<'a> {
 impl Outgoing<'_> {
     /// Sends a frame that travels alone; returns the bytes sent, which are fewer than its length or all.
     pub(super) fn send_frame(&mut self, frame: &[u8]) -> usize {
-        let sent = match self.transport.send(frame, None) {
-            Ok(sent) => sent,
-            Err(error) => self.failed(&error),
-        };
+        let way = self.way;
+        let sent = way
+            .destinations
+            .send_to_each(frame.len(), |to| self.taken(way.transport.send(frame, to), to));
         if sent < frame.len() {
             self.counters.short_sends.get_and_add(1);
         }
@@ -45,10 +67,10 @@ impl Outgoing<'_> {
 
     /// Sends datagrams from the log; returns how many went.
     pub(super) fn send_datagrams(&mut self, term: &AtomicBuffer, datagrams: &[Datagram]) -> usize {
-        let sent_count = match runs::send_datagrams(self.transport, None, term, datagrams) {
-            Ok(sent_count) => sent_count,
-            Err(error) => self.failed(&error),
-        };
+        let way = self.way;
+        let sent_count = way.destinations.send_to_each(datagrams.len(), |to| {
+            self.taken(runs::send_datagrams(way.transport, to, term, datagrams), to)
+        });
         if sent_count < datagrams.len() {
             self.counters.short_sends.get_and_add(1);
         }
@@ -98,11 +120,13 @@ impl Outgoing<'_> {
         }
     }
 
-    fn failed(&mut self, error: &std::io::Error) -> usize {
-        self.conductor.report(format!(
-            "WARN - failed to send datagram to {}: {error}",
-            self.remote
-        ));
-        0
+    /// What a destination took; none when it cannot be sent to, which is reported.
+    fn taken(&self, sent: io::Result<usize>, to: Option<SocketAddr>) -> Option<usize> {
+        sent.inspect_err(|error| {
+            let remote = to.unwrap_or(self.way.remote);
+            self.conductor
+                .report(format!("WARN - failed to send datagram to {remote}: {error}"));
+        })
+        .ok()
     }
 }

@@ -115,7 +115,7 @@ impl SenderPublication {
             active_term_id: geometry.term_id(position),
             term_length: geometry.term_length() as i32,
             mtu: shared.mtu_length as i32,
-            ttl: out.ttl.into(),
+            ttl: out.way.ttl.into(),
         };
         let mut frame = [0; Setup::LENGTH];
         setup.encode(&mut frame);

@@ -5,6 +5,7 @@
 //! not do is refused by name (see [`unsupported`]); nothing is ignored that would change what a user gets.
 
 pub mod builder;
+pub mod destination;
 pub mod doubts;
 pub mod keys;
 pub mod params;

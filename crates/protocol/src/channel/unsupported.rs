@@ -30,33 +30,20 @@ pub(crate) fn refuse_param(
 }
 
 const TIMESTAMPS: &str = "timestamps in messages are";
-const MULTI_DESTINATION: &str = "multi-destination cast is";
+const SEVERAL_PATHS: &str = "multi-destination subscriptions are";
 const RESPONSE_CHANNELS: &str = "response channels are";
 
 /// Refuses what no channel may ask for yet.
-pub(super) fn check_control_mode(uri: &ChannelUri) -> Result<(), ChannelError> {
-    if let Some(mode @ ("manual" | "dynamic" | "response")) = uri.get(keys::CONTROL_MODE) {
-        let (missing, remedy) = match mode {
-            "response" => (RESPONSE_CHANNELS, "remove it and name an endpoint each way"),
-            _ => (MULTI_DESTINATION, "remove it and name one endpoint"),
-        };
-        return Err(refuse_param(uri, keys::CONTROL_MODE, mode, missing, remedy));
-    }
-    Ok(())
-}
-
-/// Refuses a control address that a subscription would have to answer to. A group has its own.
-pub(super) fn check_control(uri: &ChannelUri, role: ChannelRole, control: &str) -> Result<(), ChannelError> {
-    match role {
-        ChannelRole::Publication => Ok(()),
-        ChannelRole::Subscription => Err(refuse_param(
-            uri,
-            keys::CONTROL,
-            control,
-            MULTI_DESTINATION,
-            "remove it and use the endpoint alone",
-        )),
-    }
+pub(super) fn check_control_mode(uri: &ChannelUri, role: ChannelRole) -> Result<(), ChannelError> {
+    let (mode, missing, remedy) = match (role, uri.get(keys::CONTROL_MODE)) {
+        (ChannelRole::SendDestination, _) => return Ok(()),
+        (_, Some(mode @ "response")) => (mode, RESPONSE_CHANNELS, "remove it and name an endpoint each way"),
+        (ChannelRole::Subscription, Some(mode @ "manual")) => {
+            (mode, SEVERAL_PATHS, "remove it and name one endpoint")
+        }
+        _ => return Ok(()),
+    };
+    Err(refuse_param(uri, keys::CONTROL_MODE, mode, missing, remedy))
 }
 
 fn check_network(uri: &ChannelUri, timestamps: &[&str]) -> Result<(), ChannelError> {
@@ -93,7 +80,7 @@ fn is_timestamp_wanted(uri: &ChannelUri, key: &str, value: &str) -> Result<bool,
 }
 
 pub(super) fn check_publication(uri: &ChannelUri) -> Result<(), ChannelError> {
-    check_control_mode(uri)?;
+    check_control_mode(uri, ChannelRole::Publication)?;
     if let Some(value) = uri.get(keys::RESPONSE_CORRELATION_ID) {
         let id = match value {
             "prototype" => -2,
@@ -121,8 +108,13 @@ pub(super) fn check_publication(uri: &ChannelUri) -> Result<(), ChannelError> {
 }
 
 pub(super) fn check_subscription(uri: &ChannelUri) -> Result<(), ChannelError> {
-    check_control_mode(uri)?;
     // A spy's channel is that of the publications it watches: it has no sockets, so what is said of them is theirs.
+    let role = if uri.is_spy() {
+        ChannelRole::Publication
+    } else {
+        ChannelRole::Subscription
+    };
+    check_control_mode(uri, role)?;
     if uri.media() == super::Media::Udp && !uri.is_spy() {
         let timestamps = [
             keys::MEDIA_RECEIVE_TIMESTAMP_OFFSET,

@@ -42,9 +42,9 @@ fn publications_that_cannot_be_are_refused_and_leave_nothing() {
             "Multicast data address must be odd",
         ),
         (
-            "aeron:udp?control-mode=manual",
+            "aeron:udp?control-mode=response",
             ErrorCode::NotSupported,
-            "control-mode=manual",
+            "control-mode=response",
         ),
         (
             "aeron:udp?endpoint=localhost:24325|fc=min",
@@ -95,9 +95,9 @@ fn subscriptions_that_cannot_be_are_refused_and_leave_nothing() {
             "endpoint=nowhere:24325",
         ),
         (
-            "aeron-spy:aeron:udp?control-mode=manual",
+            "aeron-spy:aeron:udp?control-mode=response",
             ErrorCode::NotSupported,
-            "control-mode=manual",
+            "control-mode=response",
         ),
         (
             "aeron:udp?endpoint=localhost:24325|rcv-wnd=256k",

@@ -49,6 +49,14 @@ pub(crate) struct EndpointCounters {
     pub(crate) offload: Counter,
 }
 
+impl EndpointCounters {
+    /// Gives them up.
+    pub(crate) fn free(&self, cx: &mut Context) {
+        cx.counters
+            .free_all([&self.status, &self.local_address, &self.offload]);
+    }
+}
+
 /// An open channel.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
@@ -99,9 +107,7 @@ impl Endpoint {
     /// The socket is closed: gives up the counters.
     pub(crate) fn free(mut self, cx: &mut Context) {
         self.enter(&cx.recorder, ChannelState::Closed, "its socket is closed");
-        let counters = &self.counters;
-        cx.counters
-            .free_all([&counters.status, &counters.local_address, &counters.offload]);
+        self.counters.free(cx);
     }
 }
 

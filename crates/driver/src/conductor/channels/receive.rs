@@ -8,13 +8,15 @@ use super::endpoint::{ChannelState, Endpoint, EndpointCounters, find};
 use super::interests::{Interest, Interests};
 use super::ports::Ports;
 use super::sockets::{
-    RECEIVE, Sockets, channel_counters, group_request, open_error, socket_options, usable_length,
+    RECEIVE, Sockets, channel_counters, group_request, names_a_host, open_error, socket_options,
+    usable_length,
 };
 use crate::conductor::context::Context;
-use crate::endpoint::{EndpointId, ReceiveEndpointSpec, ReceiveGroup};
+use crate::endpoint::{ControlAddress, EndpointId, ReceiveEndpointSpec, ReceiveGroup};
 use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
 use crate::proxy::ReceiverCommand;
+use crate::resource_tasks::{Resolve, ResourceTask};
 
 /// One of them.
 #[derive(Debug)]
@@ -95,6 +97,7 @@ impl ReceiveChannels {
         let spec = ReceiveEndpointSpec {
             id,
             transport: socket.transport,
+            control: control_address(&request.channel),
             receiver_id,
             group: request.channel.kind.group().map(|group| ReceiveGroup {
                 control: group.control,
@@ -177,6 +180,39 @@ impl ReceiveChannels {
         }
     }
 
+    /// The receiver heard nothing of the sender at the control address: its name is looked up again.
+    pub(crate) fn re_resolve(&mut self, cx: &mut Context, endpoint: EndpointId) {
+        let name = self
+            .get(endpoint)
+            .filter(|receive| !receive.endpoint.is_closing())
+            .and_then(|receive| receive.endpoint.channel.control.clone());
+        if let Some(name) = name {
+            cx.tasks
+                .send(ResourceTask::Resolve(Box::new(Resolve { endpoint, name })));
+        }
+    }
+
+    /// The name of a control address was looked up again.
+    pub(crate) fn on_resolved(
+        &mut self,
+        cx: &mut Context,
+        endpoint: EndpointId,
+        name: &str,
+        result: Result<SocketAddr, String>,
+    ) {
+        let Some(receive) = self.get(endpoint) else {
+            return;
+        };
+        match result {
+            Ok(address) => {
+                receive.endpoint.channel.local = address;
+                cx.receiver
+                    .send(ReceiverCommand::MoveControl { endpoint, address });
+            }
+            Err(reason) => cx.warn(&format!("could not re-resolve: control={name}: {reason}")),
+        }
+    }
+
     /// The receiver closed the socket.
     pub(crate) fn on_closed(&mut self, cx: &mut Context, id: EndpointId) {
         for receive in self.channels.extract_if(.., |receive| receive.endpoint.id == id) {
@@ -199,6 +235,14 @@ impl ReceiveChannel {
                 .send(ReceiverCommand::RemoveEndpoint(self.endpoint.id));
         }
     }
+}
+
+/// Where the channel says that its sender listens.
+fn control_address(channel: &UdpChannel) -> Option<ControlAddress> {
+    channel.control.as_deref().map(|control| ControlAddress {
+        address: channel.local,
+        is_re_resolvable: names_a_host(control),
+    })
 }
 
 fn open_socket(

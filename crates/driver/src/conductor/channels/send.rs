@@ -2,15 +2,16 @@
 
 use std::net::SocketAddr;
 
+use headrace_buffers::counters::{Counter, type_ids};
 use headrace_protocol::channel::{UdpChannel, UdpChannelKind};
 
 use super::endpoint::{ChannelState, Endpoint, EndpointCounters, find};
 use super::ports::Ports;
 use super::sockets::{
-    SEND, Sockets, channel_counters, group_request, open_error, socket_options, usable_length,
+    SEND, Sockets, channel_counters, group_request, names_a_host, open_error, socket_options, usable_length,
 };
 use crate::conductor::context::Context;
-use crate::endpoint::{EndpointId, SendEndpointSpec, SendGroup};
+use crate::endpoint::{EndpointId, SendDestinations, SendEndpointSpec, SendGroup};
 use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
 use crate::event_recorder::Reason;
@@ -23,6 +24,8 @@ pub(crate) struct SendChannel {
     pub(crate) endpoint: Endpoint,
     pub(crate) send_buffer_length: usize,
     publication_count: usize,
+    // Shows how many destinations a channel has that may have several.
+    destination_count: Option<Counter>,
 }
 
 /// All of them, and their ports.
@@ -85,12 +88,23 @@ impl SendChannels {
             self.ports.release(port);
         }
         let (socket, group, counters) = opened?;
+        let destination_count = match count_of_destinations(cx, registration_id, &channel) {
+            Ok(count) => count,
+            Err(error) => {
+                self.ports.release(port);
+                counters.free(cx);
+                return Err(error);
+            }
+        };
         let id = sockets.next_endpoint_id();
         let spec = SendEndpointSpec {
             id,
             transport: socket.transport,
+            destinations: destinations(&channel, destination_count.clone()),
             remote: channel.remote,
-            is_re_resolvable: group.is_none() && names_a_host(&channel),
+            is_re_resolvable: group.is_none()
+                && !channel.kind.has_destinations()
+                && channel.endpoint.as_deref().is_some_and(names_a_host),
             group,
             offload_mode: Some(counters.offload.clone()),
         };
@@ -100,6 +114,7 @@ impl SendChannels {
             endpoint: Endpoint::new(&cx.recorder, id, channel, counters, port),
             send_buffer_length: usable_length(asked, socket.send_buffer_length),
             publication_count: 0,
+            destination_count,
         });
         Ok(id)
     }
@@ -135,16 +150,17 @@ impl SendChannels {
     pub(crate) fn on_closed(&mut self, cx: &mut Context, id: EndpointId) {
         for send in self.channels.extract_if(.., |send| send.endpoint.id == id) {
             self.ports.release(send.endpoint.port);
+            cx.counters.free_all(&send.destination_count);
             send.endpoint.free(cx);
         }
     }
 
     /// The sender heard nothing of the far side: its name is looked up again.
-    pub(crate) fn re_resolve(&mut self, cx: &mut Context, endpoint: EndpointId) {
+    pub(crate) fn re_resolve(&mut self, cx: &mut Context, endpoint: EndpointId, destination: Option<String>) {
         let Some(send) = self.get(endpoint) else {
             return;
         };
-        let Some(name) = send.endpoint.channel.endpoint.clone() else {
+        let Some(name) = destination.or_else(|| send.endpoint.channel.endpoint.clone()) else {
             return;
         };
         if !send.endpoint.is_closing() {
@@ -158,12 +174,20 @@ impl SendChannels {
         &mut self,
         cx: &mut Context,
         endpoint: EndpointId,
+        name: String,
         result: Result<SocketAddr, String>,
     ) {
         let Some(send) = self.get(endpoint) else {
             return;
         };
         match result {
+            Ok(address) if send.endpoint.channel.kind.has_destinations() => {
+                cx.sender.send(SenderCommand::MoveDestination {
+                    endpoint,
+                    name,
+                    address,
+                });
+            }
             Ok(remote) if remote == send.endpoint.channel.remote || send.endpoint.is_closing() => {}
             Ok(remote) => {
                 send.endpoint.channel.remote = remote;
@@ -175,10 +199,15 @@ impl SendChannels {
                 cx.sender.send(SenderCommand::Reconnect { endpoint, remote });
             }
             Err(reason) => {
-                let name = send.endpoint.channel.endpoint.as_deref().unwrap_or_default();
                 cx.warn(&format!("could not re-resolve: endpoint={name}: {reason}"));
             }
         }
+    }
+
+    /// True for a channel whose destinations are what clients add.
+    pub(crate) fn is_manual(&self, id: EndpointId) -> bool {
+        let found = self.channels.iter().find(|send| send.endpoint.id == id);
+        found.is_some_and(|send| send.endpoint.channel.kind == UdpChannelKind::Manual)
     }
 
     /// The sender could not use the new address.
@@ -215,7 +244,7 @@ fn open_socket(
     let Some(group) = channel.kind.group() else {
         let request = SocketRequest {
             local,
-            remote: Some(channel.remote),
+            remote: (!channel.kind.has_destinations()).then_some(channel.remote),
             options: socket_options(&cx.config, channel),
         };
         let socket = sockets.open(channel, &request)?;
@@ -234,10 +263,26 @@ fn open_socket(
     Ok((socket, Some(SendGroup { answers, ttl }), counters))
 }
 
-/// True when the endpoint is a name whose address may change.
-fn names_a_host(channel: &UdpChannel) -> bool {
-    channel
-        .endpoint
-        .as_deref()
-        .is_some_and(|endpoint| endpoint.parse::<SocketAddr>().is_err())
+/// How many destinations a channel has that may have several.
+fn count_of_destinations(
+    cx: &mut Context,
+    registration_id: i64,
+    channel: &UdpChannel,
+) -> Result<Option<Counter>, CommandError> {
+    if !channel.kind.has_destinations() {
+        return Ok(None);
+    }
+    let type_id = type_ids::MULTI_DESTINATION_COUNT;
+    let counters = &mut cx.counters;
+    counters
+        .channel_status(type_id, "mdc-num-dest", registration_id, &channel.uri)
+        .map(Some)
+}
+
+fn destinations(channel: &UdpChannel, count: Option<Counter>) -> SendDestinations {
+    match (channel.kind, count) {
+        (UdpChannelKind::Dynamic, Some(count)) => SendDestinations::Dynamic(count),
+        (UdpChannelKind::Manual, Some(count)) => SendDestinations::Manual(count),
+        _ => SendDestinations::Connected,
+    }
 }

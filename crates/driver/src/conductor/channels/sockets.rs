@@ -119,6 +119,11 @@ fn given(channel: Option<usize>, setting: usize) -> Option<usize> {
     Some(channel.filter(|length| *length != 0).unwrap_or(setting)).filter(|length| *length != 0)
 }
 
+/// True for `host:port` where the host is a name whose address may change.
+pub(crate) fn names_a_host(address: &str) -> bool {
+    address.parse::<SocketAddr>().is_err()
+}
+
 /// What may be relied on of a socket buffer: Linux grants twice what is asked for, for its own book-keeping, and
 /// less when the system's limit is lower.
 pub(crate) fn usable_length(asked: Option<usize>, granted: usize) -> usize {

@@ -13,6 +13,7 @@ mod progress;
 mod reject_image;
 mod remove;
 mod ring;
+mod send_destinations;
 mod step;
 
 use headrace_protocol::channel::{ChannelUri, Media, doubts};
@@ -69,6 +70,16 @@ fn run(
         Command::AddSubscription {
             stream_id, channel, ..
         } => add_subscription(origin, stream_id, &channel, rooms),
+        Command::AddDestination {
+            registration_id,
+            channel,
+            ..
+        } => send_destinations::add(registration_id, &channel, rooms),
+        Command::RemoveDestination {
+            registration_id,
+            channel,
+            ..
+        } => send_destinations::remove(registration_id, &channel, rooms),
         command => run_at_once(origin, command, rooms, progress).map(|()| Next::Done),
     }
 }
@@ -90,11 +101,11 @@ fn run_at_once(
         Command::RemoveSubscription { registration_id, .. } => {
             remove::subscription(id, registration_id, rooms, progress)?;
         }
-        Command::AddDestination { registration_id, .. }
-        | Command::RemoveDestination { registration_id, .. }
-        | Command::RemoveDestinationById { registration_id, .. } => {
-            return Err(remove::refuse_send_destination(rooms, registration_id));
-        }
+        Command::RemoveDestinationById {
+            registration_id,
+            destination_registration_id,
+            ..
+        } => send_destinations::remove_by_id(id, registration_id, destination_registration_id, rooms)?,
         Command::AddReceiveDestination { registration_id, .. }
         | Command::RemoveReceiveDestination { registration_id, .. } => {
             return Err(remove::refuse_receive_destination(rooms, registration_id));
@@ -134,7 +145,9 @@ fn run_at_once(
         Command::TerminateDriver { .. } => terminate(&rooms.cx),
         Command::AddPublication { .. }
         | Command::AddExclusivePublication { .. }
-        | Command::AddSubscription { .. } => {}
+        | Command::AddSubscription { .. }
+        | Command::AddDestination { .. }
+        | Command::RemoveDestination { .. } => {}
     }
     Ok(())
 }

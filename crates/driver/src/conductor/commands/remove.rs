@@ -70,15 +70,6 @@ pub(crate) fn release_subscription(rooms: &mut Rooms, registration_id: i64) -> b
     true
 }
 
-/// Why a publication cannot have the destination that a client adds or removes.
-pub(crate) fn refuse_send_destination(rooms: &Rooms, registration_id: i64) -> CommandError {
-    if rooms.publications.contains(registration_id) {
-        CommandError::not_supported("destinations of publications are not supported in this release")
-    } else {
-        unknown_publication(registration_id)
-    }
-}
-
 /// Why a subscription cannot have the destination that a client adds or removes.
 pub(crate) fn refuse_receive_destination(rooms: &Rooms, registration_id: i64) -> CommandError {
     if rooms.subscriptions.contains(registration_id) {
@@ -88,7 +79,8 @@ pub(crate) fn refuse_receive_destination(rooms: &Rooms, registration_id: i64) ->
     }
 }
 
-fn unknown_publication(registration_id: i64) -> CommandError {
+/// There is no publication of this id that could be meant.
+pub(crate) fn unknown_publication(registration_id: i64) -> CommandError {
     let text = format!("registrationId={registration_id}");
     CommandError::new(ErrorCode::UnknownPublication, text)
 }

@@ -22,6 +22,7 @@ pub(crate) struct Origin {
 pub(crate) enum Adds {
     Publication,
     Subscription,
+    Destination,
 }
 
 /// A channel whose names must be known.

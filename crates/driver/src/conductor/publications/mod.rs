@@ -50,10 +50,6 @@ impl Publications {
         }
     }
 
-    pub(crate) fn contains(&self, registration_id: i64) -> bool {
-        self.ipc.contains(registration_id) || self.network.contains(registration_id)
-    }
-
     /// An entity tag names one publication.
     pub(crate) fn check_entity_tag(
         &self,

@@ -1,6 +1,6 @@
 //! What must hold between a channel and an endpoint that is open already.
 
-use super::UdpChannel;
+use super::{UdpChannel, UdpChannelKind};
 use crate::channel::{ChannelDefaults, ChannelError, keys};
 
 impl UdpChannel {
@@ -10,6 +10,14 @@ impl UdpChannel {
     pub fn matches_tag(&self, existing: &UdpChannel) -> Result<bool, ChannelError> {
         if self.channel_tag.is_none() || self.channel_tag != existing.channel_tag {
             return Ok(false);
+        }
+        if self.kind.has_destinations() && self.kind != existing.kind {
+            return Err(ChannelError::generic(format!(
+                "matching tag={} has mismatched control-mode: {} <> {}",
+                self.channel_tag.unwrap_or_default(),
+                self.uri,
+                existing.uri
+            )));
         }
         if self.is_wildcard() || (self.remote == existing.remote && self.local == existing.local) {
             return Ok(true);
@@ -31,7 +39,7 @@ impl UdpChannel {
 
     /// Fails if the channel can only refer to an endpoint, and there is none it refers to.
     pub fn check_original(&self) -> Result<(), ChannelError> {
-        if self.is_wildcard() {
+        if self.is_wildcard() && self.kind != UdpChannelKind::Manual {
             return Err(ChannelError::generic(format!(
                 "URI must have explicit control, endpoint, or be manual control-mode when original: {}",
                 self.uri

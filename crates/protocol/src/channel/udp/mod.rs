@@ -13,6 +13,7 @@ use interface::Interface;
 
 use super::params::{Tags, size_i32};
 use super::{ChannelError, ChannelUri, Media, keys, unsupported};
+use crate::ErrorCode;
 
 /// Why a name has no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +45,8 @@ pub enum ChannelRole {
     Publication,
     /// Receives data.
     Subscription,
+    /// Is one of several that a publication sends to.
+    SendDestination,
 }
 
 /// How a channel reaches the far side.
@@ -55,19 +58,37 @@ pub enum UdpChannelKind {
     Control,
     /// One address sends to a group, whose members answer to another.
     Multicast(MulticastGroup),
+    /// A publication sends to each receiver whose status messages come to its control address.
+    Dynamic,
+    /// A publication sends to what its clients add.
+    Manual,
 }
 
 impl UdpChannelKind {
     /// Several receivers may take one stream of such a channel.
     pub fn has_group_semantics(self) -> bool {
-        matches!(self, Self::Multicast(_))
+        matches!(self, Self::Multicast(_)) || self.has_destinations()
+    }
+
+    /// A publication of such a channel sends to a list of destinations.
+    pub fn has_destinations(self) -> bool {
+        matches!(self, Self::Dynamic | Self::Manual)
+    }
+
+    /// What `control-mode` says, which only has a meaning for a publication: receivers may repeat it.
+    fn by_control_mode(uri: &ChannelUri, role: ChannelRole) -> Option<Self> {
+        match (role, uri.get(keys::CONTROL_MODE)) {
+            (ChannelRole::Publication, Some("dynamic")) => Some(Self::Dynamic),
+            (ChannelRole::Publication, Some("manual")) => Some(Self::Manual),
+            _ => None,
+        }
     }
 
     /// The group, if there is one.
     pub fn group(self) -> Option<MulticastGroup> {
         match self {
             Self::Multicast(group) => Some(group),
-            Self::Unicast | Self::Control => None,
+            Self::Unicast | Self::Control | Self::Dynamic | Self::Manual => None,
         }
     }
 }
@@ -113,14 +134,14 @@ impl UdpChannel {
                 "UdpChannel only supports UDP media: {uri}"
             )));
         }
-        unsupported::check_control_mode(uri)?;
+        unsupported::check_control_mode(uri, role)?;
         let channel_tag = Tags::from_uri(uri)?.channel;
         let (endpoint, control) = (uri.get(keys::ENDPOINT), uri.get(keys::CONTROL));
-        check_combination(uri)?;
+        check_combination(uri, role)?;
         group::ttl(uri)?;
         let remote = match endpoint {
             Some(text) => endpoint_address(uri, role, text, environment)?,
-            None => SocketAddr::new(interface::wildcard(false), 0),
+            None => SocketAddr::new(interface::wildcard(is_control_ipv6(uri)), 0),
         };
         let (kind, local) = kind_and_local(uri, role, remote, environment)?;
         let mut channel = Self {
@@ -146,9 +167,10 @@ impl UdpChannel {
         }
         let local = self.control.clone().unwrap_or_else(|| self.local.to_string());
         let remote = self.endpoint.clone().unwrap_or_else(|| self.remote.to_string());
-        let has_wildcard_port = self.remote.port() == 0 || (self.control.is_some() && self.local.port() == 0);
+        let has_wildcard_port = (self.endpoint.is_some() && self.remote.port() == 0)
+            || (self.control.is_some() && self.local.port() == 0);
         let suffix = match self.channel_tag {
-            _ if !has_wildcard_port => String::new(),
+            _ if !self.is_wildcard() && !has_wildcard_port => String::new(),
             Some(tag) => format!("#{tag}"),
             None => format!("-{unique_id}"),
         };
@@ -162,14 +184,20 @@ impl UdpChannel {
 }
 
 /// Fails if the channel does not say where to send to or to listen on.
-fn check_combination(uri: &ChannelUri) -> Result<(), ChannelError> {
+fn check_combination(uri: &ChannelUri, role: ChannelRole) -> Result<(), ChannelError> {
+    let mode = UdpChannelKind::by_control_mode(uri, role);
     match (uri.contains(keys::ENDPOINT), uri.contains(keys::CONTROL)) {
-        (false, false) if !uri.contains(keys::TAGS) => Err(ChannelError::invalid(format!(
+        (_, false) if mode == Some(UdpChannelKind::Dynamic) => Err(ChannelError::invalid(format!(
+            "explicit control expected with dynamic control mode: {uri}"
+        ))),
+        (false, false) if !uri.contains(keys::TAGS) && mode.is_none() => Err(ChannelError::invalid(format!(
             "URIs for UDP must specify endpoint, control, tags, or control-mode=manual/response: {uri}"
         ))),
-        (false, true) => Err(ChannelError::generic(format!(
-            "'control' parameter requires that either 'endpoint' or 'control-mode' is specified, channel={uri}"
-        ))),
+        (false, true) if role == ChannelRole::Publication && mode.is_none() => {
+            Err(ChannelError::generic(format!(
+                "'control' parameter requires that either 'endpoint' or 'control-mode' is specified, channel={uri}"
+            )))
+        }
         _ => Ok(()),
     }
 }
@@ -182,17 +210,28 @@ fn kind_and_local(
     remote: SocketAddr,
     environment: &UdpEnvironment<'_>,
 ) -> Result<(UdpChannelKind, SocketAddr), ChannelError> {
-    if remote.ip().is_multicast() {
+    let mode = UdpChannelKind::by_control_mode(uri, role);
+    if remote.ip().is_multicast() && mode.is_none() {
         let (group, local) = group::parse(uri, remote, environment)?;
         return Ok((UdpChannelKind::Multicast(group), local));
     }
     let interface_address = interface::select(uri, remote.ip(), environment)?;
     let Some(control) = uri.get(keys::CONTROL) else {
-        return Ok((UdpChannelKind::Unicast, interface_address));
+        return Ok((mode.unwrap_or(UdpChannelKind::Unicast), interface_address));
     };
-    unsupported::check_control(uri, role, control)?;
     let control_address = address(uri, keys::CONTROL, control, environment)?;
-    Ok((UdpChannelKind::Control, control_address))
+    if role == ChannelRole::Subscription && control_address.port() == 0 {
+        return Err(ChannelError::generic(format!(
+            "control has port=0 for subscription: {uri}"
+        )));
+    }
+    Ok((mode.unwrap_or(UdpChannelKind::Control), control_address))
+}
+
+/// Which family an address has that the channel leaves open.
+fn is_control_ipv6(uri: &ChannelUri) -> bool {
+    uri.get(keys::CONTROL)
+        .is_some_and(|control| control.starts_with('['))
 }
 
 fn endpoint_address(
@@ -201,8 +240,15 @@ fn endpoint_address(
     text: &str,
     environment: &UdpEnvironment<'_>,
 ) -> Result<SocketAddr, ChannelError> {
-    let remote = address(uri, keys::ENDPOINT, text, environment)?;
-    if role == ChannelRole::Publication && remote.port() == 0 {
+    let remote = match address(uri, keys::ENDPOINT, text, environment) {
+        // It is sent to once its name has an address.
+        Err(error) if role == ChannelRole::SendDestination && error.code == ErrorCode::UnknownHost => {
+            SocketAddr::new(interface::wildcard(false), 0)
+        }
+        found => found?,
+    };
+    let is_sent_to = role == ChannelRole::Publication && UdpChannelKind::by_control_mode(uri, role).is_none();
+    if is_sent_to && remote.port() == 0 {
         return Err(ChannelError::generic(format!(
             "endpoint has port=0 for publication: {uri}"
         )));

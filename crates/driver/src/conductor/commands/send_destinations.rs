@@ -1,0 +1,130 @@
+//! Destinations of a publication with `control-mode=manual`: clients add and remove them, the sender sends to them.
+
+use headrace_protocol::ErrorCode;
+use headrace_protocol::channel::destination::check_send_destination;
+use headrace_protocol::channel::{ChannelRole, UdpChannel};
+
+use super::step::{AddressesWanted, Adds, Next, Origin, Step};
+use super::{parse_channel, remove};
+use crate::conductor::rooms::Rooms;
+use crate::endpoint::{AddedDestination, EndpointId};
+use crate::errors::CommandError;
+use crate::proxy::SenderCommand;
+
+/// The first step of adding a destination: its channel has names.
+pub(crate) fn add(registration_id: i64, channel: &str, rooms: &mut Rooms) -> Result<Next, CommandError> {
+    begin(registration_id, channel, rooms, Box::new(Add { registration_id }))
+}
+
+/// The first step of removing a destination by its channel: what counts is the address.
+pub(crate) fn remove(registration_id: i64, channel: &str, rooms: &mut Rooms) -> Result<Next, CommandError> {
+    begin(
+        registration_id,
+        channel,
+        rooms,
+        Box::new(Remove { registration_id }),
+    )
+}
+
+fn begin(
+    registration_id: i64,
+    channel: &str,
+    rooms: &mut Rooms,
+    step: Box<dyn Step<UdpChannel>>,
+) -> Result<Next, CommandError> {
+    endpoint_of(registration_id, rooms)?;
+    let uri = parse_channel(&rooms.cx, channel)?;
+    check_send_destination(&uri)?;
+    let wanted = AddressesWanted {
+        uri,
+        role: ChannelRole::SendDestination,
+        adds: Adds::Destination,
+    };
+    Ok(Next::Addresses(wanted, step))
+}
+
+/// Removes a destination by the id of the command that added it; one that is not there is gone already.
+pub(crate) fn remove_by_id(
+    correlation_id: i64,
+    registration_id: i64,
+    destination_registration_id: i64,
+    rooms: &mut Rooms,
+) -> Result<(), CommandError> {
+    let endpoint = endpoint_of(registration_id, rooms)?;
+    rooms.cx.sender.send(SenderCommand::RemoveDestinationById {
+        endpoint,
+        registration_id: destination_registration_id,
+    });
+    rooms.cx.events.operation_success(correlation_id);
+    Ok(())
+}
+
+/// The channel of a publication whose clients say where it sends to.
+fn endpoint_of(registration_id: i64, rooms: &mut Rooms) -> Result<EndpointId, CommandError> {
+    let Some(publication) = rooms.publications.network.find(registration_id) else {
+        return Err(remove::unknown_publication(registration_id));
+    };
+    let endpoint = publication.endpoint();
+    if rooms.channels.send.is_manual(endpoint) {
+        return Ok(endpoint);
+    }
+    Err(CommandError::new(
+        ErrorCode::InvalidChannel,
+        format!(
+            "channel does not allow manual control of destinations: it must have control-mode=manual, \
+             registrationId={registration_id}"
+        ),
+    ))
+}
+
+/// The address is known, or that the name has none yet.
+struct Add {
+    registration_id: i64,
+}
+
+impl Step<UdpChannel> for Add {
+    fn go_on(
+        self: Box<Self>,
+        origin: Origin,
+        udp: UdpChannel,
+        rooms: &mut Rooms,
+    ) -> Result<Next, CommandError> {
+        // The publication may have ended while the name was looked up.
+        let endpoint = endpoint_of(self.registration_id, rooms)?;
+        let is_resolved = !udp.remote.ip().is_unspecified();
+        let added = AddedDestination {
+            registration_id: origin.correlation_id,
+            name: udp.endpoint.unwrap_or_default(),
+            address: is_resolved.then_some(udp.remote),
+        };
+        rooms
+            .cx
+            .sender
+            .send(SenderCommand::AddDestination { endpoint, added });
+        rooms.cx.events.operation_success(origin.correlation_id);
+        Ok(Next::Done)
+    }
+}
+
+/// The address is known.
+struct Remove {
+    registration_id: i64,
+}
+
+impl Step<UdpChannel> for Remove {
+    fn go_on(
+        self: Box<Self>,
+        origin: Origin,
+        udp: UdpChannel,
+        rooms: &mut Rooms,
+    ) -> Result<Next, CommandError> {
+        let endpoint = endpoint_of(self.registration_id, rooms)?;
+        rooms.cx.sender.send(SenderCommand::RemoveDestination {
+            endpoint,
+            name: udp.endpoint.unwrap_or_default(),
+            address: udp.remote,
+        });
+        rooms.cx.events.operation_success(origin.correlation_id);
+        Ok(Next::Done)
+    }
+}

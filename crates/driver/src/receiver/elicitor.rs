@@ -1,0 +1,101 @@
+//! Tells the sender at a control address that this receiver is there.
+//!
+//! A sender with `control-mode=dynamic` sends to those that it hears. Until it sends, there is nothing to answer, so a
+//! channel with a control address asks for a SETUP of no session in particular: once when it opens, and each second
+//! while it has subscriptions. Source: specification, eliciting SETUP and re-resolution.
+
+use std::net::SocketAddr;
+
+const INTERVAL_NS: i64 = 1_000_000_000;
+/// Silence after which the name of the control address is looked up again.
+const SILENCE_NS: i64 = 5_000_000_000;
+
+/// The timer of one channel.
+#[derive(Debug)]
+pub(super) struct Elicitor {
+    control: SocketAddr,
+    is_name: bool,
+    last_sent_ns: Option<i64>,
+    last_heard_ns: i64,
+}
+
+impl Elicitor {
+    /// Sends to `control`, which a name stands for that may move.
+    pub(super) fn new(control: SocketAddr, is_name: bool, now_ns: i64) -> Self {
+        Self {
+            control,
+            is_name,
+            last_sent_ns: None,
+            last_heard_ns: now_ns,
+        }
+    }
+
+    /// Where to send to, if it is time.
+    pub(super) fn take_due(&mut self, now_ns: i64, has_subscriptions: bool) -> Option<SocketAddr> {
+        let is_due = match self.last_sent_ns {
+            None => true,
+            Some(last_ns) => has_subscriptions && now_ns.saturating_sub(last_ns) > INTERVAL_NS,
+        };
+        is_due.then(|| {
+            self.last_sent_ns = Some(now_ns);
+            self.control
+        })
+    }
+
+    /// Something came in.
+    pub(super) fn on_heard(&mut self, now_ns: i64) {
+        self.last_heard_ns = now_ns;
+    }
+
+    /// True once for each silence: look the name up again.
+    pub(super) fn take_silence(&mut self, now_ns: i64) -> bool {
+        let is_silent = self.is_name && now_ns.saturating_sub(self.last_heard_ns) > SILENCE_NS;
+        if is_silent {
+            self.last_heard_ns = now_ns;
+        }
+        is_silent
+    }
+
+    /// The name stands for this address now; true when that is another.
+    pub(super) fn move_to(&mut self, control: SocketAddr) -> bool {
+        let is_changed = self.control != control;
+        if is_changed {
+            self.control = control;
+            self.last_sent_ns = None;
+        }
+        is_changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn asks_when_it_opens_and_each_second_while_there_are_subscriptions() {
+        let mut elicitor = Elicitor::new(at("10.0.0.1:5"), false, 0);
+        assert_eq!(elicitor.take_due(0, false), Some(at("10.0.0.1:5")));
+        assert_eq!(elicitor.take_due(INTERVAL_NS, true), None);
+        assert_eq!(elicitor.take_due(2 * INTERVAL_NS, false), None);
+        assert_eq!(elicitor.take_due(2 * INTERVAL_NS, true), Some(at("10.0.0.1:5")));
+        assert!(!elicitor.take_silence(i64::MAX), "an address does not move");
+    }
+
+    #[test]
+    fn a_silent_name_is_looked_up_again_and_asked_at_once_where_it_moved_to() {
+        let mut elicitor = Elicitor::new(at("10.0.0.1:5"), true, 0);
+        elicitor.take_due(0, true);
+        elicitor.on_heard(3);
+        assert!(!elicitor.take_silence(SILENCE_NS + 3));
+        assert!(elicitor.take_silence(SILENCE_NS + 4));
+        assert!(!elicitor.take_silence(SILENCE_NS + 5));
+        assert!(!elicitor.move_to(at("10.0.0.1:5")));
+        assert_eq!(elicitor.take_due(5, true), None);
+        assert!(elicitor.move_to(at("10.0.0.2:5")));
+        assert_eq!(elicitor.take_due(5, true), Some(at("10.0.0.2:5")));
+    }
+}

@@ -1,0 +1,433 @@
+//! Where the datagrams of a send channel go.
+//!
+//! | channel | destinations | who fills the list | leaves it |
+//! |---|---|---|---|
+//! | unicast, multicast | the peer that the socket is connected to | | |
+//! | `control-mode=dynamic` | receivers | their status messages | after 5 s of silence |
+//! | `control-mode=manual` | what clients added | commands | by command |
+//!
+//! Source: specification, multi-destination cast. Every datagram goes to each destination, one of them first in turn, so
+//! that a socket without room does not always miss the same ones.
+
+use std::net::SocketAddr;
+
+use headrace_buffers::counters::Counter;
+
+use crate::endpoint::{AddedDestination, SendDestinations};
+
+/// Silence after which a learnt receiver is no longer sent to, and after which an added name is looked up again.
+const SILENCE_NS: i64 = 5_000_000_000;
+/// Most receivers that one channel learns of: strangers may send status messages too.
+pub(super) const LEARNT_MAX: usize = 4096;
+
+/// What a status message means for the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// It is from a destination, or the channel has no list.
+    Known,
+    /// It is from a receiver that is a destination from now on.
+    Learnt,
+    /// It is from no destination.
+    Stranger,
+    /// It is from a receiver for which there is no room.
+    NoRoom,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Connected,
+    Dynamic,
+    Manual,
+}
+
+#[derive(Debug)]
+struct Destination {
+    // Of an added one.
+    registration_id: Option<i64>,
+    name: String,
+    address: Option<SocketAddr>,
+    receiver_id: Option<i64>,
+    last_heard_ns: i64,
+}
+
+impl Destination {
+    /// Receivers behind a translation of addresses are told apart by id and port; until an added destination has
+    /// answered, its address is all that is known.
+    fn is_at(&self, receiver_id: i64, source: SocketAddr) -> bool {
+        match self.receiver_id {
+            Some(known) => {
+                known == receiver_id
+                    && self
+                        .address
+                        .is_some_and(|address| address.port() == source.port())
+            }
+            None => self.address == Some(source),
+        }
+    }
+}
+
+/// The destinations of one send channel.
+#[derive(Debug)]
+pub(super) struct Destinations {
+    kind: Kind,
+    list: Vec<Destination>,
+    first: usize,
+    // Shows how many there are.
+    count: Option<Counter>,
+}
+
+impl Destinations {
+    /// None yet, but for the peer of the socket.
+    pub(super) fn new(spec: &SendDestinations) -> Self {
+        let (kind, count) = match spec {
+            SendDestinations::Connected => (Kind::Connected, None),
+            SendDestinations::Dynamic(count) => (Kind::Dynamic, Some(count.clone())),
+            SendDestinations::Manual(count) => (Kind::Manual, Some(count.clone())),
+        };
+        Self {
+            kind,
+            list: Vec::new(),
+            first: 0,
+            count,
+        }
+    }
+
+    fn publish_count(&self) {
+        if let Some(count) = &self.count {
+            count.set_release(self.list.len() as i64);
+        }
+    }
+
+    /// A turn of the channel: receivers that fell silent go, and another destination is the first to be sent to.
+    pub(super) fn begin_turn(&mut self, now_ns: i64) {
+        if self.kind == Kind::Dynamic {
+            let before = self.list.len();
+            self.list
+                .retain(|destination| now_ns.saturating_sub(destination.last_heard_ns) <= SILENCE_NS);
+            if self.list.len() != before {
+                self.publish_count();
+            }
+        }
+        self.first = self
+            .first
+            .checked_add(1)
+            .filter(|first| *first < self.list.len())
+            .unwrap_or(0);
+    }
+
+    /// Sends something to each destination and returns the least that any of them took: it is sent again then, to all.
+    /// `send` is told the address, none for the peer of the socket. `whole` is all there is to take; so much is taken
+    /// where no destination has an address.
+    ///
+    /// A destination that cannot be sent to at all counts as served: it must not hold the others. `send` says so by `None`.
+    pub(super) fn send_to_each(
+        &self,
+        whole: usize,
+        mut send: impl FnMut(Option<SocketAddr>) -> Option<usize>,
+    ) -> usize {
+        if self.kind == Kind::Connected {
+            return send(None).unwrap_or(0);
+        }
+        let (earlier, later) = self.list.split_at(self.first.min(self.list.len()));
+        let addresses = later
+            .iter()
+            .chain(earlier)
+            .filter_map(|destination| destination.address);
+        let mut least = whole;
+        for address in addresses {
+            least = least.min(send(Some(address)).unwrap_or(whole));
+            if least == 0 {
+                // The socket has no room: it has none for the others either.
+                break;
+            }
+        }
+        least
+    }
+
+    /// A status message of any session came.
+    pub(super) fn on_status_message(&mut self, receiver_id: i64, source: SocketAddr, now_ns: i64) -> Heard {
+        if self.kind == Kind::Connected {
+            return Heard::Known;
+        }
+        let is_dynamic = self.kind == Kind::Dynamic;
+        let known = self
+            .list
+            .iter_mut()
+            .find(|known| known.is_at(receiver_id, source));
+        if let Some(known) = known {
+            known.last_heard_ns = now_ns;
+            known.receiver_id = Some(receiver_id);
+            return Heard::Known;
+        }
+        if !is_dynamic {
+            return Heard::Stranger;
+        }
+        if self.list.len() >= LEARNT_MAX {
+            return Heard::NoRoom;
+        }
+        self.list.push(Destination {
+            registration_id: None,
+            name: String::new(),
+            address: Some(source),
+            receiver_id: Some(receiver_id),
+            last_heard_ns: now_ns,
+        });
+        self.publish_count();
+        Heard::Learnt
+    }
+
+    /// A client adds a destination. It may be there already: then it is there twice.
+    pub(super) fn add(&mut self, added: AddedDestination, now_ns: i64) {
+        self.list.push(Destination {
+            registration_id: Some(added.registration_id),
+            name: added.name,
+            address: added.address,
+            receiver_id: None,
+            last_heard_ns: now_ns,
+        });
+        self.publish_count();
+    }
+
+    /// Removes one destination with this address, or with this name where it has no address.
+    pub(super) fn remove_one(&mut self, name: &str, address: SocketAddr) {
+        self.remove(|destination| match destination.address {
+            Some(known) => known == address,
+            None => destination.name == name,
+        });
+    }
+
+    /// Removes the destination that a command added.
+    pub(super) fn remove_id(&mut self, registration_id: i64) {
+        self.remove(|destination| destination.registration_id == Some(registration_id));
+    }
+
+    fn remove(&mut self, is_meant: impl Fn(&Destination) -> bool) {
+        if let Some(index) = self.list.iter().position(is_meant) {
+            self.list.remove(index);
+            self.publish_count();
+        }
+    }
+
+    /// The destination that a client added for this receiver.
+    pub(super) fn registration_id_of(&self, receiver_id: i64, source: SocketAddr) -> Option<i64> {
+        let found = self.list.iter().find(|known| known.is_at(receiver_id, source));
+        found.and_then(|known| known.registration_id)
+    }
+
+    /// A name that was added and has not been heard of for a while, at most once in that while.
+    pub(super) fn take_silent_name(&mut self, now_ns: i64) -> Option<String> {
+        if self.kind != Kind::Manual {
+            return None;
+        }
+        let silent = self.list.iter_mut().find(|destination| {
+            now_ns.saturating_sub(destination.last_heard_ns) > SILENCE_NS && names_a_host(&destination.name)
+        })?;
+        let name = silent.name.clone();
+        for same in self
+            .list
+            .iter_mut()
+            .filter(|destination| destination.name == name)
+        {
+            same.last_heard_ns = now_ns;
+        }
+        Some(name)
+    }
+
+    /// A name has this address from now on; true when it had another or none.
+    pub(super) fn set_address(&mut self, name: &str, address: SocketAddr) -> bool {
+        let mut is_changed = false;
+        for destination in self
+            .list
+            .iter_mut()
+            .filter(|destination| destination.name == name)
+        {
+            if destination.address != Some(address) {
+                destination.address = Some(address);
+                destination.receiver_id = None;
+                is_changed = true;
+            }
+        }
+        is_changed
+    }
+}
+
+fn names_a_host(name: &str) -> bool {
+    name.parse::<SocketAddr>().is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headrace_buffers::AtomicBuffer;
+
+    const S: i64 = 1_000_000_000;
+
+    fn at(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    fn added(registration_id: i64, name: &str) -> AddedDestination {
+        AddedDestination {
+            registration_id,
+            name: name.to_owned(),
+            address: name.parse().ok(),
+        }
+    }
+
+    fn reached(destinations: &Destinations) -> Vec<String> {
+        let mut reached = Vec::new();
+        destinations.send_to_each(1, |address| {
+            reached.push(address.map_or("peer".to_owned(), |address| address.to_string()));
+            Some(1)
+        });
+        reached
+    }
+
+    fn counter() -> Counter {
+        Counter::new(AtomicBuffer::allocate(128), 0).unwrap()
+    }
+
+    #[test]
+    fn a_connected_socket_has_its_peer_and_learns_no_other() {
+        let mut destinations = Destinations::new(&SendDestinations::Connected);
+        assert_eq!(
+            destinations.on_status_message(1, at("10.0.0.2:5"), 0),
+            Heard::Known
+        );
+        assert_eq!(reached(&destinations), ["peer"]);
+        assert_eq!(destinations.send_to_each(8, |_| Some(3)), 3);
+        assert_eq!(destinations.send_to_each(8, |_| None), 0);
+    }
+
+    #[test]
+    fn receivers_are_learnt_from_status_messages_and_forgotten_in_silence() {
+        let count = counter();
+        let mut destinations = Destinations::new(&SendDestinations::Dynamic(count.clone()));
+        assert_eq!(
+            destinations.send_to_each(8, |_| Some(0)),
+            8,
+            "none there: all is sent"
+        );
+        assert_eq!(
+            destinations.on_status_message(1, at("10.0.0.2:5"), 0),
+            Heard::Learnt
+        );
+        assert_eq!(
+            destinations.on_status_message(2, at("10.0.0.2:5"), S),
+            Heard::Learnt
+        );
+        assert_eq!(count.get(), 2);
+        // Behind a translation of addresses only the port stays.
+        assert_eq!(
+            destinations.on_status_message(1, at("10.0.0.9:5"), 4 * S),
+            Heard::Known
+        );
+        destinations.begin_turn(6 * S + 1);
+        assert_eq!(
+            (reached(&destinations), count.get()),
+            (vec!["10.0.0.2:5".to_owned()], 1)
+        );
+        destinations.begin_turn(9 * S + 1);
+        assert_eq!((reached(&destinations).len(), count.get()), (0, 0));
+    }
+
+    #[test]
+    fn strangers_do_not_fill_the_list_without_end() {
+        let mut destinations = Destinations::new(&SendDestinations::Dynamic(counter()));
+        for receiver_id in 0..LEARNT_MAX as i64 {
+            assert_eq!(
+                destinations.on_status_message(receiver_id, at("10.0.0.2:5"), 0),
+                Heard::Learnt
+            );
+        }
+        assert_eq!(
+            destinations.on_status_message(-1, at("10.0.0.2:5"), 0),
+            Heard::NoRoom
+        );
+        assert_eq!(
+            destinations.on_status_message(0, at("10.0.0.2:5"), 0),
+            Heard::Known
+        );
+    }
+
+    #[test]
+    fn added_destinations_stay_until_they_are_removed() {
+        let count = counter();
+        let mut destinations = Destinations::new(&SendDestinations::Manual(count.clone()));
+        for (registration_id, name) in [
+            (1, "10.0.0.2:5"),
+            (2, "10.0.0.3:5"),
+            (3, "10.0.0.2:5"),
+            (4, "host:5"),
+        ] {
+            destinations.add(added(registration_id, name), 0);
+        }
+        destinations.begin_turn(100 * S);
+        assert_eq!(reached(&destinations), ["10.0.0.3:5", "10.0.0.2:5", "10.0.0.2:5"]);
+        destinations.remove_one("10.0.0.2:5", at("10.0.0.2:5"));
+        destinations.remove_id(2);
+        destinations.remove_id(77);
+        destinations.remove_one("other:5", at("10.0.0.8:5"));
+        assert_eq!(
+            (reached(&destinations), count.get()),
+            (vec!["10.0.0.2:5".to_owned()], 2)
+        );
+    }
+
+    #[test]
+    fn the_least_that_any_took_counts_but_one_that_cannot_be_reached_holds_no_other() {
+        let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
+        for (registration_id, name) in [(1, "10.0.0.1:5"), (2, "10.0.0.2:5"), (3, "10.0.0.3:5")] {
+            destinations.add(added(registration_id, name), 0);
+        }
+        let mut taken = [Some(8), None, Some(5)].into_iter();
+        assert_eq!(destinations.send_to_each(8, |_| taken.next().flatten()), 5);
+        assert_eq!(destinations.send_to_each(8, |_| None), 8);
+        let mut calls = 0;
+        let least = destinations.send_to_each(8, |_| {
+            calls += 1;
+            Some(0)
+        });
+        assert_eq!((least, calls), (0, 1), "the others have no room either");
+    }
+
+    #[test]
+    fn an_error_is_told_of_the_destination_that_was_added_for_its_receiver() {
+        let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
+        destinations.add(added(7, "10.0.0.1:5"), 0);
+        assert_eq!(destinations.registration_id_of(9, at("10.0.0.1:5")), Some(7));
+        assert_eq!(
+            destinations.on_status_message(9, at("10.0.0.1:5"), 0),
+            Heard::Known
+        );
+        assert_eq!(destinations.registration_id_of(9, at("192.168.0.1:5")), Some(7));
+        assert_eq!(destinations.registration_id_of(8, at("10.0.0.1:5")), None);
+        assert_eq!(
+            destinations.on_status_message(8, at("10.0.0.4:5"), 0),
+            Heard::Stranger
+        );
+    }
+
+    #[test]
+    fn a_silent_name_is_looked_up_again_once_in_a_while() {
+        let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
+        destinations.add(added(1, "host:5"), 0);
+        destinations.add(added(2, "host:5"), 0);
+        destinations.add(added(3, "10.0.0.1:5"), 0);
+        assert_eq!(destinations.take_silent_name(5 * S), None);
+        assert_eq!(
+            destinations.take_silent_name(5 * S + 1).as_deref(),
+            Some("host:5")
+        );
+        assert_eq!(destinations.take_silent_name(5 * S + 2), None);
+        assert!(destinations.set_address("host:5", at("10.0.0.4:5")));
+        assert!(!destinations.set_address("host:5", at("10.0.0.4:5")));
+        assert_eq!(reached(&destinations).len(), 3);
+        destinations.on_status_message(1, at("10.0.0.4:5"), 9 * S);
+        assert_eq!(
+            destinations.take_silent_name(11 * S).as_deref(),
+            Some("host:5"),
+            "the second is silent"
+        );
+    }
+}

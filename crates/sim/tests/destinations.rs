@@ -1,0 +1,278 @@
+//! One publisher and many destinations: those that say where they are, and those that a client adds.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Reader, SECOND, World, errors_of, faults};
+use headrace_buffers::cnc::{self, CncFile};
+use headrace_buffers::counters::{CountersReader, type_ids};
+use headrace_client::{Client, ClientError, Offer, Publication};
+use headrace_protocol::ErrorCode;
+use headrace_sim::Node;
+use headrace_sys::Access;
+
+const STREAM: i32 = 1001;
+const DYNAMIC: &str = "aeron:udp?control=center:24325|control-mode=dynamic|term-length=64k|linger=0";
+const MANUAL: &str = "aeron:udp?control-mode=manual|term-length=64k|linger=0";
+/// Messages that the furthest reader may be ahead of the last one: what the network holds up must still be in the log.
+const LEAD: usize = 8;
+
+struct Center {
+    node: Node,
+    _client: Arc<Client>,
+    publication: Publication,
+}
+
+impl Center {
+    fn new(world: &World, channel: &str) -> Self {
+        let node = world.add_node("center").unwrap();
+        let client = node.connect().unwrap();
+        let publication = client.add_publication(channel, STREAM).unwrap();
+        Self {
+            node,
+            _client: client,
+            publication,
+        }
+    }
+
+    fn destination_count(&self) -> i64 {
+        let file = self.node.directory().join(cnc::FILE_NAME);
+        let cnc = CncFile::map(&file, Access::ReadOnly).unwrap();
+        let counters = CountersReader::new(cnc.counters_metadata(), cnc.counters_values());
+        counters
+            .find(
+                type_ids::MULTI_DESTINATION_COUNT,
+                self.publication.registration_id(),
+            )
+            .and_then(|id| counters.value(id))
+            .unwrap_or(-1)
+    }
+}
+
+struct Member {
+    node: Node,
+    client: Arc<Client>,
+    reader: Reader,
+}
+
+impl Member {
+    fn new(world: &World, name: &str, channel: &str) -> Self {
+        let node = world.add_node(name).unwrap();
+        let client = node.connect().unwrap();
+        let reader = Reader::subscribe(&client, channel, STREAM);
+        Self { node, client, reader }
+    }
+
+    /// A receiver that says where it is.
+    fn dynamic(world: &World, name: &str) -> Self {
+        let channel = format!("aeron:udp?endpoint={name}:40123|control=center:24325|control-mode=dynamic");
+        Self::new(world, name, &channel)
+    }
+
+    /// A receiver that waits for what comes.
+    fn plain(world: &World, name: &str) -> Self {
+        Self::new(world, name, &format!("aeron:udp?endpoint={name}:40123"))
+    }
+}
+
+fn message(number: usize) -> Vec<u8> {
+    let length = 8 + number * 37 % 3_000;
+    number.to_le_bytes().into_iter().cycle().take(length).collect()
+}
+
+/// Publishes messages `first..first + count` and waits until each member has read them.
+fn publish(world: &World, center: &Center, members: &mut [Member], first: usize, count: usize) {
+    let end = first + count;
+    let before: Vec<usize> = members
+        .iter()
+        .map(|member| member.reader.messages.len())
+        .collect();
+    let mut sent = first;
+    world.run_until(300 * SECOND, "each receiver reads each message", || {
+        let read = |(member, before): (&mut Member, &usize)| first + member.reader.poll().len() - before;
+        let slowest = members.iter_mut().zip(&before).map(read).min().unwrap_or(end);
+        while sent < end.min(slowest + LEAD)
+            && matches!(center.publication.offer(&message(sent)), Ok(Offer::Position(_)))
+        {
+            sent += 1;
+        }
+        slowest >= end
+    });
+    for (member, before) in members.iter().zip(before) {
+        let read = &member.reader.messages[before..];
+        assert_eq!(read.len(), count, "{}", member.node.name());
+        for (number, read) in (first..end).zip(read) {
+            assert!(*read == message(number), "{} number={number}", member.node.name());
+        }
+    }
+}
+
+fn connected(world: &World, center: &Center, members: &[Member]) {
+    world.run_until(10 * SECOND, "all receivers are connected", || {
+        let all = members
+            .iter()
+            .all(|member| member.reader.subscription.is_connected());
+        all && center.publication.is_connected()
+    });
+}
+
+#[test]
+fn receivers_that_say_where_they_are_read_the_same_bytes_whatever_the_network_does() {
+    for seed in 0..4 {
+        let world = World::new(seed);
+        let center = Center::new(&world, DYNAMIC);
+        assert_eq!(center.destination_count(), 0);
+        let mut members = ["one", "two", "three"].map(|name| Member::dynamic(&world, name));
+        connected(&world, &center, &members);
+        assert_eq!(center.destination_count(), 3);
+        world.network().set_links(faults());
+        publish(&world, &center, &mut members, 0, 200);
+        assert!(world.trace(100_000).contains("NAK"), "seed={seed} had no faults");
+    }
+}
+
+#[test]
+fn a_receiver_that_comes_late_joins_where_the_stream_is_and_one_that_dies_is_forgotten() {
+    let world = World::new(1);
+    let center = Center::new(&world, DYNAMIC);
+    let mut members = vec![Member::dynamic(&world, "one")];
+    connected(&world, &center, &members);
+    publish(&world, &center, &mut members, 0, 50);
+    members.push(Member::dynamic(&world, "two"));
+    connected(&world, &center, &members);
+    publish(&world, &center, &mut members, 50, 50);
+    assert_eq!(center.destination_count(), 2);
+    members.remove(0).node.crash().unwrap();
+    world.run_until(10 * SECOND, "the dead receiver is forgotten", || {
+        center.destination_count() == 1
+    });
+    assert!(center.publication.is_connected());
+    publish(&world, &center, &mut members, 100, 50);
+    drop(members);
+}
+
+#[test]
+fn a_client_adds_and_removes_destinations_while_data_flows() {
+    for seed in 0..4 {
+        let world = World::new(seed);
+        let center = Center::new(&world, MANUAL);
+        let mut members: Vec<_> = ["one", "two"].map(|name| Member::plain(&world, name)).into();
+        assert!(matches!(
+            center.publication.offer(b"lost"),
+            Ok(Offer::NotConnected)
+        ));
+        for name in ["one", "two"] {
+            let channel = format!("aeron:udp?endpoint={name}:40123");
+            center.publication.add_destination(&channel).unwrap();
+        }
+        connected(&world, &center, &members);
+        assert_eq!(center.destination_count(), 2);
+        world.network().set_links(faults());
+        publish(&world, &center, &mut members, 0, 100);
+
+        let third = Member::plain(&world, "three");
+        let id = center
+            .publication
+            .add_destination("aeron:udp?endpoint=three:40123")
+            .unwrap();
+        center
+            .publication
+            .remove_destination("aeron:udp?endpoint=one:40123")
+            .unwrap();
+        let mut first = members.remove(0);
+        members.push(third);
+        connected(&world, &center, &members);
+        publish(&world, &center, &mut members, 100, 100);
+        assert_eq!(
+            first.reader.poll().len(),
+            100,
+            "seed={seed}: removed, and still sent to"
+        );
+
+        center.publication.remove_destination_by_id(id).unwrap();
+        members.pop();
+        publish(&world, &center, &mut members, 200, 50);
+        assert_eq!(center.destination_count(), 1);
+    }
+}
+
+#[test]
+fn a_receiver_that_closes_leaves_the_group_at_once() {
+    let world = World::new(3);
+    let center = Center::new(&world, DYNAMIC);
+    let members = [Member::dynamic(&world, "one")];
+    connected(&world, &center, &members);
+    let [
+        Member {
+            node: _node,
+            client,
+            reader,
+        },
+    ] = members;
+    reader.subscription.close();
+    world.run_until(3 * SECOND, "the publication is not connected", || {
+        !center.publication.is_connected()
+    });
+    client.close().unwrap();
+}
+
+#[test]
+fn a_destination_without_an_address_is_sent_to_once_its_name_has_one() {
+    let world = World::new(4);
+    let center = Center::new(&world, MANUAL);
+    center
+        .publication
+        .add_destination("aeron:udp?endpoint=late:40123")
+        .unwrap();
+    world.run_for(7 * SECOND);
+    assert_eq!(center.destination_count(), 1);
+    let mut members = [Member::plain(&world, "late")];
+    world.run_until(20 * SECOND, "the name is found", || {
+        center.publication.is_connected()
+    });
+    connected(&world, &center, &members);
+    publish(&world, &center, &mut members, 0, 20);
+}
+
+#[test]
+fn what_is_no_destination_is_refused_with_the_reason() {
+    let world = World::new(5);
+    let center = Center::new(&world, MANUAL);
+    let refused = |publication: &Publication, channel: &str| match publication.add_destination(channel) {
+        Err(ClientError::Registration { code, message, .. }) => (code, message),
+        other => panic!("{channel}: {other:?}"),
+    };
+    let (code, message) = refused(&center.publication, "aeron:udp?endpoint=one:0");
+    assert!(
+        code == ErrorCode::GenericError && message.contains("port=0"),
+        "{message}"
+    );
+    let (code, message) = refused(&center.publication, "aeron:ipc");
+    assert!(
+        code == ErrorCode::GenericError && message.contains("destination"),
+        "{message}"
+    );
+    let plain = center
+        ._client
+        .add_publication("aeron:udp?endpoint=center:9", 7)
+        .unwrap();
+    let (code, message) = refused(&plain, "aeron:udp?endpoint=one:5");
+    assert!(
+        code == ErrorCode::InvalidChannel && message.contains("control-mode=manual"),
+        "{message}"
+    );
+    let local = center
+        ._client
+        .add_publication("aeron:ipc?term-length=64k", 7)
+        .unwrap();
+    let (code, _) = refused(&local, "aeron:udp?endpoint=one:5");
+    assert_eq!(code, ErrorCode::UnknownPublication);
+    // One that is not there is gone already.
+    center
+        .publication
+        .remove_destination("aeron:udp?endpoint=center:5")
+        .unwrap();
+    center.publication.remove_destination_by_id(77).unwrap();
+    assert_eq!(errors_of(&center.node).len(), 4);
+}
