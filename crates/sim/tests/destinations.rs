@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use common::{Reader, SECOND, World, errors_of, faults};
@@ -9,6 +10,7 @@ use headrace_buffers::cnc::{self, CncFile};
 use headrace_buffers::counters::{CountersReader, type_ids};
 use headrace_client::{Client, ClientError, Offer, Publication};
 use headrace_protocol::ErrorCode;
+use headrace_protocol::frame::{FrameKind, RttMeasurement, classify, rtt};
 use headrace_sim::Node;
 use headrace_sys::Access;
 
@@ -275,4 +277,38 @@ fn what_is_no_destination_is_refused_with_the_reason() {
         .unwrap();
     center.publication.remove_destination_by_id(77).unwrap();
     assert_eq!(errors_of(&center.node).len(), 4);
+}
+
+#[test]
+fn a_stranger_that_measures_its_round_trip_is_answered_and_no_receiver_is_troubled() {
+    let world = World::new(6);
+    let center = Center::new(&world, DYNAMIC);
+    let mut members = ["one", "two", "three"].map(|name| Member::dynamic(&world, name));
+    connected(&world, &center, &members);
+    publish(&world, &center, &mut members, 0, 5);
+    let stranger: SocketAddr = "10.9.9.9:999".parse().unwrap();
+    let probe = RttMeasurement {
+        flags: rtt::FLAG_REPLY,
+        session_id: center.publication.session_id(),
+        stream_id: STREAM,
+        echo_timestamp_ns: 5,
+        reception_delta_ns: 0,
+        receiver_id: 77,
+    };
+    let mut frame = [0; RttMeasurement::LENGTH];
+    probe.encode(&mut frame);
+    let tap = world.network().tap();
+    for _ in 0..3 {
+        let control = SocketAddr::new(center.node.address(), 24325);
+        world.network().inject(stranger, control, &frame);
+    }
+    world.run_for(SECOND);
+    let echoed_to: Vec<SocketAddr> = tap
+        .take()
+        .iter()
+        .filter(|datagram| classify(&datagram.bytes) == Ok(FrameKind::RttMeasurement))
+        .map(|datagram| datagram.to)
+        .collect();
+    assert_eq!(echoed_to, [stranger; 3]);
+    assert_eq!(center.destination_count(), 3);
 }

@@ -144,6 +144,12 @@ impl Destinations {
         least
     }
 
+    /// Where an answer to `source` goes, none for the peer of the socket. It is sent to no other destination: a stranger
+    /// must not bring more packets onto the network than it sends.
+    pub(super) fn answer_to(&self, source: SocketAddr) -> Option<SocketAddr> {
+        (self.kind != Kind::Connected).then_some(source)
+    }
+
     /// A status message of any session came.
     pub(super) fn on_status_message(&mut self, receiver_id: i64, source: SocketAddr, now_ns: i64) -> Heard {
         if self.kind == Kind::Connected {

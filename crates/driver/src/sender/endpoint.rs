@@ -278,7 +278,7 @@ impl Control<'_> {
                 Ok(Liveness::Nothing)
             }
             FrameKind::RttMeasurement => {
-                self.on_rtt_measurement(&RttMeasurement::decode(datagram)?, cycle);
+                self.on_rtt_measurement(&RttMeasurement::decode(datagram)?, source, cycle);
                 Ok(Liveness::Nothing)
             }
             // Frames for receivers and resolvers are not wrong, only not for this socket; response channels
@@ -357,12 +357,12 @@ impl Control<'_> {
         publication.on_error(&frame);
     }
 
-    fn on_rtt_measurement(&mut self, probe: &RttMeasurement, cycle: &mut Cycle<'_>) {
+    fn on_rtt_measurement(&mut self, probe: &RttMeasurement, source: SocketAddr, cycle: &mut Cycle<'_>) {
         if !probe.asks_for_reply() {
             return;
         }
         if let Some((publication, way)) = self.found(probe.session_id, probe.stream_id) {
-            publication.on_rtt_probe(probe, &mut cycle.outgoing(way));
+            publication.on_rtt_probe(probe, source, &mut cycle.outgoing(way));
         }
     }
 }

@@ -65,6 +65,15 @@ impl Outgoing<'_> {
         sent
     }
 
+    /// Sends a frame that travels alone to the one that asked for it.
+    pub(super) fn answer(&mut self, frame: &[u8], source: SocketAddr) {
+        let to = self.way.destinations.answer_to(source);
+        let sent = self.taken(self.way.transport.send(frame, to), to);
+        if sent.unwrap_or(0) < frame.len() {
+            self.counters.short_sends.get_and_add(1);
+        }
+    }
+
     /// Sends datagrams from the log; returns how many went.
     pub(super) fn send_datagrams(&mut self, term: &AtomicBuffer, datagrams: &[Datagram]) -> usize {
         let way = self.way;

@@ -2,6 +2,7 @@
 //!
 //! Where spies simulate a connection and no receiver is alive, nothing is sent: the position follows the spies.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use headrace_buffers::doorbell::Interests;
@@ -313,11 +314,11 @@ impl SenderPublication {
         self.update_connected(REFUSED);
     }
 
-    /// Sends a probe back the way data goes.
-    pub(super) fn on_rtt_probe(&self, probe: &RttMeasurement, out: &mut Outgoing<'_>) {
+    /// Sends a probe back to where it came from.
+    pub(super) fn on_rtt_probe(&self, probe: &RttMeasurement, source: SocketAddr, out: &mut Outgoing<'_>) {
         let mut frame = [0; RttMeasurement::LENGTH];
         probe.echo().encode(&mut frame);
-        out.send_frame(&frame);
+        out.answer(&frame, source);
     }
 
     fn publish_receiver_count(&self) {
