@@ -226,6 +226,42 @@ def test_a_reader_with_other_parameters_is_on_its_publishers_stream(publisher: s
     records.release()
 
 
+@pytest.mark.parametrize(
+    ("opener", "other", "seen"),
+    [
+        (
+            "aeron:udp?control=127.0.0.1:1|control-mode=dynamic",
+            "aeron:udp?control-mode=dynamic|control=localhost:1",
+            [3, 3],
+        ),
+        # Each has a transport of its own, though the texts are alike.
+        ("aeron:udp?control-mode=manual", "aeron:udp?control-mode=manual", [3, None]),
+        ("aeron:udp?control-mode=manual", "aeron:udp?endpoint=127.0.0.1:1", [3, None]),
+    ],
+)
+def test_destinations_are_those_of_the_streams_transport(
+    opener: str, other: str, seen: list[int | None]
+) -> None:
+    cnc = FakeCnc()
+    for counter_id, channel in enumerate((opener, other)):
+        cnc.stream_counter(
+            counter_id,
+            2,
+            "snd-pos (sampled)",
+            5,
+            registration_id=70 + counter_id,
+            session_id=counter_id,
+            stream_id=3,
+            channel=channel,
+        )
+    key = struct.pack("<i", len(opener)) + opener.encode()
+    cnc.counter(2, 18, f"mdc-num-dest: {opener}", 3, key=key, registration_id=70)
+    records = CountersReader(memoryview(cnc.metadata), memoryview(cnc.values))
+    streams = sorted(group_streams(records), key=lambda stream: stream.session_id)
+    assert [stream.destination_count for stream in streams] == seen
+    records.release()
+
+
 def test_streams_of_other_endpoints_stay_apart() -> None:
     cnc = FakeCnc()
     for counter_id, port in enumerate((20121, 20122)):

@@ -46,7 +46,10 @@ PUBLICATION_REFUSALS = {
         "aeron:udp?endpoint=does-not-exist.invalid:24651",
         ["unknown host", "endpoint=does-not-exist.invalid:24651"],
     ),
-    "response channel": ("aeron:udp?control-mode=response|control=127.0.0.1:24651", ["control-mode=response"]),
+    "response channel": (
+        "aeron:udp?control-mode=response|control=127.0.0.1:24651",
+        ["control-mode=response"],
+    ),
     "dynamic destinations without control": ("aeron:udp?control-mode=dynamic", ["control", "dynamic"]),
     "flow control strategy": ("aeron:udp?endpoint=localhost:24651|fc=min", ["fc"]),
     "publication window": ("aeron:ipc?term-length=64k|pub-wnd=64k", ["pub-wnd", "65536"]),

@@ -33,6 +33,29 @@ pub struct AddedDestination {
     pub address: Option<SocketAddr>,
 }
 
+/// What becomes of the destinations that clients added to a channel.
+#[derive(Clone, Debug)]
+pub enum DestinationChange {
+    /// There is one more.
+    Add(AddedDestination),
+    /// One that has this address goes.
+    Remove {
+        /// `host:port` as the client wrote it, for one that has no address.
+        name: String,
+        /// Where it is.
+        address: SocketAddr,
+    },
+    /// The one goes that the command with this id added.
+    RemoveById(i64),
+    /// Those with this name are at another address.
+    Move {
+        /// `host:port` as the client wrote it.
+        name: String,
+        /// Where to send from now on.
+        address: SocketAddr,
+    },
+}
+
 /// A channel to send through.
 pub(crate) struct SendEndpointSpec {
     /// Names the channel.

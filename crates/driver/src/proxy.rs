@@ -10,7 +10,7 @@ use headrace_protocol::flow::FlowControl;
 use headrace_protocol::frame::{ErrorFrame, Setup};
 
 pub(crate) use crate::endpoint::EndpointId;
-use crate::endpoint::{AddedDestination, ReceiveEndpointSpec, SendEndpointSpec};
+use crate::endpoint::{DestinationChange, ReceiveEndpointSpec, SendEndpointSpec};
 pub(crate) use crate::mailbox::{Inbox, Outbox, Requests};
 use crate::shared::{ImageShared, PublicationShared};
 
@@ -38,37 +38,12 @@ pub(crate) enum SenderCommand {
         /// Which publication.
         registration_id: i64,
     },
-    /// Send to one more destination.
-    AddDestination {
+    /// Send to other destinations from now on.
+    ChangeDestinations {
         /// Channel of the publication.
         endpoint: EndpointId,
-        /// What the client added.
-        added: AddedDestination,
-    },
-    /// No longer send to one destination that has this address.
-    RemoveDestination {
-        /// Channel of the publication.
-        endpoint: EndpointId,
-        /// `host:port` as the client wrote it, for one that has no address.
-        name: String,
-        /// Where it is.
-        address: SocketAddr,
-    },
-    /// No longer send to a destination.
-    RemoveDestinationById {
-        /// Channel of the publication.
-        endpoint: EndpointId,
-        /// Of the command that added it.
-        registration_id: i64,
-    },
-    /// The name of destinations now resolves to this address.
-    MoveDestination {
-        /// Channel of the publication.
-        endpoint: EndpointId,
-        /// `host:port` as the client wrote it.
-        name: String,
-        /// Where to send from now on.
-        address: SocketAddr,
+        /// What is other.
+        change: DestinationChange,
     },
     /// The endpoint's name now resolves to another address.
     Reconnect {

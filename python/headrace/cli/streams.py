@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from headrace.cli import options
 from headrace.cli.output import contains, watch
 from headrace.tools import CounterFilter, StreamState, group_streams
+from headrace.tools.counter_types import DESTINATION_COUNT
 from headrace.tools.snapshot import DriverSnapshot, DriverWatcher
 from headrace.tools.views.streams import streams_json, streams_table
 
@@ -48,7 +49,12 @@ def command(
     )
 
     def streams(snapshot: DriverSnapshot) -> list[StreamState]:
-        return group_streams(condition.apply(snapshot.counters))
+        return group_streams(
+            record
+            for record in snapshot.counters
+            # It is of a transport, so it has neither stream nor session.
+            if record.type_id == DESTINATION_COUNT or condition.matches(record)
+        )
 
     def table(snapshot: DriverSnapshot, previous: DriverSnapshot | None, search: str) -> RenderableType:
         found = [

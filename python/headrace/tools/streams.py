@@ -32,6 +32,8 @@ class StreamState:
     receiver_high_water_mark: int | None = None
     back_pressure_count: int | None = None
     naks_received: int | None = None
+    destination_count: int | None = None
+    """How many addresses the sender sends to; `None` where the channel has one by its nature."""
     naks_sent: int | None = None
     readers: list[Reader] = field(default_factory=list)
     counters: list[CounterRecord] = field(default_factory=list)
@@ -85,7 +87,10 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
     same stream where medium and addresses are the same. The stream has the publisher's or the receiver's channel.
     """
     streams: dict[tuple[str, int, int], StreamState] = {}
+    destination_counts: list[CounterRecord] = []
     for record in records:
+        if record.type_id == types.DESTINATION_COUNT:
+            destination_counts.append(record)
         key = types.stream_key(record)
         if key is None:
             continue
@@ -99,7 +104,24 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
         elif record.type_id in _POSITION_FIELDS:
             setattr(stream, _POSITION_FIELDS[record.type_id], record.value)
             stream.channel = key.channel
+    for record in destination_counts:
+        _count_destinations(record, streams.values())
     return [streams[identity] for identity in sorted(streams)]
+
+
+def _count_destinations(record: CounterRecord, streams: Iterable[StreamState]) -> None:
+    """Destinations belong to the transport: to the publication that opened it, and to those that share its address."""
+    place = _place(types.channel_of(record) or "")
+    for stream in streams:
+        if stream.sender_position is None:
+            continue
+        is_opener = any(counter.registration_id == record.registration_id for counter in stream.counters)
+        if is_opener or (_has_address(place) and place == _place(stream.channel)):
+            stream.destination_count = record.value
+
+
+def _has_address(place: str) -> bool:
+    return "?" in place
 
 
 def _place(channel: str) -> str:

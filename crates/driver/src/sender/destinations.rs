@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 
 use headrace_buffers::counters::Counter;
 
-use crate::endpoint::{AddedDestination, SendDestinations};
+use crate::endpoint::{AddedDestination, DestinationChange, SendDestinations};
 
 /// Silence after which a learnt receiver is no longer sent to, and after which an added name is looked up again.
 const SILENCE_NS: i64 = 5_000_000_000;
@@ -182,8 +182,19 @@ impl Destinations {
         Heard::Learnt
     }
 
+    /// Clients want others, or a name moved; true when it did.
+    pub(super) fn change(&mut self, change: DestinationChange, now_ns: i64) -> bool {
+        match change {
+            DestinationChange::Add(added) => self.add(added, now_ns),
+            DestinationChange::Remove { name, address } => self.remove_one(&name, address),
+            DestinationChange::RemoveById(registration_id) => self.remove_id(registration_id),
+            DestinationChange::Move { name, address } => return self.set_address(&name, address),
+        }
+        false
+    }
+
     /// A client adds a destination. It may be there already: then it is there twice.
-    pub(super) fn add(&mut self, added: AddedDestination, now_ns: i64) {
+    fn add(&mut self, added: AddedDestination, now_ns: i64) {
         self.list.push(Destination {
             registration_id: Some(added.registration_id),
             name: added.name,
@@ -195,7 +206,7 @@ impl Destinations {
     }
 
     /// Removes one destination with this address, or with this name where it has no address.
-    pub(super) fn remove_one(&mut self, name: &str, address: SocketAddr) {
+    fn remove_one(&mut self, name: &str, address: SocketAddr) {
         self.remove(|destination| match destination.address {
             Some(known) => known == address,
             None => destination.name == name,
@@ -203,7 +214,7 @@ impl Destinations {
     }
 
     /// Removes the destination that a command added.
-    pub(super) fn remove_id(&mut self, registration_id: i64) {
+    fn remove_id(&mut self, registration_id: i64) {
         self.remove(|destination| destination.registration_id == Some(registration_id));
     }
 
@@ -240,7 +251,7 @@ impl Destinations {
     }
 
     /// A name has this address from now on; true when it had another or none.
-    pub(super) fn set_address(&mut self, name: &str, address: SocketAddr) -> bool {
+    fn set_address(&mut self, name: &str, address: SocketAddr) -> bool {
         let mut is_changed = false;
         for destination in self
             .list

@@ -162,36 +162,10 @@ impl Sender {
                 self.conductor
                     .reply(ConductorReply::PublicationReleased { registration_id });
             }
-            SenderCommand::AddDestination { endpoint, added } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.destinations().add(added, now_ns);
-                }
-            }
-            SenderCommand::RemoveDestination {
-                endpoint,
-                name,
-                address,
-            } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.destinations().remove_one(&name, address);
-                }
-            }
-            SenderCommand::RemoveDestinationById {
-                endpoint,
-                registration_id,
-            } => {
-                if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.destinations().remove_id(registration_id);
-                }
-            }
-            SenderCommand::MoveDestination {
-                endpoint,
-                name,
-                address,
-            } => {
+            SenderCommand::ChangeDestinations { endpoint, change } => {
                 let is_moved = self
                     .endpoint(endpoint)
-                    .is_some_and(|endpoint| endpoint.destinations().set_address(&name, address));
+                    .is_some_and(|endpoint| endpoint.destinations().change(change, now_ns));
                 if is_moved {
                     self.counters.resolution_changes.get_and_add(1);
                 }

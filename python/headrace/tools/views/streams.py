@@ -46,6 +46,8 @@ def _parties(stream: StreamState) -> list[tuple[str, int, str, str]]:
         rows.append(("publisher", stream.publisher_position, _amount(stream.room), "before back pressure"))
     if stream.sender_position is not None:
         window = f"to send, {_amount(stream.sender_window)} of window left"
+        if stream.destination_count is not None:
+            window += f", destinations: {format_count(stream.destination_count)}"
         window += _events(stream.back_pressure_count, "back pressure events") + _events(
             stream.naks_received, "NAKs"
         )
@@ -80,6 +82,7 @@ def _stream_json(stream: StreamState) -> dict[str, object]:
         "receiver_high_water_mark": stream.receiver_high_water_mark,
         "back_pressure_count": stream.back_pressure_count,
         "naks_received": stream.naks_received,
+        "destination_count": stream.destination_count,
         "naks_sent": stream.naks_sent,
         "readers": [
             {

@@ -11,7 +11,7 @@ use super::sockets::{
     SEND, Sockets, channel_counters, group_request, names_a_host, open_error, socket_options, usable_length,
 };
 use crate::conductor::context::Context;
-use crate::endpoint::{EndpointId, SendDestinations, SendEndpointSpec, SendGroup};
+use crate::endpoint::{DestinationChange, EndpointId, SendDestinations, SendEndpointSpec, SendGroup};
 use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
 use crate::event_recorder::Reason;
@@ -182,10 +182,9 @@ impl SendChannels {
         };
         match result {
             Ok(address) if send.endpoint.channel.kind.has_destinations() => {
-                cx.sender.send(SenderCommand::MoveDestination {
+                cx.sender.send(SenderCommand::ChangeDestinations {
                     endpoint,
-                    name,
-                    address,
+                    change: DestinationChange::Move { name, address },
                 });
             }
             Ok(remote) if remote == send.endpoint.channel.remote || send.endpoint.is_closing() => {}

@@ -7,6 +7,7 @@ mod add_ipc_publication;
 mod add_network_publication;
 mod add_publication;
 mod add_subscription;
+mod channel;
 mod counters;
 mod leave;
 mod progress;
@@ -16,7 +17,7 @@ mod ring;
 mod send_destinations;
 mod step;
 
-use headrace_protocol::channel::{ChannelUri, Media, doubts};
+use headrace_protocol::channel::Media;
 use headrace_protocol::command::Command;
 
 pub(crate) use leave::free_gone;
@@ -30,6 +31,7 @@ use super::subscriptions::SubscriptionKind;
 use crate::config::TerminationValidator;
 use crate::errors::CommandError;
 use add_subscription::SubscriptionRequest;
+use channel::parse_channel;
 use counters::CounterText;
 use step::{Next, Origin};
 
@@ -180,15 +182,6 @@ fn add_subscription(
         Media::Ipc => add_subscription::add_local(origin, request, SubscriptionKind::Ipc, rooms),
         Media::Udp => Ok(add_subscription::begin(uri, request)),
     }
-}
-
-/// What looks wrong and has no effect goes to the error log: the client is not refused.
-fn parse_channel(cx: &Context, channel: &str) -> Result<ChannelUri, CommandError> {
-    let uri = ChannelUri::parse(channel)?;
-    for doubt in doubts(&uri) {
-        cx.warn(&format!("{doubt}, channel={channel}"));
-    }
-    Ok(uri)
 }
 
 fn terminate(cx: &Context) {

@@ -4,10 +4,11 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::destination::check_send_destination;
 use headrace_protocol::channel::{ChannelRole, UdpChannel};
 
+use super::channel::parse_channel;
+use super::remove::unknown_publication;
 use super::step::{AddressesWanted, Adds, Next, Origin, Step};
-use super::{parse_channel, remove};
 use crate::conductor::rooms::Rooms;
-use crate::endpoint::{AddedDestination, EndpointId};
+use crate::endpoint::{AddedDestination, DestinationChange, EndpointId};
 use crate::errors::CommandError;
 use crate::proxy::SenderCommand;
 
@@ -51,9 +52,9 @@ pub(crate) fn remove_by_id(
     rooms: &mut Rooms,
 ) -> Result<(), CommandError> {
     let endpoint = endpoint_of(registration_id, rooms)?;
-    rooms.cx.sender.send(SenderCommand::RemoveDestinationById {
+    rooms.cx.sender.send(SenderCommand::ChangeDestinations {
         endpoint,
-        registration_id: destination_registration_id,
+        change: DestinationChange::RemoveById(destination_registration_id),
     });
     rooms.cx.events.operation_success(correlation_id);
     Ok(())
@@ -62,7 +63,7 @@ pub(crate) fn remove_by_id(
 /// The channel of a publication whose clients say where it sends to.
 fn endpoint_of(registration_id: i64, rooms: &mut Rooms) -> Result<EndpointId, CommandError> {
     let Some(publication) = rooms.publications.network.find(registration_id) else {
-        return Err(remove::unknown_publication(registration_id));
+        return Err(unknown_publication(registration_id));
     };
     let endpoint = publication.endpoint();
     if rooms.channels.send.is_manual(endpoint) {
@@ -97,10 +98,10 @@ impl Step<UdpChannel> for Add {
             name: udp.endpoint.unwrap_or_default(),
             address: is_resolved.then_some(udp.remote),
         };
-        rooms
-            .cx
-            .sender
-            .send(SenderCommand::AddDestination { endpoint, added });
+        rooms.cx.sender.send(SenderCommand::ChangeDestinations {
+            endpoint,
+            change: DestinationChange::Add(added),
+        });
         rooms.cx.events.operation_success(origin.correlation_id);
         Ok(Next::Done)
     }
@@ -119,10 +120,12 @@ impl Step<UdpChannel> for Remove {
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError> {
         let endpoint = endpoint_of(self.registration_id, rooms)?;
-        rooms.cx.sender.send(SenderCommand::RemoveDestination {
+        rooms.cx.sender.send(SenderCommand::ChangeDestinations {
             endpoint,
-            name: udp.endpoint.unwrap_or_default(),
-            address: udp.remote,
+            change: DestinationChange::Remove {
+                name: udp.endpoint.unwrap_or_default(),
+                address: udp.remote,
+            },
         });
         rooms.cx.events.operation_success(origin.correlation_id);
         Ok(Next::Done)

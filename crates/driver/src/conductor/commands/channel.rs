@@ -1,0 +1,15 @@
+//! The channel of a command.
+
+use headrace_protocol::channel::{ChannelUri, doubts};
+
+use crate::conductor::context::Context;
+use crate::errors::CommandError;
+
+/// What looks wrong and has no effect goes to the error log: the client is not refused.
+pub(crate) fn parse_channel(cx: &Context, channel: &str) -> Result<ChannelUri, CommandError> {
+    let uri = ChannelUri::parse(channel)?;
+    for doubt in doubts(&uri) {
+        cx.warn(&format!("{doubt}, channel={channel}"));
+    }
+    Ok(uri)
+}
