@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use headrace_protocol::channel::destination::check_send_destination;
 use headrace_protocol::channel::{
     ChannelDefaults, ChannelRole, ChannelUri, ChannelUriBuilder, Interface, PublicationParams, ResolveError,
     Resolver, SubscriptionParams, UdpChannel, UdpEnvironment, units,
@@ -54,12 +55,18 @@ pub fn run(input: &[u8]) {
         interfaces: &[loopback],
         resolver: &NoNames,
     };
-    for role in [ChannelRole::Publication, ChannelRole::Subscription] {
+    let _ = check_send_destination(&uri);
+    for role in [
+        ChannelRole::Publication,
+        ChannelRole::Subscription,
+        ChannelRole::SendDestination,
+    ] {
         if let Ok(channel) = UdpChannel::parse(&uri, role, &environment, 1) {
-            assert!(
-                channel.canonical_form.starts_with("UDP-")
-                    && channel.remote.ip().is_multicast() == channel.kind.group().is_some()
-            );
+            let kind = channel.kind;
+            // What a publication with destinations has for an endpoint means nothing.
+            let is_group = channel.remote.ip().is_multicast() && !kind.has_destinations();
+            assert!(channel.canonical_form.starts_with("UDP-") && is_group == kind.group().is_some());
+            assert!(role == ChannelRole::Publication || !kind.has_destinations());
         }
     }
 }
@@ -76,6 +83,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "aeron:udp?endpoint=127.0.0.1:1|session-id=-9|rcv-wnd=256k|nak-delay=10us|cc=static|so-rcvbuf=0|ttl=0",
         "aeron:udp?endpoint=224.0.1.1:40456|interface=10.0.0.0/8|ttl=8|fc=tagged,g:1001/3,t:10s|gtag=1001",
         "aeron:udp?control=localhost:40124|control-mode=dynamic|ssc=true|channel-snd-ts-offset=reserved",
+        "aeron:udp?endpoint=224.0.1.2:0|control-mode=manual|tags=5",
+        "aeron:udp?endpoint=[ff02::1]:40456|control=localhost:40125|control-mode=dynamic",
         "aeron:udp?control-mode=response|response-correlation-id=prototype|response-endpoint=localhost:1|ats=true",
         "aeron-spy:aeron:udp?tags=5|untethered-window-limit-timeout=1s|untethered-linger-timeout=0",
         "16m",

@@ -490,6 +490,69 @@ class Publication:
     def local_socket_addresses(self) -> list[str]:
         """Addresses to which the endpoint's sockets are bound, once it is active."""
 
+    def add_destination(self, channel: str, /) -> int:
+        """Send to one more address from now on; for channels with ``control-mode=manual``.
+
+        Blocks without the GIL until the driver answers, at most ``driver_timeout_ms``; Ctrl-C ends the wait. The
+        destination belongs to the publication's transport: all publications that share it send there, until it is
+        removed. A receiver there reads the stream from now on. An address that is there already is there twice, and
+        gets each packet twice. A name that has no address yet is sent to as soon as it has one.
+
+        Args:
+            channel: Where to: ``"aeron:udp?endpoint=host:port"``, with the endpoint on which a subscription listens.
+
+        Returns:
+            An id of the destination, for :meth:`remove_destination_by_id`.
+
+        Raises:
+            RegistrationError: The driver refused, with the reason: the publication's channel has no
+                ``control-mode=manual``, or the destination is not of this form.
+            DriverTimeoutError: The driver did not answer.
+            ClosedError: The publication, or its client, is closed.
+            ReentrantError: Called from one of the client's handlers.
+        """
+
+    def remove_destination(self, channel: str, /) -> None:
+        """Stop sending to an address. If it was added several times, one of them goes; if it is not there, none does.
+
+        Blocks and raises as :meth:`add_destination`. A receiver there loses its image when it has heard nothing for
+        the driver's ``aeron.image.liveness.timeout``.
+
+        Args:
+            channel: As for :meth:`add_destination`. Its address counts: another text for the same one will do.
+        """
+
+    def remove_destination_by_id(self, registration_id: int, /) -> None:
+        """Stop sending to a destination that was added. Does nothing if it is not there.
+
+        Blocks and raises as :meth:`remove_destination`.
+
+        Args:
+            registration_id: What :meth:`add_destination` gave.
+
+        Raises:
+            ConfigError: The number is longer than 64 bits.
+        """
+
+    async def add_destination_async(self, channel: str, /) -> int:
+        """As :meth:`add_destination`, without blocking the event loop.
+
+        The driver is asked when this is called, not when it is awaited. A call that is cancelled may have added the
+        destination: remove it by its channel.
+        """
+
+    async def remove_destination_async(self, channel: str, /) -> None:
+        """As :meth:`remove_destination`, without blocking the event loop.
+
+        The driver is asked when this is called, not when it is awaited, and a cancelled call takes nothing back.
+        """
+
+    async def remove_destination_by_id_async(self, registration_id: int, /) -> None:
+        """As :meth:`remove_destination_by_id`, without blocking the event loop.
+
+        The driver is asked when this is called, not when it is awaited, and a cancelled call takes nothing back.
+        """
+
     def close(self) -> None:
         """Close. What was sent is still delivered. Does not wait; closing again does nothing.
 

@@ -59,6 +59,7 @@ async def serve(directory: str) -> None:
         async for message in subscription:
             assert_type(message, headrace.Message)
             assert_type(await publication.offer_async(message.payload), int)
+        assert_type(await publication.add_destination_async("aeron:udp?endpoint=127.0.0.1:5"), int)
 
 
 def record(client: headrace.Client) -> None:

@@ -13,7 +13,7 @@ pub(crate) struct EndpointId(pub i64);
 
 /// Where a send channel sends to. The counters show how many destinations there are.
 #[derive(Clone, Debug)]
-pub enum SendDestinations {
+pub(crate) enum SendDestinations {
     /// To the peer of its socket.
     Connected,
     /// To receivers, who say where they are.
@@ -24,7 +24,7 @@ pub enum SendDestinations {
 
 /// A destination that a client adds to a send channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AddedDestination {
+pub(crate) struct AddedDestination {
     /// Of the command that adds it.
     pub registration_id: i64,
     /// `host:port` as the client wrote it.
@@ -35,7 +35,7 @@ pub struct AddedDestination {
 
 /// What becomes of the destinations that clients added to a channel.
 #[derive(Clone, Debug)]
-pub enum DestinationChange {
+pub(crate) enum DestinationChange {
     /// There is one more.
     Add(AddedDestination),
     /// One that has this address goes.
@@ -84,7 +84,7 @@ pub(crate) struct SendGroup {
 
 /// Where the sender of a channel listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ControlAddress {
+pub(crate) struct ControlAddress {
     /// Its address.
     pub address: SocketAddr,
     /// The channel names a host that may move to another address.

@@ -159,6 +159,15 @@ pub(crate) fn reason<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     text(object, "reason", TEXT)
 }
 
+/// Where a destination of a publication is.
+pub(crate) fn channel<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    text(
+        object,
+        "channel",
+        "must be text, such as 'aeron:udp?endpoint=192.168.0.8:20452'",
+    )
+}
+
 /// What something is called.
 pub(crate) fn name<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     text(object, "name", TEXT)

@@ -9,6 +9,7 @@ use headrace_sys::idle::IdleStrategy;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::asking::ask;
 use crate::counters::Counter;
 use crate::driver::MediaDriver;
 use crate::exclusive::ExclusivePublication;
@@ -51,30 +52,14 @@ impl Client {
         self.open().map(|kept| &**kept)
     }
 
-    /// Waits for the outcome of a request in steps that see Ctrl-C, which gives the request up.
+    /// Waits for the outcome of a request.
     fn wait<T: Send>(
         &self,
         py: Python<'_>,
         request: impl FnOnce(&client::Client) -> Result<i64, ClientError> + Send,
         find: impl Fn(&client::Client, i64) -> Result<Option<T>, ClientError> + Send,
     ) -> PyResult<T> {
-        let kept = self.open()?;
-        let inner: &client::Client = kept;
-        let id = detach(py, || request(inner)).map_err(errors::client)?;
-        let idle = inner.config().awaiting_idle.clone();
-        let waited = Waiter::without_end(idle).wait_for(py, &inner.answers(), move || {
-            inner.drive(id);
-            find(inner, id).transpose()
-        });
-        match waited {
-            Ok(Some(found)) => found.map_err(errors::client),
-            Ok(None) => Err(errors::closed("client")),
-            Err(interrupted) => {
-                // The driver may be what does not answer; the interruption is what the caller asked to see.
-                let _ = detach(py, || inner.cancel(id));
-                Err(interrupted)
-            }
-        }
+        ask(py, self.open()?, request, find)
     }
 
     /// Asks the driver without waiting for what it says.

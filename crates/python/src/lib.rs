@@ -11,7 +11,9 @@ macro_rules! docstring {
     };
 }
 
+mod answer;
 mod arguments;
+mod asking;
 mod awaited;
 mod batch;
 mod batch_input;
@@ -25,6 +27,7 @@ mod clock;
 mod columns;
 mod counters;
 mod delivery;
+mod destinations;
 mod driver;
 mod errors;
 mod event_log;

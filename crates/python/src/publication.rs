@@ -12,6 +12,7 @@ use crate::batch_input::Messages;
 use crate::batch_offer::{BatchResult, advance, check_lengths};
 use crate::c_api::BorrowedBytes;
 use crate::claim::Claim;
+use crate::destinations::{self, Change};
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::inner::Inner;
@@ -488,6 +489,68 @@ impl Publication {
     #[getter]
     fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
         self.handle().map(PublicationHandle::local_socket_addresses)
+    }
+
+    #[doc = docstring!("Publication.add_destination")]
+    #[pyo3(signature = (channel, /))]
+    fn add_destination(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = destinations::channel)] channel: String,
+    ) -> PyResult<i64> {
+        Change::Add(channel).make(py, self.client.get()?, self.handle()?)
+    }
+
+    #[doc = docstring!("Publication.remove_destination")]
+    #[pyo3(signature = (channel, /))]
+    fn remove_destination(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = destinations::channel)] channel: String,
+    ) -> PyResult<()> {
+        let change = Change::Remove(channel);
+        change.make(py, self.client.get()?, self.handle()?).map(|_| ())
+    }
+
+    #[doc = docstring!("Publication.remove_destination_by_id")]
+    #[pyo3(signature = (registration_id, /))]
+    fn remove_destination_by_id(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
+    ) -> PyResult<()> {
+        let change = Change::RemoveById(registration_id);
+        change.make(py, self.client.get()?, self.handle()?).map(|_| ())
+    }
+
+    #[doc = docstring!("Publication.add_destination_async")]
+    #[pyo3(signature = (channel, /))]
+    fn add_destination_async<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = destinations::channel)] channel: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Change::Add(channel).make_async(py, self.client.get()?, self.handle()?)
+    }
+
+    #[doc = docstring!("Publication.remove_destination_async")]
+    #[pyo3(signature = (channel, /))]
+    fn remove_destination_async<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = destinations::channel)] channel: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Change::Remove(channel).make_async(py, self.client.get()?, self.handle()?)
+    }
+
+    #[doc = docstring!("Publication.remove_destination_by_id_async")]
+    #[pyo3(signature = (registration_id, /))]
+    fn remove_destination_by_id_async<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Change::RemoveById(registration_id).make_async(py, self.client.get()?, self.handle()?)
     }
 
     #[doc = docstring!("Publication.close")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from headrace._exceptions import RegistrationError
 
@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from headrace import _core
     from headrace.clock import Clock
 
-__all__ = ["CLOSING_TIMEOUT_S", "TEMPORARILY_UNAVAILABLE", "Pending", "added"]
+__all__ = ["CLOSING_TIMEOUT_S", "TEMPORARILY_UNAVAILABLE", "Pending", "added", "removed"]
 
 _Added = TypeVar("_Added")
+_Found = TypeVar("_Found", covariant=True)
 
 # The protocol's code for an endpoint that is being closed, and how long to ask again.
 TEMPORARILY_UNAVAILABLE = 10
@@ -21,6 +22,13 @@ CLOSING_TIMEOUT_S = 1.0
 # A driver answers within a turn of its conductor and of the client's, which may be asleep; so it is asked for the
 # answer at once, then every few milliseconds.
 _ANSWER_DELAYS_S = (0.0, 0.001, 0.002, 0.004)
+
+
+class _Asked(Protocol[_Found]):
+    """What the driver has been asked for."""
+
+    def poll(self) -> _Found | None: ...
+    def cancel(self) -> None: ...
 
 
 class Pending(Generic[_Added]):
@@ -71,7 +79,7 @@ class Pending(Generic[_Added]):
         return repr(self._asked)
 
 
-async def added(pending: Pending[_Added]) -> _Added:
+async def added(pending: _Asked[_Added]) -> _Added:
     """What was asked for with ``Client.request_publication`` and its like; ``await pending`` is short for it.
 
     Cancelling it gives the request up.
@@ -94,3 +102,8 @@ async def added(pending: Pending[_Added]) -> _Added:
         pending.cancel()
         raise
     return found
+
+
+async def removed(pending: _Asked[int]) -> None:
+    """Wait for the answer to a request to remove something. Raises as :func:`added`."""
+    await added(pending)

@@ -40,7 +40,7 @@ pub fn check_send_destination(uri: &ChannelUri) -> Result<(), ChannelError> {
         .is_some_and(|(_, port)| port.parse() == Ok(0_u16))
     {
         return Err(ChannelError::generic(format!(
-            "endpoint has port=0 for send destination: channel={uri}"
+            "endpoint has port=0 for send destination: it must be the port of the receiver, channel={uri}"
         )));
     }
     Ok(())

@@ -80,7 +80,7 @@ pub(crate) fn refuse_receive_destination(rooms: &Rooms, registration_id: i64) ->
 }
 
 /// There is no publication of this id that could be meant.
-pub(crate) fn unknown_publication(registration_id: i64) -> CommandError {
+fn unknown_publication(registration_id: i64) -> CommandError {
     let text = format!("registrationId={registration_id}");
     CommandError::new(ErrorCode::UnknownPublication, text)
 }

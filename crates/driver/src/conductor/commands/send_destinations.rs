@@ -5,7 +5,6 @@ use headrace_protocol::channel::destination::check_send_destination;
 use headrace_protocol::channel::{ChannelRole, UdpChannel};
 
 use super::channel::parse_channel;
-use super::remove::unknown_publication;
 use super::step::{AddressesWanted, Adds, Next, Origin, Step};
 use crate::conductor::rooms::Rooms;
 use crate::endpoint::{AddedDestination, DestinationChange, EndpointId};
@@ -63,7 +62,13 @@ pub(crate) fn remove_by_id(
 /// The channel of a publication whose clients say where it sends to.
 fn endpoint_of(registration_id: i64, rooms: &mut Rooms) -> Result<EndpointId, CommandError> {
     let Some(publication) = rooms.publications.network.find(registration_id) else {
-        return Err(unknown_publication(registration_id));
+        return Err(CommandError::new(
+            ErrorCode::UnknownPublication,
+            format!(
+                "no publication with control-mode=manual, which alone has destinations to add and to remove, \
+                 registrationId={registration_id}"
+            ),
+        ));
     };
     let endpoint = publication.endpoint();
     if rooms.channels.send.is_manual(endpoint) {
