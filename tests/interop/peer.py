@@ -1,11 +1,12 @@
 """Our side of the interoperability tests, with the same arguments as `java/Peer.java`.
 
-usage: python -m tests.interop.peer publish DIR CHANNEL STREAM COUNT MIN_LENGTH MAX_LENGTH SEED
+usage: python -m tests.interop.peer publish DIR CHANNEL STREAM COUNT MIN_LENGTH MAX_LENGTH SEED [DESTINATION...]
        python -m tests.interop.peer subscribe DIR CHANNEL STREAM COUNT
 """
 
 import sys
 import time
+from collections.abc import Sequence
 
 import headrace
 from tests.interop.messages import Checker, message
@@ -14,7 +15,13 @@ DEADLINE_S = 120.0
 
 
 def publish(
-    directory: str, channel: str, stream_id: int, count: int, lengths: tuple[int, int], seed: int
+    directory: str,
+    channel: str,
+    stream_id: int,
+    count: int,
+    lengths: tuple[int, int],
+    seed: int,
+    destinations: Sequence[str] = (),
 ) -> None:
     """Offers all messages, then stays until the last subscriber has left."""
     deadline = time.monotonic() + DEADLINE_S
@@ -22,6 +29,8 @@ def publish(
         headrace.Client.connect(directory=directory) as client,
         client.add_publication(channel, stream_id) as publication,
     ):
+        for destination in destinations:
+            publication.add_destination(destination)
         print("READY", flush=True)
         for index in range(count):
             publication.offer_blocking(message(seed, index, *lengths), timeout_s=DEADLINE_S)
@@ -49,9 +58,9 @@ def subscribe(directory: str, channel: str, stream_id: int, count: int) -> None:
 def main() -> None:
     """Plays the role named on the command line."""
     match sys.argv[1:]:
-        case ["publish", directory, channel, stream_id, count, min_length, max_length, seed]:
+        case ["publish", directory, channel, stream_id, count, min_length, max_length, seed, *destinations]:
             lengths = int(min_length), int(max_length)
-            publish(directory, channel, int(stream_id), int(count), lengths, int(seed))
+            publish(directory, channel, int(stream_id), int(count), lengths, int(seed), destinations)
         case ["subscribe", directory, channel, stream_id, count]:
             subscribe(directory, channel, int(stream_id), int(count))
         case _:

@@ -143,3 +143,48 @@ def test_a_group_of_both_drivers(
             peers.command("java", "subscribe", theirs, GROUP, 9, 1000),
             peers.command(publisher, "publish", publishes, GROUP, 9, 1000, *FRAGMENTED, 14),
         )
+
+
+# Both receivers must be there before the first message, or the later one joins the stream after it.
+BOTH_NEEDED = "fc=min,g:/2"
+CONTROL = "control=127.0.0.1:24774"
+ENDPOINTS = {
+    "python": "aeron:udp?endpoint=127.0.0.1:24775",
+    "java": "aeron:udp?endpoint=127.0.0.1:24776",
+}
+
+
+@pytest.mark.parametrize("publisher", ["java", "python"])
+@pytest.mark.parametrize("losses", [{}, LOSSES], ids=["lossless", "5-percent-loss"])
+@pytest.mark.parametrize("mode", ["dynamic", "manual"])
+def test_destinations_on_both_drivers(
+    java: JavaPeer, peers: Peers, publisher: str, losses: dict[str, str], mode: str
+) -> None:
+    """(h) one publication to a receiver on our driver and one on the Java driver, of which one also sends it."""
+    if mode == "dynamic":
+        channel, destinations = f"aeron:udp?{CONTROL}|control-mode=dynamic|{BOTH_NEEDED}", []
+        listen = {language: f"{text}|{CONTROL}|control-mode=dynamic" for language, text in ENDPOINTS.items()}
+    else:
+        channel, destinations = f"aeron:udp?control-mode=manual|{BOTH_NEEDED}", list(ENDPOINTS.values())
+        listen = ENDPOINTS
+    with ExitStack() as stack:
+        ours = stack.enter_context(our_driver_process("interop-h-ours"))
+        theirs = stack.enter_context(java.driver("interop-h-java", "SHARED", losses))
+        directories = {"java": theirs, "python": ours}
+        peers.run(
+            *(
+                peers.command(language, "subscribe", directory, listen[language], 9, 1000)
+                for language, directory in directories.items()
+            ),
+            peers.command(
+                publisher,
+                "publish",
+                directories[publisher],
+                channel,
+                9,
+                1000,
+                *FRAGMENTED,
+                15,
+                *destinations,
+            ),
+        )

@@ -21,6 +21,7 @@ ALONE = {
     "asyncio_chat.py": "bert: bye",
     "native_handler_numba.py": "messages, first bytes add up to",
     "multicast.py": "3 receivers, 1000 messages each",
+    "fan_out.py": "manual: 1 receiver, 1000 messages",
     "embedded_throughput.py": "messages a second",
 }
 PAIRS = {"basic_publisher.py", "basic_subscriber.py", "ping.py", "pong.py"}

@@ -33,7 +33,7 @@ public final class Peer
             switch (args[0])
             {
                 case "publish" -> publish(
-                    aeron.addPublication(channel, streamId),
+                    withDestinations(aeron.addPublication(channel, streamId), args),
                     count,
                     Integer.parseInt(args[5]),
                     Integer.parseInt(args[6]),
@@ -42,6 +42,15 @@ public final class Peer
                 default -> throw new IllegalArgumentException("unknown role " + args[0]);
             }
         }
+    }
+
+    private static Publication withDestinations(final Publication publication, final String[] args)
+    {
+        for (int i = 8; i < args.length; i++)
+        {
+            publication.addDestination(args[i]);
+        }
+        return publication;
     }
 
     private static void publish(
