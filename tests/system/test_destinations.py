@@ -56,7 +56,10 @@ def destination_count(publication: headrace.Publication, client: headrace.Client
     return count
 
 
-def read_by_each(publication: headrace.Publication, *subscriptions: headrace.Subscription) -> None:
+def read_by_each(
+    publication: headrace.Publication | headrace.client.ReconnectingPublication,
+    *subscriptions: headrace.Subscription,
+) -> None:
     for subscription in subscriptions:
         assert subscription.wait_until_connected(TIMEOUT_S)
     for expected in MESSAGES:
@@ -191,6 +194,41 @@ def test_a_closed_publication_says_so(new_client: NewClient) -> None:
     for change in changes:
         with pytest.raises(headrace.ClosedError, match="publication"):
             change()
+
+
+def test_destinations_are_added_again_when_the_client_is_told_of_a_new_driver() -> None:
+    """The publication of the next driver has none."""
+    directory = headrace.default_directory() + "-destinations"
+
+    def driver() -> headrace.MediaDriver:
+        return headrace.MediaDriver(
+            directory=directory,
+            threading_mode="SHARED",
+            dir_delete_on_start=True,
+            dir_delete_on_shutdown=True,
+        )
+
+    with ExitStack() as stack:
+        listening_driver = stack.enter_context(headrace.MediaDriver.embedded(threading_mode="SHARED"))
+        subscription, to_it = listen(stack.enter_context(listening_driver.connect()))
+
+        def back(client: headrace.client.ReconnectingClient) -> None:
+            publication.add_destination(to_it)
+
+        first = stack.enter_context(driver())
+        client = stack.enter_context(
+            headrace.connect(directory, reconnect=True, on_reconnect=back, driver_timeout_ms=2000)
+        )
+        publication = client.add_publication(MANUAL, STREAM_ID)
+        publication.add_destination(to_it)
+        read_by_each(publication, subscription)
+        first.close()
+        await_true(lambda: client.state is headrace.client.ConnectionState.DISCONNECTED)
+        stack.enter_context(driver())
+        publication.offer_blocking(b"after", timeout_s=TIMEOUT_S)
+        message = subscription.receive(timeout_s=TIMEOUT_S)
+        assert message is not None
+        assert message.payload == b"after"
 
 
 def test_a_name_without_an_address_is_sent_to_once_it_has_one() -> None:
