@@ -115,6 +115,9 @@ os._exit(0)
         line for line in texts(caplog, "headrace.driver") if line.startswith("headrace driver: client ")
     ]
     assert told.endswith(("its process ended", "not heard from for the client liveness time-out"))
+    assert not any("process ended without closing" in line for line in texts(caplog, "headrace.driver")), (
+        "told twice"
+    )
 
 
 def test_the_normal_course_of_things_is_no_warning(caplog: pytest.LogCaptureFixture, tmp_path: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -19,7 +20,7 @@ from benches.processes import fresh_directory
 
 import headrace
 from tests.cli.fake_cnc import FakeCnc
-from tests.helpers import TIMEOUT_S
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.system
 
@@ -217,17 +218,51 @@ def test_ping_meets_pong(driver: Path) -> None:
     assert b"99.99" in shown
 
 
-def test_ping_says_at_a_terminal_whom_it_waits_for(driver: Path) -> None:
+def first_line_at_a_terminal(*arguments: object) -> bytes:
+    """What a command that waits says first on a stderr that is a terminal."""
     ours, theirs = os.openpty()
     with os.fdopen(ours, "rb") as terminal:
-        ping = command("ping", "--dir", driver, *IPC, "--pong-channel", "aeron:ipc", "--stream", 71)
-        process = subprocess.Popen(ping, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs)
+        process = subprocess.Popen(
+            command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs
+        )
         os.close(theirs)
         try:
-            assert terminal.readline().strip() == b"waiting for `headrace pong` on aeron:ipc stream 71"
+            return terminal.readline().strip()
         finally:
             process.kill()
             process.wait()
+
+
+def test_ping_says_at_a_terminal_whom_it_waits_for(driver: Path) -> None:
+    ping = ["ping", "--dir", driver, *IPC, "--pong-channel", "aeron:ipc", "--stream", 71]
+    assert first_line_at_a_terminal(*ping) == b"waiting for `headrace pong` on aeron:ipc stream 71"
+
+
+def test_publish_says_at_a_terminal_for_what_and_until_when_it_waits(driver: Path) -> None:
+    publish = ["publish", "-m", "x", "--dir", driver, *IPC, "-s", 72, "--timeout", 3600]
+    told = first_line_at_a_terminal(*publish)
+    stream = rb"channel=aeron:ipc stream_id=72"
+    assert re.search(rb"waiting until \d\d:\d\d:\d\d for a subscriber: " + stream, told), told
+
+
+def test_publish_says_that_its_subscriber_left(driver: Path) -> None:
+    publish = ["publish", "-", "--dir", driver, *IPC, "-s", 73, "--timeout", 1]
+    with (
+        headrace.connect(driver) as client,
+        client.add_publication(IPC[1], 73) as same,
+        client.add_subscription(IPC[1], 73) as subscription,
+        subprocess.Popen(command(*publish), stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+    ):
+        assert process.stdin is not None
+        process.stdin.write(b"one\n")
+        process.stdin.flush()
+        assert subscription.receive(timeout_s=TIMEOUT_S) is not None
+        subscription.close()
+        await_true(lambda: not same.is_connected)
+        _, err = process.communicate(b"two\n", timeout=TIMEOUT_S)
+    assert process.returncode == 1
+    assert b"the subscriber left, and no other connected within 1 s: channel=aeron:ipc stream_id=73" in err
+    assert b"sent 1 messages" in err
 
 
 def test_ping_and_pong_bring_their_own_drivers() -> None:

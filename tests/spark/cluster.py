@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -58,7 +59,8 @@ def _running(main: str, log: Path, *args: object) -> Iterator[None]:
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": _HOST,
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:-UsePerfData",
+        # A worker that is killed leaves the empty directory that it made for its programs.
+        "SPARK_DAEMON_JAVA_OPTS": f"-XX:TieredStopAtLevel=1 -XX:-UsePerfData -Djava.io.tmpdir={tempfile.gettempdir()}",
         "PYSPARK_PYTHON": sys.executable,
     }
     command = [home / "bin" / "spark-class", f"org.apache.spark.deploy.{main}", *args]

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.progress import Progress
 
 from headrace.cli.histogram import histogram_json, histogram_of
 from headrace.demo import run
+from headrace.demo.__main__ import RateColumn
 from headrace.demo.envelope import HEADER, DeliveryError, Verifier
 from headrace.demo.picture import save_latencies
 from headrace.demo.records import load_records
@@ -41,6 +43,17 @@ def test_a_lost_repeated_or_damaged_message_is_not(message: bytes, text: str) ->
     verifier.accept(sealed(0, b"a"))
     with pytest.raises(DeliveryError, match=text):
         verifier.accept(message)
+
+
+def test_a_bar_shows_the_rate_now_and_leaves_that_of_the_run_to_the_table() -> None:
+    clock = iter(range(100))
+    progress = Progress(get_time=lambda: float(next(clock)))
+    task = progress.add_task("IPC", total=100)
+    progress.update(task, completed=10)
+    progress.update(task, completed=20)
+    assert RateColumn().render(progress.tasks[0]).plain.startswith("now ")
+    progress.update(task, completed=100)
+    assert RateColumn().render(progress.tasks[0]).plain == ""
 
 
 def test_the_picture_is_a_png(tmp_path: Path) -> None:

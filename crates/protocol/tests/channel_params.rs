@@ -201,6 +201,10 @@ fn values_out_of_range_are_refused_with_the_words_peers_know() {
         let error = publication(params).expect_err(params);
         assert_eq!(error.code, code, "{params}: {error}");
         assert!(error.message.contains(words), "{params}: {error}");
+        assert!(
+            error.message.contains("aeron:udp?endpoint="),
+            "the channel is named: {error}"
+        );
     }
     for (params, words) in [
         ("rcv-wnd=4g", "out of range"),

@@ -99,7 +99,8 @@ impl Publication {
             Append::NotConnected => (
                 "PublicationTimeoutError",
                 format!(
-                    "no subscriber connected in time: is one running on the same channel and stream? {stream}"
+                    "no subscriber is connected, and none came in time: is one running on the same channel and stream? \
+                     {stream}"
                 ),
             ),
             _ => (

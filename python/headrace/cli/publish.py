@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from headrace._exceptions import HeadraceError
+from headrace._exceptions import HeadraceError, PublicationTimeoutError
+from headrace._results import OfferResult
 from headrace.cli import options, sources
 from headrace.cli.connection import connect, unless_raised
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
+
+if TYPE_CHECKING:
+    from headrace import Publication
+
+# A subscriber that is there already connects sooner.
+_SILENT_S = 0.2
 
 
 @click.command()
@@ -86,15 +95,14 @@ def command(
             messages = _input(source, texts, length, repeat)
             # A subscriber is waited for when there is a message for it.
             first = list(itertools.islice(messages, 1))
-            if first and not publication.wait_until_connected(timeout_s):
-                raise TimeoutError(
-                    f"no subscriber connected within {timeout_s:g} s: is one running on the same channel and stream? "
-                    f"channel={channel} stream_id={stream_id}"
-                )
+            if first and not _wait_for_subscriber(publication, timeout_s):
+                stream = f"channel={channel} stream_id={stream_id}"
+                text = f"no subscriber connected within {timeout_s:g} s"
+                raise TimeoutError(f"{text}: is one running on the same channel and stream? {stream}")
             line.restart_clock()
             for message in _paced(itertools.chain(first, messages), rate):
                 try:
-                    publication.offer_blocking(message, timeout_s=timeout_s)
+                    _send(publication, message, timeout_s)
                 except HeadraceError as refusal:
                     raise OSError(f"{refusal}; {line.summary()} before that") from refusal
                 line.add(1, len(message))
@@ -103,6 +111,36 @@ def command(
         print_json({"messages": line.count, "bytes": line.byte_count, "seconds": line.elapsed_s})
     else:
         click.echo(line.summary(), err=True)
+
+
+def _wait_for_subscriber(publication: Publication, timeout_s: float) -> bool:
+    """Whether one connects in time. A person who waits longer than a moment is told for what, and until when."""
+    if publication.wait_until_connected(min(timeout_s, _SILENT_S)):
+        return True
+    left_s = timeout_s - _SILENT_S
+    if left_s <= 0:
+        return False
+    if sys.stderr.isatty():
+        until = time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
+        stream = f"channel={publication.channel} stream_id={publication.stream_id}"
+        click.echo(f"waiting until {until} for a subscriber: {stream}", err=True)
+    return publication.wait_until_connected(left_s)
+
+
+def _send(publication: Publication, message: bytes, timeout_s: float) -> None:
+    """Send one message. When the subscriber has left, wait for another one as at the beginning.
+
+    Raises:
+        PublicationError: No subscriber came in time, or it made no room in time.
+    """
+    result = publication.offer(message)
+    if not isinstance(result, OfferResult):
+        return
+    if result is OfferResult.NOT_CONNECTED and not _wait_for_subscriber(publication, timeout_s):
+        text = f"the subscriber left, and no other connected within {timeout_s:g} s"
+        stream = f"channel={publication.channel} stream_id={publication.stream_id}"
+        raise PublicationTimeoutError(f"{text}: {stream}", result)
+    publication.offer_blocking(message, timeout_s=timeout_s)
 
 
 def _input(

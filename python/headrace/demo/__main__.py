@@ -32,12 +32,12 @@ RESULTS = Path("demo-results")
 
 
 class RateColumn(ProgressColumn):
-    """Messages a second, now."""
+    """Messages a second, now. At the end the table says the rate of the whole run, and this says none."""
 
     def render(self, task: Task) -> Text:
         """The column's text."""
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else format_rate(speed), style="green")
+        speed = None if task.finished else task.speed
+        return Text("" if speed is None else f"now {format_rate(speed)}", style="green")
 
 
 def main() -> int:

@@ -23,6 +23,10 @@ __all__ = ["LogsReader", "closed", "doubts", "started"]
 _INTERVAL_S = 1.0
 # How a driver marks what is worth knowing and no failure.
 _WARNING = "WARN"
+# Texts of the error log that say what the event log says as well, there with the client's id.
+_TOLD_AS_EVENTS = ("WARN - a client's process ended without closing the client",)
+# States of the driver that its error log tells, and at ERROR.
+_TOLD_AS_ERRORS = ("Failed",)
 
 
 def started(directory: str, settings: Mapping[str, str]) -> None:
@@ -96,6 +100,8 @@ class LogsReader:
             DRIVER.warning("headrace driver: its changes of state are not logged any more: %s", damage)
             return
         for event in events:
+            if event.kind == "driver" and event.new in _TOLD_AS_ERRORS:
+                continue
             DRIVER.log(
                 logging.WARNING if event.is_fault else logging.DEBUG, "headrace driver: %s", _told(event)
             )
@@ -106,6 +112,8 @@ class LogsReader:
             if entry.observation_count == before:
                 continue
             self._counts[entry.text] = entry.observation_count
+            if self._events is not None and entry.text.startswith(_TOLD_AS_EVENTS):
+                continue
             level = logging.WARNING if entry.text.startswith(_WARNING) else logging.ERROR
             DRIVER.log(level, "headrace driver: %s (times seen: %d)", entry.text, entry.observation_count)
 

@@ -50,6 +50,15 @@ impl ChannelError {
         }
     }
 
+    /// The error with the channel it is about, unless its text has that already.
+    pub(crate) fn in_channel(mut self, uri: &ChannelUri) -> Self {
+        let channel = uri.to_string();
+        if !self.message.contains(&channel) {
+            self.message = format!("{}, channel={channel}", self.message);
+        }
+        self
+    }
+
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidChannel, message)
     }

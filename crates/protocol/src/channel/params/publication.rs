@@ -70,6 +70,10 @@ pub struct PublicationParams {
 impl PublicationParams {
     /// Reads and checks everything the channel says. Fails with the code and text of the driver's reply.
     pub fn from_uri(uri: &ChannelUri, defaults: &ChannelDefaults) -> Result<Self, ChannelError> {
+        Self::parsed(uri, defaults).map_err(|error| error.in_channel(uri))
+    }
+
+    fn parsed(uri: &ChannelUri, defaults: &ChannelDefaults) -> Result<Self, ChannelError> {
         if uri.is_spy() {
             return Err(ChannelError::invalid(format!(
                 "spies are invalid as publications: {uri}"

@@ -69,6 +69,10 @@ pub struct SubscriptionParams {
 impl SubscriptionParams {
     /// Reads and checks everything the channel says. Fails with the code and text of the driver's reply.
     pub fn from_uri(uri: &ChannelUri, defaults: &ChannelDefaults) -> Result<Self, ChannelError> {
+        Self::parsed(uri, defaults).map_err(|error| error.in_channel(uri))
+    }
+
+    fn parsed(uri: &ChannelUri, defaults: &ChannelDefaults) -> Result<Self, ChannelError> {
         unsupported::check_subscription(uri)?;
         let window_limit = duration_ns(uri, keys::UNTETHERED_WINDOW_LIMIT_TIMEOUT)?
             .unwrap_or(defaults.untethered_window_limit_timeout_ns);
