@@ -5,7 +5,7 @@
 mod agent;
 mod conductor;
 pub mod config;
-pub mod directory;
+mod directory;
 mod disk;
 pub mod driver;
 mod endpoint;
@@ -30,6 +30,7 @@ mod timestamp;
 pub mod transport;
 
 pub use config::{ConfigError, DriverConfig, ThreadingMode};
+pub use directory::DirectoryError;
 pub use driver::{DriverError, MediaDriver};
 pub use environment::Environment;
 pub use mailbox::QUEUE_CAPACITY;

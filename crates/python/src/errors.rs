@@ -2,8 +2,7 @@
 
 use headrace_buffers::log::BlockError;
 use headrace_client::{AppendError, ClientError, ErrorCode, OfferError, PollError};
-use headrace_driver::DriverError;
-use headrace_driver::directory::DirectoryError;
+use headrace_driver::{DirectoryError, DriverError};
 use headrace_protocol::text::excerpt;
 use headrace_recording::RecordingError;
 use headrace_sim::WorldError;

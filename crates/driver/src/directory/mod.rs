@@ -19,11 +19,11 @@ use crate::config::DriverConfig;
 use crate::timestamp;
 
 /// Logs of publications, by registration id.
-pub const PUBLICATIONS: &str = "publications";
+pub(crate) const PUBLICATIONS: &str = "publications";
 /// Logs of images, by correlation id.
-pub const IMAGES: &str = "images";
+pub(crate) const IMAGES: &str = "images";
 /// Losses seen by images.
-pub const LOSS_REPORT: &str = "loss-report.dat";
+pub(crate) const LOSS_REPORT: &str = "loss-report.dat";
 
 /// What a driver makes in its directory; one of them tells a driver's directory from any other.
 const OWN_ENTRIES: [&str; 9] = [
@@ -107,7 +107,7 @@ impl DirectoryError {
 }
 
 /// Makes the directory ready for a new driver, with its sub-directories and nothing else in it.
-pub fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), DirectoryError> {
+pub(crate) fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), DirectoryError> {
     let directory = &config.directory;
     if directory.exists() {
         if config.dir_warn_if_exists {
@@ -136,7 +136,7 @@ pub fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), Directory
 }
 
 /// Deletes the directory and everything in it, also what clients put there meanwhile.
-pub fn delete(directory: &Path) -> Result<(), DirectoryError> {
+pub(crate) fn delete(directory: &Path) -> Result<(), DirectoryError> {
     let mut deleted = fs::remove_dir_all(directory);
     for _ in 1..DELETE_ATTEMPTS_MAX {
         match &deleted {
