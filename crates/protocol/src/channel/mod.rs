@@ -22,9 +22,10 @@ pub use params::publication::{PublicationParams, SessionIdParam};
 pub use params::sharing::ExistingPublication;
 pub use params::subscription::{CongestionControlKind, SubscriptionParams};
 pub use params::{InitialPosition, Tags};
+pub use udp::environment::{Interface, ResolveError, Resolver, UdpEnvironment};
 pub use udp::group::MulticastGroup;
-pub use udp::interface::Interface;
-pub use udp::{ChannelRole, ResolveError, Resolver, UdpChannel, UdpChannelKind, UdpEnvironment};
+pub use udp::role::ChannelRole;
+pub use udp::{UdpChannel, UdpChannelKind};
 pub use uri::{ChannelUri, Media};
 
 use crate::ErrorCode;

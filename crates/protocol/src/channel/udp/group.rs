@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::UdpEnvironment;
+use super::environment::UdpEnvironment;
 use super::interface;
 use crate::channel::params::number;
 use crate::channel::{ChannelError, ChannelUri, keys};

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use super::Resolver;
+use super::environment::Resolver;
 use crate::ErrorCode;
 use crate::channel::ChannelError;
 

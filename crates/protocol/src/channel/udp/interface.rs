@@ -6,35 +6,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::UdpEnvironment;
+use super::environment::{Interface, UdpEnvironment};
 use super::host_port::{HostPort, Port};
 use crate::channel::{ChannelError, ChannelUri, keys};
-
-/// One address of one interface of this host, as the operating system lists them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
-    /// The system's number of the interface.
-    pub index: u32,
-    /// The system's name of the interface.
-    pub name: String,
-    /// One of its addresses.
-    pub address: IpAddr,
-    /// Bits of the address that name the network.
-    pub prefix_length: u8,
-    /// The interface is switched on.
-    pub is_up: bool,
-    /// The interface leads back to this host.
-    pub is_loopback: bool,
-    /// The interface can send to groups.
-    pub is_multicast: bool,
-}
-
-impl Interface {
-    /// Loopback interfaces carry groups too, whatever the system says of them.
-    fn carries_groups(&self) -> bool {
-        self.is_multicast || self.is_loopback
-    }
-}
 
 /// An `interface` parameter taken apart.
 enum Wanted<'a> {

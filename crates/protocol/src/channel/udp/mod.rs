@@ -1,53 +1,22 @@
 //! The addresses of a UDP channel.
 
 mod checks;
+pub mod environment;
 pub mod group;
 mod host_port;
-pub mod interface;
+mod interface;
+pub mod role;
 
 use std::net::SocketAddr;
 
+use environment::UdpEnvironment;
 use group::MulticastGroup;
 use host_port::{HostPort, Port};
-use interface::Interface;
+use role::ChannelRole;
 
 use super::params::{Tags, size_i32};
 use super::{ChannelError, ChannelUri, Media, keys, unsupported};
 use crate::ErrorCode;
-
-/// Why a name has no address.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct ResolveError {
-    /// In the resolver's words.
-    pub reason: String,
-}
-
-/// Turns names into addresses.
-pub trait Resolver {
-    /// The address of `host`, with `port`. `param` is the key of the channel parameter that names it.
-    fn resolve(&self, host: &str, port: u16, param: &str) -> Result<SocketAddr, ResolveError>;
-}
-
-/// What a channel's addresses depend on besides its text.
-#[derive(Clone, Copy)]
-pub struct UdpEnvironment<'a> {
-    /// Addresses of this host.
-    pub interfaces: &'a [Interface],
-    /// Looks up names.
-    pub resolver: &'a dyn Resolver,
-}
-
-/// Which end of a channel is being set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ChannelRole {
-    /// Sends data.
-    Publication,
-    /// Receives data.
-    Subscription,
-    /// Is one of several that a publication sends to.
-    SendDestination,
-}
 
 /// How a channel reaches the far side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
