@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from collections.abc import Callable
@@ -67,6 +68,22 @@ def test_values_are_live_and_records_are_snapshots(tmp_path: Path) -> None:
         assert cnc.counters.value(0) == 77
         assert before is not None
         assert before.value == 5_000_000
+
+
+def test_a_file_that_is_cut_short_while_it_is_read_is_an_error(tmp_path: Path) -> None:
+    path = a_busy_driver().write(tmp_path)
+    with CncFile.open(tmp_path) as cnc, DriverWatcher(tmp_path) as watcher:
+        os.truncate(path, 4096)
+        for read in (
+            lambda: list(cnc.counters),
+            lambda: list(read_error_log(cnc.error_log)),
+            watcher.snapshot,
+        ):
+            with pytest.raises(FileFormatError, match=r"length=4096.*cut short"):
+                read()
+        os.truncate(path, 0)
+        with pytest.raises(FileFormatError, match=r"length=0.*cut short"):
+            cnc.heartbeat_ms()
 
 
 def test_closing_twice_is_allowed_and_a_replaced_file_is_noticed(tmp_path: Path) -> None:
@@ -163,7 +180,6 @@ def test_any_metadata_record_can_be_read(noise: bytes) -> None:
     assert len(record.label) <= 380
     stream_key(record)
     channel_of(record)
-    reader.release()
 
 
 def test_a_channel_longer_than_its_key_comes_from_the_label() -> None:
@@ -176,7 +192,6 @@ def test_a_channel_longer_than_its_key_comes_from_the_label() -> None:
     key = stream_key(next(iter(reader)))
     assert key is not None
     assert (key.channel, key.session_id, key.stream_id) == (channel, 2, 3)
-    reader.release()
 
 
 def test_streams_gather_their_counters(driver_directory: Path) -> None:
@@ -223,7 +238,6 @@ def test_a_reader_with_other_parameters_is_on_its_publishers_stream(publisher: s
     (stream,) = group_streams(records)
     assert stream.channel == publisher
     assert [stream.backlog(each) for each in stream.readers] == [1000, 0]
-    records.release()
 
 
 @pytest.mark.parametrize(
@@ -259,7 +273,6 @@ def test_destinations_are_those_of_the_streams_transport(
     records = CountersReader(memoryview(cnc.metadata), memoryview(cnc.values))
     streams = sorted(group_streams(records), key=lambda stream: stream.session_id)
     assert [stream.destination_count for stream in streams] == seen
-    records.release()
 
 
 def test_streams_of_other_endpoints_stay_apart() -> None:
@@ -271,7 +284,6 @@ def test_streams_of_other_endpoints_stay_apart() -> None:
         )
     records = CountersReader(memoryview(cnc.metadata), memoryview(cnc.values))
     assert len(group_streams(records)) == 2
-    records.release()
 
 
 @pytest.mark.parametrize(

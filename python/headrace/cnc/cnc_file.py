@@ -1,4 +1,4 @@
-"""The command and control file of a driver, mapped read-only.
+"""The command and control file of a driver, read and never mapped.
 
 ```text
   0        128                                                                      128 + sum of the lengths
@@ -6,12 +6,12 @@
 ```
 
 The file belongs to a running driver: nothing here writes to it, and everything read from it is checked first.
-It works on the directory of any driver of this version, running or dead.
+It is read and not mapped: to read from a mapped file that another program cut short ends the process; here it is an
+error. It works on the directory of any driver of this version, running or dead.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ HEARTBEAT_TRAILER_OFFSET = 640
 DEFAULT_PAGE_SIZE = 4096
 _HEADER = struct.Struct("<iiiiiiqqqi")
 _POLL_INTERVAL_S = 0.016
+_CLOSED = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +74,19 @@ class CncFile(Closing):
                 raise FileFormatError(
                     path, f"length={status.st_size}", f"at least {HEADER_LENGTH} bytes are needed"
                 )
-            self._mapping = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-        finally:
-            os.close(descriptor)
-        self._identity = (status.st_dev, status.st_ino)
-        self._view = memoryview(self._mapping)
-        self._sections: list[memoryview] = []
-        try:
-            self.header = _checked_header(path, self._view)
-            self._map_sections()
+            self.header = _checked_header(path, os.pread(descriptor, HEADER_LENGTH, 0), status.st_size)
         except BaseException:
-            self.close()
+            os.close(descriptor)
             raise
+        self._identity = (status.st_dev, status.st_ino)
+        self._descriptor = descriptor
+        self._find_sections()
 
     @classmethod
     def open(
         cls, directory: str | os.PathLike[str], *, timeout_s: float = 0.0, clock: Clock = SYSTEM_CLOCK
     ) -> CncFile:
-        """Map the file of the driver in `directory`; a path of a file is taken as it is.
+        """Open the file of the driver in `directory`; a path of a file is taken as it is.
 
         Waits up to `timeout_s`, on `clock`, for a driver that is starting.
 
@@ -111,7 +107,7 @@ class CncFile(Closing):
                     raise
             clock.sleep(_POLL_INTERVAL_S)
 
-    def _map_sections(self) -> None:
+    def _find_sections(self) -> None:
         header = self.header
         offset = HEADER_LENGTH
         self._heartbeat_offset = (
@@ -122,17 +118,34 @@ class CncFile(Closing):
         offset += header.counters_metadata_length
         values = self._section(offset, header.counters_values_length)
         offset += header.counters_values_length
-        self.error_log = self._section(offset, header.error_log_length)
+        self._error_log = self._section(offset, header.error_log_length)
         self.counters = CountersReader(metadata, values)
 
-    def _section(self, offset: int, length: int) -> memoryview:
-        section = self._view[offset : offset + length]
-        self._sections.append(section)
-        return section
+    def _section(self, offset: int, length: int) -> FileSection:
+        return FileSection(self, offset, length)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """The bytes that are there now.
+
+        Raises:
+            FileFormatError: Another program has cut the file short.
+        """
+        data = os.pread(self._descriptor, length, offset)
+        if len(data) < length:
+            found = f"length={os.fstat(self._descriptor).st_size}"
+            raise FileFormatError(
+                self.path, found, f"bytes {offset} to {offset + length} were there: it was cut short"
+            )
+        return data
+
+    @property
+    def error_log(self) -> bytes:
+        """The error log as it is now."""
+        return self._error_log[:]
 
     def heartbeat_ms(self) -> int:
         """When the driver last showed life, epoch milliseconds; -1 once it has stopped, 0 before it began."""
-        value: int = struct.unpack_from("<q", self._view, self._heartbeat_offset)[0]
+        value: int = struct.unpack("<q", self.read(self._heartbeat_offset, 8))[0]
         return value
 
     def heartbeat_age_ms(self, now_ms: int) -> int | None:
@@ -151,17 +164,28 @@ class CncFile(Closing):
         return (status.st_dev, status.st_ino) != self._identity
 
     def close(self) -> None:
-        """Unmap the file. Closing twice is allowed."""
-        if hasattr(self, "counters"):
-            self.counters.release()
-        for section in self._sections:
-            section.release()
-        self._sections.clear()
-        self._view.release()
-        self._mapping.close()
+        """Close the file. Closing twice is allowed."""
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        if descriptor != _CLOSED:
+            os.close(descriptor)
 
     def __repr__(self) -> str:
         return f"CncFile({str(self.path)!r}, version={self.header.version_text})"
+
+
+class FileSection:
+    """A part of the file: a slice of it is read when it is asked for."""
+
+    def __init__(self, file: CncFile, offset: int, length: int) -> None:
+        self._file = file
+        self._range = range(offset, offset + length)
+
+    def __len__(self) -> int:
+        return len(self._range)
+
+    def __getitem__(self, part: slice) -> bytes:
+        found = self._range[part]
+        return self._file.read(found.start, len(found))
 
 
 def semantic_version(packed: int) -> str:
@@ -169,8 +193,8 @@ def semantic_version(packed: int) -> str:
     return f"{packed >> 16 & 0xFF}.{packed >> 8 & 0xFF}.{packed & 0xFF}"
 
 
-def _checked_header(path: Path, view: memoryview) -> CncHeader:
-    header = CncHeader(*_HEADER.unpack_from(view, 0))
+def _checked_header(path: Path, data: bytes, length: int) -> CncHeader:
+    header = CncHeader(*_HEADER.unpack_from(data, 0))
     if header.version == 0:
         # Being written: the version is stored last, so no other field may be trusted yet.
         raise DriverNotReadyError(path)
@@ -179,8 +203,8 @@ def _checked_header(path: Path, view: memoryview) -> CncHeader:
         raise FileFormatError(path, f"version={header.version_text}", rule)
     _check_lengths(path, header)
     needed = HEADER_LENGTH + sum(_section_lengths(header))
-    if needed > len(view):
-        raise FileFormatError(path, f"length={len(view)}", f"its header describes {needed} bytes")
+    if needed > length:
+        raise FileFormatError(path, f"length={length}", f"its header describes {needed} bytes")
     return header
 
 

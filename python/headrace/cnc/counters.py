@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Protocol
 
 from headrace._counter_record import CounterRecord
 
@@ -32,18 +33,25 @@ RECORD_RECLAIMED = -1
 
 _ATTEMPTS = 3
 _VALUES = struct.Struct("<qqqq")
+_STATE = struct.Struct("<i")
+_WORD = struct.Struct("<q")
+
+
+class Sliceable(Protocol):
+    """Bytes that a slice gives: memory, or what reads a file."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, part: slice, /) -> bytes | memoryview: ...
 
 
 class CountersReader:
-    """Reads counters from two memory views, which must stay valid until `release`."""
+    """Reads counters from two runs of bytes, each time anew: memory, or sections of a file."""
 
-    def __init__(self, metadata: memoryview, values: memoryview) -> None:
+    def __init__(self, metadata: Sliceable, values: Sliceable) -> None:
         if len(metadata) * VALUE_LENGTH != len(values) * METADATA_LENGTH:
             raise ValueError(f"metadata length={len(metadata)} values length={len(values)}; must be 4 to 1")
         self._metadata = metadata
         self._values = values
-        # Casting gives one aligned 64-bit load a value, which is what keeps a live value whole.
-        self._words = values.cast("q")
 
     @property
     def capacity(self) -> int:
@@ -62,12 +70,13 @@ class CountersReader:
 
     def state(self, counter_id: int) -> int:
         """Unused, allocated or reclaimed, as the constants of this module have it."""
-        state: int = struct.unpack_from("<i", self._metadata, counter_id * METADATA_LENGTH)[0]
+        base = counter_id * METADATA_LENGTH
+        state: int = _STATE.unpack(self._metadata[base : base + _STATE.size])[0]
         return state
 
     def value(self, counter_id: int) -> int:
         """The value only; meaningful while the counter is allocated."""
-        return self._words[counter_id * VALUE_LENGTH // 8]
+        return self._word(counter_id * VALUE_LENGTH)
 
     def record(self, counter_id: int) -> CounterRecord | None:
         """The counter, or `None` if it is not allocated or changes hands while being read."""
@@ -87,12 +96,12 @@ class CountersReader:
                 return record
         return None
 
-    def release(self) -> None:
-        """Let go of the memory, so that its owner can be unmapped."""
-        self._words.release()
-
     def _registration_id(self, counter_id: int) -> int:
-        return self._words[counter_id * VALUE_LENGTH // 8 + 1]
+        return self._word(counter_id * VALUE_LENGTH + _WORD.size)
+
+    def _word(self, offset: int) -> int:
+        word: int = _WORD.unpack(self._values[offset : offset + _WORD.size])[0]
+        return word
 
     def _copy(self, counter_id: int) -> CounterRecord:
         base = counter_id * METADATA_LENGTH
@@ -101,8 +110,9 @@ class CountersReader:
         (label_length,) = struct.unpack_from("<i", raw, LABEL_LENGTH_OFFSET)
         # A length is another process's word: never follow it out of the record.
         label = raw[LABEL_OFFSET : LABEL_OFFSET + max(0, min(label_length, LABEL_LENGTH_MAX))]
-        value, registration_id, owner_id, reference_id = _VALUES.unpack_from(
-            self._values, counter_id * VALUE_LENGTH
+        base = counter_id * VALUE_LENGTH
+        value, registration_id, owner_id, reference_id = _VALUES.unpack(
+            self._values[base : base + _VALUES.size]
         )
         return CounterRecord(
             counter_id=counter_id,

@@ -71,6 +71,7 @@ class LogsReader:
         self._read = read_error_log
         self._cnc = CncFile.open(Path(directory))
         self._counts: dict[str, int] = {}
+        self._is_cut_short = False
         self._events = _event_reader(directory)
         self._condition = EventFilter(faults_only=not DRIVER.isEnabledFor(logging.DEBUG))
         self._stop = threading.Event()
@@ -107,7 +108,15 @@ class LogsReader:
             )
 
     def _look_for_errors(self) -> None:
-        for entry in self._read(self._cnc.error_log):
+        if self._is_cut_short:
+            return
+        try:
+            entries = list(self._read(self._cnc.error_log))
+        except HeadraceError as damage:
+            self._is_cut_short = True
+            DRIVER.warning("headrace driver: its errors are not logged any more: %s", damage)
+            return
+        for entry in entries:
             before = self._counts.get(entry.text, 0)
             if entry.observation_count == before:
                 continue
