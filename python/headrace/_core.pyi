@@ -28,11 +28,13 @@ __all__ = [
     "Image",
     "MediaDriver",
     "Message",
+    "MessageFilter",
     "Node",
     "Pending",
     "Poller",
     "Publication",
     "RecordedBlock",
+    "RecordedFrames",
     "RecordingReader",
     "Subscription",
     "Watcher",
@@ -844,6 +846,59 @@ class FragmentBatch:
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 @final
+class RecordedFrames:
+    """How the frames of a recording look: what a :class:`RecordingReader` holds them against. Immutable.
+
+    Args:
+        recording_id: Which recording. All numbers but ``stream_id`` are in the archive's catalog.
+        start_position: Where the recording begins.
+        initial_term_id: Term at position 0.
+        term_length: Bytes of a term.
+        segment_length: Bytes of a segment file; of no meaning to a replay.
+        stream_id: The stream of the frames: the recording's in files, and the one asked for in a replay.
+        session_id: The session id that messages get instead of the one in their frames: frames of a replay have the
+            replay's session id, and frames with a checksum have the checksum there. ``None`` leaves them theirs.
+        checksum: The checksum that the archive put into frames in place of their session id. Each frame is checked.
+
+    Raises:
+        ConfigError: A number that does not fit into its type.
+    """
+
+    def __new__(
+        cls,
+        recording_id: int,
+        *,
+        start_position: int,
+        initial_term_id: int,
+        term_length: int,
+        segment_length: int,
+        stream_id: int,
+        session_id: int | None = None,
+        checksum: Checksum | None = None,
+    ) -> Self: ...
+
+@final
+class MessageFilter:
+    """Which messages a :class:`RecordingReader` gives. Immutable.
+
+    Args:
+        session_id: Messages of this publisher only; ``None`` for those of all.
+        reserved_value_min: Messages with at least this reserved value.
+        reserved_value_max: Messages with at most this reserved value.
+
+    Raises:
+        ConfigError: A number that does not fit into its type.
+    """
+
+    def __new__(
+        cls,
+        *,
+        session_id: int | None = None,
+        reserved_value_min: int = ...,
+        reserved_value_max: int = ...,
+    ) -> Self: ...
+
+@final
 class RecordingReader:
     """Reads messages of a recording, a batch in one crossing: from an archive's segment files, or from its replay.
 
@@ -854,23 +909,13 @@ class RecordingReader:
     Args:
         source: The archive's directory; or the image of a replay that began at ``start``, or at its term's beginning
             if no frame is known to begin there. The image must have no other reader.
-        recording_id: Which recording; this and the next five are in the archive's catalog.
-        start_position: Where the recording begins.
-        initial_term_id: Term at position 0.
-        term_length: Bytes of a term.
-        segment_length: Bytes of a segment file; of no meaning to a replay.
-        stream_id: The stream of the frames.
+        frames: How the frames of the recording look.
         start: First position at which a message may begin.
         stop: Messages that begin at this position or after it are not read.
         limit: Where the recording ends; the reader does not look at bytes from here on.
         is_frame_at_start: A frame begins at ``start``. Otherwise the reader walks to it through the term.
-        session_id: Give messages of this publisher only.
-        reserved_value_min: Give messages with at least this reserved value.
-        reserved_value_max: Give messages with at most this reserved value.
-        recorded_session_id: The session id that messages get instead of the one in their frames: frames of a replay
-            have the replay's session id, and frames with a checksum have the checksum there.
+        filter: Which messages to give; ``None`` for all.
         with_payload: False leaves all payloads empty, which is faster when only their headers are needed.
-        checksum: The checksum that the archive put into frames in place of their session id. Each frame is checked.
 
     Raises:
         ConfigError: A position, length or id that no recording can have.
@@ -879,23 +924,14 @@ class RecordingReader:
     def __new__(
         cls,
         source: str | os.PathLike[str] | Image,
-        recording_id: int,
+        frames: RecordedFrames,
         *,
-        start_position: int,
-        initial_term_id: int,
-        term_length: int,
-        segment_length: int,
-        stream_id: int,
         start: int,
         stop: int,
         limit: int,
         is_frame_at_start: bool = False,
-        session_id: int | None = None,
-        reserved_value_min: int = ...,
-        reserved_value_max: int = ...,
-        recorded_session_id: int | None = None,
+        filter: MessageFilter | None = None,
         with_payload: bool = True,
-        checksum: Checksum | None = None,
     ) -> Self: ...
     def read_batch(self, count_max: int, length_max: int = ..., timeout_s: float = 0.0) -> FragmentBatch:
         """The next messages. Releases the GIL.

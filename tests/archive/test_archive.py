@@ -164,20 +164,19 @@ def test_a_replay_is_read_in_batches(archive: Archive) -> None:
         assert replay.subscription.wait_until_connected()
         (image,) = replay.subscription.images
 
+        frames = headrace.RecordedFrames(
+            recording_id,
+            start_position=descriptor.start_position,
+            initial_term_id=descriptor.initial_term_id,
+            term_length=descriptor.term_buffer_length,
+            segment_length=descriptor.segment_file_length,
+            stream_id=7,
+            session_id=descriptor.session_id,
+        )
+
         def reader_from(start: int) -> headrace.RecordingReader:
             return headrace.RecordingReader(
-                image,
-                recording_id,
-                start_position=descriptor.start_position,
-                initial_term_id=descriptor.initial_term_id,
-                term_length=descriptor.term_buffer_length,
-                segment_length=descriptor.segment_file_length,
-                stream_id=7,
-                start=start,
-                stop=end,
-                limit=end,
-                is_frame_at_start=True,
-                recorded_session_id=descriptor.session_id,
+                image, frames, start=start, stop=end, limit=end, is_frame_at_start=True
             )
 
         with pytest.raises(ArchiveFileError, match="continues at position=0, expected position=1024"):

@@ -284,12 +284,14 @@ def test_ctrl_c_in_the_middle_of_a_batch_loses_none_of_its_messages(
         (image,) = replay.subscription.images
         reader = headrace.RecordingReader(
             image,
-            recording_id,
-            start_position=descriptor.start_position,
-            initial_term_id=descriptor.initial_term_id,
-            term_length=descriptor.term_buffer_length,
-            segment_length=descriptor.segment_file_length,
-            stream_id=7,
+            headrace.RecordedFrames(
+                recording_id,
+                start_position=descriptor.start_position,
+                initial_term_id=descriptor.initial_term_id,
+                term_length=descriptor.term_buffer_length,
+                segment_length=descriptor.segment_file_length,
+                stream_id=7,
+            ),
             start=0,
             stop=2 * end,
             limit=2 * end,

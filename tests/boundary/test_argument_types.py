@@ -57,9 +57,10 @@ RIGHT = {
     "read": lambda *_: None,
     "within": 0,
 }
-READER = dict.fromkeys(
-    ("start_position", "initial_term_id", "stream_id", "start", "stop", "limit"), 0
-) | dict.fromkeys(("term_length", "segment_length"), 65_536)
+FRAMES = dict.fromkeys(("start_position", "initial_term_id", "stream_id"), 0) | dict.fromkeys(
+    ("term_length", "segment_length"), 65_536
+)
+READER = {"frames": headrace.RecordedFrames(0, **FRAMES), "start": 0, "stop": 0, "limit": 0}
 
 # A handler of a compiled language is an address; numpy and Arrow look at these themselves.
 LEFT_OUT = {"columns.dtype", "poll_native.handler"}
@@ -83,7 +84,7 @@ def arguments_of(call):
                 if one.kind is one.POSITIONAL_ONLY:
                     args.append(one.default)
                 continue
-            value = Odd() if one is odd else (READER | RIGHT)[one.name]
+            value = Odd() if one is odd else (FRAMES | READER | RIGHT)[one.name]
             if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL):
                 args.append(value)
             else:
@@ -152,7 +153,9 @@ def test_what_is_polled(stream):
         headrace.IdleStrategy,
         headrace.MediaDriver,
         headrace.Message,
+        headrace.MessageFilter,
         headrace.Poller,
+        headrace.RecordedFrames,
         headrace.RecordingReader,
         headrace.connect,
         event_log.EventReader,

@@ -39,12 +39,14 @@ def test_a_batch_takes_no_more_than_its_offsets_can_tell(tmp_path: Path):
     stop = recorded(tmp_path, terms)
     reader = headrace.RecordingReader(
         tmp_path,
-        0,
-        start_position=0,
-        initial_term_id=INITIAL_TERM_ID,
-        term_length=TERM_LENGTH,
-        segment_length=TERM_LENGTH,
-        stream_id=STREAM_ID,
+        headrace.RecordedFrames(
+            0,
+            start_position=0,
+            initial_term_id=INITIAL_TERM_ID,
+            term_length=TERM_LENGTH,
+            segment_length=TERM_LENGTH,
+            stream_id=STREAM_ID,
+        ),
         start=0,
         stop=stop,
         limit=stop,

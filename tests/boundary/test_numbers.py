@@ -77,11 +77,12 @@ CLAIM = {
     "reserved_value": (lambda claim: setattr(claim, "reserved_value", 2**63), "reserved_value", 2**63, LONG),
 }
 
-READER = dict.fromkeys(
-    ("start_position", "initial_term_id", "stream_id", "start", "stop", "limit"), 0
-) | dict.fromkeys(("term_length", "segment_length"), 65_536)
-SHORT = ("initial_term_id", "term_length", "segment_length", "stream_id", "session_id", "recorded_session_id")
-NUMBERS = (*READER, "session_id", "recorded_session_id", "reserved_value_min", "reserved_value_max")
+FRAMES = dict.fromkeys(("recording_id", "start_position", "initial_term_id", "stream_id"), 0) | dict.fromkeys(
+    ("term_length", "segment_length"), 65_536
+)
+RANGE = dict.fromkeys(("start", "stop", "limit"), 0)
+FILTER = ("session_id", "reserved_value_min", "reserved_value_max")
+SHORT = ("initial_term_id", "term_length", "segment_length", "stream_id", "session_id")
 
 
 def assert_refused(call, name, value, rule, subject):
@@ -128,16 +129,29 @@ def test_a_claim_names_the_number(stream, case):
     claim.abort()
 
 
-@pytest.mark.parametrize("name", ["recording_id", *NUMBERS])
-def test_a_reader_of_recordings_names_the_number(tmp_path, name):
-    given = {"recording_id": 0} | READER | {name: 2**63}
+@pytest.mark.parametrize(
+    ("make", "given", "name"),
+    [
+        *((headrace.RecordedFrames, FRAMES, name) for name in (*FRAMES, "session_id")),
+        *((headrace.MessageFilter, {}, name) for name in FILTER),
+    ],
+)
+def test_how_a_recording_is_described_names_the_number(make, given, name):
     rule = ID if name in SHORT else LONG
-    assert_refused(lambda source: headrace.RecordingReader(source, **given), name, 2**63, rule, tmp_path)
+    assert_refused(lambda given: make(**given), name, 2**63, rule, given | {name: 2**63})
+
+
+@pytest.mark.parametrize("name", RANGE)
+def test_a_reader_of_recordings_names_the_number(tmp_path, name):
+    frames, given = headrace.RecordedFrames(**FRAMES), RANGE | {name: 2**63}
+    assert_refused(
+        lambda source: headrace.RecordingReader(source, frames, **given), name, 2**63, LONG, tmp_path
+    )
 
 
 @pytest.mark.parametrize("name", ["count_max", "length_max"])
 def test_a_batch_of_a_recording_names_the_number(tmp_path, name):
-    reader = headrace.RecordingReader(tmp_path, 0, **READER)
+    reader = headrace.RecordingReader(tmp_path, headrace.RecordedFrames(**FRAMES), **RANGE)
     given = {"count_max": 1} | {name: -1}
     assert_refused(lambda reader: reader.read_batch(**given), name, -1, COUNT, reader)
 

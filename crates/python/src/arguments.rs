@@ -44,7 +44,6 @@ arguments! {
     length: usize, PAYLOAD_LENGTH;
     stream_id: i32, ID;
     session_id: i32, ID;
-    recorded_session_id: i32, ID;
     initial_term_id: i32, ID;
     term_length: i32, ID;
     segment_length: i32, ID;
@@ -129,11 +128,6 @@ pub(crate) fn reserved_value_if_any(number: &Bound<'_, PyAny>) -> PyResult<Optio
 /// As [`session_id`], or `None`.
 pub(crate) fn session_id_if_any(number: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
     if_any(number, session_id)
-}
-
-/// As [`recorded_session_id`], or `None`.
-pub(crate) fn recorded_session_id_if_any(number: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
-    if_any(number, recorded_session_id)
 }
 
 fn if_any<T>(

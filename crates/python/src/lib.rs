@@ -110,7 +110,7 @@ mod _core {
     #[pymodule_export]
     use crate::recorded::RecordedBlock;
     #[pymodule_export]
-    use crate::recording::RecordingReader;
+    use crate::recording::{MessageFilter, RecordedFrames, RecordingReader};
     #[pymodule_export]
     use crate::settings::setting_declarations;
     #[pymodule_export]

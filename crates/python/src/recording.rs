@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use headrace_client::Replayed;
 use headrace_recording::{
-    self as recording, MessageFilter, Range, RecordedMessage, RecordingError, RecordingShape, Segments,
+    self as recording, Range, RecordedMessage, RecordingError, RecordingShape, Segments,
 };
 use pyo3::prelude::*;
 
@@ -48,6 +48,93 @@ fn checksum_if_any(object: &Bound<'_, PyAny>) -> PyResult<Option<Py<Checksum>>> 
     arguments::extract(object, "checksum", "must be a headrace.client.Checksum, or None")
 }
 
+fn frames<'py>(object: &Bound<'py, PyAny>) -> PyResult<PyRef<'py, RecordedFrames>> {
+    arguments::extract(object, "frames", "must be a headrace.RecordedFrames")
+}
+
+fn filter_if_any<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<PyRef<'py, MessageFilter>>> {
+    arguments::extract(object, "filter", "must be a headrace.MessageFilter, or None")
+}
+
+#[doc = docstring!("RecordedFrames")]
+#[pyclass(frozen, module = "headrace")]
+pub(crate) struct RecordedFrames {
+    shape: RecordingShape,
+    segment_length: i32,
+}
+
+#[pymethods]
+impl RecordedFrames {
+    #[new]
+    #[pyo3(signature = (
+        recording_id, *, start_position, initial_term_id, term_length, segment_length, stream_id,
+        session_id = None, checksum = None
+    ))]
+    #[allow(clippy::too_many_arguments)] // one by one, they are keywords in Python
+    fn new(
+        #[pyo3(from_py_with = arguments::recording_id)] recording_id: i64,
+        #[pyo3(from_py_with = arguments::start_position)] start_position: i64,
+        #[pyo3(from_py_with = arguments::initial_term_id)] initial_term_id: i32,
+        #[pyo3(from_py_with = arguments::term_length)] term_length: i32,
+        #[pyo3(from_py_with = arguments::segment_length)] segment_length: i32,
+        #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
+        #[pyo3(from_py_with = arguments::session_id_if_any)] session_id: Option<i32>,
+        #[pyo3(from_py_with = checksum_if_any)] checksum: Option<Py<Checksum>>,
+    ) -> Self {
+        let shape = RecordingShape {
+            recording_id,
+            start_position,
+            initial_term_id,
+            term_length,
+            stream_id,
+            session_id,
+            checksum: checksum.map(|checksum| checksum.get().0),
+        };
+        Self {
+            shape,
+            segment_length,
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        let RecordingShape {
+            recording_id,
+            stream_id,
+            ..
+        } = self.shape;
+        format!("RecordedFrames({recording_id}, stream_id={stream_id})")
+    }
+}
+
+#[doc = docstring!("MessageFilter")]
+#[pyclass(frozen, module = "headrace")]
+pub(crate) struct MessageFilter(recording::MessageFilter);
+
+#[pymethods]
+impl MessageFilter {
+    #[new]
+    #[pyo3(signature = (*, session_id = None, reserved_value_min = i64::MIN, reserved_value_max = i64::MAX))]
+    fn new(
+        #[pyo3(from_py_with = arguments::session_id_if_any)] session_id: Option<i32>,
+        #[pyo3(from_py_with = arguments::reserved_value_min)] reserved_value_min: i64,
+        #[pyo3(from_py_with = arguments::reserved_value_max)] reserved_value_max: i64,
+    ) -> Self {
+        Self(recording::MessageFilter {
+            session_id,
+            reserved_value_min,
+            reserved_value_max,
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        let session_id = self.0.session_id.map_or("None".to_owned(), |id| id.to_string());
+        format!(
+            "MessageFilter(session_id={session_id}, reserved_value_min={}, reserved_value_max={})",
+            self.0.reserved_value_min, self.0.reserved_value_max
+        )
+    }
+}
+
 impl RecordingReader {
     /// Repeats `step` until it says that it has enough, the range ends, or time is over.
     fn read(
@@ -81,53 +168,31 @@ impl RecordingReader {
 impl RecordingReader {
     #[new]
     #[pyo3(signature = (
-        source, recording_id, *, start_position, initial_term_id, term_length, segment_length, stream_id,
-        start, stop, limit, is_frame_at_start = false, session_id = None, reserved_value_min = i64::MIN,
-        reserved_value_max = i64::MAX, recorded_session_id = None, with_payload = true, checksum = None
+        source, frames, *, start, stop, limit, is_frame_at_start = false, filter = None, with_payload = true
     ))]
     #[allow(clippy::too_many_arguments)] // one by one, they are keywords in Python
     fn new(
         #[pyo3(from_py_with = source)] source: Source,
-        #[pyo3(from_py_with = arguments::recording_id)] recording_id: i64,
-        #[pyo3(from_py_with = arguments::start_position)] start_position: i64,
-        #[pyo3(from_py_with = arguments::initial_term_id)] initial_term_id: i32,
-        #[pyo3(from_py_with = arguments::term_length)] term_length: i32,
-        #[pyo3(from_py_with = arguments::segment_length)] segment_length: i32,
-        #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
+        #[pyo3(from_py_with = frames)] frames: PyRef<'_, RecordedFrames>,
         #[pyo3(from_py_with = arguments::start)] start: i64,
         #[pyo3(from_py_with = arguments::stop)] stop: i64,
         #[pyo3(from_py_with = arguments::recording_limit)] limit: i64,
         #[pyo3(from_py_with = arguments::is_frame_at_start)] is_frame_at_start: bool,
-        #[pyo3(from_py_with = arguments::session_id_if_any)] session_id: Option<i32>,
-        #[pyo3(from_py_with = arguments::reserved_value_min)] reserved_value_min: i64,
-        #[pyo3(from_py_with = arguments::reserved_value_max)] reserved_value_max: i64,
-        #[pyo3(from_py_with = arguments::recorded_session_id_if_any)] recorded_session_id: Option<i32>,
+        #[pyo3(from_py_with = filter_if_any)] filter: Option<PyRef<'_, MessageFilter>>,
         #[pyo3(from_py_with = arguments::with_payload)] with_payload: bool,
-        #[pyo3(from_py_with = checksum_if_any)] checksum: Option<Py<Checksum>>,
     ) -> PyResult<Self> {
-        let shape = RecordingShape {
-            recording_id,
-            start_position,
-            initial_term_id,
-            term_length,
-            stream_id,
-            session_id: recorded_session_id,
-            checksum: checksum.map(|checksum| checksum.get().0),
-        };
+        let shape = frames.shape.clone();
         let range = Range {
             start,
             stop,
             limit,
             is_frame_at_start,
         };
-        let filter = MessageFilter {
-            session_id,
-            reserved_value_min,
-            reserved_value_max,
-        };
+        let filter = filter.map_or_else(recording::MessageFilter::default, |filter| filter.0);
+        let stream_id = shape.stream_id;
         let (inner, image) = match source {
             Source::Directory(directory) => {
-                let reader = Segments::new(directory, segment_length, &shape)
+                let reader = Segments::new(directory, frames.segment_length, &shape)
                     .and_then(|blocks| recording::RecordingReader::new(shape, blocks, range, filter));
                 (reader, None)
             }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 
 from headrace.archive.files import checksum_named
-from headrace.client import RecordingReader
+from headrace.client import MessageFilter, RecordedFrames, RecordingReader
 from headrace.spark._archive_options import ArchiveFiles
 
 if TYPE_CHECKING:
@@ -99,26 +99,26 @@ class RecordingRange:
         else:
             assert image is not None, "an archive that is no directory replays"
             source, stream_id = image, archive.replay_stream_id
-        reserved = reserved_bounds(options) if is_filtered else _INT64
-        return RecordingReader(
-            source,
+        frames = RecordedFrames(
             self.recording_id,
             start_position=self.start_position,
             initial_term_id=self.initial_term_id,
             term_length=self.term_length,
             segment_length=self.segment_length,
             stream_id=stream_id,
+            # Frames of files have it themselves, unless a checksum took its place.
+            session_id=None if source is not image and checksum is None else self.session_id,
+            checksum=checksum,
+        )
+        return RecordingReader(
+            source,
+            frames,
             start=self.start,
             stop=self.stop,
             limit=self.limit,
             is_frame_at_start=self.is_frame_at_start,
-            session_id=options.session_id if is_filtered else None,
-            reserved_value_min=reserved[0],
-            reserved_value_max=reserved[1],
-            # Frames of files have it themselves, unless a checksum took its place.
-            recorded_session_id=None if source is not image and checksum is None else self.session_id,
+            filter=filter_of(options) if is_filtered else None,
             with_payload=with_payload,
-            checksum=checksum,
         )
 
     def pieces(self, length: int) -> Iterator[RecordingRange]:
@@ -154,6 +154,12 @@ def reserved_bounds(options: ReadOptions) -> tuple[int, int]:
     if options.end_time_ns is not None:
         high = -(-options.end_time_ns // unit) - 1
     return low, high
+
+
+def filter_of(options: ReadOptions) -> MessageFilter:
+    """The messages that the options' session and times allow."""
+    low, high = reserved_bounds(options)
+    return MessageFilter(session_id=options.session_id, reserved_value_min=low, reserved_value_max=high)
 
 
 @dataclass
