@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace import _core
-from headrace._arguments import checked, checked_class
+from headrace._arguments import check_fields, checked, checked_class
 from headrace._closing import Closing
 from headrace.clock import Clock
 from headrace.cnc.faults import DriverFileMissingError, FileFormatError
@@ -108,6 +108,9 @@ class EventFilter:
     session_ids: Collection[int] = ()
     since_ns: int = 0
     faults_only: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def matches(self, event: Event) -> bool:
         """Whether every condition holds for the event."""

@@ -47,7 +47,8 @@ class RateLine:
         elapsed_s = self.elapsed_s
         rate = format_rate(self.count / elapsed_s) if elapsed_s > 0 else "-"
         size = format_bytes(self.byte_count)
-        return f"{self._verb} {format_count(self.count)} messages, {size}, in {elapsed_s:.3g} s: {rate}"
+        noun = "message" if self.count == 1 else "messages"
+        return f"{self._verb} {format_count(self.count)} {noun}, {size}, in {elapsed_s:.3g} s: {rate}"
 
     def restart_clock(self) -> None:
         """Count the time from now: the first message has been moved."""

@@ -17,6 +17,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from headrace._arguments import checked
 from headrace._closing import Closing
 from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cnc.counters import METADATA_LENGTH, VALUE_LENGTH, CountersReader
@@ -83,6 +84,7 @@ class CncFile(Closing):
         self._find_sections()
 
     @classmethod
+    @checked
     def open(
         cls, directory: str | os.PathLike[str], *, timeout_s: float = 0.0, clock: Clock = SYSTEM_CLOCK
     ) -> CncFile:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from headrace._arguments import checked
 from headrace.sbe._codec import Header, HeaderCodec, MessageCodec, readable
 from headrace.sbe._codegen import Compiler
 from headrace.sbe._errors import UnknownTemplateError
@@ -52,6 +53,7 @@ class Schema(Mapping[str, MessageCodec]):
         self._codecs: dict[str, MessageCodec] = {}
 
     @classmethod
+    @checked
     def from_file(cls, path: str | os.PathLike[str], *, snake_case: bool = False) -> Schema:
         """Read a schema from an XML file, with the files it includes.
 
@@ -67,6 +69,7 @@ class Schema(Mapping[str, MessageCodec]):
         return cls(parse(file.read_bytes(), str(file), file.parent), snake_case=snake_case)
 
     @classmethod
+    @checked
     def from_text(cls, text: str | bytes, *, name: str = "schema", snake_case: bool = False) -> Schema:
         """Read a schema from the text of its XML document; errors call it `name`.
 

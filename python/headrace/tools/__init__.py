@@ -1,6 +1,6 @@
 """Looking at a driver from outside: counters, errors, losses, streams.
 
-Everything here maps a driver's files read-only and needs no running driver, so it works on any directory of
+Everything here reads a driver's files and needs no running driver, so it works on any directory of
 this file version: a live one, one left by a crash, one copied from another machine, ours or an Aeron
 driver's.
 

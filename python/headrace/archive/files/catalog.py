@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headrace._arguments import checked
 from headrace._logging import ARCHIVE
 from headrace.archive.errors import CatalogError
 from headrace.archive.files.checksum import CHECKSUMS
@@ -106,6 +107,7 @@ class Catalog:
             must not be.
     """
 
+    @checked
     def __init__(
         self,
         storage: Storage,

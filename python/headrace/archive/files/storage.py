@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from headrace._arguments import checked
 from headrace.archive.errors import ArchiveFileError
 
 __all__ = ["DirectoryStorage", "Storage", "StorageFile"]
@@ -189,6 +190,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 class DirectoryStorage:
     """Files of a directory, which is made if it is not there."""
 
+    @checked
     def __init__(self, directory: str | os.PathLike[str], *, create: bool = True) -> None:
         self.directory = Path(directory)
         if create:
