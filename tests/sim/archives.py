@@ -15,11 +15,13 @@ import headrace
 from headrace.archive import Archive, ArchiveError, RecordingDescriptor, SourceLocation
 from headrace.archive.client.archive import extension_channel
 from headrace.channel import ChannelUri
-from headrace.positions import segment_position
+from headrace.positions import HEADER_LENGTH, segment_position
 from headrace.testing import Killed, Node, World, WorldTimeoutError
+from headrace.testing.storage import PAGE_LENGTH
 
 KIB = 1024
-SEGMENT_LENGTH = 128 * KIB
+TERM_LENGTH = 64 * KIB
+SEGMENT_LENGTH = 2 * TERM_LENGTH
 # What an archive answers with while it is being crashed, and what clients of a crashed node do.
 GONE = (headrace.HeadraceError,)
 # Longer than sessions and clients of before the crash live on.
@@ -47,7 +49,7 @@ class Recorded:
     acknowledged: int = 0
     """How far the archive has said that it was recorded."""
     truncated_to: int | None = None
-    """Where a truncation was asked for that has not been answered."""
+    """Where a truncation was asked for, until a check has found it undone or finished."""
     is_purged: bool | None = False
     """``None``: asked for, and not answered."""
 
@@ -59,7 +61,6 @@ class Recorded:
         """The recording goes on from here."""
         self.messages = [one for one in self.messages if one[0] <= position]
         self.acknowledged = min(self.acknowledged, position)
-        self.truncated_to = None
 
 
 class Library:
@@ -201,12 +202,27 @@ class Library:
 
     def publish(self, one: Recorded, count: int) -> None:
         """Publish messages, short ones, long ones and ones of several fragments."""
-        assert one.publication is not None
         for _ in range(count):
-            length = self.chance.choice((0, 1, 40, 700, 1376, 5000, 8100))
-            payload = self.chance.randbytes(length)
-            end = one.publication.offer_blocking(payload, timeout_s=10)
-            one.messages.append((end, payload))
+            self._offer(one, self.chance.choice((0, 1, 40, 700, 1376, 5000, 8100)))
+
+    def fill(self, one: Recorded) -> None:
+        """Publish up to the end of the segment file, or until a frame reaches into its last page, without padding."""
+        assert one.publication is not None
+        position, longest = self._offer(one, 0), one.publication.max_payload_length
+        end = (position // SEGMENT_LENGTH + 1) * SEGMENT_LENGTH
+        if self.chance.random() < 0.5:
+            end -= PAGE_LENGTH - 32 * self.chance.randint(1, 20)
+        while position < end:
+            room = min(end - position, TERM_LENGTH - position % TERM_LENGTH)
+            position = self._offer(one, 8100 if room > 12 * KIB else min(longest, room - HEADER_LENGTH))
+
+    def _offer(self, one: Recorded, length: int) -> int:
+        """Publish a message. A disk may take zeros for what was never written."""
+        assert one.publication is not None
+        payload = self.chance.choice((self.chance.randbytes, bytes))(length)
+        end = one.publication.offer_blocking(payload, timeout_s=10)
+        one.messages.append((end, payload))
+        return end
 
     def look(self, one: Recorded) -> None:
         """Ask how far it is recorded."""
@@ -243,6 +259,8 @@ class Library:
         one.truncated_to = position
         self.archive.truncate_recording(one.recording_id, position)
         one.drop_after(position)
+        self.world.run_until(lambda: self._leftovers() == [], within_s=10, what="the end of its note")
+        self._check_truncated(one)
 
     def purge(self, one: Recorded) -> None:
         """Delete it; until the answer is there it may have happened or not."""
@@ -256,6 +274,7 @@ class Library:
         found = self.archive.find_recording(one.recording_id)
         assert found is not None
         one.drop_after(found.stop_position)
+        one.truncated_to = None
         with contextlib.suppress(ArchiveError):
             # What ended by itself may still wait for other publishers of the stream.
             self.archive.stop_recording(one.channel, one.stream_id)
@@ -305,13 +324,24 @@ class Library:
             return
         if found.stop_position == one.truncated_to:
             one.drop_after(found.stop_position)
-        one.truncated_to = None
+            self._check_truncated(one)
+        one.truncated_to = one.truncated_to if self._leftovers() else None
         assert found.stop_position >= one.acknowledged, f"{one} ends at {found.stop_position}"
         assert self.replayed(one, found) == one.expected(found.stop_position)
         one.acknowledged = found.stop_position
         if not self._leftovers():
             bases = [segment_position(name, one.recording_id) for name in self._files(one)]
             assert all(base is None or base <= found.stop_position for base in bases), f"{found} has {bases}"
+
+    def _check_truncated(self, one: Recorded) -> None:
+        """What was truncated is not on the disk any more, so no later life of the archive can take it for its own."""
+        position = one.truncated_to
+        assert position is not None
+        if self._leftovers() or self._is_refused:
+            return
+        for name in self._files(one):
+            base = segment_position(name, one.recording_id)
+            assert base is None or not any(self.disk.files[name][max(0, position - base) :]), (name, one)
 
     def _files(self, one: Recorded) -> list[str]:
         return [name for name in self.disk.names() if name.startswith(f"{one.recording_id}-")]

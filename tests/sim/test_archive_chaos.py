@@ -11,13 +11,14 @@ import time
 
 import pytest
 
+from headrace.archive.files.catalog import CATALOG_NAME
 from headrace.testing import Link, World, choose_seed, replay_note
 from tests.sim.archives import GONE, Library, Recorded, local, remote
 
 pytestmark = pytest.mark.sim
 
 SEEDS = range(6)
-ACTIONS = 25
+ACTIONS = 18
 RECORDINGS_MAX = 3
 SECONDS = float(os.environ.get("SIMULATE_SECONDS", "0"))
 SPACE = 1 << 30
@@ -29,6 +30,7 @@ class Chaos:
     def __init__(self, world: World) -> None:
         self.chance = random.Random(f"{world.seed} actions")
         self.library: Library = self.chance.choice((local, remote))(world)
+        self.library.disk.knows_holes = self.chance.random() < 0.6
         self.world = world
         self.is_broken = False
         self.done: list[str] = []
@@ -49,18 +51,44 @@ class Chaos:
         library = self.library
         # Whatever is left of what broke: a crash that waits for its step, a full disk, a bad network.
         if self.chance.random() < 0.5:
-            library.crash(keeps_writes=self.chance.random() < 0.5)
+            self.crash()
+        if library.disk.knows_holes and not library.store.is_up and self.chance.random() < 0.3:
+            # The power goes after the kill.
+            library.disk.crash()
         library.disk.space = SPACE
         library.disk.mend()
         library.disk.kill_before(self.chance.choice((0, 3, 20, 1 << 60)))
         self.world.set_links(Link())
         library.recover()
+        if library.disk.knows_holes and self.chance.random() < 0.4:
+            # What a start has told of must be on the disk by then.
+            library.crash()
+            library.recover()
         self.is_broken = False
 
-    def one(self, *, is_active: bool) -> Recorded | None:
-        """A recording, being published to or stopped."""
-        found = [one for one in self.library.recordings if (one.publication is not None) == is_active]
-        return self.chance.choice(found) if found else None
+    def crash(self) -> None:
+        """A kill or a power cut. Without holes, and without checksums, no archive knows what a power cut has torn."""
+        self.is_broken = True
+        self.library.crash(keeps_writes=not self.library.disk.knows_holes or self.chance.random() < 0.6)
+
+    def active(self) -> Recorded:
+        """A recording that is being published to; one of those that stopped goes on if there is none."""
+        found = [one for one in self.library.recordings if one.publication is not None]
+        if not found:
+            if not self.library.recordings:
+                return self.library.record()
+            found = [self.chance.choice(self.library.recordings)]
+            self.library.extend(found[0])
+        return self.chance.choice(found)
+
+    def stopped(self) -> Recorded:
+        """A recording that has stopped; one with messages is made if there is none."""
+        found = [one for one in self.library.recordings if one.publication is None]
+        if not found:
+            found = [self.active()]
+            self.library.publish(found[0], 5)
+            self.library.stop(found[0])
+        return self.chance.choice(found)
 
     # --- actions -----------------------------------------------------------------------------------------------------
 
@@ -69,38 +97,63 @@ class Chaos:
             self.library.record()
 
     def publish(self) -> None:
-        if one := self.one(is_active=True):
-            self.library.publish(one, self.chance.randint(1, 15))
-            self.library.look(one)
+        one = self.active()
+        self.library.publish(one, self.chance.randint(1, 15))
+        self.library.look(one)
+
+    def fill(self) -> None:
+        """To where frames and segment files end; more often than not the process ends with them."""
+        one = self.active()
+        self.library.fill(one)
+        self.library.await_recorded(one)
+        if self.chance.random() < 0.6:
+            self.crash()
 
     def stop(self) -> None:
-        if one := self.one(is_active=True):
-            self.library.stop(one)
+        self.library.stop(self.active())
 
     def extend(self) -> None:
-        if one := self.one(is_active=False):
-            self.library.extend(one)
+        self.library.extend(self.stopped())
 
     def truncate(self) -> None:
-        one = self.one(is_active=False)
-        if one is not None and one.messages:
-            found = self.library.archive.find_recording(one.recording_id)
-            ends = [end for end, _ in one.messages if found is not None and end <= found.stop_position]
-            if ends:
-                self.library.truncate(one, self.chance.choice(ends))
+        one = self.stopped()
+        found = self.library.archive.find_recording(one.recording_id)
+        ends = [end for end, _ in one.messages if found is not None and end <= found.stop_position]
+        if ends:
+            self.library.truncate(one, self.chance.choice(ends))
+            self.chance.choice((self.crash, self.extend, self.extend, self.check))()
 
     def purge(self) -> None:
-        if one := self.one(is_active=False):
-            self.library.purge(one)
-            self.library.recordings.remove(one)
+        one = self.stopped()
+        self.library.purge(one)
+        self.library.recordings.remove(one)
 
     def check(self) -> None:
         self.library.check()
 
     def crash_at_a_step(self) -> None:
         self.is_broken = True
-        kind = self.chance.choice((None, "sync", "create", "delete"))
+        kind = self.chance.choice((None, "sync", "sync", "create", "delete"))
         self.library.disk.kill_before(self.chance.randint(0, 60 if kind is None else 5), kind)
+        if kind == "sync":
+            self.publish()
+
+    def crash_in_a_deletion(self) -> None:
+        """Between two steps of a truncation or of a purge."""
+        self.stopped()
+        self.is_broken = True
+        kind = self.chance.choice((None, None, "delete"))
+        self.library.disk.kill_before(self.chance.randint(0, 10 if kind is None else 2), kind)
+        self.chance.choice((Chaos.truncate, Chaos.truncate, Chaos.purge))(self)
+
+    def spoil_the_catalog(self) -> None:
+        """While it changes."""
+        self.stopped()
+        self.is_broken = True
+        kind = self.chance.choice(("write", "sync"))
+        self.library.disk.fail(kind, CATALOG_NAME, times=self.chance.randint(1, 2))
+        change = (Chaos.record, Chaos.stop, *(Chaos.extend,) * 3, Chaos.truncate, Chaos.purge)
+        self.chance.choice(change)(self)
 
     def fill_the_disk(self) -> None:
         self.is_broken = True
@@ -123,12 +176,15 @@ class Chaos:
 ACTS = (
     *(Chaos.record,) * 3,
     *(Chaos.publish,) * 8,
+    *(Chaos.fill,) * 3,
     *(Chaos.stop,) * 3,
     *(Chaos.extend,) * 3,
     *(Chaos.truncate,) * 3,
     Chaos.purge,
     Chaos.check,
     *(Chaos.crash_at_a_step,) * 2,
+    *(Chaos.crash_in_a_deletion,) * 3,
+    *(Chaos.spoil_the_catalog,) * 3,
     Chaos.fill_the_disk,
     Chaos.spoil_the_disk,
     Chaos.lose_the_client,

@@ -62,6 +62,24 @@ def test_what_was_recorded_is_there_after_a_power_cut(place: Place, seed: int) -
         library.check()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_end_that_a_start_finds_is_there_after_a_power_cut(seed: int) -> None:
+    """The process is killed before it forces a block to the medium; the power goes after the next start."""
+    with World(seed) as world:
+        library = local(world)
+        one = library.record()
+        library.publish(one, 5)
+        library.await_recorded(one)
+        library.disk.kill_before(0, "sync")
+        with contextlib.suppress(*GONE):
+            library.publish(one, 3)
+            library.await_recorded(one)
+        assert not library.store.is_up
+        library.recover()
+        library.crash()
+        library.recover()
+
+
 def test_what_the_process_did_before_does_not_change_a_world() -> None:
     """Streams of a crashed node end with the objects that hold them: not when Python happens to collect them."""
 

@@ -89,7 +89,7 @@ class SimulatedStorage:
         chance: Decides what a power cut loses, and what fails by chance.
         space: Bytes that can be written before the disk is full. A page takes some when it is first written, and gives
             it back when it is deleted or cut off. May be changed at any time.
-        knows_holes: Whether the file system tells which pages were never written.
+        knows_holes: Whether the file system tells which pages were never written. May be changed at any time.
         clock: When files were modified; without it, never.
         name: What errors call the disk.
         event_directory: A real directory for the event log of an archive, which no crash harms; without it an archive
@@ -118,7 +118,7 @@ class SimulatedStorage:
         # Changes of names since the last sync of the directory: what has which name then; nothing when it is gone.
         self._changes: list[dict[str, _Stored | None]] = []
         self._chance = chance or random.Random(0)
-        self._knows_holes = knows_holes
+        self.knows_holes = knows_holes
         self._clock = clock
         self._name = name
         self._event_directory = event_directory
@@ -331,13 +331,13 @@ class SimulatedStorage:
     def has_hole(self, stored: _Stored, offset: int, length: int) -> bool:
         """Whether a page of a range was never written."""
         pages = range(offset // PAGE_LENGTH, -(-(offset + length) // PAGE_LENGTH))
-        return self._knows_holes and not stored.pages.issuperset(pages)
+        return self.knows_holes and not stored.pages.issuperset(pages)
 
     def next_data(self, stored: _Stored, offset: int) -> int | None:
         """Where the next page is that was written."""
         if offset >= len(stored.data):
             return None
-        if not self._knows_holes:
+        if not self.knows_holes:
             return offset
         later = [page * PAGE_LENGTH for page in stored.pages if (page + 1) * PAGE_LENGTH > offset]
         return max(offset, min(later)) if later else None
