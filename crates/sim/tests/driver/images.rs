@@ -324,6 +324,31 @@ fn an_untethered_reader_is_dropped_for_good_without_rejoin() {
 }
 
 #[test]
+fn an_untethered_reader_comes_back_though_no_other_is_left() {
+    let mut driver = Driver::new();
+    let channel = format!("{NEAR}|tether=false");
+    let (_, image, publisher) = image(&mut driver, &channel);
+    let other = driver.add_subscription(&format!("{NEAR}|session-id=55"), 10);
+    let fast = driver.counter(driver.images()[1].position_counter_id);
+    for index in 0..250 {
+        publisher.borrow_mut().send(index);
+    }
+    driver.pass_alive(10 * MS);
+    fast.set_release(JOIN + 250 * 128);
+    driver.pass_alive(7 * SECOND);
+    driver.remove_subscription(other);
+    driver.forget();
+    for _ in 0..20 {
+        publisher.borrow().send_heartbeat();
+        driver.pass_alive(SECOND);
+    }
+    let back = driver.images();
+    assert_eq!((back.len(), back[0].image_correlation_id), (1, image));
+    let position = driver.counter(back[0].position_counter_id).get();
+    assert_eq!(position, JOIN + 250 * 128, "where the stream is");
+}
+
+#[test]
 fn a_later_reader_joins_where_the_stream_is_or_the_slowest_reader() {
     let mut driver = Driver::new();
     let (_, _, publisher) = image(&mut driver, NEAR);

@@ -6,7 +6,7 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::event::Event;
 
 use crate::common::{SECOND, World};
-use crate::foreign::{CLIENT, Driver, IPC};
+use crate::foreign::{CLIENT, Driver, IPC, fill};
 
 #[test]
 fn an_added_publication_is_answered_then_its_image_announced() {
@@ -328,6 +328,24 @@ fn an_untethered_reader_is_dropped_and_comes_back() {
         (loose, images[1].position_counter_id)
     );
     assert_eq!(driver.counter(back.position_counter_id).get(), 25_600);
+}
+
+#[test]
+fn a_reader_that_was_dropped_keeps_no_closed_publication() {
+    let mut driver = Driver::new();
+    let publication = driver.add_publication(IPC, 10);
+    driver.add_subscription("aeron:ipc", 10);
+    driver.add_subscription("aeron:ipc?tether=false|untethered-linger-timeout=1000s", 10);
+    let log = driver.log(publication);
+    fill(&log, 200);
+    driver
+        .counter(driver.images()[0].position_counter_id)
+        .set_release(log.producer_position());
+    driver.pass_alive(6 * SECOND);
+    assert_eq!(driver.unavailable().len(), 1);
+    driver.remove_publication(publication, false);
+    driver.pass_alive(2 * SECOND);
+    assert_eq!(driver.log_files(), 0);
 }
 
 #[test]

@@ -364,11 +364,12 @@ impl Image {
     }
 
     fn check_untethered(&mut self, now_ns: i64) -> Vec<UntetheredAction> {
-        let Some((_, max)) = self.links.min_max() else {
-            return Vec::new();
-        };
         let window = i64::from(self.next_status.window_length);
-        let limit = max - window + window / 4;
+        // When all readers rest, none holds the stream back; the first to have rested comes back.
+        let limit = self
+            .links
+            .min_max()
+            .map_or(i64::MIN, |(_, max)| max - window + window / 4);
         let join_position = self.join_position();
         self.links
             .check_untethered(now_ns, limit, join_position, self.spec.untethered)

@@ -219,9 +219,10 @@ impl Links {
         self.min_max().map_or(position, |(min, _)| min.min(position))
     }
 
-    /// True when a reader has not yet come to `position`.
+    /// True when a reader has not yet come to `position`. One that lingers has lost the image and reads no more of it.
     pub(crate) fn is_any_behind(&self, position: i64) -> bool {
-        self.counted().any(|link| link.position.get_acquire() < position)
+        let mut readers = self.links.iter().filter(|link| link.is_available());
+        readers.any(|link| link.position.get_acquire() < position)
     }
 
     /// Steps the untethered links. `limit` is how far a reader must be to not hold the stream back;
@@ -376,7 +377,9 @@ mod tests {
         // Beyond the limit: the clock restarts.
         assert_eq!(fixture.check(4, 99), [""; 0]);
         assert_eq!(fixture.check(8, 100), [""; 0]);
+        assert!(fixture.links.is_any_behind(1000));
         assert_eq!(fixture.check(9, 100), ["unavailable"]);
+        assert!(!fixture.links.is_any_behind(1000), "it reads no more");
         // Still counted while it lingers.
         assert_eq!(fixture.links.min_max(), Some((100, 1000)));
         assert_eq!(fixture.check(12, 100), [""; 0]);
