@@ -141,9 +141,9 @@ class CncFile(Closing):
         return data
 
     @property
-    def error_log(self) -> bytes:
-        """The error log as it is now."""
-        return self._error_log[:]
+    def error_log(self) -> FileSection:
+        """The error log: what is read of it is read from the file, so an empty one costs little."""
+        return self._error_log
 
     def heartbeat_ms(self) -> int:
         """When the driver last showed life, epoch milliseconds; -1 once it has stopped, 0 before it began."""

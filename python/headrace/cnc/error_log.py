@@ -14,8 +14,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from headrace.positions import align
+
+if TYPE_CHECKING:
+    from headrace.cnc.counters import Sliceable
 
 RECORD = struct.Struct("<iiqq")
 LENGTH = struct.Struct("<i")
@@ -34,11 +38,11 @@ class ErrorEntry:
     text: str
 
 
-def read_error_log(log: memoryview | bytes, *, since_ms: int = 0) -> Iterator[ErrorEntry]:
-    """The entries last observed at or after `since_ms`, oldest record first."""
+def read_error_log(log: Sliceable, *, since_ms: int = 0) -> Iterator[ErrorEntry]:
+    """The entries last observed at or after `since_ms`, oldest record first; each is read when it is asked for."""
     offset = 0
     while offset + RECORD.size <= len(log):
-        length, count, last_ms, first_ms = RECORD.unpack_from(log, offset)
+        length, count, last_ms, first_ms = RECORD.unpack(log[offset : offset + RECORD.size])
         if length < RECORD.size:
             return
         end = min(offset + length, len(log))
