@@ -1,5 +1,7 @@
 """What an archive tells of itself, in three severities: to `logging`, to its error log, to its error counter.
 
+What a client is told of too comes here first: a program that acts on the answer finds the entry.
+
 An entry of the error log that begins with `WARN - ` tells what a client did wrong, a limit that was reached, or what an
 operator may want to know. Every other entry is a failure of the archive itself, and only these are counted as errors.
 """

@@ -352,15 +352,15 @@ class Recordings:
             else:
                 self._extend(recorded, image, recorded.extended_id)
         except RequestError as refusal:
-            recorded.session.send_error(recorded.correlation_id, refusal.code, str(refusal))
             log.warning("a publisher cannot be recorded", str(refusal))
+            recorded.session.send_error(recorded.correlation_id, refusal.code, str(refusal))
             if recorded.is_auto_stop:
                 self._stop(recorded, str(refusal))
         except Exception as failure:
             code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
             which = f"session_id={image.session_id} of {recorded.original_channel}"
-            recorded.session.send_error(recorded.correlation_id, code, f"cannot record {which}: {failure}")
             log.error(f"cannot record a publisher: {failure}", failure, which)
+            recorded.session.send_error(recorded.correlation_id, code, f"cannot record {which}: {failure}")
         return 1
 
     def _begin(self, recorded: RecordingSubscription, image: Image) -> None:
@@ -515,9 +515,9 @@ class Recordings:
                 f"recording_id={recording_id} at position={session.position}, of {recorded.original_channel}"
             )
             context.log.warning("a recording stopped before the end of its stream: its image was lost", which)
+        context.log.info(f"recording_id={recording_id} STOP at position={session.position}")
         self._signal(active, session.position, RecordingSignal.STOP)
         session.close_counter()
-        context.log.info(f"recording_id={recording_id} STOP at position={session.position}")
         if recorded.is_auto_stop:
             self._stop(recorded, "its recording ended, and it stops with it")
 

@@ -287,11 +287,11 @@ class Replays:
         if failure is not None:
             log.failure(failure)
             one.session.send_error(one.correlation_id, failure.code, failure.text)
-        self._context.counters.replay_sessions.get_and_add(-1)
-        self._close(one)
         log.info(
             f"replay {one.replay_id} of recording_id={one.recording_id} ended at position={one.position}"
         )
+        self._context.counters.replay_sessions.get_and_add(-1)
+        self._close(one)
 
     def _close(self, one: ReplaySession) -> None:
         try:
