@@ -34,8 +34,8 @@ def _processor_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _measure(library: str, way: str, address: str, others: Callable[[], list[int]]) -> Paced:
-    """`others` are the processes that work for the two that send and receive, asked for when all run."""
+def _measure(library: str, way: str, address: str, *others: int) -> Paced:
+    """`others` are the processes that work for the two that send and receive."""
     with ExitStack() as running:
         pull = python_peer("paced.py", library, way, "pull", address, SAMPLES)
         receiver = running.enter_context(subprocess.Popen(pull, stdout=subprocess.PIPE, text=True))
@@ -44,7 +44,7 @@ def _measure(library: str, way: str, address: str, others: Callable[[], list[int
         sender = running.enter_context(background(python_peer("paced.py", library, way, "push", address)))
         if receiver.stdout.readline() != "READY\n":
             raise RuntimeError(f"{library} receiver did not start")
-        pids = [receiver.pid, sender.pid, *others()]
+        pids = [receiver.pid, sender.pid, *others]
         start, start_s = [_processor_s(pid) for pid in pids], time.monotonic()
         # The first line comes when all have been received; the process's record stays until it is waited for.
         first = receiver.stdout.readline()
@@ -55,24 +55,31 @@ def _measure(library: str, way: str, address: str, others: Callable[[], list[int
 
 
 def _driver_pid(directory: Path) -> int:
-    return int.from_bytes((directory / "cnc.dat").read_bytes()[DRIVER_PID], "little")
+    """Asked for before anything is measured.
+
+    For two seconds after a program opened the CnC file, the conductor looks a thousand times a second whether it sends
+    commands without ringing for them.
+    """
+    while not (pid := int.from_bytes((directory / "cnc.dat").read_bytes()[DRIVER_PID], "little")):
+        time.sleep(0.01)
+    return pid
 
 
 def _headrace(way: str = "receive") -> Paced:
     with headrace_driver("paced", "SHARED") as directory:
-        return _measure("headrace", way, str(directory), lambda: [_driver_pid(directory)])
+        return _measure("headrace", way, str(directory), _driver_pid(directory))
 
 
 def _pyzmq(way: str = "receive") -> Paced:
     with tempfile.TemporaryDirectory() as directory:
-        return _measure("pyzmq", way, f"ipc://{directory}/zmq", list)
+        return _measure("pyzmq", way, f"ipc://{directory}/zmq")
 
 
 def _pipe(way: str = "receive") -> Paced:
     """What the machine itself takes."""
     with tempfile.TemporaryDirectory() as directory:
         os.mkfifo(f"{directory}/pipe")
-        return _measure("pipe", way, f"{directory}/pipe", list)
+        return _measure("pipe", way, f"{directory}/pipe")
 
 
 # Other ways of waiting, one run each.
