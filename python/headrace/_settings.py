@@ -420,7 +420,7 @@ class DriverConfig(DriverValues):
 
     threading_mode: str | None = _setting(None, "text", "aeron.threading.mode")
     """DEDICATED: conductor, sender and receiver have a thread each; SHARED_NETWORK: sender and receiver share
-    one; SHARED: all share one; INVOKER: they run on the program's thread. Default: ``DEDICATED``."""
+    one; SHARED: all three share one; INVOKER: they run on the program's thread. Default: ``DEDICATED``."""
 
     thread_naming: str | None = _setting(None, "text", "aeron.thread.naming")
     """The names of the driver's threads: classic or new. Default: ``classic``."""
@@ -459,7 +459,8 @@ class DriverConfig(DriverValues):
     """Arguments of the idle strategy of sender and receiver in mode SHARED_NETWORK. Default: none."""
 
     shared_idle_strategy: str | None = _setting(None, "text", "aeron.shared.idle.strategy")
-    """What the one thread of mode SHARED does when a turn found no work. Default: ``blocking``."""
+    """What the thread of conductor, sender and receiver in mode SHARED does when a turn found no work.
+    Default: ``blocking``."""
 
     shared_idle_strategy_init_args: str | None = _setting(
         None, "text", "aeron.shared.idle.strategy.init.args"

@@ -371,7 +371,7 @@ headrace_protocol::settings! {
 
     // Threads, idling, affinity.
     /// DEDICATED: conductor, sender and receiver have a thread each; SHARED_NETWORK: sender and receiver share one;
-    /// SHARED: all share one; INVOKER: they run on the program's thread.
+    /// SHARED: all three share one; INVOKER: they run on the program's thread.
     "aeron.threading.mode" => threading_mode: ThreadingMode = ThreadingMode::Dedicated, THREADING_MODES;
     /// The names of the driver's threads: classic or new.
     "aeron.thread.naming" => thread_naming: ThreadNaming = ThreadNaming::Classic, THREAD_NAMING;
@@ -396,7 +396,7 @@ headrace_protocol::settings! {
     /// Arguments of the idle strategy of sender and receiver in mode SHARED_NETWORK.
     "aeron.sharednetwork.idle.strategy.init.args" =>
         shared_network_idle_strategy_init_args: Option<String> = None, OptionalText;
-    /// What the one thread of mode SHARED does when a turn found no work.
+    /// What the thread of conductor, sender and receiver in mode SHARED does when a turn found no work.
     "aeron.shared.idle.strategy" => shared_idle_strategy: String = BLOCKING.to_owned(), STRATEGY;
     /// Arguments of the idle strategy of mode SHARED.
     "aeron.shared.idle.strategy.init.args" =>

@@ -35,7 +35,8 @@ impl Agents {
         doorbells: &Doorbells,
     ) -> Result<(Vec<AgentRunner>, Option<Invoker>), DriverError> {
         if config.threading_mode == ThreadingMode::Invoker {
-            let invoker = Invoker::new(Box::new(self.composite()), Arc::clone(clock));
+            let all = vec![self.sender, self.receiver, self.resource_agent, self.conductor];
+            let invoker = Invoker::new(Box::new(Composite::new(all)), Arc::clone(clock));
             return Ok((Vec::new(), Some(invoker)));
         }
         let runners: Result<Vec<_>, _> = self
@@ -48,13 +49,23 @@ impl Agents {
 
     /// In the order in which threads are stopped: the conductor first, since it gives the others their work.
     fn placements(self, config: &DriverConfig) -> Vec<Placement<'_>> {
+        let resource_agent = Placement {
+            names: ("aeron-md-nra", "aeron-md-nra"),
+            cpu: config.resource_agent_cpu_affinity,
+            idle: config.resource_agent_idle(),
+            agent: self.resource_agent,
+        };
         if config.threading_mode == ThreadingMode::Shared {
-            return vec![Placement {
-                names: ("[conductor, sender, receiver]", "aeron-md-shd"),
-                cpu: config.conductor_cpu_affinity,
-                idle: config.shared_idle(),
-                agent: Box::new(self.composite()),
-            }];
+            let shared = Composite::new(vec![self.sender, self.receiver, self.conductor]);
+            return vec![
+                Placement {
+                    names: ("[conductor, sender, receiver]", "aeron-md-shd"),
+                    cpu: config.conductor_cpu_affinity,
+                    idle: config.shared_idle(),
+                    agent: Box::new(shared),
+                },
+                resource_agent,
+            ];
         }
         let mut placements = vec![
             Placement {
@@ -63,12 +74,7 @@ impl Agents {
                 idle: config.conductor_idle(),
                 agent: self.conductor,
             },
-            Placement {
-                names: ("aeron-md-nra", "aeron-md-nra"),
-                cpu: config.resource_agent_cpu_affinity,
-                idle: config.resource_agent_idle(),
-                agent: self.resource_agent,
-            },
+            resource_agent,
         ];
         if config.threading_mode == ThreadingMode::SharedNetwork {
             placements.push(Placement {
@@ -92,15 +98,6 @@ impl Agents {
             });
         }
         placements
-    }
-
-    fn composite(self) -> Composite {
-        Composite::new(vec![
-            self.sender,
-            self.receiver,
-            self.resource_agent,
-            self.conductor,
-        ])
     }
 }
 
