@@ -322,16 +322,22 @@ impl Subscription {
         status::resolve_endpoint_port(&self.shared.channel, self.resolved_endpoint().as_deref())
     }
 
-    /// Adds a destination and waits for the driver to do so. The channel must have `control-mode=manual`.
-    pub fn add_destination(&self, channel: &str) -> Result<(), ClientError> {
-        let home = self.open_home()?;
-        home.wait_for(self.async_add_destination(channel)?)
+    /// Adds a destination, waits for the driver to do so and returns its registration id. The channel must have
+    /// `control-mode=manual`.
+    pub fn add_destination(&self, channel: &str) -> Result<i64, ClientError> {
+        let id = self.async_add_destination(channel)?;
+        self.wait(id).map(|()| id)
     }
 
-    /// Removes a destination and waits for the driver to do so.
+    /// Removes a destination by its channel and waits for the driver to do so.
     pub fn remove_destination(&self, channel: &str) -> Result<(), ClientError> {
-        let home = self.open_home()?;
-        home.wait_for(self.async_remove_destination(channel)?)
+        self.wait(self.async_remove_destination(channel)?)
+    }
+
+    /// Removes a destination by its registration id and waits for the driver to do so. Drivers of another make may know
+    /// this of publications only.
+    pub fn remove_destination_by_id(&self, destination_registration_id: i64) -> Result<(), ClientError> {
+        self.wait(self.async_remove_destination_by_id(destination_registration_id)?)
     }
 
     /// As [`Self::add_destination`] without waiting; see [`crate::Client::find_operation`].
@@ -360,6 +366,27 @@ impl Subscription {
                 channel: channel.into(),
             }
         })
+    }
+
+    /// As [`Self::remove_destination_by_id`] without waiting; see [`crate::Client::find_operation`].
+    pub fn async_remove_destination_by_id(
+        &self,
+        destination_registration_id: i64,
+    ) -> Result<i64, ClientError> {
+        let home = self.open_home()?;
+        let (client_id, registration_id) = (home.client_id(), self.registration_id());
+        home.request("remove destination", &|correlation_id| {
+            Command::RemoveDestinationById {
+                client_id,
+                correlation_id,
+                registration_id,
+                destination_registration_id,
+            }
+        })
+    }
+
+    fn wait(&self, correlation_id: i64) -> Result<(), ClientError> {
+        home::open(&self.home, true, "client")?.wait_for(correlation_id)
     }
 
     fn open_home(&self) -> Result<Arc<dyn Home>, ClientError> {

@@ -83,31 +83,40 @@ pub(crate) struct SendGroup {
 }
 
 /// Where the sender of a channel listens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ControlAddress {
     /// Its address.
     pub address: SocketAddr,
-    /// The channel names a host that may move to another address.
-    pub is_re_resolvable: bool,
+    /// `host:port` as the channel has it, if the host is a name that may move to another address.
+    pub name: Option<String>,
 }
 
 /// A channel to receive through.
 pub(crate) struct ReceiveEndpointSpec {
     /// Names the channel.
     pub id: EndpointId,
+    /// Its only path; none for a channel whose paths clients add and remove.
+    pub path: Option<ReceivePathSpec>,
+    /// Names this receiver to senders.
+    pub receiver_id: i64,
+    /// Group that status messages and error frames claim.
+    pub group_tag: Option<i64>,
+}
+
+/// One of the sockets that a channel receives through. Its number among them is its path.
+pub(crate) struct ReceivePathSpec {
     /// The open, bound socket.
     pub transport: Box<dyn Transport>,
     /// Where a sender is told that this receiver is there.
     pub control: Option<ControlAddress>,
-    /// Names this receiver to senders.
-    pub receiver_id: i64,
-    /// Where to answer to, if the channel is in a multicast group; else to where a stream comes from.
+    /// Where to answer to, if the socket is in a multicast group; else to where a stream comes from.
     pub group: Option<ReceiveGroup>,
-    /// Group that status messages and error frames claim.
-    pub group_tag: Option<i64>,
     /// Publishes how datagrams arrive, an [`OffloadMode`](headrace_sys::net::OffloadMode) as a number.
     pub offload_mode: Option<Counter>,
 }
+
+/// The path of a channel that has just one.
+pub(crate) const ONLY_PATH: usize = 0;
 
 /// What a channel has that receives from a multicast group.
 #[derive(Clone, Copy, Debug)]

@@ -33,10 +33,6 @@ impl CommandError {
     pub(crate) fn invalid_channel(detail: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidChannel, detail)
     }
-
-    pub(crate) fn not_supported(detail: impl Into<String>) -> Self {
-        Self::new(ErrorCode::NotSupported, detail)
-    }
 }
 
 impl From<ChannelError> for CommandError {

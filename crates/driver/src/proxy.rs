@@ -10,7 +10,7 @@ use headrace_protocol::flow::FlowControl;
 use headrace_protocol::frame::{ErrorFrame, Setup};
 
 pub(crate) use crate::endpoint::EndpointId;
-use crate::endpoint::{DestinationChange, ReceiveEndpointSpec, SendEndpointSpec};
+use crate::endpoint::{DestinationChange, ReceiveEndpointSpec, ReceivePathSpec, SendEndpointSpec};
 pub(crate) use crate::mailbox::{Inbox, Outbox, Requests};
 use crate::shared::{ImageShared, PublicationShared};
 
@@ -58,12 +58,30 @@ pub(crate) enum SenderCommand {
 pub(crate) enum ReceiverCommand {
     /// A channel's socket is open: poll it.
     AddEndpoint(Box<ReceiveEndpointSpec>),
-    /// The channel has no users left: close the socket, then answer `ReceiveEndpointReleased`.
+    /// The channel has no users left: close its sockets, then answer `ReceiveEndpointReleased`.
     RemoveEndpoint(EndpointId),
+    /// A client added a destination, and its socket is open: poll it.
+    AddPath {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// Its number, which no other path of the channel has.
+        path: usize,
+        /// The socket.
+        spec: Box<ReceivePathSpec>,
+    },
+    /// A client removed a destination: close its socket, then answer `ReceivePathReleased`.
+    RemovePath {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// Which of its paths.
+        path: usize,
+    },
     /// The name of the control address now resolves to this address.
     MoveControl {
         /// Which channel.
         endpoint: EndpointId,
+        /// Which of its paths.
+        path: usize,
         /// Where the sender listens from now on.
         address: SocketAddr,
     },
@@ -134,8 +152,15 @@ pub(crate) enum ConductorReply {
         /// Which image.
         correlation_id: i64,
     },
-    /// The receiver closed the channel's socket.
+    /// The receiver closed the channel's sockets.
     ReceiveEndpointReleased(EndpointId),
+    /// The receiver closed the socket of a destination.
+    ReceivePathReleased {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// Which of its paths.
+        path: usize,
+    },
     /// The far side's new address could not be used; the channel is in error.
     ReconnectFailed {
         /// Which send channel.
@@ -152,6 +177,8 @@ pub(crate) enum ConductorRequest {
     CreateImage {
         /// Channel it came in on.
         endpoint: EndpointId,
+        /// Which of its paths.
+        path: usize,
         /// What the publisher said.
         setup: Setup,
         /// Who said it.
@@ -172,7 +199,7 @@ pub(crate) enum ConductorRequest {
     ReResolve {
         /// Which channel.
         endpoint: EndpointId,
-        /// The name of destinations, `host:port`; none for what the channel names.
+        /// The name of destinations, or of the control address of a path, `host:port`; none for what the channel names.
         destination: Option<String>,
     },
     /// Something for the error log. What lasts is reported again.

@@ -233,7 +233,6 @@ fn what_is_not_built_is_refused_by_name() {
         "response-correlation-id=prototype",
     ];
     let of_subscriptions = [
-        "control-mode=manual",
         "control-mode=response",
         "ats=true",
         "media-rcv-ts-offset=reserved",

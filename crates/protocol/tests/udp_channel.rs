@@ -193,7 +193,7 @@ fn names_that_do_not_resolve() {
 
 #[test]
 fn combinations_that_mean_nothing() {
-    use ChannelRole::{Publication, Subscription};
+    use ChannelRole::{Publication, ReceiveDestination, Subscription};
     use ErrorCode::{GenericError, InvalidChannel, NotSupported};
     for role in [Publication, Subscription] {
         refused(
@@ -222,11 +222,19 @@ fn combinations_that_mean_nothing() {
             "'control-mode=response'",
         );
     }
+    for text in ["aeron:udp?tags=5", "aeron:udp?control-mode=manual"] {
+        refused(
+            ReceiveDestination,
+            text,
+            InvalidChannel,
+            "must specify endpoint or control",
+        );
+    }
     refused(
-        Subscription,
-        "aeron:udp?control-mode=manual",
-        NotSupported,
-        "'control-mode=manual'",
+        ReceiveDestination,
+        "aeron:udp?control=localhost:0",
+        GenericError,
+        "control has port=0",
     );
     refused(
         Publication,
@@ -303,6 +311,33 @@ fn subscriptions_may_say_where_their_sender_listens() {
     let any = parse_as(ChannelRole::Subscription, "aeron:udp?control=[::1]:24325").expect("any port");
     assert_eq!(any.remote, "[::]:0".parse().unwrap());
     assert!(any.canonical_form.starts_with("UDP-[::1]:24325-[::]:0"));
+}
+
+#[test]
+fn subscriptions_that_receive_through_destinations_are_shared_by_tag_alone() {
+    let subscription = |text: &str, id| parse_with_id(ChannelRole::Subscription, text, id).expect(text);
+    let manual = subscription("aeron:udp?control-mode=manual|endpoint=localhost:40123", 1);
+    assert_eq!(manual.kind, UdpChannelKind::Manual);
+    let again = subscription("aeron:udp?control-mode=manual|endpoint=localhost:40123", 2);
+    let plain = subscription("aeron:udp?endpoint=localhost:40123", 3);
+    for other in [&again, &plain] {
+        assert!(!manual.matches_canonical_form(other) && !other.matches_canonical_form(&manual));
+    }
+    let tagged = subscription("aeron:udp?control-mode=manual|tags=5", 4);
+    let by_tag = subscription("aeron:udp?tags=5", 5);
+    assert_eq!(by_tag.matches_tag(&tagged), Ok(true));
+}
+
+#[test]
+fn equal_destinations_of_a_subscription_are_alike() {
+    let destination = |text: &str, id| parse_with_id(ChannelRole::ReceiveDestination, text, id).expect(text);
+    let any_port = "aeron:udp?endpoint=127.0.0.1:0|control-mode=manual|tags=7";
+    let first = destination(any_port, 1);
+    assert_eq!(first.kind, UdpChannelKind::Unicast, "a mode has no meaning here");
+    assert_eq!(first.canonical_form, destination(any_port, 2).canonical_form);
+    let dynamic = destination("aeron:udp?endpoint=localhost:0|control=localhost:24325", 3);
+    assert_eq!(dynamic.kind, UdpChannelKind::Control);
+    assert_ne!(dynamic.canonical_form, first.canonical_form);
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl Inboxes {
     }
 
     /// Takes one reply of the sender or the receiver. Never held back: they may be waiting for room.
-    pub(crate) fn take_reply(&self, rooms: &mut Rooms) -> usize {
+    pub(crate) fn take_reply(&self, rooms: &mut Rooms, progress: &mut Progress) -> usize {
         let Some(reply) = self.replies.pop() else {
             return 0;
         };
@@ -89,6 +89,10 @@ impl Inboxes {
             ConductorReply::SendEndpointReleased(endpoint) => channels.send.on_closed(cx, endpoint),
             ConductorReply::ImageReleased { correlation_id } => images.on_released(cx, correlation_id),
             ConductorReply::ReceiveEndpointReleased(endpoint) => channels.receive.on_closed(cx, endpoint),
+            ConductorReply::ReceivePathReleased { endpoint, path } => {
+                channels.receive.on_path_closed(cx, endpoint, path);
+                progress.on_path_closed(cx, endpoint, path);
+            }
             ConductorReply::ReconnectFailed { endpoint, reason } => {
                 channels.send.on_reconnect_failed(cx, endpoint, &reason);
             }
@@ -107,11 +111,13 @@ impl Inboxes {
         match request {
             ConductorRequest::CreateImage {
                 endpoint,
+                path,
                 setup,
                 source,
             } => {
                 let arrival = Arrival {
                     endpoint,
+                    path,
                     setup,
                     source,
                     is_multicast: rooms.channels.receive.is_group(endpoint),
@@ -135,7 +141,7 @@ impl Inboxes {
                 destination,
             } => {
                 let (cx, channels) = (&mut rooms.cx, &mut rooms.channels);
-                channels.receive.re_resolve(cx, endpoint);
+                channels.receive.re_resolve(cx, endpoint, destination.clone());
                 channels.send.re_resolve(cx, endpoint, destination);
             }
             ConductorRequest::Report { code, text } => {

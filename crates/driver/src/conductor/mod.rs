@@ -241,7 +241,7 @@ impl Agent for Conductor {
             ..
         } = self;
         work_count += inboxes.take_outcome(rooms, progress);
-        work_count += inboxes.take_reply(rooms);
+        work_count += inboxes.take_reply(rooms, progress);
         work_count += progress.resume(rooms);
         work_count += self.read_command();
         work_count += self.inboxes.take_request(&mut self.rooms, &self.ring);

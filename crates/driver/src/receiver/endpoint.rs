@@ -1,4 +1,4 @@
-//! One receive channel: its socket, the subscriptions of each stream, and the images that arrive through it.
+//! One receive channel: its sockets, the subscriptions of each stream, and the images that arrive through it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,26 +9,36 @@ use headrace_protocol::frame::{
 };
 use headrace_sys::net::ReceiveBatch;
 
+use super::connections::{Connections, Source};
 use super::counters::ReceiverCounters;
 use super::dispatcher::{COOL_DOWN_MAX, Dispatcher, OnData, OnSetup};
-use super::elicitor::Elicitor;
 use super::image::{ImageTimeouts, ReceiverImage};
 use super::outgoing::Outgoing;
+use super::paths::{Path, Paths};
 use super::pending_setups::PendingSetups;
-use crate::endpoint::{EndpointId, ReceiveEndpointSpec};
+use crate::endpoint::{EndpointId, ONLY_PATH, ReceiveEndpointSpec, ReceivePathSpec};
 use crate::event_recorder::Reason;
 use crate::proxy::{ConductorProxy, ConductorRequest};
 use crate::shared::{ImageShared, ImageState};
-use crate::transport;
 
 /// A receive channel in the receiver's hands.
 pub(super) struct ReceiveEndpoint {
-    spec: ReceiveEndpointSpec,
-    elicitor: Option<Elicitor>,
+    id: EndpointId,
+    speaker: Speaker,
+    paths: Paths,
+    /// Clients add and remove its paths.
+    is_manual: bool,
     dispatcher: Dispatcher,
     // Slots keep their numbers, which the dispatcher holds.
     images: Vec<Option<ReceiverImage>>,
     pending_setups: PendingSetups,
+}
+
+/// How the channel names itself to senders.
+#[derive(Clone, Copy)]
+struct Speaker {
+    receiver_id: i64,
+    group_tag: Option<i64>,
 }
 
 /// What the agent lends its endpoints during a duty cycle.
@@ -41,13 +51,13 @@ pub(super) struct Cycle<'a> {
 }
 
 impl Cycle<'_> {
-    fn outgoing<'b>(&'b mut self, spec: &'b ReceiveEndpointSpec) -> Outgoing<'b> {
+    fn outgoing<'b>(&'b mut self, paths: &'b Paths, speaker: Speaker) -> Outgoing<'b> {
         Outgoing {
-            transport: spec.transport.as_ref(),
+            paths,
             counters: self.counters,
             conductor: self.conductor,
-            receiver_id: spec.receiver_id,
-            group_tag: spec.group_tag,
+            receiver_id: speaker.receiver_id,
+            group_tag: speaker.group_tag,
         }
     }
 }
@@ -59,34 +69,58 @@ const REMOVED: &str = "removed by the conductor";
 impl ReceiveEndpoint {
     /// A channel without subscriptions.
     pub(super) fn new(spec: ReceiveEndpointSpec, now_ns: i64) -> Self {
-        let endpoint = Self {
-            elicitor: spec
-                .control
-                .map(|control| Elicitor::new(control.address, control.is_re_resolvable, now_ns)),
-            spec,
+        let mut paths = Paths::default();
+        let is_manual = spec.path.is_none();
+        if let Some(path) = spec.path {
+            paths.add(ONLY_PATH, Path::new(path, now_ns));
+        }
+        Self {
+            id: spec.id,
+            speaker: Speaker {
+                receiver_id: spec.receiver_id,
+                group_tag: spec.group_tag,
+            },
+            paths,
+            is_manual,
             dispatcher: Dispatcher::default(),
             images: Vec::new(),
             pending_setups: PendingSetups::default(),
-        };
-        endpoint.publish_offload_mode();
-        endpoint
+        }
     }
 
     /// Names the channel.
     pub(super) fn id(&self) -> EndpointId {
-        self.spec.id
+        self.id
+    }
+
+    /// A client added a destination.
+    pub(super) fn add_path(&mut self, path: usize, spec: ReceivePathSpec, now_ns: i64) {
+        let added = Path::new(spec, now_ns);
+        for image in self.images.iter_mut().flatten() {
+            image.add_path(path, added.group_control(), now_ns);
+        }
+        self.paths.add(path, added);
+    }
+
+    /// A client removed one. Images live on while another path brings them something.
+    pub(super) fn remove_path(&mut self, path: usize, cycle: &Cycle<'_>) {
+        for image in self.images.iter_mut().flatten() {
+            image.remove_path(path, cycle.now_ns, cycle.timeouts);
+        }
+        self.paths.remove(path);
     }
 
     /// The sender listens somewhere else; true when it was elsewhere before.
-    pub(super) fn move_control(&mut self, address: SocketAddr) -> bool {
-        self.elicitor
-            .as_mut()
+    pub(super) fn move_control(&mut self, path: usize, address: SocketAddr) -> bool {
+        let found = self.paths.get_mut(path);
+        found
+            .and_then(|path| path.elicitor.as_mut())
             .is_some_and(|elicitor| elicitor.move_to(address))
     }
 
     /// Arrivals. What images owe their senders is the conductor's to say, which rings.
     pub(super) fn describe(&self, interests: &mut Interests) {
-        transport::describe(self.spec.transport.as_ref(), interests);
+        self.paths.describe(interests);
     }
 
     pub(super) fn add_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
@@ -114,11 +148,25 @@ impl ReceiveEndpoint {
             self.images.len() - 1
         });
         shared.advance_to(ImageState::Active, "taken over by the receiver");
-        let mut image = ReceiverImage::new(shared, self.spec.group.map(|group| group.control), now_ns);
+        let connections = self.connections(shared.source, now_ns);
+        let mut image = ReceiverImage::new(shared, connections, now_ns);
         if !self.dispatcher.add_image(session_id, stream_id, slot) {
             image.deactivate(NO_SUBSCRIPTION); // it went while the image was being made
         }
         self.images[slot] = Some(image);
+    }
+
+    /// Where a new image is answered whose SETUP came from `source`.
+    fn connections(&self, source: SocketAddr, now_ns: i64) -> Connections {
+        if !self.is_manual {
+            let group_control = self.paths.get(ONLY_PATH).and_then(Path::group_control);
+            return Connections::single(group_control.unwrap_or(source), now_ns);
+        }
+        let mut connections = Connections::several();
+        for (path, found) in self.paths.iter() {
+            connections.add(path, found.group_control(), now_ns);
+        }
+        connections
     }
 
     /// Lets go of an image that the conductor is done with, after the last word it owes its sender.
@@ -131,7 +179,7 @@ impl ReceiveEndpoint {
         {
             image.deactivate(REMOVED);
             let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
-            image.send_status(now_ns, timeouts, &mut cycle.outgoing(&self.spec));
+            image.send_status(now_ns, timeouts, &mut cycle.outgoing(&self.paths, self.speaker));
         }
         self.drop_image(slot, REMOVED, cycle);
     }
@@ -173,22 +221,27 @@ impl ReceiveEndpoint {
 
     /// Handles what senders sent; returns the number of datagrams.
     pub(super) fn poll(&mut self, batch: &mut ReceiveBatch, cycle: &mut Cycle<'_>) -> usize {
+        (0..self.paths.len())
+            .map(|path| self.poll_path(path, batch, cycle))
+            .sum()
+    }
+
+    fn poll_path(&mut self, path: usize, batch: &mut ReceiveBatch, cycle: &mut Cycle<'_>) -> usize {
         let truncated_before = batch.truncated();
-        let Self {
-            spec,
-            dispatcher,
-            images,
-            pending_setups,
-            elicitor: _,
-        } = self;
+        let Some(polled) = self.paths.get(path) else {
+            return 0;
+        };
         let mut arrivals = Arrivals {
-            spec,
-            dispatcher,
-            images,
-            pending_setups,
+            endpoint: self.id,
+            speaker: self.speaker,
+            paths: &self.paths,
+            path,
+            dispatcher: &mut self.dispatcher,
+            images: &mut self.images,
+            pending_setups: &mut self.pending_setups,
             last: None,
         };
-        let received = spec.transport.receive(batch, &mut |coalesced| {
+        let received = polled.spec.transport.receive(batch, &mut |coalesced| {
             cycle.counters.bytes_received.add(coalesced.bytes.len() as i64);
             if coalesced.bytes.is_empty() {
                 cycle.counters.invalid_packets.get_and_add(1);
@@ -205,13 +258,14 @@ impl ReceiveEndpoint {
         }
         match received {
             Ok(count) => {
-                if let Some(elicitor) = self.elicitor.as_mut().filter(|_| count > 0) {
+                let polled = self.paths.get_mut(path).filter(|_| count > 0);
+                if let Some(elicitor) = polled.and_then(|path| path.elicitor.as_mut()) {
                     elicitor.on_heard(cycle.now_ns);
                 }
                 count
             }
             Err(error) => {
-                self.publish_offload_mode();
+                polled.publish_offload_mode();
                 cycle
                     .conductor
                     .report(format!("WARN - failed to receive: {error}"));
@@ -228,11 +282,11 @@ impl ReceiveEndpoint {
                 continue;
             };
             if image.is_connected(cycle.now_ns, cycle.timeouts) {
-                image.check_end_of_stream();
                 let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
-                let mut out = cycle.outgoing(&self.spec);
+                image.check_end_of_stream(now_ns, cycle.counters);
+                let mut out = cycle.outgoing(&self.paths, self.speaker);
                 work_count += image.send_status(now_ns, timeouts, &mut out);
-                work_count += image.repair_loss(&mut out);
+                work_count += image.repair_loss(now_ns, &mut out);
                 work_count += image.probe_round_trip(now_ns, &mut out);
             } else {
                 let reason = image.loss();
@@ -244,36 +298,36 @@ impl ReceiveEndpoint {
             self.dispatcher.setup_expired(session_id, stream_id);
             work_count += 1;
         }
-        work_count + self.elicit(cycle)
+        let elicited: usize = (0..self.paths.len()).map(|path| self.elicit(path, cycle)).sum();
+        work_count + elicited
     }
 
-    /// Tells the sender at the control address that this receiver is there; returns the work done.
-    fn elicit(&mut self, cycle: &mut Cycle<'_>) -> usize {
-        let Some(elicitor) = &mut self.elicitor else {
+    /// Tells the sender at the control address of a path that this receiver is there; returns the work done.
+    fn elicit(&mut self, path: usize, cycle: &mut Cycle<'_>) -> usize {
+        let Some(Path {
+            spec,
+            elicitor: Some(elicitor),
+        }) = self.paths.get_mut(path)
+        else {
             return 0;
         };
         if elicitor.take_silence(cycle.now_ns) {
             // One that the conductor has no room for now is asked for again after as long a silence.
             let _ = cycle.conductor.request(ConductorRequest::ReResolve {
-                endpoint: self.spec.id,
-                destination: None,
+                endpoint: self.id,
+                destination: spec.control.as_ref().and_then(|control| control.name.clone()),
             });
         }
-        let Some(control) = elicitor.take_due(cycle.now_ns, self.dispatcher.has_subscriptions()) else {
+        let Some(address) = elicitor.take_due(cycle.now_ns, self.dispatcher.has_subscriptions()) else {
             return 0;
         };
-        ask_for_setup(0, 0, control, &mut cycle.outgoing(&self.spec));
+        let to = Source { path, address };
+        ask_for_setup(0, 0, to, &mut cycle.outgoing(&self.paths, self.speaker));
         1
-    }
-
-    fn publish_offload_mode(&self) {
-        if let Some(counter) = &self.spec.offload_mode {
-            counter.set_release(self.spec.transport.receive_mode() as i64);
-        }
     }
 }
 
-fn ask_for_setup(session_id: i32, stream_id: i32, to: SocketAddr, out: &mut Outgoing<'_>) {
+fn ask_for_setup(session_id: i32, stream_id: i32, to: Source, out: &mut Outgoing<'_>) {
     let message = StatusMessage::eliciting_setup(session_id, stream_id, out.receiver_id, out.group_tag);
     let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
     let length = message.encode(&mut frame);
@@ -282,7 +336,11 @@ fn ask_for_setup(session_id: i32, stream_id: i32, to: SocketAddr, out: &mut Outg
 
 /// Frames from senders on their way to images.
 struct Arrivals<'a> {
-    spec: &'a ReceiveEndpointSpec,
+    endpoint: EndpointId,
+    speaker: Speaker,
+    paths: &'a Paths,
+    /// The one they came on.
+    path: usize,
     dispatcher: &'a mut Dispatcher,
     images: &'a mut [Option<ReceiverImage>],
     pending_setups: &'a mut PendingSetups,
@@ -298,6 +356,10 @@ impl Arrivals<'_> {
         source: SocketAddr,
         cycle: &mut Cycle<'_>,
     ) -> Result<(), FrameError> {
+        let source = Source {
+            path: self.path,
+            address: source,
+        };
         match classify(datagram)? {
             FrameKind::Data | FrameKind::Pad => self.on_data(datagram, source, cycle),
             FrameKind::Setup => self.on_setup(Setup::decode(datagram)?, source, cycle),
@@ -312,12 +374,7 @@ impl Arrivals<'_> {
     }
 
     #[inline]
-    fn on_data(
-        &mut self,
-        datagram: &[u8],
-        source: SocketAddr,
-        cycle: &mut Cycle<'_>,
-    ) -> Result<(), FrameError> {
+    fn on_data(&mut self, datagram: &[u8], source: Source, cycle: &mut Cycle<'_>) -> Result<(), FrameError> {
         let header = DataHeader::decode(datagram)?;
         let (session_id, stream_id) = (header.session_id, header.stream_id);
         let slot = match self.last {
@@ -339,30 +396,30 @@ impl Arrivals<'_> {
             },
         };
         match &mut self.images[slot] {
-            Some(image) => image.on_data(datagram, cycle.now_ns, cycle.counters),
+            Some(image) => image.on_data(datagram, source, cycle.now_ns, cycle.counters),
             None => Ok(()),
         }
     }
 
-    fn ask_for_setup(&mut self, session_id: i32, stream_id: i32, source: SocketAddr, cycle: &mut Cycle<'_>) {
+    fn ask_for_setup(&mut self, session_id: i32, stream_id: i32, source: Source, cycle: &mut Cycle<'_>) {
         if self.pending_setups.is_full() {
             cycle.conductor.report(
                 "WARN - too many sessions at once wait for their SETUP; some are not asked".to_owned(),
             );
             return;
         }
-        let control = self.spec.group.map_or(source, |group| group.control);
-        ask_for_setup(session_id, stream_id, control, &mut cycle.outgoing(self.spec));
+        let group_control = self.paths.get(source.path).and_then(Path::group_control);
+        let to = Source {
+            address: group_control.unwrap_or(source.address),
+            ..source
+        };
+        let out = &mut cycle.outgoing(self.paths, self.speaker);
+        ask_for_setup(session_id, stream_id, to, out);
         self.dispatcher.setup_asked(session_id, stream_id);
         self.pending_setups.add(stream_id, session_id, cycle.now_ns);
     }
 
-    fn on_setup(
-        &mut self,
-        setup: Setup,
-        source: SocketAddr,
-        cycle: &mut Cycle<'_>,
-    ) -> Result<(), FrameError> {
+    fn on_setup(&mut self, setup: Setup, source: Source, cycle: &mut Cycle<'_>) -> Result<(), FrameError> {
         setup.check()?;
         let (session_id, stream_id) = (setup.session_id, setup.stream_id);
         match self
@@ -370,15 +427,22 @@ impl Arrivals<'_> {
             .on_setup(session_id, stream_id, cycle.stream_session_limit)
         {
             OnSetup::Image(slot) => {
-                if let Some(image) = &mut self.images[slot] {
-                    image.on_setup(cycle.now_ns);
+                if let Some(image) = &mut self.images[slot]
+                    && !image.on_setup(&setup, source, cycle.now_ns)
+                {
+                    cycle.conductor.report(format!(
+                        "WARN - another publication has the same session as an image and cannot be joined with it: its \
+                         SETUP has another initial term id or term length, streamId={stream_id} source={}",
+                        source.address
+                    ));
                 }
             }
             OnSetup::Create => {
                 let asked = cycle.conductor.request(ConductorRequest::CreateImage {
-                    endpoint: self.spec.id,
+                    endpoint: self.endpoint,
+                    path: source.path,
                     setup,
-                    source,
+                    source: source.address,
                 });
                 if asked {
                     self.compare_ttl(setup.ttl, cycle.counters);
@@ -399,11 +463,8 @@ impl Arrivals<'_> {
 
     /// Counts a stream whose sender reaches further than this receiver: its answers may not arrive.
     fn compare_ttl(&self, senders: i32, counters: &ReceiverCounters) {
-        if self
-            .spec
-            .group
-            .is_some_and(|group| i32::from(group.ttl) < senders)
-        {
+        let group = self.paths.get(self.path).and_then(|path| path.spec.group);
+        if group.is_some_and(|group| i32::from(group.ttl) < senders) {
             counters.possible_ttl_asymmetries.increment_release();
         }
     }
@@ -414,7 +475,7 @@ impl Arrivals<'_> {
         measurement: &RttMeasurement,
         cycle: &mut Cycle<'_>,
     ) -> Result<(), FrameError> {
-        let is_ours = measurement.receiver_id == self.spec.receiver_id;
+        let is_ours = measurement.receiver_id == self.speaker.receiver_id;
         let slot = self
             .dispatcher
             .image(measurement.session_id, measurement.stream_id);
@@ -423,7 +484,8 @@ impl Arrivals<'_> {
         };
         if measurement.asks_for_reply() {
             if is_ours || measurement.receiver_id == 0 {
-                image.on_rtt_probe(measurement, &mut cycle.outgoing(self.spec));
+                let out = &mut cycle.outgoing(self.paths, self.speaker);
+                image.on_rtt_probe(measurement, self.path, out);
             }
         } else if is_ours && !image.on_rtt_echo(measurement, cycle.now_ns) {
             return Err(FrameError::Field {

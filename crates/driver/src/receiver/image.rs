@@ -7,9 +7,11 @@ use headrace_buffers::log::rebuild;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::congestion::RoundTrips;
 use headrace_protocol::frame::{
-    ErrorFrame, FrameError, Nak, RttMeasurement, StatusMessage, data, rtt, status_message, validate_data,
+    ErrorFrame, FrameError, Nak, RttMeasurement, Setup, StatusMessage, data, rtt, status_message,
+    validate_data,
 };
 
+use super::connections::{Connections, Source};
 use super::counters::ReceiverCounters;
 use super::outgoing::Outgoing;
 use crate::event_recorder::Reason;
@@ -27,14 +29,6 @@ pub(super) struct ImageTimeouts {
     pub(super) liveness_ns: i64,
 }
 
-/// The path to the sender that an image answers on.
-#[derive(Clone, Copy, Debug)]
-struct Connection {
-    control: SocketAddr,
-    last_frame_ns: i64,
-    end_of_stream_position: Option<i64>,
-}
-
 /// What the sender of a stream is answered.
 enum Answers {
     /// How far the subscribers are, and what is missing.
@@ -48,7 +42,9 @@ enum Answers {
 /// One publisher's stream as it arrives.
 pub(super) struct ReceiverImage {
     shared: Arc<ImageShared>,
-    connection: Connection,
+    connections: Connections,
+    /// Some path has said that the stream ends there.
+    ends_somewhere: bool,
     last_packet_ns: i64,
     // The status message repeated by the timer: the last one the conductor scheduled.
     due: StatusMessageDue,
@@ -63,15 +59,17 @@ pub(super) struct ReceiverImage {
 }
 
 impl ReceiverImage {
-    /// An image that answers to `group_control`, or else to where its stream comes from.
-    pub(super) fn new(shared: Arc<ImageShared>, group_control: Option<SocketAddr>, now_ns: i64) -> Self {
+    /// An image that answers over these connections.
+    pub(super) fn new(shared: Arc<ImageShared>, mut connections: Connections, now_ns: i64) -> Self {
         let join_position = shared.join_position;
+        let source = Source {
+            path: shared.source_path,
+            address: shared.source,
+        };
+        connections.on_frame(source, now_ns);
         Self {
-            connection: Connection {
-                control: group_control.unwrap_or(shared.source),
-                last_frame_ns: now_ns,
-                end_of_stream_position: None,
-            },
+            connections,
+            ends_somewhere: false,
             last_packet_ns: now_ns,
             due: StatusMessageDue {
                 position: join_position,
@@ -133,9 +131,36 @@ impl ReceiverImage {
         self.shared.rebuild_position.get_acquire() >= self.shared.high_water_mark.get()
     }
 
-    /// A SETUP came for a stream that has its image: the path is alive.
-    pub(super) fn on_setup(&mut self, now_ns: i64) {
-        self.connection.last_frame_ns = now_ns;
+    /// There is one more path that may bring the stream.
+    pub(super) fn add_path(&mut self, path: usize, group_control: Option<SocketAddr>, now_ns: i64) {
+        self.connections.add(path, group_control, now_ns);
+    }
+
+    /// A path is gone: what it brought stays, and the others go on.
+    pub(super) fn remove_path(&mut self, path: usize, now_ns: i64, timeouts: ImageTimeouts) {
+        self.connections.remove(path);
+        self.publish_active_count(now_ns, timeouts);
+    }
+
+    fn publish_active_count(&self, now_ns: i64, timeouts: ImageTimeouts) {
+        let count = self.connections.active_count(now_ns, timeouts.liveness_ns);
+        let metadata = self.shared.log.metadata();
+        if metadata.active_transport_count_acquire() != count {
+            metadata.put_active_transport_count_release(count);
+        }
+    }
+
+    /// A SETUP came for a stream that has its image: the path is alive. False when it is of another publication with the
+    /// same session, which could bring nothing to this image on its path.
+    pub(super) fn on_setup(&mut self, setup: &Setup, source: Source, now_ns: i64) -> bool {
+        let log = &self.shared.log;
+        let is_ours = self.connections.is_single()
+            || (setup.initial_term_id == log.initial_term_id()
+                && setup.term_length == log.term_length() as i32);
+        if is_ours {
+            self.connections.on_frame(source, now_ns);
+        }
+        is_ours
     }
 
     /// Takes a data datagram.
@@ -143,6 +168,7 @@ impl ReceiverImage {
     pub(super) fn on_data(
         &mut self,
         datagram: &[u8],
+        source: Source,
         now_ns: i64,
         counters: &ReceiverCounters,
     ) -> Result<(), FrameError> {
@@ -159,9 +185,9 @@ impl ReceiverImage {
         if written_end > self.overrun_threshold {
             counters.flow_control_over_runs.increment_release();
         } else if packet.is_heartbeat {
-            self.on_heartbeat(position, packet.flags, now_ns, counters);
+            self.on_heartbeat(position, packet.flags, source, now_ns, counters);
         } else if position >= self.last_status_position {
-            self.touch(now_ns);
+            self.touch(source, now_ns);
             let term = self.shared.log.term(geometry.partition(position));
             rebuild::insert(term, packet.term_offset as usize, datagram);
             self.shared.high_water_mark.propose_max_release(end);
@@ -169,33 +195,47 @@ impl ReceiverImage {
         } else {
             counters.flow_control_under_runs.increment_release();
             if position >= self.last_status_position - i64::from(self.shared.window_length_max) {
-                self.connection.last_frame_ns = now_ns; // a late duplicate keeps the path alive
+                self.connections.on_frame(source, now_ns); // a late duplicate keeps the path alive
             }
         }
         Ok(())
     }
 
-    fn touch(&mut self, now_ns: i64) {
+    #[inline]
+    fn touch(&mut self, source: Source, now_ns: i64) {
         self.last_packet_ns = now_ns;
-        self.connection.last_frame_ns = now_ns;
+        self.connections.on_frame(source, now_ns);
     }
 
-    fn on_heartbeat(&mut self, position: i64, flags: u8, now_ns: i64, counters: &ReceiverCounters) {
+    fn on_heartbeat(
+        &mut self,
+        position: i64,
+        flags: u8,
+        source: Source,
+        now_ns: i64,
+        counters: &ReceiverCounters,
+    ) {
         let oldest = self.last_status_position - self.shared.log.term_length() as i64;
         if position < oldest.max(0) {
             counters.flow_control_under_runs.increment_release();
             return;
         }
-        self.touch(now_ns);
+        self.touch(source, now_ns);
         if flags & data::FLAG_END_OF_STREAM != 0 {
-            self.on_end_of_stream(position, flags & data::FLAG_REVOKED != 0, counters);
+            self.ends_somewhere = true;
+            self.connections.on_end_of_stream(source.path, position);
+            let is_revoked = flags & data::FLAG_REVOKED != 0;
+            self.check_paths_ended(is_revoked, now_ns, counters);
         }
         self.shared.high_water_mark.propose_max_release(position);
         counters.heartbeats_received.increment_release();
     }
 
-    fn on_end_of_stream(&mut self, position: i64, is_revoked: bool, counters: &ReceiverCounters) {
-        self.connection.end_of_stream_position = Some(position);
+    /// The stream is over once each path that lives has said so.
+    fn check_paths_ended(&mut self, is_revoked: bool, now_ns: i64, counters: &ReceiverCounters) {
+        let Some(position) = self.connections.end_of_stream(now_ns) else {
+            return;
+        };
         let metadata = self.shared.log.metadata();
         if is_revoked && !self.is_revoked {
             self.is_revoked = true;
@@ -209,7 +249,10 @@ impl ReceiverImage {
     }
 
     /// An image whose stream ended and arrived completely starts to drain.
-    pub(super) fn check_end_of_stream(&mut self) {
+    pub(super) fn check_end_of_stream(&mut self, now_ns: i64, counters: &ReceiverCounters) {
+        if self.ends_somewhere && !self.shared.is_end_of_stream() {
+            self.check_paths_ended(false, now_ns, counters); // a path may have fallen silent, or be gone
+        }
         if self.shared.is_end_of_stream()
             && self.shared.state() == ImageState::Active
             && self.has_everything()
@@ -231,7 +274,7 @@ impl ReceiverImage {
         if let Answers::Rejection(reason) = &self.answers {
             if timer_fired {
                 self.last_status_sent_ns = now_ns;
-                send_error(&self.shared, self.connection.control, reason, out);
+                send_error(&self.shared, self.connections.answered(now_ns), reason, out);
             }
             return usize::from(timer_fired);
         }
@@ -246,12 +289,8 @@ impl ReceiverImage {
             return 0;
         }
         self.last_status_sent_ns = now_ns;
-        self.send_status_message(out);
-        let live = now_ns - self.connection.last_frame_ns <= timeouts.liveness_ns;
-        let metadata = self.shared.log.metadata();
-        if metadata.active_transport_count_acquire() != i32::from(live) {
-            metadata.put_active_transport_count_release(i32::from(live));
-        }
+        self.send_status_message(now_ns, out);
+        self.publish_active_count(now_ns, timeouts);
         1
     }
 
@@ -262,7 +301,7 @@ impl ReceiverImage {
         )
     }
 
-    fn send_status_message(&mut self, out: &mut Outgoing<'_>) {
+    fn send_status_message(&mut self, now_ns: i64, out: &mut Outgoing<'_>) {
         let shared = &self.shared;
         let geometry = shared.log.geometry();
         let position = self.due.position;
@@ -283,14 +322,16 @@ impl ReceiverImage {
         };
         let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
         let length = message.encode(&mut frame);
-        out.send_frame(&frame[..length], self.connection.control);
-        out.counters.status_messages_sent.increment_release();
+        for connection in self.connections.answered(now_ns) {
+            out.send_frame(&frame[..length], connection);
+            out.counters.status_messages_sent.increment_release();
+        }
         self.last_status_position = position;
         self.overrun_threshold = position + geometry.term_length() as i64 / 2;
     }
 
     /// Asks for, or covers, the gap that the conductor found. Returns the work done.
-    pub(super) fn repair_loss(&mut self, out: &mut Outgoing<'_>) -> usize {
+    pub(super) fn repair_loss(&mut self, now_ns: i64, out: &mut Outgoing<'_>) -> usize {
         let Some((change, loss)) = self.shared.loss_after(self.loss_change) else {
             return 0;
         };
@@ -299,7 +340,7 @@ impl ReceiverImage {
             return 0;
         }
         if self.shared.is_reliable {
-            self.send_nak(loss, out);
+            self.send_nak(loss, now_ns, out);
         } else if fill_gap(&self.shared, loss) {
             out.counters.loss_gap_fills.increment_release();
             self.shared.log.doorbells().data.ring();
@@ -307,7 +348,7 @@ impl ReceiverImage {
         1
     }
 
-    fn send_nak(&self, loss: LossRange, out: &mut Outgoing<'_>) {
+    fn send_nak(&self, loss: LossRange, now_ns: i64, out: &mut Outgoing<'_>) {
         let nak = Nak {
             flags: 0,
             session_id: self.shared.session_id,
@@ -318,7 +359,9 @@ impl ReceiverImage {
         };
         let mut frame = [0; Nak::LENGTH];
         nak.encode(&mut frame);
-        out.send_frame(&frame, self.connection.control);
+        for connection in self.connections.answered(now_ns) {
+            out.send_frame(&frame, connection);
+        }
         out.counters.naks_sent.increment_release();
         self.shared.naks_sent.increment_release();
     }
@@ -342,25 +385,29 @@ impl ReceiverImage {
         };
         let mut frame = [0; RttMeasurement::LENGTH];
         probe.encode(&mut frame);
-        out.send_frame(&frame, self.connection.control);
+        for connection in self.connections.answered(now_ns) {
+            out.send_frame(&frame, connection);
+        }
         1
     }
 
-    /// A probe came back. False for an echo that answers none.
+    /// A probe came back. False for an echo that answers none. Of several paths each may bring one of the same probe.
     pub(super) fn on_rtt_echo(&mut self, echo: &RttMeasurement, now_ns: i64) -> bool {
         let round_trips = self.round_trips.as_mut();
         let measured = round_trips.and_then(|round_trips| round_trips.on_echo(echo, now_ns));
         if let Some(rtt_ns) = measured {
             self.shared.report_round_trip(rtt_ns);
         }
-        measured.is_some()
+        measured.is_some() || !self.connections.is_single()
     }
 
-    /// Answers a sender's probe.
-    pub(super) fn on_rtt_probe(&self, probe: &RttMeasurement, out: &mut Outgoing<'_>) {
+    /// Answers a sender's probe, where it came from.
+    pub(super) fn on_rtt_probe(&self, probe: &RttMeasurement, path: usize, out: &mut Outgoing<'_>) {
         let mut frame = [0; RttMeasurement::LENGTH];
         probe.echo().encode(&mut frame);
-        out.send_frame(&frame, self.connection.control);
+        if let Some(connection) = self.connections.on_path(path) {
+            out.send_frame(&frame, connection);
+        }
     }
 }
 
@@ -374,7 +421,12 @@ fn clipped(mut reason: String) -> String {
     reason
 }
 
-fn send_error(shared: &ImageShared, control: SocketAddr, reason: &str, out: &mut Outgoing<'_>) {
+fn send_error(
+    shared: &ImageShared,
+    connections: impl Iterator<Item = Source>,
+    reason: &str,
+    out: &mut Outgoing<'_>,
+) {
     let frame = ErrorFrame {
         session_id: shared.session_id,
         stream_id: shared.stream_id,
@@ -385,8 +437,10 @@ fn send_error(shared: &ImageShared, control: SocketAddr, reason: &str, out: &mut
     };
     let mut bytes = [0; ErrorFrame::LENGTH_MAX];
     let length = frame.encode(&mut bytes);
-    out.send_frame(&bytes[..length], control);
-    out.counters.error_frames_sent.increment_release();
+    for connection in connections {
+        out.send_frame(&bytes[..length], connection);
+        out.counters.error_frames_sent.increment_release();
+    }
 }
 
 fn fill_gap(shared: &ImageShared, loss: LossRange) -> bool {

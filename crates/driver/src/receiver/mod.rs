@@ -1,11 +1,13 @@
 //! The agent that receives: packets into images, status messages and NAKs back to senders.
 
+mod connections;
 mod counters;
 mod dispatcher;
 mod elicitor;
 mod endpoint;
 mod image;
 mod outgoing;
+mod paths;
 mod pending_setups;
 
 use std::time::Duration;
@@ -102,10 +104,25 @@ impl Receiver {
     fn on_command(&mut self, command: ReceiverCommand, now_ns: i64) {
         match command {
             ReceiverCommand::AddEndpoint(spec) => self.endpoints.push(ReceiveEndpoint::new(*spec, now_ns)),
-            ReceiverCommand::MoveControl { endpoint, address } => {
+            ReceiverCommand::AddPath { endpoint, path, spec } => {
+                self.at(endpoint, |endpoint| endpoint.add_path(path, *spec, now_ns))
+            }
+            ReceiverCommand::RemovePath { endpoint, path } => {
+                let (endpoints, _, cycle) = self.cycle(now_ns);
+                if let Some(found) = endpoints.iter_mut().find(|found| found.id() == endpoint) {
+                    found.remove_path(path, &cycle);
+                }
+                self.conductor
+                    .reply(ConductorReply::ReceivePathReleased { endpoint, path });
+            }
+            ReceiverCommand::MoveControl {
+                endpoint,
+                path,
+                address,
+            } => {
                 let counter = self.counters.resolution_changes.clone();
                 self.at(endpoint, |endpoint| {
-                    if endpoint.move_control(address) {
+                    if endpoint.move_control(path, address) {
                         counter.get_and_add(1);
                     }
                 });

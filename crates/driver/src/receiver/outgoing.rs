@@ -1,14 +1,13 @@
 //! The way back to senders: control frames, counted and reported when they do not go.
 
-use std::net::SocketAddr;
-
+use super::connections::Source;
 use super::counters::ReceiverCounters;
+use super::paths::Paths;
 use crate::proxy::ConductorProxy;
-use crate::transport::Transport;
 
 /// What a receive endpoint answers with.
 pub(super) struct Outgoing<'a> {
-    pub(super) transport: &'a dyn Transport,
+    pub(super) paths: &'a Paths,
     pub(super) counters: &'a ReceiverCounters,
     pub(super) conductor: &'a ConductorProxy,
     pub(super) receiver_id: i64,
@@ -16,13 +15,17 @@ pub(super) struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// Sends a control frame; a short send is counted, and repaired by whatever timer sent the frame.
-    pub(super) fn send_frame(&mut self, frame: &[u8], to: SocketAddr) {
-        let sent = match self.transport.send(frame, Some(to)) {
+    /// Sends a control frame back on a path; a short send is counted, and repaired by whatever timer sent the frame.
+    pub(super) fn send_frame(&mut self, frame: &[u8], to: Source) {
+        let Some(path) = self.paths.get(to.path) else {
+            return; // a client removed it
+        };
+        let address = to.address;
+        let sent = match path.spec.transport.send(frame, Some(address)) {
             Ok(sent) => sent,
             Err(error) => {
                 self.conductor
-                    .report(format!("WARN - failed to send datagram to {to}: {error}"));
+                    .report(format!("WARN - failed to send datagram to {address}: {error}"));
                 0
             }
         };

@@ -69,6 +69,8 @@ pub(crate) struct ImageShared {
     pub log: LogBuffers,
     /// Where the SETUP came from.
     pub source: SocketAddr,
+    /// The path of the channel that it came on.
+    pub source_path: usize,
     /// Gaps are repaired, not skipped.
     pub is_reliable: bool,
     /// Position at which the stream is joined.
@@ -107,6 +109,8 @@ pub(crate) struct ImageIdentity {
     pub stream_id: i32,
     /// See [`ImageShared::source`].
     pub source: SocketAddr,
+    /// See [`ImageShared::source_path`].
+    pub source_path: usize,
     /// See [`ImageShared::is_reliable`].
     pub is_reliable: bool,
     /// See [`ImageShared::join_position`].
@@ -144,6 +148,7 @@ impl ImageShared {
             stream_id: identity.stream_id,
             log,
             source: identity.source,
+            source_path: identity.source_path,
             is_reliable: identity.is_reliable,
             join_position: identity.join_position,
             initial_window_length: identity.initial_window_length,
@@ -260,7 +265,7 @@ impl ImageShared {
         Some((change, rtt_ns))
     }
 
-    /// Every transport of the image signalled the end of the stream.
+    /// Every path of the image that lives signalled the end of the stream.
     pub(crate) fn is_end_of_stream(&self) -> bool {
         self.is_end_of_stream.load(Ordering::Acquire)
     }

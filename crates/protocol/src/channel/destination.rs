@@ -1,4 +1,4 @@
-//! What a destination of a publication may say.
+//! What a destination may say: of a publication, which sends to it, or of a subscription, which receives through it.
 
 use super::{ChannelError, ChannelUri, Media, keys};
 
@@ -18,18 +18,7 @@ pub fn check_send_destination(uri: &ChannelUri) -> Result<(), ChannelError> {
             "Aeron spies are invalid as send destinations: channel={uri}"
         )));
     }
-    for key in FORBIDDEN {
-        if uri.contains(key) {
-            return Err(ChannelError::invalid(format!(
-                "destinations must not contain the key: {key}, channel={uri}"
-            )));
-        }
-    }
-    if uri.get(keys::CONTROL_MODE) == Some("response") {
-        return Err(ChannelError::invalid(format!(
-            "destinations may not specify control-mode=response, channel={uri}"
-        )));
-    }
+    check_keys(uri)?;
     let Some(endpoint) = uri.get(keys::ENDPOINT).filter(|_| uri.media() == Media::Udp) else {
         return Err(ChannelError::generic(format!(
             "incorrect URI format for destination: it must be aeron:udp with an endpoint, channel={uri}"
@@ -41,6 +30,28 @@ pub fn check_send_destination(uri: &ChannelUri) -> Result<(), ChannelError> {
     {
         return Err(ChannelError::generic(format!(
             "endpoint has port=0 for send destination: it must be the port of the receiver, channel={uri}"
+        )));
+    }
+    Ok(())
+}
+
+/// Fails if a subscription cannot receive through what the channel says: a socket, what clients of the driver publish over
+/// IPC, or what they send elsewhere.
+pub fn check_receive_destination(uri: &ChannelUri) -> Result<(), ChannelError> {
+    check_keys(uri)
+}
+
+fn check_keys(uri: &ChannelUri) -> Result<(), ChannelError> {
+    for key in FORBIDDEN {
+        if uri.contains(key) {
+            return Err(ChannelError::invalid(format!(
+                "destinations must not contain the key: {key}, channel={uri}"
+            )));
+        }
+    }
+    if uri.get(keys::CONTROL_MODE) == Some("response") {
+        return Err(ChannelError::invalid(format!(
+            "destinations may not specify control-mode=response, channel={uri}"
         )));
     }
     Ok(())
@@ -96,6 +107,35 @@ mod tests {
             let error = check(text).unwrap_err();
             assert!(
                 error.code == code && error.message.contains(words),
+                "{text}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_destination_of_a_subscription_may_say() {
+        let check = |text: &str| check_receive_destination(&ChannelUri::parse(text).unwrap());
+        for text in [
+            "aeron:udp?endpoint=localhost:0|control=localhost:5|ttl=3|tags=1",
+            "aeron:ipc",
+            "aeron-spy:aeron:udp?endpoint=localhost:5|tether=false",
+        ] {
+            assert_eq!(check(text), Ok(()));
+        }
+        for (text, words) in [
+            ("aeron:ipc?mtu=1408", "the key: mtu"),
+            (
+                "aeron:udp?endpoint=localhost:5|so-rcvbuf=1m",
+                "the key: so-rcvbuf",
+            ),
+            (
+                "aeron:udp?endpoint=localhost:5|control-mode=response",
+                "control-mode=response",
+            ),
+        ] {
+            let error = check(text).unwrap_err();
+            assert!(
+                error.code == ErrorCode::InvalidChannel && error.message.contains(words),
                 "{text}: {error}"
             );
         }

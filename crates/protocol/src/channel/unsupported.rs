@@ -30,20 +30,27 @@ pub(crate) fn refuse_param(
 }
 
 const TIMESTAMPS: &str = "timestamps in messages are";
-const SEVERAL_PATHS: &str = "multi-destination subscriptions are";
 const RESPONSE_CHANNELS: &str = "response channels are";
 
 /// Refuses what no channel may ask for yet.
 pub(super) fn check_control_mode(uri: &ChannelUri, role: ChannelRole) -> Result<(), ChannelError> {
-    let (mode, missing, remedy) = match (role, uri.get(keys::CONTROL_MODE)) {
-        (ChannelRole::SendDestination, _) => return Ok(()),
-        (_, Some(mode @ "response")) => (mode, RESPONSE_CHANNELS, "remove it and name an endpoint each way"),
-        (ChannelRole::Subscription, Some(mode @ "manual")) => {
-            (mode, SEVERAL_PATHS, "remove it and name one endpoint")
+    let is_destination = matches!(
+        role,
+        ChannelRole::SendDestination | ChannelRole::ReceiveDestination
+    );
+    match uri.get(keys::CONTROL_MODE) {
+        Some(mode @ "response") if !is_destination => {
+            let remedy = "remove it and name an endpoint each way";
+            Err(refuse_param(
+                uri,
+                keys::CONTROL_MODE,
+                mode,
+                RESPONSE_CHANNELS,
+                remedy,
+            ))
         }
-        _ => return Ok(()),
-    };
-    Err(refuse_param(uri, keys::CONTROL_MODE, mode, missing, remedy))
+        _ => Ok(()),
+    }
 }
 
 fn check_network(uri: &ChannelUri, timestamps: &[&str]) -> Result<(), ChannelError> {

@@ -75,6 +75,7 @@ impl Observer {
     pub(crate) fn check(&mut self, driver: &MediaDriver, sent: &SentStreams) -> Result<(), Violation> {
         for id in self.selection.chosen() {
             if let Some(publication) = self.publications.get_mut(id) {
+                publication.look_around(sent);
                 publication.check()?;
             }
             if let Some(image) = self.images.get_mut(id) {

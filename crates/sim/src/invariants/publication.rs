@@ -10,7 +10,7 @@ use headrace_buffers::log::{LogBuffers, LogType};
 use super::readers::Readers;
 use super::room::{is_aligned, is_clean};
 use super::rule::{Rule, Violation, broken};
-use super::stream::{Own, StreamName};
+use super::stream::{Own, SentStreams, StreamName};
 
 /// End of a stream that has not ended.
 const NO_END: i64 = i64::MAX;
@@ -68,7 +68,7 @@ pub(super) const RULES: &[Rule<Publication>] = &[
         holds: |it| {
             let may_go_back = it.spies_connect || it.has_slowest_of_group;
             let is_steady = it.before.sender_limit <= it.now.sender_limit || may_go_back;
-            is_steady && (it.sender.is_none() || it.now.sender_limit <= it.now.sent + it.term_length() / 2)
+            is_steady && (it.sender.is_none() || it.now.sender_limit <= it.sent_by_any + it.term_length() / 2)
         },
     },
     Rule {
@@ -122,6 +122,8 @@ pub(super) struct Publication {
     pub(super) readers: Readers,
     limit_max: i64,
     sender_limit_max: i64,
+    /// How far this stream was sent, or another of the same name: a receiver may take both as one.
+    sent_by_any: i64,
     before: Values,
     now: Values,
     looks: u64,
@@ -157,6 +159,7 @@ impl Publication {
             readers: Readers(own.readers()),
             limit_max: 0,
             sender_limit_max: 0,
+            sent_by_any: 0,
             before: Values::default(),
             now: Values::default(),
             looks: 0,
@@ -186,6 +189,11 @@ impl Publication {
         self.now = self.values();
         self.limit_max = self.limit_max.max(self.now.limit);
         self.sender_limit_max = self.sender_limit_max.max(self.now.sender_limit);
+    }
+
+    /// After each driver has looked at what it sends.
+    pub(super) fn look_around(&mut self, sent: &SentStreams) {
+        self.sent_by_any = sent.highest(self.stream()).unwrap_or(self.now.sent);
     }
 
     pub(super) fn check(&mut self) -> Result<(), Violation> {

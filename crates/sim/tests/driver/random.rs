@@ -30,7 +30,22 @@ const CHANNELS: &[&str] = &[
     "aeron:udp?tags=2|term-length=64k",
     "aeron:udp?endpoint=nowhere:1|term-length=64k",
     "aeron:udp?control-mode=manual",
+    "aeron:udp?control-mode=manual|tags=9",
     "aeron-spy:aeron:udp?endpoint=near:1002",
+    "nonsense",
+];
+
+const DESTINATIONS: &[&str] = &[
+    "aeron:udp?endpoint=near:1002",
+    "aeron:udp?endpoint=near:0",
+    "aeron:udp?endpoint=near:0|control=far:1003",
+    "aeron:udp?endpoint=nowhere:1",
+    "aeron:udp?endpoint=224.0.1.1:1004",
+    "aeron:udp?endpoint=localhost:9",
+    "aeron:ipc",
+    "aeron:ipc?session-id=5|tether=false",
+    "aeron-spy:aeron:udp?endpoint=near:1002",
+    "aeron:udp?endpoint=near:1002|mtu=1408",
     "nonsense",
 ];
 
@@ -146,12 +161,13 @@ impl Chaos {
 
     fn odd_command(&mut self) {
         let (client_id, correlation_id) = (self.client(), self.driver.next_id());
-        let registration_id = self.registration();
+        let (registration_id, destination_registration_id) = (self.registration(), self.registration());
         let images = self.driver.images();
         let image_correlation_id = images
             .last()
             .map_or(registration_id, |image| image.image_correlation_id);
-        self.driver.command(&match self.random.u8(..6) {
+        let channel = DESTINATIONS[self.random.usize(..DESTINATIONS.len())].into();
+        self.driver.command(&match self.random.u8(..9) {
             0 => Command::RejectImage {
                 client_id,
                 correlation_id,
@@ -176,7 +192,25 @@ impl Chaos {
                 position: 0,
                 reason: "no".into(),
             },
-            4 => Command::NextAvailableSessionId {
+            4 => Command::AddReceiveDestination {
+                client_id,
+                correlation_id,
+                registration_id,
+                channel,
+            },
+            5 => Command::RemoveReceiveDestination {
+                client_id,
+                correlation_id,
+                registration_id,
+                channel,
+            },
+            6 => Command::RemoveDestinationById {
+                client_id,
+                correlation_id,
+                registration_id,
+                destination_registration_id,
+            },
+            7 => Command::NextAvailableSessionId {
                 client_id,
                 correlation_id,
                 stream_id: 10,

@@ -68,10 +68,11 @@ fn commands_that_make_no_sense_are_answered() {
 }
 
 #[test]
-fn destinations_of_local_streams_and_of_subscriptions_are_refused() {
+fn destinations_of_streams_that_have_none_are_refused() {
     let mut driver = Driver::new();
     let publication = driver.add_publication(IPC, 10);
     let subscription = driver.add_subscription("aeron:ipc", 10);
+    let plain = driver.add_subscription("aeron:udp?endpoint=near:40000", 10);
     let channel = "aeron:udp?endpoint=localhost:40001";
     for registration_id in [publication, 99_999] {
         driver.forget();
@@ -85,7 +86,8 @@ fn destinations_of_local_streams_and_of_subscriptions_are_refused() {
         assert_eq!(driver.refusals()[0].0, ErrorCode::UnknownPublication);
     }
     for (registration_id, code) in [
-        (subscription, ErrorCode::NotSupported),
+        (subscription, ErrorCode::UnknownSubscription),
+        (plain, ErrorCode::UnknownSubscription),
         (99_999, ErrorCode::UnknownSubscription),
     ] {
         driver.forget();

@@ -41,19 +41,19 @@ impl ChannelState {
     }
 }
 
-/// The counters of one open channel.
+/// A socket of an open channel, as its counters show it.
 #[derive(Debug)]
-pub(crate) struct EndpointCounters {
-    pub(crate) status: Counter,
+pub(crate) struct Binding {
+    /// The port that is this driver's while it is open; 0 for one that others share, or that the system chose.
+    pub(crate) port: u16,
     pub(crate) local_address: Counter,
     pub(crate) offload: Counter,
 }
 
-impl EndpointCounters {
-    /// Gives them up.
+impl Binding {
+    /// Gives up the counters.
     pub(crate) fn free(&self, cx: &mut Context) {
-        cx.counters
-            .free_all([&self.status, &self.local_address, &self.offload]);
+        cx.counters.free_all([&self.local_address, &self.offload]);
     }
 }
 
@@ -62,26 +62,23 @@ impl EndpointCounters {
 pub(crate) struct Endpoint {
     pub(crate) id: EndpointId,
     pub(crate) channel: UdpChannel,
-    pub(crate) counters: EndpointCounters,
-    pub(crate) port: u16,
+    pub(crate) status: Counter,
     state: ChannelState,
 }
 
 impl Endpoint {
-    /// A channel whose counters say that it is active.
+    /// A channel whose counter says that it is active.
     pub(crate) fn new(
         recorder: &EventRecorder,
         id: EndpointId,
         channel: UdpChannel,
-        counters: EndpointCounters,
-        port: u16,
+        status: Counter,
     ) -> Self {
         let state = recorder.begin("opened", &subject(id, &channel));
         Self {
             id,
             channel,
-            counters,
-            port,
+            status,
             state,
         }
     }
@@ -100,14 +97,14 @@ impl Endpoint {
         let is_late = self.is_closing() && new != ChannelState::Closed;
         if self.state != new && !is_late {
             recorder.change(&mut self.state, new, reason, &subject(self.id, &self.channel));
-            self.counters.status.set_release(self.state.status());
+            self.status.set_release(self.state.status());
         }
     }
 
-    /// The socket is closed: gives up the counters.
+    /// Its sockets are closed: gives up the counter.
     pub(crate) fn free(mut self, cx: &mut Context) {
         self.enter(&cx.recorder, ChannelState::Closed, "its socket is closed");
-        self.counters.free(cx);
+        cx.counters.free(self.status.id());
     }
 }
 
@@ -193,13 +190,8 @@ mod tests {
         };
         let errors = ErrorRecorder::new(DistinctErrorLog::new(AtomicBuffer::allocate(1024)), counter());
         let recorder = EventRecorder::new(None, None, Arc::new(ManualClock::new(0, 0)), errors);
-        let counters = EndpointCounters {
-            status: counter(),
-            local_address: counter(),
-            offload: counter(),
-        };
         let known = channel("aeron:udp?endpoint=localhost:24325|alias=first");
-        let mut endpoint = Endpoint::new(&recorder, EndpointId(5), known, counters, 24325);
+        let mut endpoint = Endpoint::new(&recorder, EndpointId(5), known, counter());
         let asked = channel("aeron:udp?endpoint=localhost:24325|alias=second");
         let other = channel("aeron:udp?endpoint=localhost:24326");
         let id_of = |endpoint: &Endpoint, channel| {
@@ -210,7 +202,7 @@ mod tests {
         assert_eq!(id_of(&endpoint, &other), Ok(None));
 
         endpoint.enter(&recorder, ChannelState::Closing, "its last user is gone");
-        assert_eq!(endpoint.counters.status.get(), 2);
+        assert_eq!(endpoint.status.get(), 2);
         let refusal = id_of(&endpoint, &asked).unwrap_err();
         assert_eq!(refusal.code, ErrorCode::ResourceTemporarilyUnavailable);
         assert!(

@@ -4,6 +4,7 @@ mod endpoint;
 mod interests;
 mod ports;
 mod receive;
+mod receive_paths;
 mod send;
 mod sockets;
 
@@ -13,7 +14,7 @@ use headrace_protocol::channel::UdpChannel;
 
 pub(crate) use endpoint::ChannelState;
 pub(crate) use interests::Interest;
-pub(crate) use receive::{ReceiveChannels, ReceiveRequest};
+pub(crate) use receive::{DestinationRequest, ReceiveChannels, ReceiveRequest};
 pub(crate) use send::{SendChannel, SendChannels, wanted_send_buffer_length};
 
 use super::context::Context;
@@ -57,5 +58,14 @@ impl Channels {
         request: ReceiveRequest,
     ) -> Result<EndpointId, CommandError> {
         self.receive.open(cx, &mut self.sockets, request)
+    }
+
+    /// Opens a socket for a destination that a client adds to a channel.
+    pub(crate) fn add_receive_destination(
+        &mut self,
+        cx: &mut Context,
+        request: DestinationRequest,
+    ) -> Result<(), CommandError> {
+        self.receive.add_destination(cx, &self.sockets, request)
     }
 }

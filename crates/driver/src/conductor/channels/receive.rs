@@ -2,17 +2,21 @@
 
 use std::net::SocketAddr;
 
-use headrace_protocol::channel::UdpChannel;
+use headrace_buffers::counters::Counter;
+use headrace_protocol::channel::{UdpChannel, UdpChannelKind};
 
-use super::endpoint::{ChannelState, Endpoint, EndpointCounters, find};
+use super::endpoint::{Binding, ChannelState, Endpoint, find};
 use super::interests::{Interest, Interests};
 use super::ports::Ports;
+use super::receive_paths::{Destination, Destinations, ReceivePaths};
 use super::sockets::{
-    RECEIVE, Sockets, channel_counters, group_request, names_a_host, open_error, socket_options,
-    usable_length,
+    BindingOwner, RECEIVE, Sockets, binding, channel_counters, group_request, names_a_host, open_error,
+    socket_options, status_counter, usable_length,
 };
 use crate::conductor::context::Context;
-use crate::endpoint::{ControlAddress, EndpointId, ReceiveEndpointSpec, ReceiveGroup};
+use crate::endpoint::{
+    ControlAddress, EndpointId, ONLY_PATH, ReceiveEndpointSpec, ReceiveGroup, ReceivePathSpec,
+};
 use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
 use crate::proxy::ReceiverCommand;
@@ -22,6 +26,7 @@ use crate::resource_tasks::{Resolve, ResourceTask};
 #[derive(Debug)]
 pub(crate) struct ReceiveChannel {
     pub(crate) endpoint: Endpoint,
+    paths: ReceivePaths,
     pub(crate) receive_buffer_length: usize,
     /// Group that its status messages and error frames claim.
     pub(crate) group_tag: Option<i64>,
@@ -38,6 +43,18 @@ pub(crate) struct ReceiveRequest {
     pub(crate) window_length: i32,
     /// Group that the channel names.
     pub(crate) group_tag: Option<i64>,
+}
+
+/// A destination to open for a channel.
+pub(crate) struct DestinationRequest {
+    pub(crate) endpoint: EndpointId,
+    /// Of the subscription that it is added to.
+    pub(crate) owner_id: i64,
+    /// Of the command that adds it.
+    pub(crate) registration_id: i64,
+    pub(crate) channel: UdpChannel,
+    /// As for a channel.
+    pub(crate) window_length: i32,
 }
 
 /// All of them, and their ports.
@@ -76,46 +93,76 @@ impl ReceiveChannels {
         self.channels.iter_mut().find(|receive| receive.endpoint.id == id)
     }
 
-    /// Opens a channel; returns its name and the id of its status counter.
+    /// Opens a channel; returns its name. One whose destinations clients add has no socket yet.
     pub(crate) fn open(
         &mut self,
         cx: &mut Context,
         sockets: &mut Sockets,
         request: ReceiveRequest,
     ) -> Result<EndpointId, CommandError> {
-        let port = self.take_port(&request.channel)?;
-        let local = SocketAddr::new(request.channel.remote.ip(), port);
-        let opened = open_socket(cx, sockets, &request, local);
-        if opened.is_err() {
-            self.ports.release(port);
-        }
-        let (socket, counters) = opened?;
+        let opened = match request.channel.kind {
+            UdpChannelKind::Manual => open_manual(cx, &request)?,
+            _ => self.open_single(cx, sockets, &request)?,
+        };
         let id = sockets.next_endpoint_id();
         let receiver_id = self.next_receiver_id;
         self.next_receiver_id = receiver_id.wrapping_add(1);
         let group_tag = request.group_tag.or(cx.config.receiver_group_tag);
         let spec = ReceiveEndpointSpec {
             id,
-            transport: socket.transport,
-            control: control_address(&request.channel),
+            path: opened.path,
             receiver_id,
-            group: request.channel.kind.group().map(|group| ReceiveGroup {
-                control: group.control,
-                ttl: socket.group_ttl,
-            }),
             group_tag,
-            offload_mode: Some(counters.offload.clone()),
         };
         cx.receiver.send(ReceiverCommand::AddEndpoint(Box::new(spec)));
-        let asked = socket_options(&cx.config, &request.channel).receive_buffer_length;
         self.channels.push(ReceiveChannel {
-            endpoint: Endpoint::new(&cx.recorder, id, request.channel, counters, port),
-            receive_buffer_length: usable_length(asked, socket.receive_buffer_length),
+            endpoint: Endpoint::new(&cx.recorder, id, request.channel, opened.status),
+            paths: opened.paths,
+            receive_buffer_length: opened.receive_buffer_length,
             group_tag,
             image_count: 0,
             interests: Interests::default(),
         });
         Ok(id)
+    }
+
+    fn open_single(
+        &mut self,
+        cx: &mut Context,
+        sockets: &Sockets,
+        request: &ReceiveRequest,
+    ) -> Result<Opened, CommandError> {
+        let channel = &request.channel;
+        let (socket, port) = self.open_socket(cx, sockets, channel, request.window_length)?;
+        let registration_id = request.registration_id;
+        let counters = channel_counters(cx, &RECEIVE, registration_id, channel, &socket, port);
+        if counters.is_err() {
+            self.ports.release(port);
+        }
+        let (status, binding) = counters?;
+        let asked = socket_options(&cx.config, channel).receive_buffer_length;
+        Ok(Opened {
+            receive_buffer_length: usable_length(asked, socket.receive_buffer_length),
+            path: Some(path_spec(channel, socket, &binding)),
+            paths: ReceivePaths::Single(binding),
+            status,
+        })
+    }
+
+    /// Opens a socket with room for the window, and takes its port.
+    fn open_socket(
+        &mut self,
+        cx: &Context,
+        sockets: &Sockets,
+        channel: &UdpChannel,
+        window_length: i32,
+    ) -> Result<(OpenSocket, u16), CommandError> {
+        let port = self.take_port(channel)?;
+        let opened = open_socket(cx, sockets, channel, window_length, port);
+        if opened.is_err() {
+            self.ports.release(port);
+        }
+        Ok((opened?, port))
     }
 
     /// Sockets of a group share its port with others, so it is not one of this driver's.
@@ -126,6 +173,81 @@ impl ReceiveChannels {
         self.ports
             .take(channel.remote.port())
             .map_err(|fault| open_error(&fault, channel))
+    }
+
+    /// Opens the socket of a destination that a client adds to a channel.
+    pub(crate) fn add_destination(
+        &mut self,
+        cx: &mut Context,
+        sockets: &Sockets,
+        request: DestinationRequest,
+    ) -> Result<(), CommandError> {
+        let DestinationRequest {
+            endpoint,
+            owner_id,
+            registration_id,
+            mut channel,
+            window_length,
+        } = request;
+        let Some(receive) = self.get(endpoint) else {
+            return Ok(()); // the subscription is there, and so is its channel
+        };
+        channel.take_buffers_of(&receive.endpoint.channel);
+        let status_id = receive.endpoint.status.id();
+        let (socket, port) = self.open_socket(cx, sockets, &channel, window_length)?;
+        let owner = BindingOwner {
+            registration_id: owner_id,
+            status_id,
+            channel: &channel,
+        };
+        let binding = binding(cx, &RECEIVE, owner, &socket, port);
+        if binding.is_err() {
+            self.ports.release(port);
+        }
+        let binding = binding?;
+        let spec = Box::new(path_spec(&channel, socket, &binding));
+        if let Some(destinations) = self.get(endpoint).and_then(|receive| receive.paths.added_mut()) {
+            let path = destinations.add(Destination::new(registration_id, channel, binding));
+            cx.receiver
+                .send(ReceiverCommand::AddPath { endpoint, path, spec });
+        }
+        Ok(())
+    }
+
+    /// The path of a destination of a channel that `is_meant`.
+    pub(crate) fn find_destination(
+        &self,
+        endpoint: EndpointId,
+        is_meant: impl Fn(&Destination) -> bool,
+    ) -> Option<usize> {
+        let found = self
+            .channels
+            .iter()
+            .find(|receive| receive.endpoint.id == endpoint);
+        found?.paths.added()?.find(is_meant)
+    }
+
+    /// Has the socket of a destination closed. [`Self::on_path_closed`] follows.
+    pub(crate) fn remove_destination(&mut self, cx: &mut Context, endpoint: EndpointId, path: usize) {
+        if let Some(destinations) = self.get(endpoint).and_then(|receive| receive.paths.added_mut()) {
+            destinations.close(path);
+            cx.receiver.send(ReceiverCommand::RemovePath { endpoint, path });
+        }
+    }
+
+    /// The receiver closed the socket of a destination.
+    pub(crate) fn on_path_closed(&mut self, cx: &mut Context, endpoint: EndpointId, path: usize) {
+        let destinations = self.get(endpoint).and_then(|receive| receive.paths.added_mut());
+        if let Some(closed) = destinations.and_then(|destinations| destinations.take(path)) {
+            self.ports.release(closed.binding.port);
+            closed.binding.free(cx);
+        }
+    }
+
+    /// True for a channel whose destinations are what clients add.
+    pub(crate) fn is_manual(&self, id: EndpointId) -> bool {
+        let found = self.channels.iter().find(|receive| receive.endpoint.id == id);
+        found.is_some_and(|receive| receive.paths.added().is_some())
     }
 
     /// True for a channel in a multicast group.
@@ -147,7 +269,7 @@ impl ReceiveChannels {
                 session_id: interest.session_id,
             });
         }
-        receive.endpoint.counters.status.id()
+        receive.endpoint.status.id()
     }
 
     /// A subscription is gone; the receiver learns of the last of its kind.
@@ -180,13 +302,12 @@ impl ReceiveChannels {
         }
     }
 
-    /// The receiver heard nothing of the sender at the control address: its name is looked up again.
-    pub(crate) fn re_resolve(&mut self, cx: &mut Context, endpoint: EndpointId) {
-        let name = self
+    /// The receiver heard nothing of the sender at a control address: its name is looked up again.
+    pub(crate) fn re_resolve(&mut self, cx: &mut Context, endpoint: EndpointId, name: Option<String>) {
+        let is_open = self
             .get(endpoint)
-            .filter(|receive| !receive.endpoint.is_closing())
-            .and_then(|receive| receive.endpoint.channel.control.clone());
-        if let Some(name) = name {
+            .is_some_and(|receive| !receive.endpoint.is_closing());
+        if let Some(name) = name.filter(|_| is_open) {
             cx.tasks
                 .send(ResourceTask::Resolve(Box::new(Resolve { endpoint, name })));
         }
@@ -205,24 +326,44 @@ impl ReceiveChannels {
         };
         match result {
             Ok(address) => {
-                receive.endpoint.channel.local = address;
-                cx.receiver
-                    .send(ReceiverCommand::MoveControl { endpoint, address });
+                for path in receive.move_control(name, address) {
+                    cx.receiver.send(ReceiverCommand::MoveControl {
+                        endpoint,
+                        path,
+                        address,
+                    });
+                }
             }
             Err(reason) => cx.warn(&format!("could not re-resolve: control={name}: {reason}")),
         }
     }
 
-    /// The receiver closed the socket.
+    /// The receiver closed the sockets.
     pub(crate) fn on_closed(&mut self, cx: &mut Context, id: EndpointId) {
         for receive in self.channels.extract_if(.., |receive| receive.endpoint.id == id) {
-            self.ports.release(receive.endpoint.port);
+            for binding in receive.paths.into_bindings() {
+                self.ports.release(binding.port);
+                binding.free(cx);
+            }
             receive.endpoint.free(cx);
         }
     }
 }
 
 impl ReceiveChannel {
+    /// The paths whose sender listens at this name, which has another address now.
+    fn move_control(&mut self, name: &str, address: SocketAddr) -> Vec<usize> {
+        let is_named = |channel: &UdpChannel| channel.control.as_deref() == Some(name);
+        match &mut self.paths {
+            ReceivePaths::Single(_) if is_named(&self.endpoint.channel) => {
+                self.endpoint.channel.local = address;
+                vec![ONLY_PATH]
+            }
+            ReceivePaths::Single(_) => Vec::new(),
+            ReceivePaths::Added(destinations) => destinations.move_control(name, address),
+        }
+    }
+
     fn close_if_unused(&mut self, cx: &mut Context) {
         let is_unused = self.interests.is_empty() && self.image_count == 0;
         if is_unused && !self.endpoint.is_closing() {
@@ -241,21 +382,45 @@ impl ReceiveChannel {
 fn control_address(channel: &UdpChannel) -> Option<ControlAddress> {
     channel.control.as_deref().map(|control| ControlAddress {
         address: channel.local,
-        is_re_resolvable: names_a_host(control),
+        name: names_a_host(control).then(|| control.to_owned()),
+    })
+}
+
+/// What opening a channel made.
+struct Opened {
+    receive_buffer_length: usize,
+    status: Counter,
+    path: Option<ReceivePathSpec>,
+    paths: ReceivePaths,
+}
+
+/// A channel without sockets. It is checked as if it had one: those of its destinations are asked for with its lengths.
+fn open_manual(cx: &mut Context, request: &ReceiveRequest) -> Result<Opened, CommandError> {
+    let channel = &request.channel;
+    let asked = socket_options(&cx.config, channel).receive_buffer_length;
+    let receive_buffer_length = asked.unwrap_or(cx.system_buffers.default_receive_length);
+    channel.check_receiver_window(request.window_length, receive_buffer_length)?;
+    let status = status_counter(cx, &RECEIVE, request.registration_id, channel)?;
+    status.set_release(ChannelState::Active.status());
+    Ok(Opened {
+        receive_buffer_length,
+        status,
+        path: None,
+        paths: ReceivePaths::Added(Destinations::default()),
     })
 }
 
 fn open_socket(
-    cx: &mut Context,
+    cx: &Context,
     sockets: &Sockets,
-    request: &ReceiveRequest,
-    local: SocketAddr,
-) -> Result<(OpenSocket, EndpointCounters), CommandError> {
-    let channel = &request.channel;
+    channel: &UdpChannel,
+    window_length: i32,
+    port: u16,
+) -> Result<OpenSocket, CommandError> {
     let socket_request = match channel.kind.group() {
         Some(group) => group_request(&cx.config, channel, &group, Some(channel.remote)),
         None => SocketRequest {
-            local,
+            local: SocketAddr::new(channel.remote.ip(), port),
             remote: None,
             options: socket_options(&cx.config, channel),
         },
@@ -263,7 +428,18 @@ fn open_socket(
     let socket = sockets.open(channel, &socket_request)?;
     let asked = socket_request.options.receive_buffer_length;
     let length = usable_length(asked, socket.receive_buffer_length);
-    channel.check_receiver_window(request.window_length, length)?;
-    let counters = channel_counters(cx, &RECEIVE, request.registration_id, channel, &socket)?;
-    Ok((socket, counters))
+    channel.check_receiver_window(window_length, length)?;
+    Ok(socket)
+}
+
+fn path_spec(channel: &UdpChannel, socket: OpenSocket, binding: &Binding) -> ReceivePathSpec {
+    ReceivePathSpec {
+        transport: socket.transport,
+        control: control_address(channel),
+        group: channel.kind.group().map(|group| ReceiveGroup {
+            control: group.control,
+            ttl: socket.group_ttl,
+        }),
+        offload_mode: Some(binding.offload.clone()),
+    }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use headrace_buffers::counters::{Counter, type_ids};
 use headrace_protocol::channel::{UdpChannel, UdpChannelKind};
 
-use super::endpoint::{ChannelState, Endpoint, EndpointCounters, find};
+use super::endpoint::{Binding, ChannelState, Endpoint, find};
 use super::ports::Ports;
 use super::sockets::{
     SEND, Sockets, channel_counters, group_request, names_a_host, open_error, socket_options, usable_length,
@@ -22,6 +22,7 @@ use crate::resource_tasks::{Resolve, ResourceTask};
 #[derive(Debug)]
 pub(crate) struct SendChannel {
     pub(crate) endpoint: Endpoint,
+    binding: Binding,
     pub(crate) send_buffer_length: usize,
     publication_count: usize,
     // Shows how many destinations a channel has that may have several.
@@ -82,17 +83,22 @@ impl SendChannels {
         channel: UdpChannel,
     ) -> Result<EndpointId, CommandError> {
         let port = self.take_port(&channel)?;
-        let local = SocketAddr::new(channel.local.ip(), port);
-        let opened = open_socket(cx, sockets, registration_id, &channel, local);
+        let opened = open_socket(cx, sockets, registration_id, &channel, port);
         if opened.is_err() {
             self.ports.release(port);
         }
-        let (socket, group, counters) = opened?;
+        let Opened {
+            socket,
+            group,
+            status,
+            binding,
+        } = opened?;
         let destination_count = match count_of_destinations(cx, registration_id, &channel) {
             Ok(count) => count,
             Err(error) => {
                 self.ports.release(port);
-                counters.free(cx);
+                binding.free(cx);
+                cx.counters.free(status.id());
                 return Err(error);
             }
         };
@@ -106,12 +112,13 @@ impl SendChannels {
                 && !channel.kind.has_destinations()
                 && channel.endpoint.as_deref().is_some_and(names_a_host),
             group,
-            offload_mode: Some(counters.offload.clone()),
+            offload_mode: Some(binding.offload.clone()),
         };
         cx.sender.send(SenderCommand::AddEndpoint(Box::new(spec)));
         let asked = socket_options(&cx.config, &channel).send_buffer_length;
         self.channels.push(SendChannel {
-            endpoint: Endpoint::new(&cx.recorder, id, channel, counters, port),
+            endpoint: Endpoint::new(&cx.recorder, id, channel, status),
+            binding,
             send_buffer_length: usable_length(asked, socket.send_buffer_length),
             publication_count: 0,
             destination_count,
@@ -149,7 +156,8 @@ impl SendChannels {
     /// The sender closed the socket.
     pub(crate) fn on_closed(&mut self, cx: &mut Context, id: EndpointId) {
         for send in self.channels.extract_if(.., |send| send.endpoint.id == id) {
-            self.ports.release(send.endpoint.port);
+            self.ports.release(send.binding.port);
+            send.binding.free(cx);
             cx.counters.free_all(&send.destination_count);
             send.endpoint.free(cx);
         }
@@ -233,22 +241,35 @@ pub(crate) fn wanted_send_buffer_length(cx: &Context, channel: &UdpChannel) -> u
         .unwrap_or(cx.system_buffers.default_send_length)
 }
 
+/// What opening a channel made.
+struct Opened {
+    socket: OpenSocket,
+    group: Option<SendGroup>,
+    status: Counter,
+    binding: Binding,
+}
+
 fn open_socket(
     cx: &mut Context,
     sockets: &Sockets,
     registration_id: i64,
     channel: &UdpChannel,
-    local: SocketAddr,
-) -> Result<(OpenSocket, Option<SendGroup>, EndpointCounters), CommandError> {
+    port: u16,
+) -> Result<Opened, CommandError> {
     let Some(group) = channel.kind.group() else {
         let request = SocketRequest {
-            local,
+            local: SocketAddr::new(channel.local.ip(), port),
             remote: (!channel.kind.has_destinations()).then_some(channel.remote),
             options: socket_options(&cx.config, channel),
         };
         let socket = sockets.open(channel, &request)?;
-        let counters = channel_counters(cx, &SEND, registration_id, channel, &socket)?;
-        return Ok((socket, None, counters));
+        let (status, binding) = channel_counters(cx, &SEND, registration_id, channel, &socket, port)?;
+        return Ok(Opened {
+            socket,
+            group: None,
+            status,
+            binding,
+        });
     };
     let to_group = SocketRequest {
         remote: Some(channel.remote),
@@ -258,8 +279,13 @@ fn open_socket(
     let socket = sockets.open(channel, &to_group)?;
     let answers = sockets.open(channel, &from_members)?.transport;
     let ttl = socket.group_ttl;
-    let counters = channel_counters(cx, &SEND, registration_id, channel, &socket)?;
-    Ok((socket, Some(SendGroup { answers, ttl }), counters))
+    let (status, binding) = channel_counters(cx, &SEND, registration_id, channel, &socket, port)?;
+    Ok(Opened {
+        socket,
+        group: Some(SendGroup { answers, ttl }),
+        status,
+        binding,
+    })
 }
 
 /// How many destinations a channel has that may have several.

@@ -7,9 +7,9 @@ use headrace_buffers::counters::{Counter, type_ids};
 use headrace_protocol::channel::{MulticastGroup, UdpChannel};
 use headrace_sys::net::{GroupInterface, GroupOptions, SocketOptions};
 
-use super::endpoint::{ChannelState, EndpointCounters};
+use super::endpoint::{Binding, ChannelState};
 use crate::conductor::context::Context;
-use crate::conductor::counters::{Counters, OFFLOAD_MODE};
+use crate::conductor::counters::OFFLOAD_MODE;
 use crate::config::DriverConfig;
 use crate::endpoint::EndpointId;
 use crate::environment::{Network, OpenSocket, SocketRequest};
@@ -134,40 +134,83 @@ pub(crate) fn open_error(fault: &str, channel: &UdpChannel) -> CommandError {
     CommandError::generic(format!("channel error - {fault}: {}", channel.uri))
 }
 
-/// The counters of a channel whose socket is open, all or none.
+/// The status of a channel. The channel is active once its sockets have their counters.
+pub(crate) fn status_counter(
+    cx: &mut Context,
+    labels: &Labels,
+    registration_id: i64,
+    channel: &UdpChannel,
+) -> Result<Counter, CommandError> {
+    cx.counters.channel_status(
+        labels.status_type_id,
+        labels.status,
+        registration_id,
+        &channel.uri,
+    )
+}
+
+/// The counters of an open socket, all or none. `port` is the one that was taken for it.
+pub(crate) fn binding(
+    cx: &mut Context,
+    labels: &Labels,
+    owner: BindingOwner<'_>,
+    socket: &OpenSocket,
+    port: u16,
+) -> Result<Binding, CommandError> {
+    let counters = &mut cx.counters;
+    let (id, address) = (owner.registration_id, socket.local.to_string());
+    let local_address = counters.local_address(labels.local_address, owner.status_id, id, &address)?;
+    let offload = match counters.channel_status(OFFLOAD_MODE, labels.offload, id, &owner.channel.uri) {
+        Ok(offload) => offload,
+        Err(error) => {
+            counters.free(local_address.id());
+            return Err(error);
+        }
+    };
+    local_address.set_release(ChannelState::Active.status());
+    Ok(Binding {
+        port,
+        local_address,
+        offload,
+    })
+}
+
+/// What the counters of a socket name.
+#[derive(Clone, Copy)]
+pub(crate) struct BindingOwner<'a> {
+    pub(crate) registration_id: i64,
+    /// Of the status of the channel that it is a socket of.
+    pub(crate) status_id: i32,
+    /// The channel that the socket was opened for: this one, or a destination of it.
+    pub(crate) channel: &'a UdpChannel,
+}
+
+/// The counters of a channel with one socket, which is open: its status, which names the address, and those of the
+/// socket. All or none.
 pub(crate) fn channel_counters(
     cx: &mut Context,
     labels: &Labels,
     registration_id: i64,
     channel: &UdpChannel,
     socket: &OpenSocket,
-) -> Result<EndpointCounters, CommandError> {
-    let address = socket.local.to_string();
-    let mut allocated = Vec::new();
-    let made = |counters: &mut Counters, allocated: &mut Vec<Counter>| {
-        let status = counters.channel_status(
-            labels.status_type_id,
-            labels.status,
-            registration_id,
-            &channel.uri,
-        )?;
-        allocated.push(status.clone());
-        counters.append_to_label(status.id(), &format!(" {address}"));
-        let local_address =
-            counters.local_address(labels.local_address, status.id(), registration_id, &address)?;
-        allocated.push(local_address.clone());
-        let offload = counters.channel_status(OFFLOAD_MODE, labels.offload, registration_id, &channel.uri)?;
-        local_address.set_release(ChannelState::Active.status());
-        status.set_release(ChannelState::Active.status());
-        Ok(EndpointCounters {
-            status,
-            local_address,
-            offload,
-        })
+    port: u16,
+) -> Result<(Counter, Binding), CommandError> {
+    let status = status_counter(cx, labels, registration_id, channel)?;
+    cx.counters
+        .append_to_label(status.id(), &format!(" {}", socket.local));
+    let owner = BindingOwner {
+        registration_id,
+        status_id: status.id(),
+        channel,
     };
-    let made = made(&mut cx.counters, &mut allocated);
-    if made.is_err() {
-        cx.counters.free_all(&allocated);
+    match binding(cx, labels, owner, socket, port) {
+        Ok(binding) => {
+            status.set_release(ChannelState::Active.status());
+            Ok((status, binding))
+        }
+        Err(error) => {
+            cx.counters.free(status.id());
+            Err(error)
+        }
     }
-    made
 }

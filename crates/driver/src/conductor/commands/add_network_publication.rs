@@ -147,7 +147,7 @@ impl Step<LogBuffers> for Make {
         let send = rooms
             .channels
             .join_send(&mut rooms.cx, origin.correlation_id, &udp)?;
-        let (endpoint, status_id) = (send.endpoint.id, send.endpoint.counters.status.id());
+        let (endpoint, status_id) = (send.endpoint.id, send.endpoint.status.id());
         let channel = SpiedChannel::from(&send.endpoint.channel);
         let has_group_semantics = send.endpoint.channel.kind.has_group_semantics();
         let counters = match counters(&mut rooms.cx, origin, &plan, &sending) {

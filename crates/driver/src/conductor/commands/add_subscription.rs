@@ -39,6 +39,7 @@ impl SubscriptionRequest {
     fn into_subscription(self, origin: Origin, kind: SubscriptionKind) -> Subscription {
         Subscription {
             registration_id: origin.correlation_id,
+            destination_id: None,
             client_id: origin.client_id,
             stream_id: self.stream_id,
             session_id: self.params.session_id,

@@ -11,6 +11,7 @@ mod channel;
 mod counters;
 mod leave;
 mod progress;
+mod receive_destinations;
 mod reject_image;
 mod remove;
 mod ring;
@@ -82,6 +83,23 @@ fn run(
             channel,
             ..
         } => send_destinations::remove(registration_id, &channel, rooms),
+        Command::RemoveDestinationById {
+            registration_id,
+            destination_registration_id,
+            ..
+        } if rooms.subscriptions.contains(registration_id) => {
+            receive_destinations::remove_by_id(origin, registration_id, destination_registration_id, rooms)
+        }
+        Command::AddReceiveDestination {
+            registration_id,
+            channel,
+            ..
+        } => receive_destinations::add(origin, registration_id, &channel, rooms),
+        Command::RemoveReceiveDestination {
+            registration_id,
+            channel,
+            ..
+        } => receive_destinations::remove(origin, registration_id, &channel, rooms),
         command => run_at_once(origin, command, rooms, progress).map(|()| Next::Done),
     }
 }
@@ -108,10 +126,6 @@ fn run_at_once(
             destination_registration_id,
             ..
         } => send_destinations::remove_by_id(id, registration_id, destination_registration_id, rooms)?,
-        Command::AddReceiveDestination { registration_id, .. }
-        | Command::RemoveReceiveDestination { registration_id, .. } => {
-            return Err(remove::refuse_receive_destination(rooms, registration_id));
-        }
         Command::AddCounter {
             type_id, key, label, ..
         } => counters::add(
@@ -149,7 +163,9 @@ fn run_at_once(
         | Command::AddExclusivePublication { .. }
         | Command::AddSubscription { .. }
         | Command::AddDestination { .. }
-        | Command::RemoveDestination { .. } => {}
+        | Command::RemoveDestination { .. }
+        | Command::AddReceiveDestination { .. }
+        | Command::RemoveReceiveDestination { .. } => {}
     }
     Ok(())
 }

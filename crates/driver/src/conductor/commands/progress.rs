@@ -1,4 +1,4 @@
-//! Commands that are not answered yet: the one that waits for the resource agent, which holds back those after it,
+//! Commands that are not answered yet: the one that waits for another agent, which holds back those after it,
 //! and those that wait for a name to be looked up, which hold back nothing.
 
 use std::path::PathBuf;
@@ -9,6 +9,7 @@ use headrace_protocol::channel::UdpChannel;
 use super::step::{Adds, Next, Origin, Step};
 use crate::conductor::context::Context;
 use crate::conductor::rooms::Rooms;
+use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
 use crate::resource_tasks::{FindAddresses, ResourceTask};
 
@@ -19,6 +20,11 @@ enum Waiting {
         origin: Origin,
         path: PathBuf,
         step: Box<dyn Step<LogBuffers>>,
+    },
+    PathClosed {
+        origin: Origin,
+        endpoint: EndpointId,
+        path: usize,
     },
 }
 
@@ -66,7 +72,22 @@ impl Progress {
                 cx.tasks.send(ResourceTask::CreateLog(Box::new(task)));
                 self.waiting = Some(Waiting::Log { origin, path, step });
             }
+            Ok(Next::PathClosed { endpoint, path }) => {
+                self.waiting = Some(Waiting::PathClosed {
+                    origin,
+                    endpoint,
+                    path,
+                });
+            }
             Err(error) => cx.refuse(correlation_id, &error),
+        }
+    }
+
+    /// The receiver closed a socket.
+    pub(crate) fn on_path_closed(&mut self, cx: &mut Context, closed: EndpointId, closed_path: usize) {
+        let is_meant = |waiting: &mut Waiting| matches!(waiting, Waiting::PathClosed { endpoint, path, .. } if (*endpoint, *path) == (closed, closed_path));
+        if let Some(Waiting::PathClosed { origin, .. }) = self.waiting.take_if(is_meant) {
+            cx.events.operation_success(origin.correlation_id);
         }
     }
 
@@ -102,7 +123,7 @@ impl Progress {
         let is_meant = |waiting: &mut Waiting| matches!(waiting, Waiting::Addresses(lookup) if lookup.origin.correlation_id == correlation_id);
         match self.waiting.take_if(is_meant) {
             Some(Waiting::Addresses(lookup)) => Some(*lookup),
-            Some(Waiting::Log { .. }) | None => None,
+            Some(Waiting::Log { .. } | Waiting::PathClosed { .. }) | None => None,
         }
     }
 

@@ -45,38 +45,30 @@ pub(crate) fn subscription(
     Ok(())
 }
 
-/// Removes a subscription with all its links. The reader is not told: it asked, or it is dead. False when there is no
+/// Removes a subscription with its destinations and all their links. The reader is not told: it asked, or it is dead. False when there is no
 /// such subscription.
 pub(crate) fn release_subscription(rooms: &mut Rooms, registration_id: i64) -> bool {
-    let Some(subscription) = rooms.subscriptions.take(&rooms.cx.recorder, registration_id) else {
-        return false;
-    };
-    match subscription.kind {
-        SubscriptionKind::Ipc | SubscriptionKind::Spy(_) => {
-            rooms.publications.unlink(&mut rooms.cx, registration_id);
-        }
-        SubscriptionKind::Network { endpoint, .. } => {
-            rooms.images.unlink(&mut rooms.cx, registration_id);
-            let interest = Interest {
-                stream_id: subscription.stream_id,
-                session_id: subscription.session_id,
-            };
-            rooms
-                .channels
-                .receive
-                .remove_interest(&mut rooms.cx, endpoint, interest);
+    let taken = rooms.subscriptions.take(&rooms.cx.recorder, registration_id);
+    let is_known = !taken.is_empty();
+    for subscription in taken {
+        match subscription.kind {
+            SubscriptionKind::Ipc | SubscriptionKind::Spy(_) => {
+                rooms.publications.unlink(&mut rooms.cx, registration_id);
+            }
+            SubscriptionKind::Network { endpoint, .. } => {
+                rooms.images.unlink(&mut rooms.cx, registration_id);
+                let interest = Interest {
+                    stream_id: subscription.stream_id,
+                    session_id: subscription.session_id,
+                };
+                rooms
+                    .channels
+                    .receive
+                    .remove_interest(&mut rooms.cx, endpoint, interest);
+            }
         }
     }
-    true
-}
-
-/// Why a subscription cannot have the destination that a client adds or removes.
-pub(crate) fn refuse_receive_destination(rooms: &Rooms, registration_id: i64) -> CommandError {
-    if rooms.subscriptions.contains(registration_id) {
-        CommandError::not_supported("destinations of subscriptions are not supported in this release")
-    } else {
-        unknown_subscription(registration_id)
-    }
+    is_known
 }
 
 /// There is no publication of this id that could be meant.

@@ -7,6 +7,7 @@ use headrace_buffers::log::LogBuffers;
 use headrace_protocol::channel::{ChannelRole, ChannelUri, UdpChannel};
 
 use crate::conductor::rooms::Rooms;
+use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
 use crate::resource_tasks::CreateLog;
 
@@ -40,6 +41,8 @@ pub(crate) enum Next {
     Addresses(AddressesWanted, Box<dyn Step<UdpChannel>>),
     /// A log is created.
     Log(CreateLog, Box<dyn Step<LogBuffers>>),
+    /// The receiver closes a socket; then the command is answered.
+    PathClosed { endpoint: EndpointId, path: usize },
 }
 
 /// A step of a command that waited for an `Awaited`.

@@ -30,6 +30,8 @@ use crate::shared::image::{ImageCounters, ImageIdentity};
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival {
     pub(crate) endpoint: EndpointId,
+    /// Which path of the channel it came on.
+    pub(crate) path: usize,
     pub(crate) setup: Setup,
     pub(crate) source: SocketAddr,
     /// It came to a multicast group.
@@ -307,6 +309,7 @@ fn shared_half(
         session_id: setup.session_id,
         stream_id: setup.stream_id,
         source: pending.arrival.source,
+        source_path: pending.arrival.path,
         is_reliable: params.is_reliable,
         join_position: join_position(pending, &log),
         initial_window_length: congestion.initial_window_length(),

@@ -95,6 +95,17 @@ impl Publications {
         self.network.unlink(cx, subscription_id);
     }
 
+    /// Lets go of what a subscription no longer wants, of whom a destination is gone, and tells its reader.
+    pub(crate) fn unlink_unwanted(
+        &mut self,
+        cx: &mut Context,
+        subscription_id: i64,
+        subscriptions: &Subscriptions,
+    ) {
+        self.ipc.unlink_unwanted(cx, subscription_id, subscriptions);
+        self.network.unlink_unwanted(cx, subscription_id, subscriptions);
+    }
+
     /// Moves every limit; returns the work done.
     #[inline]
     pub(crate) fn update_limits(&mut self) -> usize {

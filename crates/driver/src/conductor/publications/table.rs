@@ -149,6 +149,30 @@ impl<P: Publication> Table<P> {
         }
     }
 
+    /// Lets go of what none of a subscription's destinations wants any more, and tells its reader.
+    pub(crate) fn unlink_unwanted(
+        &mut self,
+        cx: &mut Context,
+        subscription_id: i64,
+        subscriptions: &Subscriptions,
+    ) {
+        for publication in &mut self.publications {
+            let mut own = subscriptions
+                .iter()
+                .filter(|subscription| subscription.registration_id == subscription_id);
+            if own.any(|subscription| publication.is_wanted_by(subscription)) {
+                continue;
+            }
+            if let Some(link) = publication.unlink(subscription_id) {
+                if link.is_available() {
+                    let image = publication.stream().spec.registration_id;
+                    cx.events.unavailable_image(image, &link);
+                }
+                cx.counters.free(link.position.id());
+            }
+        }
+    }
+
     /// Drops a client's hold on a publication; a revoked one ends for all. False when it is not in this table.
     pub(crate) fn release(&mut self, cx: &mut Context, registration_id: i64, revoke: bool) -> bool {
         let Some(publication) = self.find(registration_id) else {

@@ -24,27 +24,63 @@ impl Subscriptions {
         self.subscriptions.push(subscription);
     }
 
-    /// Takes one out: it is closed.
-    pub(crate) fn take(&mut self, recorder: &EventRecorder, registration_id: i64) -> Option<Subscription> {
-        let index = self
-            .subscriptions
-            .iter()
-            .position(|subscription| subscription.registration_id == registration_id)?;
-        let subscription = self.subscriptions.remove(index);
-        let mut state = SubscriptionState::Active;
+    /// Takes one out, with its destinations: they are closed.
+    pub(crate) fn take(&mut self, recorder: &EventRecorder, registration_id: i64) -> Vec<Subscription> {
         let reason = "closed by its client, or its client is gone";
-        recorder.change(
-            &mut state,
-            SubscriptionState::Closed,
-            reason,
-            &subscription.subject(),
-        );
-        Some(subscription)
+        self.take_where(recorder, reason, |subscription| {
+            subscription.registration_id == registration_id
+        })
+    }
+
+    /// Takes out the first destination of a subscription that `is_meant`; false when there is none.
+    pub(crate) fn take_destination(
+        &mut self,
+        recorder: &EventRecorder,
+        registration_id: i64,
+        is_meant: impl Fn(&Subscription) -> bool,
+    ) -> bool {
+        let id = self
+            .iter()
+            .filter(|subscription| subscription.registration_id == registration_id)
+            .find(|subscription| subscription.destination_id.is_some() && is_meant(subscription))
+            .and_then(|destination| destination.destination_id);
+        let taken = self.take_where(recorder, "removed by its client", |subscription| {
+            id.is_some() && subscription.destination_id == id
+        });
+        !taken.is_empty()
+    }
+
+    fn take_where(
+        &mut self,
+        recorder: &EventRecorder,
+        reason: &'static str,
+        is_meant: impl Fn(&Subscription) -> bool,
+    ) -> Vec<Subscription> {
+        let meant = self
+            .subscriptions
+            .extract_if(.., |subscription| is_meant(subscription));
+        let taken: Vec<Subscription> = meant.collect();
+        for subscription in &taken {
+            let mut state = SubscriptionState::Active;
+            recorder.change(
+                &mut state,
+                SubscriptionState::Closed,
+                reason,
+                &subscription.subject(),
+            );
+        }
+        taken
     }
 
     pub(crate) fn contains(&self, registration_id: i64) -> bool {
-        self.iter()
-            .any(|subscription| subscription.registration_id == registration_id)
+        self.get(registration_id).is_some()
+    }
+
+    /// The subscription itself, without its destinations.
+    pub(crate) fn get(&self, registration_id: i64) -> Option<&Subscription> {
+        self.iter().find(|subscription| {
+            subscription.registration_id == registration_id && subscription.destination_id.is_none()
+        })
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Subscription> {
@@ -54,7 +90,9 @@ impl Subscriptions {
     /// The registration ids of a client's subscriptions.
     pub(crate) fn ids_of(&self, client_id: i64) -> Vec<i64> {
         self.iter()
-            .filter(|subscription| subscription.client_id == client_id)
+            .filter(|subscription| {
+                subscription.client_id == client_id && subscription.destination_id.is_none()
+            })
             .map(|subscription| subscription.registration_id)
             .collect()
     }

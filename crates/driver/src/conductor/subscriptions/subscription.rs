@@ -51,10 +51,12 @@ impl From<&UdpChannel> for SpiedChannel {
     }
 }
 
-/// One subscription of one client.
+/// One subscription of one client, or a destination of one that is published on this host.
 #[derive(Clone, Debug)]
 pub(crate) struct Subscription {
     pub(crate) registration_id: i64,
+    /// Of the command that added it as a destination of the subscription; none for the subscription itself.
+    pub(crate) destination_id: Option<i64>,
     pub(crate) client_id: i64,
     pub(crate) stream_id: i32,
     /// Only this session, or all.
@@ -95,7 +97,7 @@ impl Subscription {
     /// It, for the event log.
     pub(crate) fn subject(&self) -> Subject<'_> {
         Subject {
-            id: self.registration_id,
+            id: self.destination_id.unwrap_or(self.registration_id),
             parent_id: Some(self.client_id),
             stream_id: Some(self.stream_id),
             session_id: self.session_id,

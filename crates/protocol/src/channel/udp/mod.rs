@@ -29,7 +29,7 @@ pub enum UdpChannelKind {
     Multicast(MulticastGroup),
     /// A publication sends to each receiver whose status messages come to its control address.
     Dynamic,
-    /// A publication sends to what its clients add.
+    /// A publication sends to what its clients add, and a subscription receives through it.
     Manual,
 }
 
@@ -39,16 +39,17 @@ impl UdpChannelKind {
         matches!(self, Self::Multicast(_)) || self.has_destinations()
     }
 
-    /// A publication of such a channel sends to a list of destinations.
+    /// Such a channel has a list of destinations.
     pub fn has_destinations(self) -> bool {
         matches!(self, Self::Dynamic | Self::Manual)
     }
 
-    /// What `control-mode` says, which only has a meaning for a publication: receivers may repeat it.
+    /// What `control-mode` says. Receivers of a dynamic publication may repeat it, and destinations what they are
+    /// added to: there it means nothing.
     fn by_control_mode(uri: &ChannelUri, role: ChannelRole) -> Option<Self> {
         match (role, uri.get(keys::CONTROL_MODE)) {
             (ChannelRole::Publication, Some("dynamic")) => Some(Self::Dynamic),
-            (ChannelRole::Publication, Some("manual")) => Some(Self::Manual),
+            (ChannelRole::Publication | ChannelRole::Subscription, Some("manual")) => Some(Self::Manual),
             _ => None,
         }
     }
@@ -125,12 +126,15 @@ impl UdpChannel {
             socket_sndbuf_length: size_i32(uri, keys::SOCKET_SNDBUF)?.map(|length| length as usize),
             socket_rcvbuf_length: size_i32(uri, keys::SOCKET_RCVBUF)?.map(|length| length as usize),
         };
-        channel.canonical_form = channel.form_canonical(unique_id);
+        channel.canonical_form = channel.form_canonical(role, unique_id);
         Ok(channel)
     }
 
     /// Addresses given by the channel stay as written, so that two names of one host are two channels.
-    fn form_canonical(&self, unique_id: i64) -> String {
+    ///
+    /// A destination has a socket of its own, so equal ones need not be told apart. A subscription that receives through
+    /// destinations has no address by which it could be shared.
+    fn form_canonical(&self, role: ChannelRole, unique_id: i64) -> String {
         if self.kind.group().is_some() {
             return format!("UDP-{}-{}", self.local, self.remote);
         }
@@ -138,12 +142,23 @@ impl UdpChannel {
         let remote = self.endpoint.clone().unwrap_or_else(|| self.remote.to_string());
         let has_wildcard_port = (self.endpoint.is_some() && self.remote.port() == 0)
             || (self.control.is_some() && self.local.port() == 0);
+        let has_addresses = match role {
+            ChannelRole::SendDestination | ChannelRole::ReceiveDestination => true,
+            ChannelRole::Subscription if self.kind == UdpChannelKind::Manual => false,
+            ChannelRole::Publication | ChannelRole::Subscription => !self.is_wildcard() && !has_wildcard_port,
+        };
         let suffix = match self.channel_tag {
-            _ if !self.is_wildcard() && !has_wildcard_port => String::new(),
+            _ if has_addresses => String::new(),
             Some(tag) => format!("#{tag}"),
             None => format!("-{unique_id}"),
         };
         format!("UDP-{local}-{remote}{suffix}")
+    }
+
+    /// Takes over what a socket of the channel needs that `parent` says and a destination may not.
+    pub fn take_buffers_of(&mut self, parent: &Self) {
+        self.socket_sndbuf_length = parent.socket_sndbuf_length;
+        self.socket_rcvbuf_length = parent.socket_rcvbuf_length;
     }
 
     /// True if neither address is given, so that only a tag says what the channel means.
@@ -158,6 +173,9 @@ fn check_combination(uri: &ChannelUri, role: ChannelRole) -> Result<(), ChannelE
     match (uri.contains(keys::ENDPOINT), uri.contains(keys::CONTROL)) {
         (_, false) if mode == Some(UdpChannelKind::Dynamic) => Err(ChannelError::invalid(format!(
             "explicit control expected with dynamic control mode: {uri}"
+        ))),
+        (false, false) if role == ChannelRole::ReceiveDestination => Err(ChannelError::invalid(format!(
+            "a destination of a subscription must specify endpoint or control: {uri}"
         ))),
         (false, false) if !uri.contains(keys::TAGS) && mode.is_none() => Err(ChannelError::invalid(format!(
             "URIs for UDP must specify endpoint, control, tags, or control-mode=manual/response: {uri}"
@@ -189,7 +207,8 @@ fn kind_and_local(
         return Ok((mode.unwrap_or(UdpChannelKind::Unicast), interface_address));
     };
     let control_address = address(uri, keys::CONTROL, control, environment)?;
-    if role == ChannelRole::Subscription && control_address.port() == 0 {
+    let is_receiver = matches!(role, ChannelRole::Subscription | ChannelRole::ReceiveDestination);
+    if is_receiver && control_address.port() == 0 {
         return Err(ChannelError::generic(format!(
             "control has port=0 for subscription: {uri}"
         )));

@@ -9,4 +9,6 @@ pub enum ChannelRole {
     Subscription,
     /// Is one of several that a publication sends to.
     SendDestination,
+    /// Is one of several that a subscription receives through.
+    ReceiveDestination,
 }

@@ -1,0 +1,124 @@
+//! The sockets of a receive channel as the conductor knows them.
+
+use std::net::SocketAddr;
+
+use headrace_protocol::channel::UdpChannel;
+
+use super::endpoint::Binding;
+
+/// The sockets of a receive channel, by path.
+#[derive(Debug)]
+pub(crate) enum ReceivePaths {
+    /// The one of its own address.
+    Single(Binding),
+    /// Those of destinations.
+    Added(Destinations),
+}
+
+impl ReceivePaths {
+    /// What clients added, where they may.
+    pub(crate) fn added(&self) -> Option<&Destinations> {
+        match self {
+            Self::Single(_) => None,
+            Self::Added(destinations) => Some(destinations),
+        }
+    }
+
+    /// The same, to change them.
+    pub(crate) fn added_mut(&mut self) -> Option<&mut Destinations> {
+        match self {
+            Self::Single(_) => None,
+            Self::Added(destinations) => Some(destinations),
+        }
+    }
+
+    /// All there are.
+    pub(crate) fn into_bindings(self) -> Vec<Binding> {
+        match self {
+            Self::Single(binding) => vec![binding],
+            Self::Added(destinations) => destinations
+                .list
+                .into_iter()
+                .flatten()
+                .map(|destination| destination.binding)
+                .collect(),
+        }
+    }
+}
+
+/// A destination that a client added.
+#[derive(Debug)]
+pub(crate) struct Destination {
+    /// Of the command that added it.
+    pub(crate) registration_id: i64,
+    pub(crate) channel: UdpChannel,
+    pub(crate) binding: Binding,
+    /// The receiver is about to close its socket.
+    is_closing: bool,
+}
+
+impl Destination {
+    pub(crate) fn new(registration_id: i64, channel: UdpChannel, binding: Binding) -> Self {
+        Self {
+            registration_id,
+            channel,
+            binding,
+            is_closing: false,
+        }
+    }
+}
+
+/// The destinations of one channel, by path. A path is free again once its socket is closed.
+#[derive(Debug, Default)]
+pub(crate) struct Destinations {
+    list: Vec<Option<Destination>>,
+}
+
+impl Destinations {
+    /// Adds one on the lowest free path, which is returned.
+    pub(crate) fn add(&mut self, destination: Destination) -> usize {
+        let free = self.list.iter().position(Option::is_none);
+        let path = free.unwrap_or(self.list.len());
+        if path == self.list.len() {
+            self.list.push(None);
+        }
+        self.list[path] = Some(destination);
+        path
+    }
+
+    /// The path of the first that `is_meant` and is not on its way out.
+    pub(crate) fn find(&self, is_meant: impl Fn(&Destination) -> bool) -> Option<usize> {
+        let mut each = self.list.iter();
+        each.position(|found| {
+            found
+                .as_ref()
+                .is_some_and(|destination| !destination.is_closing && is_meant(destination))
+        })
+    }
+
+    /// The receiver is told to close it.
+    pub(crate) fn close(&mut self, path: usize) {
+        if let Some(Some(destination)) = self.list.get_mut(path) {
+            destination.is_closing = true;
+        }
+    }
+
+    /// It is closed.
+    pub(crate) fn take(&mut self, path: usize) -> Option<Destination> {
+        self.list.get_mut(path)?.take()
+    }
+
+    /// The paths whose sender listens at this name, which has another address now.
+    pub(crate) fn move_control(&mut self, name: &str, address: SocketAddr) -> Vec<usize> {
+        let mut moved = Vec::new();
+        for (path, destination) in self.list.iter_mut().enumerate() {
+            if let Some(destination) = destination
+                && destination.channel.control.as_deref() == Some(name)
+            {
+                destination.channel.local = address;
+                moved.push(path);
+            }
+        }
+        moved
+    }
+}
