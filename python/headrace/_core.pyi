@@ -1213,6 +1213,75 @@ class Subscription:
     def resolved_channel(self) -> str | None:
         """The channel with port 0 replaced by the one the system chose; ``None`` until that is known."""
 
+    def add_destination(self, channel: str, /) -> int:
+        """Read what one more destination brings from now on; for channels with ``control-mode=manual``.
+
+        Blocks without the GIL until the driver answers, at most ``driver_timeout_ms``; Ctrl-C ends the wait. Sockets
+        that bring the same stream make one image: each byte is read once, whichever brings it first. A socket belongs
+        to the subscription's transport: all subscriptions that share it, by a channel tag, read what it brings.
+
+        Args:
+            channel: A socket to listen on, ``"aeron:udp?endpoint=host:port"``, also a multicast group; or what clients
+                of this driver publish, ``"aeron:ipc"`` and ``"aeron-spy:aeron:udp?..."``.
+
+        Returns:
+            An id of the destination, for :meth:`remove_destination_by_id`.
+
+        Raises:
+            RegistrationError: The driver refused, with the reason: the subscription's channel has no
+                ``control-mode=manual``, the address is in use or not known, or the channel cannot be a destination.
+            DriverTimeoutError: The driver did not answer.
+            ClosedError: The subscription, or its client, is closed.
+            ReentrantError: Called from one of the client's handlers.
+        """
+
+    def remove_destination(self, channel: str, /) -> None:
+        """Read a destination no longer. Of equal ones one goes. A socket that is not there is no error.
+
+        Blocks and raises as :meth:`add_destination`. When this returns, a socket is closed, and its port is free. An
+        image goes on while another destination brings its stream, and is gone when none has for the driver's
+        ``aeron.image.liveness.timeout``; images of ``aeron:ipc`` and of spies are gone at once.
+
+        Args:
+            channel: As for :meth:`add_destination`. A socket is known by its addresses as they were written, the others
+                by their whole text.
+
+        Raises:
+            RegistrationError: Also for an ``aeron:ipc`` or a spy that is not there.
+        """
+
+    def remove_destination_by_id(self, registration_id: int, /) -> None:
+        """Read a destination no longer that was added. Does nothing if it is not there.
+
+        Blocks and raises as :meth:`remove_destination`. Drivers of another make may know this of publications only, and
+        refuse.
+
+        Args:
+            registration_id: What :meth:`add_destination` gave.
+
+        Raises:
+            ConfigError: The number is longer than 64 bits.
+        """
+
+    async def add_destination_async(self, channel: str, /) -> int:
+        """As :meth:`add_destination`, without blocking the event loop.
+
+        The driver is asked when this is called, not when it is awaited. A call that is cancelled may have added the
+        destination: remove it by its channel.
+        """
+
+    async def remove_destination_async(self, channel: str, /) -> None:
+        """As :meth:`remove_destination`, without blocking the event loop.
+
+        The driver is asked when this is called, not when it is awaited, and a cancelled call takes nothing back.
+        """
+
+    async def remove_destination_by_id_async(self, registration_id: int, /) -> None:
+        """As :meth:`remove_destination_by_id`, without blocking the event loop.
+
+        The driver is asked when this is called, not when it is awaited, and a cancelled call takes nothing back.
+        """
+
     def close(self) -> None:
         """Close, with all images. Waits for handlers that are running, without the GIL; closing again does nothing.
 

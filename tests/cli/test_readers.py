@@ -275,6 +275,41 @@ def test_destinations_are_those_of_the_streams_transport(
     assert [stream.destination_count for stream in streams] == seen
 
 
+@pytest.mark.parametrize(
+    ("channel", "seen"),
+    [
+        ("aeron:udp?control-mode=manual", ["10.0.0.1:5", "[::1]:6"]),
+        # It says itself where it listens.
+        ("aeron:udp?endpoint=10.0.0.1:5", None),
+    ],
+)
+def test_sockets_are_those_of_the_streams_channel(channel: str, seen: list[str] | None) -> None:
+    cnc = FakeCnc()
+    for counter_id, kind, name, registration_id in [
+        (0, 5, "rcv-hwm", 90),
+        (1, 4, "sub-pos", 70),
+        (2, 8, "rcv-pos", 90),
+    ]:
+        cnc.stream_counter(
+            counter_id,
+            kind,
+            name,
+            5,
+            registration_id=registration_id,
+            session_id=2,
+            stream_id=3,
+            channel=channel,
+        )
+    key = struct.pack("<i", len(channel)) + channel.encode()
+    cnc.counter(3, 7, f"rcv-channel: {channel}", 1, key=key, registration_id=70)
+    for counter_id, owner, address in [(4, 3, "10.0.0.1:5"), (5, 3, "[::1]:6"), (6, 8, "10.0.0.1:7")]:
+        key = struct.pack("<ii", owner, len(address)) + address.encode()
+        cnc.counter(counter_id, 14, f"rcv-local-sockaddr: {owner} {address}", 1, key=key, registration_id=70)
+    records = CountersReader(memoryview(cnc.metadata), memoryview(cnc.values))
+    (stream,) = group_streams(records)
+    assert stream.receive_addresses == seen
+
+
 def test_streams_of_other_endpoints_stay_apart() -> None:
     cnc = FakeCnc()
     for counter_id, port in enumerate((20121, 20122)):

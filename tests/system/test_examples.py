@@ -22,6 +22,7 @@ ALONE = {
     "native_handler_numba.py": "messages, first bytes add up to",
     "multicast.py": "3 receivers, 1000 messages each",
     "fan_out.py": "manual: 1 receiver, 1000 messages",
+    "redundant_paths.py": "1000 messages, each once; one of two publishers died after 500",
     "embedded_throughput.py": "messages a second",
 }
 PAIRS = {"basic_publisher.py", "basic_subscriber.py", "ping.py", "pong.py"}

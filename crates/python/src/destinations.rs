@@ -1,6 +1,6 @@
-//! What a program changes in the destinations of a publication.
+//! What a program changes in the destinations of a publication or of a subscription.
 
-use headrace_client::{ClientError, PublicationHandle};
+use headrace_client::{ClientError, PublicationHandle, Subscription};
 use pyo3::prelude::*;
 
 use crate::answer::Answer;
@@ -8,6 +8,41 @@ use crate::asking::ask;
 use crate::exit::detach;
 use crate::kept_client::KeptClient;
 use crate::{arguments, errors};
+
+/// What has destinations. Each call asks the driver, and returns the id of the request.
+pub(crate) trait HasDestinations: Sync {
+    fn add(&self, channel: &str) -> Result<i64, ClientError>;
+    fn remove(&self, channel: &str) -> Result<i64, ClientError>;
+    fn remove_by_id(&self, registration_id: i64) -> Result<i64, ClientError>;
+}
+
+impl HasDestinations for PublicationHandle {
+    fn add(&self, channel: &str) -> Result<i64, ClientError> {
+        self.async_add_destination(channel)
+    }
+
+    fn remove(&self, channel: &str) -> Result<i64, ClientError> {
+        self.async_remove_destination(channel)
+    }
+
+    fn remove_by_id(&self, registration_id: i64) -> Result<i64, ClientError> {
+        self.async_remove_destination_by_id(registration_id)
+    }
+}
+
+impl HasDestinations for Subscription {
+    fn add(&self, channel: &str) -> Result<i64, ClientError> {
+        self.async_add_destination(channel)
+    }
+
+    fn remove(&self, channel: &str) -> Result<i64, ClientError> {
+        self.async_remove_destination(channel)
+    }
+
+    fn remove_by_id(&self, registration_id: i64) -> Result<i64, ClientError> {
+        self.async_remove_destination_by_id(registration_id)
+    }
+}
 
 /// One change.
 pub(crate) enum Change {
@@ -17,11 +52,11 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    fn request(&self, publication: &PublicationHandle) -> Result<i64, ClientError> {
+    fn request(&self, stream: &impl HasDestinations) -> Result<i64, ClientError> {
         match self {
-            Self::Add(channel) => publication.async_add_destination(channel),
-            Self::Remove(channel) => publication.async_remove_destination(channel),
-            Self::RemoveById(registration_id) => publication.async_remove_destination_by_id(*registration_id),
+            Self::Add(channel) => stream.add(channel),
+            Self::Remove(channel) => stream.remove(channel),
+            Self::RemoveById(registration_id) => stream.remove_by_id(*registration_id),
         }
     }
 
@@ -30,12 +65,12 @@ impl Change {
         &self,
         py: Python<'_>,
         kept: &KeptClient,
-        publication: &PublicationHandle,
+        stream: &impl HasDestinations,
     ) -> PyResult<i64> {
         ask(
             py,
             kept,
-            |_| self.request(publication),
+            |_| self.request(stream),
             |client, id| Ok(client.find_operation(id)?.then_some(id)),
         )
     }
@@ -45,9 +80,9 @@ impl Change {
         &self,
         py: Python<'py>,
         kept: &KeptClient,
-        publication: &PublicationHandle,
+        stream: &impl HasDestinations,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let id = detach(py, || self.request(publication)).map_err(errors::client)?;
+        let id = detach(py, || self.request(stream)).map_err(errors::client)?;
         let answer = Bound::new(py, Answer::new(kept.clone(), id))?;
         let awaits = match self {
             Self::Add(_) => "added",
@@ -58,7 +93,7 @@ impl Change {
     }
 }
 
-/// The channel of a destination, whose doubts are told as those of a publication's channel.
+/// The channel of a destination, whose doubts are told as those of any other channel.
 pub(crate) fn channel(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let channel = arguments::channel(object)?;
     object

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use crate::batch::FragmentBatch;
 use crate::columns::Spare;
 use crate::delivery::{Delivery, HandlerError, Reception, deliver_block, header_values};
+use crate::destinations::{self, Change};
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::idle::IdleStrategy;
@@ -404,6 +405,72 @@ impl Subscription {
     #[getter]
     fn resolved_channel(&self) -> PyResult<Option<String>> {
         Ok(self.inner.get()?.resolved_channel())
+    }
+
+    #[doc = docstring!("Subscription.add_destination")]
+    #[pyo3(signature = (channel, /))]
+    fn add_destination(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = destinations::channel)] channel: String,
+    ) -> PyResult<i64> {
+        Change::Add(channel).make(py, self.client.get()?, self.shared()?.as_ref())
+    }
+
+    #[doc = docstring!("Subscription.remove_destination")]
+    #[pyo3(signature = (channel, /))]
+    fn remove_destination(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = destinations::channel)] channel: String,
+    ) -> PyResult<()> {
+        let change = Change::Remove(channel);
+        change
+            .make(py, self.client.get()?, self.shared()?.as_ref())
+            .map(|_| ())
+    }
+
+    #[doc = docstring!("Subscription.remove_destination_by_id")]
+    #[pyo3(signature = (registration_id, /))]
+    fn remove_destination_by_id(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
+    ) -> PyResult<()> {
+        let change = Change::RemoveById(registration_id);
+        change
+            .make(py, self.client.get()?, self.shared()?.as_ref())
+            .map(|_| ())
+    }
+
+    #[doc = docstring!("Subscription.add_destination_async")]
+    #[pyo3(signature = (channel, /))]
+    fn add_destination_async<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = destinations::channel)] channel: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Change::Add(channel).make_async(py, self.client.get()?, self.shared()?.as_ref())
+    }
+
+    #[doc = docstring!("Subscription.remove_destination_async")]
+    #[pyo3(signature = (channel, /))]
+    fn remove_destination_async<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = destinations::channel)] channel: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Change::Remove(channel).make_async(py, self.client.get()?, self.shared()?.as_ref())
+    }
+
+    #[doc = docstring!("Subscription.remove_destination_by_id_async")]
+    #[pyo3(signature = (registration_id, /))]
+    fn remove_destination_by_id_async<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Change::RemoveById(registration_id).make_async(py, self.client.get()?, self.shared()?.as_ref())
     }
 
     #[doc = docstring!("Subscription.close")]

@@ -180,6 +180,11 @@ def channel_of(record: CounterRecord) -> str | None:
     return None
 
 
+def socket_of(record: CounterRecord) -> tuple[int, str]:
+    """Of a ``local-sockaddr`` counter: the id of its channel's status counter, and the address."""
+    return _INT.unpack_from(record.key)[0], _key_text(record.key, _INT.size)
+
+
 def _key_text(key: bytes, length_offset: int) -> str:
     start = length_offset + _INT.size
     length: int = _INT.unpack_from(key, length_offset)[0]

@@ -35,6 +35,8 @@ class StreamState:
     destination_count: int | None = None
     """How many addresses the sender sends to; `None` where the channel has one by its nature."""
     naks_sent: int | None = None
+    receive_addresses: list[str] | None = None
+    """Where the receiver listens; `None` where the channel itself says it."""
     readers: list[Reader] = field(default_factory=list)
     counters: list[CounterRecord] = field(default_factory=list)
 
@@ -88,9 +90,15 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
     """
     streams: dict[tuple[str, int, int], StreamState] = {}
     destination_counts: list[CounterRecord] = []
+    channels: list[CounterRecord] = []
+    sockets: list[CounterRecord] = []
     for record in records:
         if record.type_id == types.DESTINATION_COUNT:
             destination_counts.append(record)
+        elif record.type_id == types.RECEIVE_CHANNEL_STATUS:
+            channels.append(record)
+        elif record.type_id == types.LOCAL_SOCKET_ADDRESS:
+            sockets.append(record)
         key = types.stream_key(record)
         if key is None:
             continue
@@ -106,6 +114,8 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
             stream.channel = key.channel
     for record in destination_counts:
         _count_destinations(record, streams.values())
+    for record in channels:
+        _list_sockets(record, sockets, streams.values())
     return [streams[identity] for identity in sorted(streams)]
 
 
@@ -118,6 +128,20 @@ def _count_destinations(record: CounterRecord, streams: Iterable[StreamState]) -
         is_opener = any(counter.registration_id == record.registration_id for counter in stream.counters)
         if is_opener or (_has_address(place) and place == _place(stream.channel)):
             stream.destination_count = record.value
+
+
+def _list_sockets(
+    channel: CounterRecord, sockets: Iterable[CounterRecord], streams: Iterable[StreamState]
+) -> None:
+    """Sockets belong to the transport: to the subscription that opened it, and to those that share its images."""
+    if "control-mode=manual" not in channel.label:
+        return
+    owners_and_addresses = map(types.socket_of, sockets)
+    addresses = [address for owner, address in owners_and_addresses if owner == channel.counter_id]
+    for stream in streams:
+        has_opener = any(reader.registration_id == channel.registration_id for reader in stream.readers)
+        if has_opener and stream.receiver_position is not None:
+            stream.receive_addresses = addresses
 
 
 def _has_address(place: str) -> bool:

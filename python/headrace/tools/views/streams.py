@@ -54,6 +54,8 @@ def _parties(stream: StreamState) -> list[tuple[str, int, str, str]]:
         rows.append(("sender", stream.sender_position, _amount(stream.unsent), window))
     if stream.receiver_position is not None:
         meaning = "past a gap" + _events(stream.naks_sent, "NAKs sent")
+        if stream.receive_addresses is not None:
+            meaning += f", listens at {', '.join(stream.receive_addresses) or 'no address'}"
         rows.append(("receiver", stream.receiver_position, _amount(stream.missing), meaning))
     for reader in stream.readers:
         meaning = f"to read, subscription {reader.registration_id}"
@@ -84,6 +86,7 @@ def _stream_json(stream: StreamState) -> dict[str, object]:
         "naks_received": stream.naks_received,
         "destination_count": stream.destination_count,
         "naks_sent": stream.naks_sent,
+        "receive_addresses": stream.receive_addresses,
         "readers": [
             {
                 "registration_id": reader.registration_id,
