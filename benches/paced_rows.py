@@ -60,9 +60,7 @@ def _driver_pid(directory: Path) -> int:
     For two seconds after a program opened the CnC file, the conductor looks a thousand times a second whether it sends
     commands without ringing for them.
     """
-    while not (pid := int.from_bytes((directory / "cnc.dat").read_bytes()[DRIVER_PID], "little")):
-        time.sleep(0.01)
-    return pid
+    return int.from_bytes((directory / "cnc.dat").read_bytes()[DRIVER_PID], "little")
 
 
 def _headrace(way: str = "receive") -> Paced:

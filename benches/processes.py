@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from headrace import HeadraceError
+from headrace.cnc.cnc_file import CncFile
+
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = Path(__file__).resolve().parent / "peers"
 # Of what does not come; long enough for a machine with ten times the work that it can do.
@@ -29,7 +32,8 @@ def background(
 ) -> Iterator[subprocess.Popen[str]]:
     """Runs a process until the block ends.
 
-    `ready` is awaited first: a path that must exist, or a line the process must print.
+    `ready` is awaited first: a path that must exist, of a driver that shows life if it is a driver's, or a line the
+    process must print.
     """
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
@@ -47,7 +51,7 @@ def background(
 def _await_ready(process: subprocess.Popen[str], ready: Path | str | None) -> None:
     deadline = time.monotonic() + READY_TIMEOUT_S
     if isinstance(ready, Path):
-        while not ready.exists():
+        while not _is_there(ready):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"{process.args} did not create {ready}")
             time.sleep(0.01)
@@ -56,6 +60,17 @@ def _await_ready(process: subprocess.Popen[str], ready: Path | str | None) -> No
         line = process.stdout.readline().strip()
         if line != ready:
             raise RuntimeError(f"{process.args} printed {line!r}, not {ready!r}")
+
+
+def _is_there(path: Path) -> bool:
+    """A driver's file comes before the driver is ready."""
+    if path.name != "cnc.dat":
+        return path.exists()
+    try:
+        with CncFile.open(path.parent) as cnc:
+            return cnc.heartbeat_ms() > 0
+    except HeadraceError:
+        return False
 
 
 def output(command: Sequence[str | Path], timeout_s: float = 120.0) -> list[str]:

@@ -53,6 +53,8 @@ headrace_protocol::settings! {
         awaiting_idle: IdleStrategy = IdleStrategy::default();
         /// Run on each turn of a waiting request: the way to drive an embedded driver that has no thread either.
         driver_invoker: Option<Arc<dyn Fn() + Send + Sync>> = None;
+        /// Told once, by the thread that connects, when it has found no driver for a second.
+        no_driver_handler: Option<Arc<dyn Fn() + Send + Sync>> = None;
         /// Told of faults that no caller is waiting for. By default they are written to standard error.
         error_handler: ErrorHandler = Handlers::default().error;
         /// For subscriptions that are added without their own.

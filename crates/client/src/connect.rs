@@ -20,6 +20,8 @@ use crate::service::Service;
 const AWAIT_FILE: Duration = Duration::from_millis(16);
 const AWAIT_READY: Duration = Duration::from_millis(1);
 const AWAIT_SUCCESSOR: Duration = Duration::from_millis(100);
+/// Without a word. A driver that runs is found within milliseconds.
+const SILENCE_NS: i64 = 1_000_000_000;
 
 /// What keeps a client from connecting now and may be over soon.
 enum NotYet {
@@ -36,19 +38,23 @@ enum NotYet {
 }
 
 /// Waits for a live driver until the driver timeout and makes the core of a client to it.
-pub(crate) fn connect(config: ClientConfig) -> Result<Arc<Core>, ClientError> {
+pub(crate) fn connect(mut config: ClientConfig) -> Result<Arc<Core>, ClientError> {
     config.validate()?;
-    let deadline_ns = config
-        .clock
-        .nano_time()
-        .saturating_add(config.driver_timeout_ns());
+    let start_ns = config.clock.nano_time();
+    let deadline_ns = start_ns.saturating_add(config.driver_timeout_ns());
     loop {
         let not_yet = match attempt(&config)? {
             Ok(found) => return assemble(config, found),
             Err(not_yet) => not_yet,
         };
-        if config.clock.nano_time() >= deadline_ns {
+        let now_ns = config.clock.nano_time();
+        if now_ns >= deadline_ns {
             return Err(timed_out(&config, &not_yet));
+        }
+        if now_ns - start_ns >= SILENCE_NS
+            && let Some(tell) = config.no_driver_handler.take()
+        {
+            tell();
         }
         if let Some(driver_invoker) = &config.driver_invoker {
             driver_invoker();

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use headrace_buffers::Memory;
@@ -31,6 +32,26 @@ fn without_a_driver_the_file_that_is_missing_is_named() {
     let text = refusal(&fake, |config| config.directory = empty.path().to_owned());
     assert!(text.contains("CnC file not created"), "{text}");
     assert!(text.contains(empty.path().to_str().unwrap()), "{text}");
+}
+
+#[test]
+fn a_program_that_finds_no_driver_for_a_second_is_told_once() {
+    let fake = FakeDriver::start();
+    let empty = tempfile::tempdir().unwrap();
+    let told = Arc::new(AtomicUsize::new(0));
+    let count = |timeout_ms: i64| {
+        let handler = Arc::clone(&told);
+        refusal(&fake, |config| {
+            config.directory = empty.path().to_owned();
+            config.driver_timeout_ms = timeout_ms;
+            config.no_driver_handler = Some(Arc::new(move || {
+                handler.fetch_add(1, Ordering::Relaxed);
+            }));
+        });
+        told.swap(0, Ordering::Relaxed)
+    };
+    assert_eq!(count(900), 0);
+    assert_eq!(count(3_000), 1);
 }
 
 #[test]

@@ -105,6 +105,7 @@ impl Client {
             let handler = arguments::kept(&handler, &name)?;
             match name.as_str() {
                 "on_error" => config.error_handler = handlers::error(handler),
+                "on_no_driver" => config.no_driver_handler = Some(handlers::close(handler)),
                 "on_close" => config.close_handler = Some(handlers::close(handler)),
                 "on_available_image" => config.available_image_handler = Some(handlers::image(handler)),
                 "on_unavailable_image" => config.unavailable_image_handler = Some(handlers::image(handler)),

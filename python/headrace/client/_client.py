@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import dataclasses
+import functools
 import os
 import weakref
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from headrace._arguments import checked_class
 from headrace._checks import check_kind, check_names, wrong
 from headrace._closing import EitherClosing
 from headrace._config import default_directory, directory_text
-from headrace._exceptions import ForkError, RegistrationError
+from headrace._exceptions import DriverTimeoutError, ForkError, RegistrationError
 from headrace._logging import CLIENT
 from headrace._settings import ClientConfig
 from headrace.client import _events
@@ -108,15 +109,21 @@ class Client(EitherClosing):
             directory = driver.directory if driver is not None else config.directory
         where = directory_text(default_directory() if directory is None else directory)
         clock = _clock_of(driver, options)
-        with _events.await_driver(where, config.driver_timeout_ms, clock):
+        handlers = _handlers_of(options, where)
+        # A wait on another clock than the machine's is over at once for its user, and needs no word.
+        if clock is SYSTEM_CLOCK:
+            handlers["on_no_driver"] = functools.partial(_events.no_driver, where, config.driver_timeout_ms)
+        try:
             core = _core.Client.connect(
                 where,
                 settings=config.to_texts(),
-                handlers=_handlers_of(options, where),
+                handlers=handlers,
                 use_invoker=options.get("use_invoker", False),
                 driver=None if driver is None else driver._driver,
                 clock=options.get("clock"),
             )
+        except DriverTimeoutError as absent:
+            raise DriverTimeoutError(f"{absent}; {_events.how_to_start_a_driver(where)}") from None
         CLIENT.info("headrace client: connected: directory=%s client_id=%d", where, core.client_id)
         return cls(core, where, clock)
 

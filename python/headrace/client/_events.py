@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headrace._checks import check_callable
-from headrace._exceptions import DriverTimeoutError
 from headrace._logging import CLIENT
-from headrace.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from headrace._core import Image
     from headrace._exceptions import HeadraceError
-    from headrace.clock import Clock
 
-__all__ = ["await_driver", "fault", "no_slot", "on_image", "on_lost_image"]
-
-# How long to wait in silence. A driver that runs answers within milliseconds.
-_SILENCE_S = 1.0
+__all__ = ["fault", "how_to_start_a_driver", "no_driver", "no_slot", "on_image", "on_lost_image"]
 
 
 def fault(error: HeadraceError) -> None:
@@ -34,35 +26,19 @@ def no_slot(reason: str) -> None:
     CLIENT.warning("headrace client: waiting calls look every millisecond instead of being woken: %s", reason)
 
 
-@contextmanager
-def await_driver(directory: str, timeout_ms: int, clock: Clock) -> Iterator[None]:
-    """Around the wait for a driver: after a second the program's user is told what it waits for.
+def how_to_start_a_driver(directory: str) -> str:
+    """What a person who waits for a driver does."""
+    return f"start one with `headrace driver --dir {directory}` or headrace.MediaDriver({directory!r})"
 
-    A wait on another clock than the machine's is over at once for its user, and needs no word.
 
-    Raises:
-        DriverTimeoutError: As the wait itself, with how to start a driver.
-    """
-    start = f"start one with `headrace driver --dir {directory}` or headrace.MediaDriver({directory!r})"
-    notice = threading.Timer(
-        _SILENCE_S,
-        CLIENT.warning,
-        (
-            "headrace client: waiting up to %g s for a media driver: directory=%s; %s",
-            timeout_ms / 1000,
-            directory,
-            start,
-        ),
+def no_driver(directory: str, timeout_ms: int) -> None:
+    """What a program waits for that has found no driver for a second."""
+    CLIENT.warning(
+        "headrace client: waiting up to %g s for a media driver: directory=%s; %s",
+        timeout_ms / 1000,
+        directory,
+        how_to_start_a_driver(directory),
     )
-    notice.daemon = True
-    if clock is SYSTEM_CLOCK:
-        notice.start()
-    try:
-        yield
-    except DriverTimeoutError as absent:
-        raise DriverTimeoutError(f"{absent}; {start}") from None
-    finally:
-        notice.cancel()
 
 
 def on_lost_image(directory: str) -> Callable[[Image], object] | None:
