@@ -64,14 +64,15 @@ fn reject_local(
         "WARN - onPublicationError: image rejected by a subscriber of this driver: sessionId={session_id} \
          streamId={stream_id}: {reason}"
     );
+    // First: a publisher that is told finds itself without readers.
+    let until_ns = cx.now_ns.saturating_add(cx.config.image_liveness_timeout_ns);
+    let links = publication.reject(until_ns);
     let code = ErrorCode::ImageRejected.value();
     cx.errors
         .record_in(ErrorGroup::Rejections, code, &text, cx.now_ms);
     cx.events
         .local_rejection(image_correlation_id, session_id, stream_id, reason);
-    announce_end(cx, image_correlation_id, &publication.stream().links);
-    let until_ns = cx.now_ns.saturating_add(cx.config.image_liveness_timeout_ns);
-    let links = publication.reject(until_ns);
+    announce_end(cx, image_correlation_id, &links);
     cx.counters.free_all(links.iter().map(|link| &link.position));
     true
 }

@@ -172,7 +172,7 @@ impl Images {
 /// Tells the readers of an image that it is gone, and takes it from the receiver.
 fn end(cx: &mut Context, channels: &mut ReceiveChannels, image: &Image) {
     let (correlation_id, endpoint) = (image.correlation_id(), image.spec().endpoint);
-    announce_end(cx, correlation_id, &image.links);
+    announce_end(cx, correlation_id, image.links.iter());
     cx.receiver.send(ReceiverCommand::RemoveImage {
         endpoint,
         correlation_id,

@@ -63,11 +63,17 @@ impl IpcPublication {
         self.set_connected(true, reason);
     }
 
+    /// There is no reader. Room goes first, so that the next offer of a publisher that is told is refused.
+    fn disconnect(&mut self, reason: &'static str) {
+        self.update_limit();
+        self.set_connected(false, reason);
+    }
+
     fn on_unlinked(&mut self, link: &Link, reason: &'static str) {
         let consumed = link.position.get_acquire().min(self.stream.producer_position());
         self.consumer_position = self.consumer_position.max(consumed);
         if !self.stream.links.is_counted() {
-            self.set_connected(false, reason);
+            self.disconnect(reason);
         }
     }
 
@@ -99,7 +105,7 @@ impl IpcPublication {
         if self.stream.links.is_counted() {
             self.connect("a reader has rested");
         } else {
-            self.set_connected(false, "its last reader holds it back");
+            self.disconnect("its last reader holds it back");
         }
         tick.unblocked = self
             .stream

@@ -227,7 +227,7 @@ fn apply<P: Publication>(cx: &mut Context, publication: &P, tick: &Tick) {
     let stream = publication.stream();
     announce_untethered(cx, &tick.untethered, stream.spec.describe_image());
     if tick.has_ended {
-        announce_end(cx, stream.spec.registration_id, &stream.links);
+        announce_end(cx, stream.spec.registration_id, stream.links.iter());
         end_log(cx, publication);
     }
     if tick.unblocked {

@@ -1,6 +1,6 @@
 //! Tying readers to a stream, and telling them what becomes of it.
 
-use super::links::{Links, UntetheredAction};
+use super::links::{Link, Links, UntetheredAction};
 use super::subscription::Subscription;
 use crate::conductor::context::Context;
 use crate::conductor::events::StreamDescription;
@@ -32,8 +32,12 @@ pub(crate) fn attach(
 }
 
 /// Tells the readers of a stream that it is gone for them.
-pub(crate) fn announce_end(cx: &mut Context, image_correlation_id: i64, links: &Links) {
-    for link in links.iter().filter(|link| link.is_available()) {
+pub(crate) fn announce_end<'a>(
+    cx: &mut Context,
+    image_correlation_id: i64,
+    links: impl IntoIterator<Item = &'a Link>,
+) {
+    for link in links.into_iter().filter(|link| link.is_available()) {
         cx.events.unavailable_image(image_correlation_id, link);
     }
 }
