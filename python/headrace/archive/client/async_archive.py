@@ -155,11 +155,22 @@ class AsyncArchive(AsyncClosing):
         streams = Streams(client, publication, subscription, owns_client)
         archive = cls(Archive(streams, config, on_signal, on_error))
         try:
+            await archive._connected()
             await archive._run(archive.archive._handshake(await archive._resolved(subscription, responses)))
         except BaseException:
             await archive.close()
             raise
         return archive
+
+    async def _connected(self) -> None:
+        """Wait for an archive: a publication has room a moment before it is connected, and one that is not was left."""
+        publication = self.archive._publication
+        try:
+            async with asyncio.timeout(self.archive._timeout_s):
+                while not publication.is_connected:  # noqa: ASYNC110 - nothing tells of it
+                    await asyncio.sleep(POLL_INTERVAL_S)
+        except TimeoutError:
+            raise ArchiveTimeoutError(f"no archive takes requests on {publication.channel}") from None
 
     async def _run(self, what: Steps[R]) -> R:
         """Step an exchange to its end, awaiting each answer."""
