@@ -312,9 +312,12 @@ class ArchiveServer(Closing):
             self._fail(failure)
 
     def _fail(self, failure: BaseException) -> None:
-        self._failure = failure
-        self._life.enter(ArchiveState.FAILED, repr(failure), is_fault=True)
-        self._log.error(f"the archive stopped: {failure!r}", failure)
+        try:
+            self._life.enter(ArchiveState.FAILED, repr(failure), is_fault=True)
+            self._log.error(f"the archive stopped: {failure!r}", failure)
+        finally:
+            # Last: who waits for it looks for the reason.
+            self._failure = failure
 
     @property
     def directory(self) -> str:

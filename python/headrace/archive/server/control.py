@@ -197,16 +197,18 @@ class Control:
         return None
 
     def _close(self, session: ControlSession) -> None:
-        self._release(session)
-        self._context.counters.control_sessions.get_and_add(-1)
-        if session.state is SessionState.ABORTED:
+        is_aborted = session.state is SessionState.ABORTED
+        if is_aborted:
             detail = f"control session {session.session_id}: {session.end_reason}"
             self._context.log.warning("a control session ended although its client had not closed it", detail)
-            self._reject(session.image, session.end_reason)
         else:
             self._context.log.info(
                 f"control session {session.session_id}: the client left: {session.end_reason}"
             )
+        self._release(session)
+        if is_aborted:
+            self._reject(session.image, session.end_reason)
+        self._context.counters.control_sessions.get_and_add(-1)
 
     def _reject(self, image: Image, reason: str) -> None:
         """Tell a client that is still there that it is not served."""
