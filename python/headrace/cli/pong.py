@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ from headrace.cli.lifecycle import until_stopped
 
 if TYPE_CHECKING:
     from headrace import Header
+
+# How long an answer waits for a reader.
+_NO_READER_S = 1.0
 
 
 @click.command()
@@ -61,7 +65,13 @@ def command(
         offer = answers.offer
 
         def answer(payload: bytes, header: Header) -> None:
-            while offer(payload) <= 0 and answers.is_connected and not stop.is_set:
+            if offer(payload) > 0:
+                return
+            # Who asks may hear of this stream before this side hears of the reader; one that has left never does.
+            given_up_at = time.monotonic() + _NO_READER_S
+            while offer(payload) <= 0 and not stop.is_set:
+                if not answers.is_connected and time.monotonic() > given_up_at:
+                    return
                 turn(0)
 
         click.echo(
