@@ -23,7 +23,7 @@ _FOREIGN = (
     "blockmgr-",
 )
 _FILES_SHOWN = 20
-_TIDY_UP_S = 10.0
+_TIDY_UP_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)

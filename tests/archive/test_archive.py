@@ -107,7 +107,7 @@ def test_a_stream_that_is_connected_is_in_the_list_of_recordings(tmp_path: Path)
         archive = answer_to(requests.submit(Archive.connect, client))
         answer_to(requests.submit(archive.start_recording, CHANNEL, STREAM_ID))
         publication = client.add_publication(CHANNEL, STREAM_ID)
-        assert publication.wait_until_connected()
+        assert publication.wait_until_connected(TIMEOUT_S)
         before = archive._publication.position
         listing = requests.submit(archive.list_recordings)
         await_true(lambda: archive._publication.position > before)
@@ -145,7 +145,7 @@ def test_a_reader_that_takes_its_time_over_the_last_message_sees_the_end(tmp_pat
         headrace.ArchivingMediaDriver.embedded(
             archive_directory=tmp_path / "archive", replay_linger_timeout_ns=1
         ) as archiving,
-        archiving.connect_archive(message_timeout_s=3.0) as archive,
+        archiving.connect_archive() as archive,
     ):
         recording_id, end = record(archive, [b"only"])
         with archive.replay(recording_id) as replay:
@@ -161,7 +161,7 @@ def test_a_replay_is_read_in_batches(archive: Archive) -> None:
     descriptor = archive.find_recording(recording_id)
     assert descriptor is not None
     with archive.replay(recording_id, stream_id=7) as replay:
-        assert replay.subscription.wait_until_connected()
+        assert replay.subscription.wait_until_connected(TIMEOUT_S)
         (image,) = replay.subscription.images
 
         frames = headrace.RecordedFrames(
@@ -180,7 +180,7 @@ def test_a_replay_is_read_in_batches(archive: Archive) -> None:
             )
 
         with pytest.raises(ArchiveFileError, match="continues at position=0, expected position=1024"):
-            reader_from(1024).read_batch(10)
+            reader_from(1024).read_batch(10, timeout_s=TIMEOUT_S)
         reader, payloads = reader_from(0), []
         while not reader.is_at_end:
             batch = reader.read_batch(100, timeout_s=TIMEOUT_S)
@@ -504,7 +504,7 @@ def test_recordings_of_a_udp_stream(archive: Archive, location: SourceLocation) 
 def test_recording_events_tell_how_a_recording_goes(archive: Archive) -> None:
     """Started, progress, stopped."""
     with archive.client.add_subscription("aeron:ipc", 30) as events:
-        assert events.wait_until_connected()
+        assert events.wait_until_connected(TIMEOUT_S)
         recording_id, end = record(archive, MESSAGES[:100])
         names = []
         while not names or names[-1] != "RecordingStopped":

@@ -123,7 +123,7 @@ def test_a_recording_whose_image_is_lost_is_a_fault_and_logged(
         publication = client.add_publication(CHANNEL, 1012)
         reader = client.add_subscription(CHANNEL, 1012)
         await_true(lambda: "Recording" in states(tmp_path, "recording") and reader.is_connected)
-        assert publication.is_connected
+        await_true(lambda: publication.is_connected)
         # One reader's rejection turns all of them away.
         reader.images[0].reject("no more")
         await_true(lambda: changes(tmp_path)[-1:] == [("Active", "Stopped", False)])

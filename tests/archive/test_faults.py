@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -393,10 +392,7 @@ def test_a_client_that_dies_during_a_replay_leaves_nothing(
         assert (counters.value(values[102]), counters.value(values[112])) == (2, 1)
         process.kill()
         process.communicate()
-        deadline = time.monotonic() + 30
-        while (counters.value(values[102]), counters.value(values[112])) != (1, 0):
-            assert time.monotonic() < deadline, (counters.value(values[102]), counters.value(values[112]))
-            time.sleep(0.01)
+        await_true(lambda: (counters.value(values[102]), counters.value(values[112])) == (1, 0))
         with archive.replay(0) as replay:
             assert len(list(replay)) == 300
         assert server.failure is None
@@ -437,7 +433,7 @@ def test_a_replay_whose_archive_dies_is_an_error_and_not_an_early_end(
     process = start_archive(driver.directory, directory)
     try:
         with headrace.Client.connect(driver=driver) as client:
-            archive = Archive.connect(client, message_timeout_s=2)
+            archive = Archive.connect(client)
             recording_id, end = record(archive, 300)
             replay = archive.replay(recording_id)
             found = [next(replay).payload]
@@ -554,11 +550,11 @@ def test_the_archive_ends_when_its_driver_does(directory: Path) -> None:
         stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
-    assert select.select([process.stdout], [], [], 20)[0]
+    assert select.select([process.stdout], [], [], TIMEOUT_S)[0]
     server = headrace.ArchiveServer(
         aeron_directory=where, archive_directory=directory, control_channel_enabled=False
     )
-    client = headrace.Client.connect(directory=where, driver_timeout_ms=1000)
+    client = headrace.Client.connect(directory=where)
     archive = Archive.connect(client)
     publication = archive.add_recorded_publication(CHANNEL, STREAM_ID)
     archive.await_signal(RecordingSignal.START)
@@ -568,10 +564,7 @@ def test_the_archive_ends_when_its_driver_does(directory: Path) -> None:
     end = publication.position
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 40
-    while server.failure is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    await_true(lambda: server.failure is not None)
     server.close()
     client.close()
     shutil.rmtree(where, ignore_errors=True)

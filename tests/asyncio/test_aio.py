@@ -36,7 +36,7 @@ def run(request):
 
     def run_one(coroutine):
         with asyncio.Runner(loop_factory=request.param) as runner:
-            return runner.run(asyncio.wait_for(coroutine, 30))
+            return runner.run(asyncio.wait_for(coroutine, TIMEOUT_S))
 
     return run_one
 
@@ -164,7 +164,7 @@ def test_closing_ends_the_iteration_and_wakes_who_waits(stream, run):
 def test_a_driver_that_ends_is_an_error_and_not_an_end(run):
     driver = headrace.MediaDriver.embedded(threading_mode="SHARED")
     client = headrace.Client.connect(
-        driver=driver, driver_timeout_ms=500, keepalive_interval_ns=50_000_000, on_error=lambda error: None
+        driver=driver, keepalive_interval_ns=50_000_000, on_error=lambda error: None
     )
     subscription = client.add_subscription("aeron:ipc?term-length=64k", 1)
 
@@ -188,7 +188,8 @@ def test_many_coroutines_wait_without_a_thread(open_stream, run):
         for publication, _ in reversed(streams):
             await publication.offer_async(publication.session_id.to_bytes(4, "little", signed=True))
         messages = await asyncio.gather(*readers)
-        assert threading.active_count() == before
+        # One of a test before may have ended meanwhile.
+        assert threading.active_count() <= before
         return [
             (int.from_bytes(message.payload, "little", signed=True), message.session_id)
             for message in messages
@@ -305,7 +306,7 @@ def test_a_thousand_subscriptions_are_waited_for_by_one_slot(media_client, media
     channel, count = "aeron:ipc?term-length=64k|sparse=true", 1000
     publication = media_client.add_publication(channel, 4910)
     subscriptions = [media_client.add_subscription(channel, 4910) for _ in range(count)]
-    assert publication.wait_for_subscribers(count, timeout_s=20)
+    assert publication.wait_for_subscribers(count, timeout_s=TIMEOUT_S)
 
     async def talk():
         readers = await begin_to_wait(*map(aio.receive, subscriptions))
@@ -326,7 +327,7 @@ def test_streams_of_several_drivers_wake_one_loop(run):
             client = stack.enter_context(driver.connect())
             subscription = client.add_subscription("aeron:ipc?term-length=64k", number)
             publication = client.add_publication("aeron:ipc?term-length=64k", number)
-            assert publication.wait_until_connected(10)
+            assert publication.wait_until_connected(TIMEOUT_S)
             streams.append((publication, subscription))
 
         async def talk():
@@ -379,7 +380,7 @@ def test_without_a_slot_messages_come_and_the_log_says_so(run, caplog):
         client = stack.enter_context(driver.connect())
         subscription = client.add_subscription("aeron:ipc?term-length=64k", 1)
         publication = client.add_publication("aeron:ipc?term-length=64k", 1)
-        assert publication.wait_until_connected(10)
+        assert publication.wait_until_connected(TIMEOUT_S)
 
         async def talk():
             received = []

@@ -52,10 +52,12 @@ def test_subscribers_over_ipc_are_counted_and_waited_for(media_client):
         assert publication.wait_for_subscribers(0)
         assert not publication.wait_for_subscribers(1, timeout_s=0.01)
         first = media_client.add_subscription(IPC, 9101)
-        assert publication.wait_for_subscribers(1)
+        assert publication.wait_for_subscribers(1, TIMEOUT_S)
         assert not publication.wait_for_subscribers(2, timeout_s=0.01)
         waited = []
-        waiter = threading.Thread(target=lambda: waited.append(publication.wait_for_subscribers(2, 10)))
+        waiter = threading.Thread(
+            target=lambda: waited.append(publication.wait_for_subscribers(2, TIMEOUT_S))
+        )
         waiter.start()
         # Another stream's subscriber does not count.
         with (

@@ -22,7 +22,7 @@ subscription = client.add_subscription("aeron:ipc?term-length=64k", 1)
 publication = client.add_publication("aeron:ipc?term-length=64k", 1)
 exclusive = client.add_exclusive_publication("aeron:ipc?term-length=64k", 1)
 counter = client.add_counter(1001)
-assert publication.wait_until_connected(10) and subscription.wait_until_connected(10)
+assert publication.wait_until_connected(60) and subscription.wait_until_connected(60)
 (image, *_) = subscription.images
 claim = publication.try_claim(4)
 view = claim.view
@@ -73,7 +73,7 @@ view[:] = b"mine"
 claim.commit()
 seen = []
 while len(seen) < 2:
-    seen.append(subscription.receive(timeout_s=10).payload)
+    seen.append(subscription.receive(timeout_s=60).payload)
 assert seen == [b"mine", b"from the child"], seen
 assert publication.offer(b"still") > 0 and exclusive.offer(b"here") > 0
 counter.value = 3
@@ -109,7 +109,7 @@ if child == 0:
 # The shell that tidies up waits for every copy of its pipe to be closed: the child's must be no such copy.
 closing = threading.Thread(target=own.close, daemon=True)
 closing.start()
-closing.join(20)
+closing.join(60)
 print("closed" if not closing.is_alive() else "waits for the child", flush=True)
 os._exit(os.path.exists(own.driver.directory))
 """

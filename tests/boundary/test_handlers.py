@@ -8,6 +8,7 @@ import pytest
 
 import headrace
 from headrace import aio
+from tests.helpers import TIMEOUT_S
 
 pytestmark = pytest.mark.boundary
 
@@ -35,7 +36,7 @@ def test_polls_refuse_what_they_cannot_call(stream, wrong):
         with pytest.raises(TypeError, match=r"handler=.*: must be callable") as refusal:
             poll()
         assert repr(wrong) in str(refusal.value)
-    assert subscription.receive(5).payload == b"kept"
+    assert subscription.receive(TIMEOUT_S).payload == b"kept"
 
 
 def test_a_poll_refuses_what_it_cannot_call_before_anything_has_arrived(stream):

@@ -195,9 +195,7 @@ def test_a_session_id_can_be_asked_for(media_client):
 def test_a_driver_that_ends_ends_its_clients():
     driver = headrace.MediaDriver.embedded(threading_mode="SHARED")
     errors = []
-    client = headrace.Client.connect(
-        driver=driver, driver_timeout_ms=500, keepalive_interval_ns=50_000_000, on_error=errors.append
-    )
+    client = headrace.Client.connect(driver=driver, keepalive_interval_ns=50_000_000, on_error=errors.append)
     subscription = client.add_subscription(IPC, 1)
     publication = client.add_publication(IPC, 1)
     driver.close()

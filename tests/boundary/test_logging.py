@@ -51,7 +51,7 @@ def test_without_debug_no_handler_stands_between_client_and_program(caplog: pyte
 def test_a_lost_driver_is_logged_as_an_error(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.ERROR, "headrace")
     driver = headrace.MediaDriver.embedded()
-    client = headrace.connect(driver.directory, driver_timeout_ms=500, keepalive_interval_ns=50_000_000)
+    client = headrace.connect(driver.directory, keepalive_interval_ns=50_000_000)
     driver.close()
     await_true(lambda: client.is_closed)
     await_true(lambda: texts(caplog, "headrace.client"))
@@ -123,7 +123,7 @@ os._exit(0)
 def test_the_normal_course_of_things_is_no_warning(caplog: pytest.LogCaptureFixture, tmp_path: Path):
     caplog.set_level(logging.WARNING, "headrace")
     with headrace.MediaDriver.embedded() as driver:
-        for channel in (CHANNEL, "aeron:udp?endpoint=127.0.0.1:40971|term-length=64k"):
+        for channel in (CHANNEL, "aeron:udp?endpoint=127.0.0.1:24655|term-length=64k"):
             with driver.connect() as client, client.add_subscription(channel, 4915) as subscription:
                 for end in (headrace.ExclusivePublication.close, headrace.ExclusivePublication.revoke):
                     with client.add_exclusive_publication(channel, 4915) as publication:

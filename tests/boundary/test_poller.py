@@ -89,7 +89,7 @@ def iterate_async(poller, count):
                 break
         return pairs
 
-    return asyncio.run(asyncio.wait_for(take(), 30))
+    return asyncio.run(asyncio.wait_for(take(), TIMEOUT_S))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_asyncio_waits_for_whichever_comes_and_survives_time_outs(streams):
         waiting = asyncio.create_task(anext(messages))
         await asyncio.sleep(0.02)
         publications[2].offer(b"late")
-        return await asyncio.wait_for(waiting, 10)
+        return await asyncio.wait_for(waiting, TIMEOUT_S)
 
     subscription, message = asyncio.run(talk())
     assert (subscription, message.payload) == (subscriptions[2], b"late")
@@ -154,7 +154,9 @@ def test_what_the_program_closes_is_passed_over_until_nothing_is_left(streams):
     publications, subscriptions, poller = streams
     fill(publications, 1)
     subscriptions[0].close()
-    assert sorted(message.payload[0] for _, message in (poller.receive(5), poller.receive(5))) == [1, 2]
+    assert sorted(
+        message.payload[0] for _, message in (poller.receive(TIMEOUT_S), poller.receive(TIMEOUT_S))
+    ) == [1, 2]
     subscriptions[1].close()
     subscriptions[2].close()
     for call in (poller.poll_message, poller.receive, lambda: poller.poll(print)):
@@ -188,9 +190,14 @@ def test_a_handler_that_raises_loses_nothing_after_its_message(streams):
 def test_ctrl_c_ends_the_wait_and_not_the_poller(streams):
     publications, _, poller = streams
     interrupt = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
-    interrupt.start()
-    with pytest.raises(KeyboardInterrupt):
+
+    def wait():
+        # Here, that a signal which comes before the wait is expected as well.
+        interrupt.start()
         next(poller)
+
+    with pytest.raises(KeyboardInterrupt):
+        wait()
     interrupt.join()
     publications[0].offer(b"after Ctrl-C")
     assert next(poller)[1].payload == b"after Ctrl-C"

@@ -302,6 +302,9 @@ def test_images_are_polled_by_themselves(media_client):
     first = media_client.add_exclusive_publication(channel, 4200)
     second = media_client.add_exclusive_publication(channel, 4200)
     await_true(lambda: subscription.image_count == 2)
+    # A reader is told before its publisher has room.
+    assert first.wait_until_connected(TIMEOUT_S)
+    assert second.wait_until_connected(TIMEOUT_S)
     first.offer(b"first")
     second.offer(b"second")
     image = subscription.image_by_session_id(second.session_id)

@@ -157,7 +157,7 @@ def test_a_recording_that_fails_is_not_a_success(tmp_path: Path) -> None:
             CHANNEL,
         ]
         recorder = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        killer = threading.Timer(40, recorder.kill)
+        killer = threading.Timer(TIMEOUT_S, recorder.kill)
         killer.start()
         try:
             with driver.connect() as client, client.add_publication(CHANNEL, 1001) as publication:
@@ -223,7 +223,7 @@ def test_an_archive_runs_until_it_is_stopped_and_records(tmp_path: Path) -> None
     ]
     server = subprocess.Popen([str(word) for word in serve], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
-    killer = threading.Timer(40, server.kill)
+    killer = threading.Timer(TIMEOUT_S, server.kill)
     killer.start()
     try:
         assert "Ctrl-C ends it" in server.stdout.readline()

@@ -146,6 +146,7 @@ def test_a_driver_is_followed_and_read_after_its_death(tmp_path: Path) -> None:
                 subscription = client.add_subscription("aeron:udp?endpoint=localhost:24399", 10)
                 publication = client.add_publication("aeron:udp?endpoint=localhost:24399", 10)
                 assert subscription.wait_until_connected(TIMEOUT_S)
+                assert publication.wait_until_connected(TIMEOUT_S)
                 assert follow.stdout is not None
                 seen = [json.loads(follow.stdout.readline()) for _ in range(2)]
                 assert [event["new"] for event in seen] == ["Init", "Active"]

@@ -25,14 +25,14 @@ NEVER_NS = 3_600_000_000_000
 SUBSCRIBE = """
 import sys, time, headrace
 with headrace.connect(sys.argv[1]) as client, client.add_subscription(sys.argv[2], 1) as subscription:
-    subscription.wait_until_connected()
+    subscription.wait_until_connected(None)
     print("connected", flush=True)
     time.sleep(3600)
 """
 PUBLISH = """
 import sys, time, headrace
 with headrace.connect(sys.argv[1]) as client, client.add_publication(sys.argv[2], 1) as publication:
-    publication.wait_until_connected()
+    publication.wait_until_connected(None)
     print("connected", flush=True)
     time.sleep(3600)
 """
@@ -40,7 +40,7 @@ FORK_AND_SUBSCRIBE = """
 import os, sys, time, headrace
 client = headrace.connect(sys.argv[1])
 subscription = client.add_subscription(sys.argv[2], 1)
-subscription.wait_until_connected()
+subscription.wait_until_connected(None)
 if os.fork() == 0:
     print("connected", os.getpid(), flush=True)
 time.sleep(3600)
@@ -49,7 +49,7 @@ CLOSE_ON_SIGTERM = """
 import sys, time, headrace
 with headrace.exit_on_sigterm(), headrace.connect(sys.argv[1]) as client:
     with client.add_subscription(sys.argv[2], 1) as subscription:
-        subscription.wait_until_connected()
+        subscription.wait_until_connected(None)
         try:
             print("connected", flush=True)
             subscription.receive(timeout_s=3600)
@@ -156,7 +156,7 @@ def test_a_client_notices_a_killed_driver_and_the_next_driver_starts_at_once() -
             publication = client.add_publication(CHANNEL, 1)
             process.kill()
             process.wait(TIMEOUT_S)
-            await_true(lambda: client.is_closed)
+            await_true(lambda: client.is_closed and faults)
             assert publication.offer(b"x") is headrace.OfferResult.CLOSED
             assert "the driver's process has ended without stopping" in str(faults[0])
         with pytest.raises(headrace.DriverTimeoutError, match="the driver's process has ended"):

@@ -67,7 +67,7 @@ def receive(subscription: headrace.Subscription, checker: Checker, count: int) -
             pass
         return checker.count >= count
 
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + TIMEOUT_S
     while not poll():
         assert time.monotonic() < deadline, f"received {checker.count} of {count}"
         time.sleep(0.0005)

@@ -70,7 +70,7 @@ def archive(
     RecordingFiles(directory, stream_id=3003).stop()
     control = free_udp_channel()
     with ArchiveServer(driver=driver, archive_directory=directory, control_channel=control):
-        yield {"path": str(directory)}, {"controlChannel": control, "timeoutMs": "5000"}
+        yield {"path": str(directory)}, {"controlChannel": control, "timeoutMs": "30000"}
 
 
 def schema_of(options: Options) -> StructType:
@@ -138,7 +138,7 @@ def test_a_stream_has_the_same_offsets_and_rows_as_from_files(archive: tuple[Opt
 
 def test_a_live_recording_is_read_as_far_as_it_is_recorded(driver: headrace.MediaDriver, tmp_path: Path):
     control = free_udp_channel()
-    options = {"controlChannel": control, "timeoutMs": "5000"}
+    options = {"controlChannel": control, "timeoutMs": "30000"}
     messages = [b"%d " % index * (index * 7 % 700) for index in range(500)]
     with (
         ArchiveServer(driver=driver, archive_directory=tmp_path, control_channel=control),

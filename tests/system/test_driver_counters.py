@@ -47,7 +47,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[headrace.Client]:
             sender_cycle_threshold_ns=1,
             receiver_cycle_threshold_ns=1,
             publication_linger_timeout_ns=1_000_000,
-            image_liveness_timeout_ns=1_000_000_000,
+            image_liveness_timeout_ns=2_000_000_000,
             timer_interval_ns=100_000_000,
             properties={"aeron.name.resolver.threshold": "1ns"},
         ) as driver,
@@ -74,10 +74,11 @@ def test_a_stream_moves_the_counters_that_speak_of_streams(client: headrace.Clie
         received = [subscription.receive(timeout_s=TIMEOUT_S) for _ in MESSAGES]
         assert [message.payload for message in received if message] == MESSAGES
         await_true(lambda: all(system_value(client, label) > 0 for label in MOVED_BY_A_STREAM))
-        assert system_value(client, "Bytes sent") >= sum(map(len, MESSAGES))
-        assert system_value(client, "Bytes received") >= sum(map(len, MESSAGES))
+        # An agent counts after it has sent: the reader may be faster.
+        for label in ("Bytes sent", "Bytes received"):
+            await_true(lambda label=label: system_value(client, label) >= sum(map(len, MESSAGES)))
         assert system_value(client, "Errors") == 0
-    await_true(lambda: system_value(client, "Bytes currently mapped") == mapped, 20.0)
+    await_true(lambda: system_value(client, "Bytes currently mapped") == mapped)
 
 
 def test_a_refusal_and_a_look_up_are_counted(client: headrace.Client) -> None:
@@ -111,16 +112,16 @@ def test_the_offload_mode_and_state_of_each_endpoint_show_and_go_with_it(client:
         for name in ("snd-offload", "rcv-offload"):
             assert "(0 segmentation, 1 vectored, 2 single)" in shown[name].label
             assert shown[name].value in (0, 1, 2)
-    await_true(lambda: not of_endpoints(), 20.0)
+    await_true(lambda: not of_endpoints())
 
 
 def test_a_client_that_dies_is_counted() -> None:
     with (
         headrace.MediaDriver.embedded(
             threading_mode="SHARED",
-            client_liveness_timeout_ns=200_000_000,
+            client_liveness_timeout_ns=2_000_000_000,
             timer_interval_ns=50_000_000,
-            publication_unblock_timeout_ns=400_000_000,
+            publication_unblock_timeout_ns=3_000_000_000,
         ) as driver,
         driver.connect(idle_sleep_ns=1_000_000, keepalive_interval_ns=20_000_000) as watching,
     ):

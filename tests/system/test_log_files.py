@@ -44,4 +44,4 @@ def test_a_log_is_sparse_unless_told_otherwise(channel: str, how: str) -> None:
         assert status.st_blocks * STAT_BLOCK < TERMS_LENGTH
         full.close()
         sparse.close()
-        await_true(lambda: not logs(driver.directory), 20.0)
+        await_true(lambda: not logs(driver.directory))

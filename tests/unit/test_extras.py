@@ -69,7 +69,7 @@ with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
     subscription = client.add_subscription("aeron:ipc?term-length=64k", 10)
     publication = client.add_publication("aeron:ipc?term-length=64k", 10)
     publication.offer_blocking(b"hello")
-    print(subscription.receive(timeout_s=20).payload)
+    print(subscription.receive(timeout_s=60).payload)
     publication.offer_batch_blocking([b"one", b"two"])
     print(subscription.poll_batch().to_list())
 """

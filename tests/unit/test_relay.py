@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from headrace.testing import Address, Conditions, Relay
+from tests.helpers import TIMEOUT_S
 
 COUNT = 400
 
@@ -19,7 +20,7 @@ def udp_socket() -> Iterator[socket.socket]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         opened.bind(("127.0.0.1", 0))
-        opened.settimeout(10.0)
+        opened.settimeout(TIMEOUT_S)
         yield opened
 
 
@@ -29,7 +30,7 @@ def address_of(opened: socket.socket) -> Address:
 
 
 def await_condition(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < deadline, "the relay did not take the datagrams in"
         time.sleep(0.001)
@@ -109,7 +110,7 @@ def test_a_target_that_is_not_there_is_loss_and_nothing_worse() -> None:
                 source.sendto(b"x", relay.address)
             await_condition(lambda: relay.forward.received == 3)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as late:
-                late.settimeout(10.0)
+                late.settimeout(TIMEOUT_S)
                 late.bind(port)
                 source.sendto(b"now", relay.address)
                 source.sendto(b"now", relay.address)
