@@ -93,6 +93,15 @@ class DriverSettings(TypedDict, total=False):
     cubic_measure_rtt: bool | None
     cubic_initial_rtt_ns: int | None
     cubic_tcp_mode: bool | None
+    resolver_name: str | None
+    resolver_interface: str | None
+    resolver_bootstrap_neighbor: str | None
+    resolver_neighbor_timeout_ns: int | None
+    resolver_self_resolution_interval_ns: int | None
+    resolver_neighbor_resolution_interval_ns: int | None
+    resolver_bootstrap_neighbor_resolution_interval_ns: int | None
+    name_resolver: str | None
+    name_resolver_init_args: str | None
     reresolution_check_interval_ns: int | None
     name_resolver_threshold_ns: int | None
     threading_mode: str | None
@@ -408,6 +417,51 @@ class DriverConfig(DriverValues):
     cubic_tcp_mode: bool | None = _setting(None, "boolean", "aeron.CubicCongestionControl.tcpMode")
     """Whether cubic congestion control grows at least as fast as the classic one of TCP. Default:
     ``false``."""
+
+    resolver_name: str | None = _setting(None, "text", "aeron.driver.resolver.name")
+    """The name under which other drivers find this one, in channels and in the counter of resolution changes.
+    Default: none."""
+
+    resolver_interface: str | None = _setting(None, "text", "aeron.driver.resolver.interface")
+    """With an interface, address[:port][/prefix] or {name}[:port], this driver and others tell each other
+    their names and addresses through a socket bound there, and channels may have the names of drivers as
+    hosts. Needs the name of this driver. Default: none."""
+
+    resolver_bootstrap_neighbor: str | None = _setting(
+        None, "text", "aeron.driver.resolver.bootstrap.neighbor"
+    )
+    """Drivers that this one tells its name first: at most 20 times host:port, separated by commas. The others
+    follow from what those tell. Default: none."""
+
+    resolver_neighbor_timeout_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.driver.resolver.neighbor.timeout"
+    )
+    """A driver that was not heard for this time is forgotten, with its name. Default: ``10s``."""
+
+    resolver_self_resolution_interval_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.driver.resolver.self.resolution.interval"
+    )
+    """How often the driver tells others its own name. Default: ``1s``."""
+
+    resolver_neighbor_resolution_interval_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.driver.resolver.neighbor.resolution.interval"
+    )
+    """How often the driver tells others all names that it knows. Default: ``2s``."""
+
+    resolver_bootstrap_neighbor_resolution_interval_ns: int | None = _setting(
+        None, "nanoseconds", "aeron.driver.resolver.bootstrap.neighbor.resolution.interval"
+    )
+    """How often the driver looks up again the bootstrap neighbors that it hears nothing from. Default:
+    ``10s``."""
+
+    name_resolver: str | None = _setting(None, "text", "aeron.name.resolver.supplier")
+    """Who is asked for a name before the name servers: default, other drivers if there is a resolver
+    interface; driver, the same, and the interface must be given; csv_table, a table for tests. Default:
+    ``default``."""
+
+    name_resolver_init_args: str | None = _setting(None, "text", "aeron.name.resolver.init.args")
+    """The table for tests: rows of name,host,other host separated by bars. A counter of each row says which
+    host it is. Default: none."""
 
     reresolution_check_interval_ns: int | None = _setting(
         None, "nanoseconds", "aeron.driver.reresolution.check.interval"

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -32,7 +32,9 @@ def java_driver(java: JavaPeer) -> Iterator[Path]:
 
 
 @contextmanager
-def our_driver_process(name: str, prefix: Sequence[str] = ()) -> Iterator[Path]:
+def our_driver_process(
+    name: str, prefix: Sequence[str] = (), properties: Mapping[str, str] | None = None
+) -> Iterator[Path]:
     """Our driver in a process of its own, in the mode that suits two cores; `prefix` runs it somewhere else."""
     directory = fresh_directory(name)
     command = [
@@ -46,6 +48,7 @@ def our_driver_process(name: str, prefix: Sequence[str] = ()) -> Iterator[Path]:
         "--threading-mode",
         "SHARED",
         "--delete-on-shutdown",
+        *(f"-D{name}={value}" for name, value in (properties or {}).items()),
     ]
     with background(command, ready=directory / "cnc.dat"):
         yield directory

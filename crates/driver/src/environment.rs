@@ -10,8 +10,8 @@ pub use crate::disk::Disk;
 use crate::disk::SystemDisk;
 pub use crate::event_recorder::EventListener;
 use crate::mailbox::QUEUE_CAPACITY;
-pub use crate::name_lookups::{LookedUp, Lookups};
-use crate::name_lookups::{LookupThreads, SystemLookup};
+pub use crate::names::{LookedUp, Lookups};
+use crate::names::{LookupThreads, SystemLookup};
 use crate::network::SystemNetwork;
 pub use crate::network::{BufferLengths, Network, OpenSocket, SocketRequest};
 

@@ -72,10 +72,12 @@ pub(crate) enum ErrorGroup {
     Sockets,
     /// Files that could not be deleted, and little space.
     Storage,
+    /// What other drivers told of names, and neighbours that could not be found or sent to.
+    Resolution,
 }
 
 impl ErrorGroup {
-    const COUNT: usize = Self::Storage as usize + 1;
+    const COUNT: usize = Self::Resolution as usize + 1;
 
     /// The entry of all texts that found their group full.
     fn rest(self) -> &'static str {
@@ -89,6 +91,9 @@ impl ErrorGroup {
             }
             Self::Sockets => "WARN - more failures on sockets: their texts are not kept, only counted here",
             Self::Storage => "WARN - more problems with storage: their texts are not kept, only counted here",
+            Self::Resolution => {
+                "WARN - more problems with name resolution: their texts are not kept, only counted here"
+            }
         }
     }
 }

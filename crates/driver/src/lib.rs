@@ -13,7 +13,7 @@ pub mod environment;
 mod errors;
 mod event_recorder;
 mod mailbox;
-mod name_lookups;
+mod names;
 mod network;
 mod proxy;
 mod receiver;

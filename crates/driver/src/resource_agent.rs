@@ -1,5 +1,6 @@
 //! Work that may block, kept off the conductor: creating, mapping and deleting logs. Names are looked up for it
-//! elsewhere ([`crate::name_lookups`]), since that may take longer than a log may wait.
+//! elsewhere ([`crate::names`]), since that may take longer than a log may wait; gossip with other drivers about names has
+//! its turns here.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -19,7 +20,7 @@ use crate::agent::Agent;
 use crate::disk::Disk;
 use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
 use crate::mailbox::{Inbox, Outbox};
-use crate::name_lookups::NameRequests;
+use crate::names::NameRequests;
 use crate::resource_tasks::{FreeLog, ResourceOutcome, ResourceTask};
 use crate::sparse_logs::SparseLogs;
 
@@ -211,14 +212,16 @@ impl Agent for ResourceAgent {
         "native-resource-agent"
     }
 
-    fn do_work(&mut self, _now_ns: i64) -> usize {
+    fn do_work(&mut self, now_ns: i64) -> usize {
         let mut work_count = self.outcomes.flush();
         // Tasks are taken even while outcomes wait for room: see `mailbox`.
         if let Some(task) = self.tasks.pop() {
             self.run(task);
             work_count += 1;
         }
-        for outcome in self.names.take_finished() {
+        let (gossip_count, found) = self.names.gossip(now_ns);
+        work_count += gossip_count;
+        for outcome in found.into_iter().chain(self.names.take_finished()) {
             self.outcomes.send(outcome);
             work_count += 1;
         }

@@ -1,7 +1,7 @@
 //! What the conductor and the resource agent say to each other.
 //!
 //! The conductor sends tasks and gets one outcome for each, except for ending and freeing a log, which have none, and for a channel
-//! that must wait for a name, which has two.
+//! that must wait for a name, which has two. Labels of counters come of themselves.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -84,4 +84,6 @@ pub(crate) enum ResourceOutcome {
         name: String,
         result: Result<SocketAddr, String>,
     },
+    /// A counter has another label; of no task.
+    Labelled { counter_id: i32, label: String },
 }

@@ -75,6 +75,7 @@ DESTINATION_COUNT = 18
 NAKS_RECEIVED = 19
 NAKS_SENT = 20
 OFFLOAD = 2101
+RESOLVER_HELD_BACK = 2102
 
 COUNTER_TYPES: dict[int, CounterType] = {
     SYSTEM_TYPE: CounterType("system", Group.SYSTEM),
@@ -99,6 +100,7 @@ COUNTER_TYPES: dict[int, CounterType] = {
     NAKS_SENT: CounterType("rcv-naks-sent", Group.SUBSCRIPTIONS, Reading.COUNT, True),
     21: CounterType("bootstrap-neighbor", Group.SYSTEM),
     OFFLOAD: CounterType("offload", Group.CHANNELS, Reading.OFFLOAD),
+    RESOLVER_HELD_BACK: CounterType("resolver-held-back", Group.SYSTEM),
     100: CounterType("rec-pos", Group.ARCHIVE, Reading.POSITION),
 }
 

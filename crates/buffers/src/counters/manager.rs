@@ -98,6 +98,16 @@ impl<M: Memory + Clone> CountersManager<M> {
         Counter::new(self.values.clone(), counter_id).expect("an id once allocated is inside the array")
     }
 
+    /// Replaces a label, cutting what does not fit. A reader at the same time may see parts of both. False if the
+    /// counter is not allocated.
+    pub fn set_label(&self, counter_id: i32, label: &str) -> bool {
+        let is_allocated = self.is_allocated(counter_id);
+        if is_allocated {
+            label::put_label(&self.metadata, counter_id as usize * METADATA_LENGTH, label);
+        }
+        is_allocated
+    }
+
     /// Extends a label, cutting what does not fit. False if the counter is not allocated.
     pub fn append_to_label(&self, counter_id: i32, text: &str) -> bool {
         self.is_allocated(counter_id) && label::append_to_label(&self.metadata, counter_id, text)
@@ -180,7 +190,8 @@ mod tests {
         manager.set_owner_id(id, 12);
         manager.set_reference_id(id, 13);
         manager.set_value(id, 14);
-        assert!(manager.append_to_label(id, " sent"));
+        assert!(manager.set_label(id, "octets") && !manager.set_label(id + 1, "free"));
+        assert!(manager.set_label(id, "bytes") && manager.append_to_label(id, " sent"));
         let record = manager.reader().record(id).unwrap();
         assert_eq!(
             (record.id, record.type_id, record.label.as_str()),

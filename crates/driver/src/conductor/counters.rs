@@ -183,6 +183,11 @@ impl Counters {
         })
     }
 
+    /// Replaces a label.
+    pub(crate) fn set_label(&mut self, id: i32, label: &str) {
+        self.manager.set_label(id, label);
+    }
+
     /// Adds to the end of a label.
     pub(crate) fn append_to_label(&mut self, id: i32, text: &str) {
         self.manager.append_to_label(id, text);

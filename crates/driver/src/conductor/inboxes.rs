@@ -66,6 +66,9 @@ impl Inboxes {
                 channels.receive.on_resolved(cx, endpoint, &name, result.clone());
                 channels.send.on_resolved(cx, endpoint, name, result);
             }
+            ResourceOutcome::Labelled { counter_id, label } => {
+                rooms.cx.counters.set_label(counter_id, &label)
+            }
         }
         1
     }

@@ -59,6 +59,7 @@ impl DriverConfig {
         self.validate_lengths()?;
         number!(self.publication_reserved_session_id_low)
             .must_not_exceed(&number!(self.publication_reserved_session_id_high))?;
+        self.validate_names()?;
         self.validate_idle()
     }
 

@@ -43,6 +43,17 @@ pub enum TerminationValidator {
     Deny,
 }
 
+/// Who is asked for a name before the name servers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameResolver {
+    /// Other drivers, if the driver has a resolver interface; else no one.
+    Default,
+    /// Other drivers.
+    Driver,
+    /// The table of a test.
+    CsvTable,
+}
+
 /// Limits on the images of all streams together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageLimits {

@@ -13,7 +13,7 @@ use headrace_protocol::settings::{
 use headrace_sys::idle::IdleStrategy;
 
 use super::default_directory::default_directory;
-use super::modes::{TerminationValidator, ThreadNaming, ThreadingMode};
+use super::modes::{NameResolver, TerminationValidator, ThreadNaming, ThreadingMode};
 use super::ports::{PortRange, Ports};
 
 const KIB: usize = 1024;
@@ -38,6 +38,9 @@ const TIMEOUT: FlooredDuration = FlooredDuration {
     floor_ns: MICROSECOND,
 };
 const INTERVAL: Duration = Duration::ANY;
+const GOSSIP_INTERVAL: FlooredDuration = FlooredDuration {
+    floor_ns: MILLISECOND,
+};
 const TERM_LENGTH: PowerOfTwo = PowerOfTwo(Size {
     min: 64 * KIB,
     max: GIB,
@@ -101,6 +104,18 @@ const TERMINATION: Choice<TerminationValidator> = Choice {
             "aeron_driver_termination_validator_default_deny",
             TerminationValidator::Deny,
         ),
+    ],
+};
+
+/// This driver's names, and those that other drivers load the resolvers by.
+const NAME_RESOLVER: Choice<NameResolver> = Choice {
+    names: &[
+        ("default", NameResolver::Default),
+        ("driver", NameResolver::Driver),
+        ("csv_table", NameResolver::CsvTable),
+        ("aeron_default_name_resolver_supplier", NameResolver::Default),
+        ("aeron_driver_name_resolver_supplier", NameResolver::Driver),
+        ("aeron_csv_table_name_resolver_supplier", NameResolver::CsvTable),
     ],
 };
 
@@ -364,6 +379,34 @@ headrace_protocol::settings! {
     "aeron.CubicCongestionControl.tcpMode" => cubic_tcp_mode: bool = false, Bool;
 
     // Name resolution.
+    /// The name under which other drivers find this one, in channels and in the counter of resolution changes.
+    "aeron.driver.resolver.name" => resolver_name: Option<String> = None, OptionalText;
+    /// With an interface, address[:port][/prefix] or {name}[:port], this driver and others tell each other their names and
+    /// addresses through a socket bound there, and channels may have the names of drivers as hosts. Needs the name of
+    /// this driver.
+    "aeron.driver.resolver.interface" => resolver_interface: Option<String> = None, OptionalText;
+    /// Drivers that this one tells its name first: at most 20 times host:port, separated by commas. The others follow
+    /// from what those tell.
+    "aeron.driver.resolver.bootstrap.neighbor" =>
+        resolver_bootstrap_neighbor: Option<String> = None, OptionalText;
+    /// A driver that was not heard for this time is forgotten, with its name.
+    "aeron.driver.resolver.neighbor.timeout" =>
+        resolver_neighbor_timeout_ns: i64 = 10 * SECOND, GOSSIP_INTERVAL;
+    /// How often the driver tells others its own name.
+    "aeron.driver.resolver.self.resolution.interval" =>
+        resolver_self_resolution_interval_ns: i64 = SECOND, GOSSIP_INTERVAL;
+    /// How often the driver tells others all names that it knows.
+    "aeron.driver.resolver.neighbor.resolution.interval" =>
+        resolver_neighbor_resolution_interval_ns: i64 = 2 * SECOND, GOSSIP_INTERVAL;
+    /// How often the driver looks up again the bootstrap neighbors that it hears nothing from.
+    "aeron.driver.resolver.bootstrap.neighbor.resolution.interval" =>
+        resolver_bootstrap_neighbor_resolution_interval_ns: i64 = 10 * SECOND, GOSSIP_INTERVAL;
+    /// Who is asked for a name before the name servers: default, other drivers if there is a resolver interface; driver, the
+    /// same, and the interface must be given; csv_table, a table for tests.
+    "aeron.name.resolver.supplier" =>
+        name_resolver: NameResolver = NameResolver::Default, NAME_RESOLVER;
+    /// The table for tests: rows of name,host,other host separated by bars. A counter of each row says which host it is.
+    "aeron.name.resolver.init.args" => name_resolver_init_args: Option<String> = None, OptionalText;
     /// How often the driver looks up again the names of endpoints that it hears nothing from; 0: never.
     "aeron.driver.reresolution.check.interval" => reresolution_check_interval_ns: i64 = SECOND, INTERVAL;
     /// The driver counts name lookups that take longer, and notes them in the error log.

@@ -112,6 +112,7 @@ impl Sources {
             .take(DOUBTS_MAX)
             .collect();
         config.doubts.extend(config.idle_doubts());
+        config.doubts.extend(config.name_doubts());
         Ok(config)
     }
 }

@@ -88,7 +88,7 @@ fn an_unknown_setting_is_refused_when_set_and_left_alone_in_the_environment() {
 
 #[test]
 fn features_not_built_are_refused_by_name_and_their_defaults_accepted() {
-    let error = config_of(&[("AERON_NAME_RESOLVER_SUPPLIER", "csv_table")]).unwrap_err();
+    let error = config_of(&[("AERON_DRIVER_CONNECT", "false")]).unwrap_err();
     assert!(
         error.to_string().contains("not supported in this release"),
         "{error}"
@@ -306,4 +306,54 @@ fn there_is_memory_for_one_image_at_least() {
     assert!(error.rule.contains("from 196k"), "{error}");
     let config = config_of(&[("aeron.headrace.image.memory.limit", "196k")]).unwrap();
     assert_eq!(config.image_memory_limit, 200_704);
+}
+
+#[test]
+fn the_settings_of_name_resolution_belong_together() {
+    const NAME: (&str, &str) = ("AERON_DRIVER_RESOLVER_NAME", "a");
+    const INTERFACE: (&str, &str) = ("AERON_DRIVER_RESOLVER_INTERFACE", "127.0.0.1:0");
+    let long_name = "x".repeat(513);
+    let many_neighbors = "a:1,".repeat(21);
+    for (settings, expected) in [
+        (
+            vec![INTERFACE],
+            "`resolverName` is required when `resolverInterface` is set",
+        ),
+        (
+            vec![("AERON_NAME_RESOLVER_SUPPLIER", "driver")],
+            "needs aeron.driver.resolver.interface",
+        ),
+        (
+            vec![("AERON_NAME_RESOLVER_SUPPLIER", "csv_table")],
+            "needs aeron.name.resolver.init.args",
+        ),
+        (
+            vec![NAME, INTERFACE, ("AERON_NAME_RESOLVER_SUPPLIER", "csv_table")],
+            "cannot stand beside",
+        ),
+        (vec![("AERON_DRIVER_RESOLVER_NAME", "a b")], "printable ASCII"),
+        (vec![("AERON_DRIVER_RESOLVER_NAME", &long_name)], "1 to 512"),
+        (
+            vec![
+                NAME,
+                INTERFACE,
+                ("AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR", &many_neighbors),
+            ],
+            "at most 20 neighbors, not 21",
+        ),
+    ] {
+        let error = config_of(&settings)
+            .and_then(|config| config.validate())
+            .unwrap_err();
+        assert!(error.to_string().contains(expected), "{settings:?}: {error}");
+    }
+    let bootstrap = ("AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR", " b:1, c:2,");
+    let config = config_of(&[NAME, INTERFACE, bootstrap]).unwrap();
+    config.validate().unwrap();
+    assert_eq!(config.gossip_interface(), Some("127.0.0.1:0"));
+    assert_eq!(config.bootstrap_neighbors(), ["b:1", "c:2"]);
+    assert_eq!(config.doubts, [""; 0]);
+    let config = config_of(&[NAME, bootstrap]).unwrap();
+    config.validate().unwrap();
+    assert!(config.doubts[0].contains("has no effect without aeron.driver.resolver.interface"));
 }

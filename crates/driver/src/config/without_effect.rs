@@ -49,7 +49,6 @@ const fn inert(property: &'static str) -> WithoutEffect {
 }
 
 const UNICAST_FLOW_CONTROL: &[&str] = &["unicast_max", "aeron_unicast_flow_control_strategy_supplier"];
-const DEFAULT_RESOLVER: &[&str] = &["default", "aeron_default_name_resolver_supplier"];
 
 pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
     // Directory, life cycle, storage.
@@ -117,24 +116,6 @@ pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
         &[],
         "the legacy form of aeron.receiver.group.tag",
     ),
-    // Name resolution.
-    unbuilt(
-        "aeron.name.resolver.supplier",
-        DEFAULT_RESOLVER,
-        "another name resolver",
-    ),
-    unbuilt("aeron.name.resolver.init.args", &[], "another name resolver"),
-    unbuilt("aeron.driver.resolver.name", &[], "the driver name resolver"),
-    unbuilt("aeron.driver.resolver.interface", &[], "the driver name resolver"),
-    unbuilt(
-        "aeron.driver.resolver.bootstrap.neighbor",
-        &[],
-        "the driver name resolver",
-    ),
-    inert("aeron.driver.resolver.neighbor.timeout"),
-    inert("aeron.driver.resolver.self.resolution.interval"),
-    inert("aeron.driver.resolver.neighbor.resolution.interval"),
-    inert("aeron.driver.resolver.bootstrap.neighbor.resolution.interval"),
     // Threads, idling, affinity.
     unbuilt(
         "aeron.driver.cpuset.affinity",

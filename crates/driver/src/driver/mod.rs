@@ -2,6 +2,7 @@
 
 mod error;
 mod files;
+mod names;
 mod probe;
 pub(crate) mod supervisor;
 mod threads;
@@ -29,6 +30,7 @@ use crate::environment::Environment;
 use crate::errors::ErrorRecorder;
 use crate::event_recorder::EventRecorder;
 use crate::runner::{AgentRunner, Invoker};
+use names::NameParts;
 use supervisor::{DriverState, DriverSupervisor};
 use threads::Agents;
 use wiring::{Queues, Wiring};
@@ -185,7 +187,7 @@ fn start(
     } = environment;
     let system_buffers = probe::socket_buffers(config, network.as_ref())?;
     let cnc = files::create_cnc(config, clock.as_ref())?;
-    let counters = files::create_counters(config, &cnc);
+    let mut counters = files::create_counters(config, &cnc);
     let system = SystemCounters::new(&counters);
     let errors = ErrorRecorder::new(
         DistinctErrorLog::new(cnc.error_log()),
@@ -205,6 +207,15 @@ fn start(
     ring.next_correlation_id();
     ring.put_consumer_heartbeat_ms(clock.epoch_ms());
 
+    let names = NameParts {
+        config,
+        network: network.as_ref(),
+        counters: &mut counters,
+        system: &system,
+        errors: &errors,
+        clock: &clock,
+    };
+    let names = names.source()?;
     let doorbells = files::create_doorbells(config, &cnc, &errors, clock.as_ref());
     let queues = Queues::new(queue_capacity);
     let wiring = Wiring {
@@ -223,7 +234,7 @@ fn start(
     let agents = Agents {
         sender: wiring.sender(),
         receiver: wiring.receiver(),
-        resource_agent: wiring.resource_agent(lookups),
+        resource_agent: wiring.resource_agent(names, lookups),
         conductor: wiring.conductor(&cnc, ring, counters, &supervisor, random)?,
     };
     let (runners, invoker) = agents.start(config, &clock, &supervisor, &doorbells)?;

@@ -20,7 +20,7 @@ use crate::environment::{BufferLengths, Disk, Lookups, Network};
 use crate::errors::ErrorRecorder;
 use crate::event_recorder::EventRecorder;
 use crate::mailbox::{Inbox, Outbox, inbox_of};
-use crate::name_lookups::{LookupTracker, NameRequests};
+use crate::names::{LookupTracker, NameRequests, NameSource};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
 use crate::receiver::{Receiver, ReceiverCounters, ReceiverSettings};
 use crate::resource_agent::{ResourceAgent, ResourceCounters, ResourceSettings};
@@ -141,7 +141,7 @@ impl Wiring<'_> {
         )
     }
 
-    pub(super) fn resource_agent(&self, lookups: Box<dyn Lookups>) -> Box<dyn Agent> {
+    pub(super) fn resource_agent(&self, source: NameSource, lookups: Box<dyn Lookups>) -> Box<dyn Agent> {
         let config = self.config;
         Box::new(ResourceAgent::new(
             Arc::clone(&self.queues.tasks),
@@ -160,25 +160,21 @@ impl Wiring<'_> {
                 bytes_mapped: self.counter(system_counter::BYTES_CURRENTLY_MAPPED),
                 free_fails: self.counter(system_counter::FREE_FAILS),
             },
-            self.name_requests(lookups),
+            self.name_requests(source, lookups),
             self.errors.clone(),
             Arc::clone(self.clock),
         ))
     }
 
-    fn name_requests(&self, lookups: Box<dyn Lookups>) -> NameRequests {
+    fn name_requests(&self, source: NameSource, lookups: Box<dyn Lookups>) -> NameRequests {
         let tracker = LookupTracker {
             max_time: self.counter(system_counter::NAME_RESOLVER_MAX_TIME),
             threshold_exceeded: self.counter(system_counter::NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED),
             threshold_ns: self.config.name_resolver_threshold_ns,
+            errors: self.errors.clone(),
+            clock: Arc::clone(self.clock),
         };
-        NameRequests::new(
-            lookups,
-            Arc::clone(self.network),
-            tracker,
-            self.errors.clone(),
-            Arc::clone(self.clock),
-        )
+        NameRequests::new(source, lookups, Arc::clone(self.network), tracker)
     }
 
     /// Without it the conductor looks for commands of foreign clients every millisecond, as it does anyway while

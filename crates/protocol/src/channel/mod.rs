@@ -25,7 +25,7 @@ pub use params::{InitialPosition, Tags};
 pub use udp::environment::{Interface, ResolveError, Resolver, UdpEnvironment};
 pub use udp::group::MulticastGroup;
 pub use udp::role::ChannelRole;
-pub use udp::{UdpChannel, UdpChannelKind};
+pub use udp::{UdpChannel, UdpChannelKind, local_address};
 pub use uri::{ChannelUri, Media};
 
 use crate::ErrorCode;

@@ -1,11 +1,11 @@
 //! Commands whose channel names a host, while its name server keeps them waiting.
 
-use headrace_buffers::counters::type_ids;
+use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_protocol::ErrorCode;
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 
-use crate::common::SECOND;
+use crate::common::{self, SECOND};
 use crate::foreign::{CLIENT, Driver, IPC};
 
 const OTHER_CLIENT: i64 = CLIENT + 1;
@@ -138,4 +138,69 @@ fn more_than_can_wait_are_refused_and_may_try_again() {
     assert_eq!(*code, ErrorCode::ResourceTemporarilyUnavailable);
     assert_eq!(driver.recorded_errors(), [""; 0], "it is not an error");
     assert!(text.contains("slow.test"), "{text}");
+}
+
+/// Rows of a test table: two names, of which the second leads nowhere at first.
+const TABLE: &str = "moving,127.0.0.3,127.0.0.4|lost,gone.test,127.0.0.5|no row|";
+/// Type id of the counter of a row.
+const TABLE_ROW: i32 = 2001;
+
+fn redirected() -> Driver {
+    Driver::with(|config| {
+        config.set("aeron.name.resolver.supplier", "csv_table").unwrap();
+        config.set("aeron.name.resolver.init.args", TABLE).unwrap();
+    })
+}
+
+#[test]
+fn a_table_redirects_names_as_its_counters_say() {
+    let mut driver = redirected();
+    let rows = common::counters_of(&driver.node, TABLE_ROW);
+    let labels: Vec<_> = rows.iter().map(|row| row.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            "NameEntry{name='moving', initialResolutionHost='127.0.0.3', reResolutionHost='127.0.0.4'}",
+            "NameEntry{name='lost', initialResolutionHost='gone.test', reResolutionHost='127.0.0.5'}",
+        ]
+    );
+    assert_eq!(rows[0].key[..10], *b"\x06\0\0\0moving");
+    assert_eq!((rows[0].value, rows[1].value), (0, 0));
+    let switch = [&rows[0], &rows[1]].map(|row| driver.counter(row.id));
+
+    let moving = driver.add_publication("aeron:udp?endpoint=moving:24325|term-length=64k", 10);
+    driver.ready(moving);
+    driver.add_publication("aeron:udp?endpoint=lost:24325|term-length=64k", 10);
+    let [(code, text)] = &driver.refusals()[..] else {
+        panic!("{:?}", driver.events());
+    };
+    assert_eq!(*code, ErrorCode::UnknownHost);
+    assert!(
+        text.contains("host=(lost)") && text.contains("endpoint=lost:24325"),
+        "{text}"
+    );
+    driver.forget();
+    switch[1].set_release(1);
+    let lost = driver.add_publication("aeron:udp?endpoint=lost:24325|term-length=64k", 10);
+    driver.ready(lost);
+    switch[1].set_release(-1);
+    driver.add_publication("aeron:udp?endpoint=lost:24326|term-length=64k", 10);
+    let [(_, text)] = &driver.refusals()[..] else {
+        panic!("{:?}", driver.events());
+    };
+    assert!(text.contains("Unable to resolve host=(lost): (forced)"), "{text}");
+
+    // The sender hears nothing and has the name looked up again, each time as the counter says then.
+    assert_eq!(driver.system(system_counter::RESOLUTION_CHANGES), 0);
+    switch[0].set_release(1);
+    driver.pass_alive(7 * SECOND);
+    assert_eq!(driver.system(system_counter::RESOLUTION_CHANGES), 1);
+    switch[0].set_release(0);
+    driver.pass_alive(7 * SECOND);
+    assert_eq!(driver.system(system_counter::RESOLUTION_CHANGES), 2);
+    switch[0].set_release(-1);
+    driver.pass_alive(7 * SECOND);
+    let errors = driver.recorded_errors();
+    let expected = "could not re-resolve: endpoint=moving:24325: Unable to resolve host=(moving): (forced)";
+    assert!(errors.iter().any(|text| text.contains(expected)), "{errors:?}");
 }

@@ -36,6 +36,13 @@ pub(super) fn select(
     }
 }
 
+/// The local address that a text means which is written like an `interface` parameter.
+pub(super) fn of_text(text: &str, environment: &UdpEnvironment<'_>) -> Result<SocketAddr, ChannelError> {
+    let mut uri = ChannelUri::parse("aeron:udp")?;
+    uri.put(keys::INTERFACE, text)?;
+    select(&uri, wildcard(text.starts_with('[')), environment)
+}
+
 /// The interface to reach the group `group` through, and the port that the channel gives with it: without a word of
 /// the channel, the best of all.
 pub(super) fn select_for_group<'a>(

@@ -88,6 +88,11 @@ pub struct UdpChannel {
     pub socket_rcvbuf_length: Option<usize>,
 }
 
+/// The local address that `text` means: `address[:port][/prefix]` or `{name}[:port]`, as in the parameter `interface`.
+pub fn local_address(text: &str, environment: &UdpEnvironment<'_>) -> Result<SocketAddr, ChannelError> {
+    interface::of_text(text, environment)
+}
+
 impl UdpChannel {
     /// Finds the addresses of a channel.
     ///

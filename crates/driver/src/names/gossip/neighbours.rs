@@ -1,0 +1,171 @@
+//! The drivers that this one tells of itself and of others, and how much each may be sent.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// Neighbours at once.
+pub(super) const NEIGHBOURS_MAX: usize = 1024;
+/// Most bytes that a neighbour can have in store.
+const CREDIT_MAX: usize = 64 * 1024;
+
+/// One of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Neighbour {
+    last_heard_ns: i64,
+    /// A datagram came from it.
+    has_spoken: bool,
+    /// Bytes that came from it, or were about it before it spoke, and were not spent on it yet.
+    credit: usize,
+    /// Which entry of the table of names it is told next.
+    next_entry: usize,
+}
+
+/// All of them, by address.
+pub(super) struct Neighbours {
+    known: BTreeMap<SocketAddr, Neighbour>,
+    timeout_ns: i64,
+}
+
+impl Neighbours {
+    /// None yet. One that was last heard so long ago is forgotten.
+    pub(super) fn new(timeout_ns: i64) -> Self {
+        Self {
+            known: BTreeMap::new(),
+            timeout_ns,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub(super) fn contains(&self, address: SocketAddr) -> bool {
+        self.known.contains_key(&address)
+    }
+
+    pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.known.keys().copied()
+    }
+
+    /// Adds a driver that was heard at a time. One that is known is refreshed if it speaks for itself. False for one
+    /// that finds the table full.
+    pub(super) fn add(&mut self, address: SocketAddr, heard_ns: i64, speaks_for_itself: bool) -> bool {
+        if let Some(neighbour) = self.known.get_mut(&address) {
+            if speaks_for_itself {
+                neighbour.last_heard_ns = neighbour.last_heard_ns.max(heard_ns);
+            }
+            return true;
+        }
+        let has_room = self.known.len() < NEIGHBOURS_MAX;
+        if has_room {
+            let neighbour = Neighbour {
+                last_heard_ns: heard_ns,
+                ..Neighbour::default()
+            };
+            self.known.insert(address, neighbour);
+        }
+        has_room
+    }
+
+    /// Notes bytes that came from a neighbour.
+    pub(super) fn earn(&mut self, address: SocketAddr, bytes: usize) {
+        if let Some(neighbour) = self.known.get_mut(&address) {
+            neighbour.has_spoken = true;
+            neighbour.credit = (neighbour.credit + bytes).min(CREDIT_MAX);
+        }
+    }
+
+    /// Notes bytes that another sent about a neighbour. False if it speaks for itself, and does not need them.
+    pub(super) fn earn_from_another(&mut self, address: SocketAddr, bytes: usize) -> bool {
+        match self.known.get_mut(&address) {
+            Some(neighbour) if !neighbour.has_spoken => {
+                neighbour.credit = (neighbour.credit + bytes).min(CREDIT_MAX);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Bytes that a neighbour may still be sent.
+    pub(super) fn credit(&self, address: SocketAddr) -> usize {
+        self.known.get(&address).map_or(0, |neighbour| neighbour.credit)
+    }
+
+    /// Spends credit on a datagram of this length. False, with nothing spent, when there is not enough.
+    pub(super) fn pay(&mut self, address: SocketAddr, bytes: usize) -> bool {
+        let Some(neighbour) = self.known.get_mut(&address) else {
+            return false;
+        };
+        let rest = neighbour.credit.checked_sub(bytes);
+        neighbour.credit = rest.unwrap_or(neighbour.credit);
+        rest.is_some()
+    }
+
+    /// Which of `count` entries a neighbour is told next.
+    pub(super) fn next_entry(&self, address: SocketAddr, count: usize) -> usize {
+        let next = self
+            .known
+            .get(&address)
+            .map_or(0, |neighbour| neighbour.next_entry);
+        next.checked_rem(count).unwrap_or(0)
+    }
+
+    pub(super) fn set_next_entry(&mut self, address: SocketAddr, next_entry: usize) {
+        if let Some(neighbour) = self.known.get_mut(&address) {
+            neighbour.next_entry = next_entry;
+        }
+    }
+
+    /// Forgets those that were not heard for too long.
+    pub(super) fn expire(&mut self, now_ns: i64) {
+        let timeout_ns = self.timeout_ns;
+        self.known
+            .retain(|_, neighbour| neighbour.last_heard_ns.saturating_add(timeout_ns) > now_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(port: u16) -> SocketAddr {
+        ([10, 0, 0, 1], port).into()
+    }
+
+    #[test]
+    fn only_what_a_neighbour_says_of_itself_keeps_it() {
+        let mut neighbours = Neighbours::new(10);
+        assert!(neighbours.add(at(1), 0, false) && neighbours.add(at(2), 0, false));
+        assert!(neighbours.add(at(1), 5, false) && neighbours.add(at(2), 5, true));
+        neighbours.expire(10);
+        assert_eq!(neighbours.addresses().collect::<Vec<_>>(), [at(2)]);
+        neighbours.expire(15);
+        assert_eq!(neighbours.len(), 0);
+    }
+
+    #[test]
+    fn no_more_is_spent_on_a_neighbour_than_it_earned() {
+        let mut neighbours = Neighbours::new(10);
+        neighbours.earn(at(1), 100);
+        assert_eq!(neighbours.credit(at(1)), 0, "it is no neighbour yet");
+        neighbours.add(at(1), 0, true);
+        assert!(neighbours.earn_from_another(at(1), 20));
+        neighbours.earn(at(1), 30);
+        assert!(!neighbours.earn_from_another(at(1), 20), "it has spoken");
+        assert!(!neighbours.pay(at(1), 51));
+        assert!(neighbours.pay(at(1), 30));
+        assert_eq!(neighbours.credit(at(1)), 20);
+        neighbours.earn(at(1), usize::MAX / 2);
+        assert_eq!(neighbours.credit(at(1)), CREDIT_MAX);
+    }
+
+    #[test]
+    fn a_full_table_takes_no_more() {
+        let mut neighbours = Neighbours::new(10);
+        for port in 0..NEIGHBOURS_MAX as u16 {
+            assert!(neighbours.add(at(port), 0, true));
+        }
+        assert!(!neighbours.add(at(u16::MAX), 0, true));
+        assert!(neighbours.add(at(0), 0, true), "those it has are refreshed");
+    }
+}
