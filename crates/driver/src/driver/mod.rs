@@ -30,7 +30,6 @@ use crate::environment::Environment;
 use crate::errors::ErrorRecorder;
 use crate::event_recorder::EventRecorder;
 use crate::runner::{AgentRunner, Invoker};
-use names::NameParts;
 use supervisor::{DriverState, DriverSupervisor};
 use threads::Agents;
 use wiring::{Queues, Wiring};
@@ -207,15 +206,6 @@ fn start(
     ring.next_correlation_id();
     ring.put_consumer_heartbeat_ms(clock.epoch_ms());
 
-    let names = NameParts {
-        config,
-        network: network.as_ref(),
-        counters: &mut counters,
-        system: &system,
-        errors: &errors,
-        clock: &clock,
-    };
-    let names = names.source()?;
     let doorbells = files::create_doorbells(config, &cnc, &errors, clock.as_ref());
     let queues = Queues::new(queue_capacity);
     let wiring = Wiring {
@@ -234,7 +224,7 @@ fn start(
     let agents = Agents {
         sender: wiring.sender(),
         receiver: wiring.receiver(),
-        resource_agent: wiring.resource_agent(names, lookups),
+        resource_agent: wiring.resource_agent(wiring.names(&mut counters)?, lookups),
         conductor: wiring.conductor(&cnc, ring, counters, &supervisor, random)?,
     };
     let (runners, invoker) = agents.start(config, &clock, &supervisor, &doorbells)?;

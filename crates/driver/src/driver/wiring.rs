@@ -12,6 +12,7 @@ use headrace_buffers::{AtomicBuffer, align};
 use headrace_sys::Clock;
 use headrace_sys::open_watch::OpenWatch;
 
+use super::names::NameParts;
 use super::{DriverError, DriverSupervisor, files};
 use crate::agent::{Agent, DutyCycleTracker, Tracked};
 use crate::conductor::{Conductor, ConductorParts, ProcessWatch, SystemCounters};
@@ -164,6 +165,19 @@ impl Wiring<'_> {
             self.errors.clone(),
             Arc::clone(self.clock),
         ))
+    }
+
+    /// The source of names, which has counters of its own.
+    pub(super) fn names(&self, counters: &mut CountersManager) -> Result<NameSource, DriverError> {
+        let parts = NameParts {
+            config: self.config,
+            network: self.network.as_ref(),
+            counters,
+            system: self.system,
+            errors: self.errors,
+            clock: self.clock,
+        };
+        parts.source()
     }
 
     fn name_requests(&self, source: NameSource, lookups: Box<dyn Lookups>) -> NameRequests {

@@ -12,8 +12,9 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::{ResolveError, Resolver, UdpChannel, UdpEnvironment};
 use headrace_sys::Clock;
 
+use super::known::{Known, host_and_port, literal};
 use super::lookups::{LookedUp, Lookups};
-use super::source::{Known, NameSource, host_and_port, literal};
+use super::source::NameSource;
 use crate::errors::{CommandError, ErrorRecorder};
 use crate::mailbox::QUEUE_CAPACITY;
 use crate::network::Network;

@@ -9,7 +9,7 @@
 
 use headrace_buffers::counters::Counter;
 
-use super::source::{Known, literal};
+use super::known::{Known, literal};
 
 /// Type id of the counter of a row.
 pub(crate) const TABLE_ROW: i32 = 2001;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use headrace_buffers::counters::Counter;
 
-use crate::names::host_and_port;
+use crate::names::known::host_and_port;
 
 /// One of them.
 pub(crate) struct Bootstrap {
