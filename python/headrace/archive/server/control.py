@@ -216,7 +216,9 @@ class Control:
             try:
                 image.reject(reason)
             except HeadraceError as refusal:
-                self._context.log.warning("a request image could not be rejected", str(refusal))
+                # A client that left meanwhile needs to be told nothing.
+                if not image.is_closed and image.end_of_stream_position is None:
+                    self._context.log.warning("a request image could not be rejected", str(refusal))
 
     def close(self) -> None:
         """End all sessions."""
