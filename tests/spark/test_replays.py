@@ -245,7 +245,7 @@ class Stored:
         files.stop()
         self._start = {"driver": driver, "archive_directory": base, **settings}
         self.control = free_udp_channel()
-        self.options = {"controlChannel": self.control, "timeoutMs": "2000", "bytesPerPartition": "128k"}
+        self.options = {"controlChannel": self.control, "timeoutMs": "5000", "bytesPerPartition": "128k"}
         self.start()
 
     def start(self) -> None:
@@ -264,7 +264,7 @@ class Stored:
 @pytest.fixture
 def stored(driver: headrace.MediaDriver, tmp_path: Path) -> Iterator[Stored]:
     # The archive waits that long for a file that is not there.
-    stored = Stored(driver, tmp_path, max_concurrent_replays=1, connect_timeout_ns=500_000_000)
+    stored = Stored(driver, tmp_path, max_concurrent_replays=1, connect_timeout_ns=2_000_000_000)
     yield stored
     stored.server.close()
 
@@ -346,7 +346,7 @@ def test_an_archive_that_sends_nothing_fails_the_task(driver: headrace.MediaDriv
         batches = reader.read(parts[0])
         next(batches)
         is_stalled.set()
-        with pytest.raises(headrace.ArchiveTimeoutError, match=r"nothing came after position=\d+ for 2 s"):
+        with pytest.raises(headrace.ArchiveTimeoutError, match=r"nothing came after position=\d+ for 5 s"):
             list(batches)
     finally:
         is_done.set()

@@ -234,7 +234,7 @@ fn a_revoked_stream_is_over_for_its_spies_at_once() {
     send(&publication, b"unread");
     let image = spy.images().remove(0);
     publication.revoke();
-    await_that("image gone", || spy.image_count() == 0);
-    assert!(image.is_closed() && image.is_publication_revoked());
+    await_that("image gone", || image.is_closed());
+    assert!(spy.image_count() == 0 && image.is_publication_revoked());
     assert_eq!(image.position(), 0);
 }

@@ -12,7 +12,7 @@ use headrace_protocol::command;
 use headrace_sys::Access;
 
 /// Far beyond what anything here takes; only a driver that hangs gets there.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn headraced(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headraced"));

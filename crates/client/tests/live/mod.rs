@@ -17,7 +17,7 @@ pub const STREAM: i32 = 1001;
 pub const MS: i64 = 1_000_000;
 
 /// A condition that is still false after this long will not come true.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(200);
 
 /// A running driver. Its directory goes when it is dropped.
 pub struct Live {
