@@ -1,7 +1,7 @@
 """Our side of the interoperability tests, with the same arguments as `java/Peer.java`.
 
 usage: python -m tests.interop.peer publish DIR CHANNEL STREAM COUNT MIN_LENGTH MAX_LENGTH SEED [DESTINATION...]
-       python -m tests.interop.peer subscribe DIR CHANNEL STREAM COUNT
+       python -m tests.interop.peer subscribe DIR CHANNEL STREAM COUNT [DESTINATION...]
 """
 
 import sys
@@ -39,7 +39,9 @@ def publish(
     print("DONE", count, flush=True)
 
 
-def subscribe(directory: str, channel: str, stream_id: int, count: int) -> None:
+def subscribe(
+    directory: str, channel: str, stream_id: int, count: int, destinations: Sequence[str] = ()
+) -> None:
     """Checks messages until all have come."""
     deadline = time.monotonic() + DEADLINE_S
     checker = Checker()
@@ -48,6 +50,8 @@ def subscribe(directory: str, channel: str, stream_id: int, count: int) -> None:
         headrace.Client.connect(directory=directory) as client,
         client.add_subscription(channel, stream_id) as subscription,
     ):
+        for destination in destinations:
+            subscription.add_destination(destination)
         print("READY", flush=True)
         while checker.count < count:
             idle.idle(subscription.poll(checker, 64))
@@ -61,8 +65,8 @@ def main() -> None:
         case ["publish", directory, channel, stream_id, count, min_length, max_length, seed, *destinations]:
             lengths = int(min_length), int(max_length)
             publish(directory, channel, int(stream_id), int(count), lengths, int(seed), destinations)
-        case ["subscribe", directory, channel, stream_id, count]:
-            subscribe(directory, channel, int(stream_id), int(count))
+        case ["subscribe", directory, channel, stream_id, count, *destinations]:
+            subscribe(directory, channel, int(stream_id), int(count), destinations)
         case _:
             sys.exit(__doc__)
 

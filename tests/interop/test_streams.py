@@ -188,3 +188,58 @@ def test_destinations_on_both_drivers(
                 *destinations,
             ),
         )
+
+
+PATHS = [24777, 24778]
+
+
+@pytest.mark.parametrize("subscriber", ["java", "python"])
+@pytest.mark.parametrize("receives", ["java", "python"])
+@pytest.mark.parametrize("loss", [0.0, 0.05], ids=["lossless", "5-percent-loss"])
+def test_a_stream_over_two_paths(
+    java: JavaPeer, peers: Peers, subscriber: str, receives: str, loss: float
+) -> None:
+    """(i) clients of both add two sockets to a subscription, on either driver; the other driver sends to both."""
+    sends = "python" if receives == "java" else "java"
+    with ExitStack() as stack:
+        relays = [
+            stack.enter_context(Relay(("127.0.0.1", port), forward=Conditions(loss=loss), seed=port))
+            for port in PATHS
+        ]
+        ours = stack.enter_context(our_driver_process("interop-i-ours"))
+        theirs = stack.enter_context(java.driver("interop-i-java", "SHARED"))
+        directories = {"java": theirs, "python": ours}
+        peers.run(
+            peers.command(
+                subscriber,
+                "subscribe",
+                directories[receives],
+                "aeron:udp?control-mode=manual",
+                9,
+                1000,
+                *(f"aeron:udp?endpoint=127.0.0.1:{port}" for port in PATHS),
+            ),
+            peers.command(
+                sends,
+                "publish",
+                directories[sends],
+                "aeron:udp?control-mode=manual|term-length=64k",
+                9,
+                1000,
+                *FRAGMENTED,
+                16,
+                *(f"aeron:udp?endpoint=127.0.0.1:{relay.address[1]}" for relay in relays),
+            ),
+        )
+
+
+@pytest.mark.parametrize("subscriber", ["java", "python"])
+def test_local_destinations_on_our_driver(our_driver: Path, peers: Peers, subscriber: str) -> None:
+    """(j) IPC as a destination; the Java client knows its images by the subscription's registration id."""
+    publisher = "python" if subscriber == "java" else "java"
+    peers.run(
+        peers.command(
+            subscriber, "subscribe", our_driver, "aeron:udp?control-mode=manual", 9, 1000, "aeron:ipc"
+        ),
+        peers.command(publisher, "publish", our_driver, IPC, 9, 1000, *SMALL, 17),
+    )

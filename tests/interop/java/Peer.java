@@ -38,7 +38,8 @@ public final class Peer
                     Integer.parseInt(args[5]),
                     Integer.parseInt(args[6]),
                     Long.parseLong(args[7]));
-                case "subscribe" -> subscribe(aeron.addSubscription(channel, streamId), count);
+                case "subscribe" -> subscribe(
+                    withDestinations(aeron.addSubscription(channel, streamId), args), count);
                 default -> throw new IllegalArgumentException("unknown role " + args[0]);
             }
         }
@@ -51,6 +52,15 @@ public final class Peer
             publication.addDestination(args[i]);
         }
         return publication;
+    }
+
+    private static Subscription withDestinations(final Subscription subscription, final String[] args)
+    {
+        for (int i = 5; i < args.length; i++)
+        {
+            subscription.addDestination(args[i]);
+        }
+        return subscription;
     }
 
     private static void publish(
