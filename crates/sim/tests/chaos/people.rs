@@ -49,6 +49,7 @@ impl Publisher {
         node: usize,
         client: &Client,
         (stream, channel): (usize, &str),
+        paths: &[String],
         id: u64,
         is_shared: bool,
     ) -> Result<Self, ClientError> {
@@ -58,6 +59,12 @@ impl Publisher {
         } else {
             Handle::Exclusive(client.add_exclusive_publication(channel, stream_id)?)
         };
+        for path in paths {
+            match &handle {
+                Handle::Shared(publication) => publication.add_destination(path)?,
+                Handle::Exclusive(publication) => publication.add_destination(path)?,
+            };
+        }
         Ok(Self {
             node,
             stream,
@@ -135,6 +142,8 @@ pub(crate) struct Subscriber {
     pub(crate) asleep_until_ns: i64,
     /// It may lose an image, and join the same one again later.
     may_rejoin: bool,
+    /// What it listens at, if its channel does not say so. Those of its stream on its node share that.
+    pub(crate) paths: Vec<String>,
     subscription: Subscription,
     assembler: FragmentAssembler,
     read: BTreeMap<u64, Progress>,
@@ -145,6 +154,7 @@ impl Subscriber {
         node: usize,
         client: &Client,
         (stream, channel): (usize, &str),
+        paths: Vec<String>,
         tie: Tie,
         may_rejoin: bool,
     ) -> Result<Self, ClientError> {
@@ -153,16 +163,36 @@ impl Subscriber {
             Tie::Untethered => format!("{channel}|tether=false"),
             Tie::Spy => format!("aeron-spy:{channel}"),
         };
-        Ok(Self {
+        let subscriber = Self {
             node,
             stream,
             tie,
             asleep_until_ns: 0,
             may_rejoin,
+            paths,
             subscription: client.add_subscription(&channel, stream as i32, Default::default())?,
             assembler: FragmentAssembler::new(),
             read: BTreeMap::new(),
-        })
+        };
+        subscriber.add_paths()?;
+        Ok(subscriber)
+    }
+
+    /// Adds the paths that are not there.
+    pub(crate) fn add_paths(&self) -> Result<(), ClientError> {
+        let bound = self.subscription.local_socket_addresses();
+        let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
+        for path in &self.paths {
+            if !bound.iter().any(|address| port(address) == port(path)) {
+                self.subscription.add_destination(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a path. It is gone already where another subscriber, or the driver, was faster.
+    pub(crate) fn remove_path(&self, path: usize) -> Result<(), ClientError> {
+        self.subscription.remove_destination(&self.paths[path])
     }
 
     /// Its node, and what the driver there knows it by.

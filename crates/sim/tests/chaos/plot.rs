@@ -97,13 +97,10 @@ impl Chaos {
         self.random.usize(0..self.shape.nodes)
     }
 
-    fn stream(&mut self) -> (usize, String) {
-        let stream = self.random.usize(0..self.shape.streams);
-        (stream, self.shape.channel(stream, &self.nodes))
-    }
-
     fn publish(&mut self) {
-        let (stream, channel) = self.stream();
+        let stream = self.random.usize(0..self.shape.streams);
+        let channel = self.shape.channel(stream, &self.nodes);
+        let paths = self.shape.paths(stream, &self.nodes);
         let node = match self.chosen_node() {
             _ if self.shape.is_local(stream) => self.shape.receiver_of(stream),
             node => node,
@@ -114,15 +111,16 @@ impl Chaos {
         self.last_publisher += 1;
         let is_shared = self.random.u8(0..3) == 0;
         let begun_ns = self.world.now_ns();
-        let added = Publisher::new(node, &client, (stream, &channel), self.last_publisher, is_shared);
+        let id = self.last_publisher;
+        let added = Publisher::new(node, &client, (stream, &channel), &paths, id, is_shared);
         self.publishers.extend(forgiven(added));
         self.check_local(stream, begun_ns);
     }
 
     fn subscribe(&mut self) {
-        let (stream, channel) = self.stream();
+        let stream = self.random.usize(0..self.shape.streams);
         let tie = match self.random.u8(0..10) {
-            0 | 1 if !self.shape.is_local(stream) => Tie::Spy,
+            0 | 1 if self.shape.has_spies(stream) => Tie::Spy,
             2 | 3 => Tie::Untethered,
             _ => Tie::Tethered,
         };
@@ -136,7 +134,9 @@ impl Chaos {
         // The readers of a local stream that one of them rejects join it again.
         let may_rejoin = self.shape.is_local(stream) || (tie == Tie::Untethered && !self.shape.is_patient);
         let begun_ns = self.world.now_ns();
-        let added = Subscriber::new(node, &client, (stream, &channel), tie, may_rejoin);
+        let channel = self.shape.receiving_channel(stream, &self.nodes);
+        let paths = self.shape.paths(stream, &self.nodes);
+        let added = Subscriber::new(node, &client, (stream, &channel), paths, tie, may_rejoin);
         self.subscribers.extend(forgiven(added));
         self.check_local(stream, begun_ns);
     }
@@ -226,6 +226,7 @@ impl Chaos {
             104 if left != right => self.silence(left, right),
             105..=106 if !self.subscribers.is_empty() => self.doze(),
             107 if !self.subscribers.is_empty() => self.reject(),
+            108..=109 => self.switch_path(),
             _ => {}
         }
     }
@@ -251,6 +252,19 @@ impl Chaos {
         if subscriber.tie != Tie::Spy && subscriber.reject(choice) && self.shape.is_local(subscriber.stream) {
             self.has_rejected.insert(subscriber.node);
         }
+    }
+
+    /// A path of a subscriber is removed, and added again after a while.
+    fn switch_path(&mut self) {
+        let mut subscribers = self.subscribers.iter();
+        let Some(index) = subscribers.position(|subscriber| !subscriber.paths.is_empty()) else {
+            return;
+        };
+        let subscriber = &self.subscribers[index];
+        let path = self.random.usize(0..subscriber.paths.len());
+        let _ = forgiven(subscriber.remove_path(path));
+        self.wait();
+        let _ = forgiven(self.subscribers[index].add_paths());
     }
 
     fn wait(&mut self) {
@@ -344,6 +358,7 @@ impl Chaos {
         }
         for subscriber in &mut self.subscribers {
             subscriber.asleep_until_ns = 0;
+            subscriber.add_paths().unwrap();
         }
         self.run_until("publishers are connected", |chaos| {
             let has_reader =

@@ -88,9 +88,11 @@ impl Shape {
         stream % 6 == 4
     }
 
+    /// The channel of a publication.
     pub(crate) fn channel(self, stream: usize, nodes: &[Node]) -> String {
         let receiver = &nodes[self.receiver_of(stream)];
         match stream % 6 {
+            5 => "aeron:udp?control-mode=manual|term-length=64k".to_owned(),
             4 => "aeron:ipc?term-length=64k".to_owned(),
             3 => format!(
                 "aeron:udp?endpoint=[{}]:40124|term-length=64k",
@@ -98,6 +100,29 @@ impl Shape {
             ),
             _ => format!("aeron:udp?endpoint={}:40123|term-length=64k", receiver.name()),
         }
+    }
+
+    /// The channel of a subscription, which says the same but for the length of terms.
+    pub(crate) fn receiving_channel(self, stream: usize, nodes: &[Node]) -> String {
+        match stream % 6 {
+            5 => "aeron:udp?control-mode=manual|tags=40125".to_owned(),
+            _ => self.channel(stream, nodes),
+        }
+    }
+
+    /// The paths of a stream that takes several: both ends add them as destinations.
+    pub(crate) fn paths(self, stream: usize, nodes: &[Node]) -> Vec<String> {
+        let name = nodes[self.receiver_of(stream)].name();
+        let ports = if stream % 6 == 5 { 40_125..40_127 } else { 0..0 };
+        ports
+            .map(|port| format!("aeron:udp?endpoint={name}:{port}"))
+            .collect()
+    }
+
+    /// True for a stream that nodes may watch on its way out.
+    pub(crate) fn has_spies(self, stream: usize) -> bool {
+        // A manual channel has no address that a spy could name.
+        stream % 6 < 4
     }
 
     /// Pauses, and the time that may pass after an action: shorter than the time-outs of clients, so that they live on.
