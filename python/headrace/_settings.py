@@ -54,6 +54,11 @@ class DriverSettings(TypedDict, total=False):
     receiver_wildcard_port_range: str | None
     receiver_io_vector_capacity: int | None
     send_to_status_poll_ratio: int | None
+    incoming_interceptors: str | None
+    outgoing_interceptors: str | None
+    loss_args: str | None
+    fixed_loss_args: str | None
+    multi_gap_loss_args: str | None
     timer_interval_ns: int | None
     client_liveness_timeout_ns: int | None
     image_liveness_timeout_ns: int | None
@@ -250,6 +255,30 @@ class DriverConfig(DriverValues):
 
     send_to_status_poll_ratio: int | None = _setting(None, "number", "aeron.send.to.status.poll.ratio")
     """While it sends, the sender looks for status messages once in this number of turns. Default: ``6``."""
+
+    incoming_interceptors: str | None = _setting(None, "text", "aeron.udp.channel.incoming.interceptors")
+    """What drops datagrams on purpose as they arrive, at every socket: loss, fixed-loss, multi-gap-loss,
+    separated by commas. For tests. Default: none."""
+
+    outgoing_interceptors: str | None = _setting(None, "text", "aeron.udp.channel.outgoing.interceptors")
+    """As ``aeron.udp.channel.incoming.interceptors``, for datagrams that leave: those pass all of them.
+    Default: none."""
+
+    loss_args: str | None = _setting(None, "text", "aeron.udp.channel.transport.bindings.loss.args")
+    """What loss drops: rate=, from 0 to 1, seed= and recv-msg-mask=, a hexadecimal bit for each type of
+    frame, separated by bars. Default: none."""
+
+    fixed_loss_args: str | None = _setting(
+        None, "text", "aeron.udp.channel.transport.bindings.fixed.loss.args"
+    )
+    """What fixed-loss drops when it is sent first: term-id=, term-offset= and length=, separated by bars.
+    Default: none."""
+
+    multi_gap_loss_args: str | None = _setting(
+        None, "text", "aeron.udp.channel.transport.bindings.multi.gap.loss.args"
+    )
+    """What multi-gap-loss drops when it is sent first: term-id=, gap-radix=, gap-length= and total-gaps=,
+    separated by bars. Default: none."""
 
     timer_interval_ns: int | None = _setting(None, "nanoseconds", "aeron.timer.interval")
     """How often the driver checks time-outs. Default: ``1s``."""

@@ -12,6 +12,7 @@ mod endpoint;
 pub mod environment;
 mod errors;
 mod event_recorder;
+mod interceptors;
 mod mailbox;
 mod names;
 mod network;

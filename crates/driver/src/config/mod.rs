@@ -10,6 +10,7 @@ mod default_directory;
 mod error;
 mod fetch;
 mod idle;
+mod interceptors;
 mod modes;
 mod names;
 mod ports;

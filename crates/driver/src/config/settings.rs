@@ -277,6 +277,22 @@ headrace_protocol::settings! {
     /// While it sends, the sender looks for status messages once in this number of turns.
     "aeron.send.to.status.poll.ratio" => send_to_status_poll_ratio: usize = 6, Int { min: 1, max: 255 };
 
+    // Loss on purpose, for tests.
+    /// What drops datagrams on purpose as they arrive, at every socket: loss, fixed-loss, multi-gap-loss, separated by
+    /// commas. For tests.
+    "aeron.udp.channel.incoming.interceptors" => incoming_interceptors: Option<String> = None, OptionalText;
+    /// As `aeron.udp.channel.incoming.interceptors`, for datagrams that leave: those pass all of them.
+    "aeron.udp.channel.outgoing.interceptors" => outgoing_interceptors: Option<String> = None, OptionalText;
+    /// What loss drops: rate=, from 0 to 1, seed= and recv-msg-mask=, a hexadecimal bit for each type of frame, separated by
+    /// bars.
+    "aeron.udp.channel.transport.bindings.loss.args" => loss_args: Option<String> = None, OptionalText;
+    /// What fixed-loss drops when it is sent first: term-id=, term-offset= and length=, separated by bars.
+    "aeron.udp.channel.transport.bindings.fixed.loss.args" =>
+        fixed_loss_args: Option<String> = None, OptionalText;
+    /// What multi-gap-loss drops when it is sent first: term-id=, gap-radix=, gap-length= and total-gaps=, separated by bars.
+    "aeron.udp.channel.transport.bindings.multi.gap.loss.args" =>
+        multi_gap_loss_args: Option<String> = None, OptionalText;
+
     // Liveness and timers.
     /// How often the driver checks time-outs.
     "aeron.timer.interval" => timer_interval_ns: i64 = SECOND, TIMEOUT;

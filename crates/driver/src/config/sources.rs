@@ -113,6 +113,7 @@ impl Sources {
             .collect();
         config.doubts.extend(config.idle_doubts());
         config.doubts.extend(config.name_doubts());
+        config.doubts.extend(config.interceptor_doubts());
         Ok(config)
     }
 }

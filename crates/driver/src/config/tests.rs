@@ -357,3 +357,37 @@ fn the_settings_of_name_resolution_belong_together() {
     config.validate().unwrap();
     assert!(config.doubts[0].contains("has no effect without aeron.driver.resolver.interface"));
 }
+
+#[test]
+fn interceptors_are_named_and_get_their_arguments() {
+    const INCOMING: &str = "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS";
+    const LOSS_ARGS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
+    let symbol = "aeron_udp_channel_interceptor_loss_load";
+    for (settings, expected) in [
+        (vec![(INCOMING, "loss,magic")], "loss, fixed-loss, multi-gap-loss"),
+        (
+            vec![("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", "magic")],
+            "aeron.udp.channel.outgoing.interceptors=magic",
+        ),
+        (vec![(INCOMING, "fixed-loss")], "it has no arguments"),
+    ] {
+        let error = config_of(&settings)
+            .and_then(|config| config.validate())
+            .unwrap_err();
+        assert!(error.to_string().contains(expected), "{settings:?}: {error}");
+    }
+    let config = config_of(&[(INCOMING, symbol), (LOSS_ARGS, "rate=0.1|recv-msg-mask=2")]).unwrap();
+    config.validate().unwrap();
+    assert_eq!(
+        (config.interceptors().unwrap().len(), config.doubts.len()),
+        (1, 0)
+    );
+    let config = config_of(&[(INCOMING, "loss, multi-gap-loss")]).unwrap();
+    assert_eq!(
+        config.doubts,
+        [
+            "the interceptor loss drops nothing: it has no arguments",
+            "the interceptor multi-gap-loss drops nothing: it has no arguments"
+        ]
+    );
+}

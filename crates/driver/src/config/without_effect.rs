@@ -74,16 +74,6 @@ pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
         &["default"],
         "choosing transport bindings",
     ),
-    unbuilt(
-        "aeron.udp.channel.outgoing.interceptors",
-        &[],
-        "intercepting datagrams",
-    ),
-    unbuilt(
-        "aeron.udp.channel.incoming.interceptors",
-        &[],
-        "intercepting datagrams",
-    ),
     unbuilt("aeron.SendChannelEndpoint.supplier", &[], "loading Java classes"),
     unbuilt(
         "aeron.ReceiveChannelEndpoint.supplier",

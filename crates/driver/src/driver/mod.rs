@@ -29,6 +29,7 @@ use crate::directory;
 use crate::environment::Environment;
 use crate::errors::ErrorRecorder;
 use crate::event_recorder::EventRecorder;
+use crate::interceptors;
 use crate::runner::{AgentRunner, Invoker};
 use supervisor::{DriverState, DriverSupervisor};
 use threads::Agents;
@@ -61,8 +62,9 @@ impl MediaDriver {
     }
 
     /// As [`Self::launch`], in an environment of the caller's choice.
-    pub fn launch_in(mut config: DriverConfig, environment: Environment) -> Result<Self, DriverError> {
+    pub fn launch_in(mut config: DriverConfig, mut environment: Environment) -> Result<Self, DriverError> {
         config.validate()?;
+        environment.network = interceptors::around(config.interceptors()?, environment.network);
         config.directory = std::path::absolute(&config.directory).map_err(|source| DriverError::Io {
             action: "find the absolute path of aeron.dir",
             source,

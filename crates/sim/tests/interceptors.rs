@@ -1,0 +1,82 @@
+//! Loss on purpose between the sockets of a driver and its transport: streams are repaired.
+
+mod common;
+
+use common::{CHANNEL, Reader, SECOND, STREAM, World, is_accepted, system_counter};
+use headrace_buffers::counters::system_counter;
+use headrace_sim::Node;
+
+const INCOMING: &str = "aeron.udp.channel.incoming.interceptors";
+
+/// A node whose driver drops by a rule.
+fn add(world: &World, name: &str, rule: &str, arguments: (&str, &str)) -> Node {
+    let settings = |config: &mut headrace_driver::DriverConfig| {
+        config.set(INCOMING, rule)?;
+        config.set(arguments.0, arguments.1)
+    };
+    world.add_node_with(name, settings).unwrap()
+}
+
+/// Sends 2,000 messages from left to right, and returns how many NAKs the right sent.
+fn naks(world: &World, left: &Node, right: &Node, channel: &str) -> i64 {
+    let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
+    let mut reader = Reader::subscribe(&subscriber, channel, STREAM);
+    let publication = publisher.add_publication(channel, STREAM).unwrap();
+    world.run_until(20 * SECOND, "a connection", || publication.is_connected());
+    let message = |number: usize| vec![number as u8; 100 + number % 900];
+    let mut sent = 0;
+    world.run_until(120 * SECOND, "all messages", || {
+        while sent < 2_000 && is_accepted(publication.offer(&message(sent))) {
+            sent += 1;
+        }
+        reader.poll().len() == 2_000
+    });
+    assert!((0..2_000).all(|number| reader.messages[number] == message(number)));
+    system_counter(right, system_counter::NAK_MESSAGES_SENT)
+}
+
+#[test]
+fn random_loss_of_data_and_of_control_frames_is_repaired() {
+    let arguments = "aeron.udp.channel.transport.bindings.loss.args";
+    let world = World::new(81);
+    let left = add(
+        &world,
+        "left",
+        "loss",
+        (arguments, "rate=0.2|seed=3405691582|recv-msg-mask=0x4c"),
+    );
+    let right = add(
+        &world,
+        "right",
+        "loss",
+        (arguments, "rate=0.2|seed=7|recv-msg-mask=0x2"),
+    );
+    assert!(naks(&world, &left, &right, CHANNEL) > 50);
+}
+
+#[test]
+fn gaps_of_a_term_are_each_repaired_once() {
+    let arguments = (
+        "aeron.udp.channel.transport.bindings.multi.gap.loss.args",
+        "term-id=0|gap-radix=4096|gap-length=128|total-gaps=10",
+    );
+    let world = World::new(82);
+    let left = world.add_node("left").unwrap();
+    let right = add(&world, "right", "multi-gap-loss", arguments);
+    let channel = format!("{CHANNEL}|init-term-id=0|term-id=0|term-offset=0");
+    let count = naks(&world, &left, &right, &channel);
+    assert!((1..=20).contains(&count), "{count}");
+}
+
+#[test]
+fn a_fixed_range_of_a_term_is_repaired() {
+    let arguments = (
+        "aeron.udp.channel.transport.bindings.fixed.loss.args",
+        "term-id=0|term-offset=102|length=20000",
+    );
+    let world = World::new(83);
+    let left = world.add_node("left").unwrap();
+    let right = add(&world, "right", "fixed-loss", arguments);
+    let channel = format!("{CHANNEL}|init-term-id=0|term-id=0|term-offset=0");
+    assert!(naks(&world, &left, &right, &channel) > 0);
+}
