@@ -517,6 +517,57 @@ fn what_is_no_destination_is_refused_with_the_reason_and_the_others_stay() {
 }
 
 #[test]
+fn a_senders_name_that_moves_is_followed_on_its_path_alone() {
+    let world = World::new(16);
+    let host = Host::new(&world, "reader");
+    let [old, new, other] = ["old", "new", "other"].map(|name| Host::new(&world, name));
+    let name = |host: &Host| world.network().set_name("sender", Some(host.node.address()));
+    name(&old);
+    let mut reader = Reader::subscribe(&host.client, MANUAL, STREAM);
+    for control in ["sender:40020", "other:40020"] {
+        let channel = format!("aeron:udp?endpoint=reader:0|control={control}");
+        reader.subscription.add_destination(&channel).unwrap();
+    }
+    let publish = |host: &Host, name: &str| {
+        let channel = format!("aeron:udp?control={name}:40020|control-mode=dynamic|term-length=64k");
+        host.client.add_publication(&channel, STREAM).unwrap()
+    };
+    let [first, second] = [(&old, "old"), (&other, "other")].map(|(host, name)| publish(host, name));
+    world.run_until(5 * SECOND, "both are connected", || {
+        first.is_connected() && second.is_connected()
+    });
+    old.node.crash().unwrap();
+    name(&new);
+    let moved = publish(&new, "new");
+    world.run_until(15 * SECOND, "the sender is found where it moved to", || {
+        moved.is_connected()
+    });
+    assert!(second.is_connected());
+    for publication in [&moved, &second] {
+        let count = reader.messages.len() + 1;
+        world.run_until(SECOND, "room", || is_accepted(publication.offer(b"found")));
+        world.run_until(SECOND, "the message", || reader.poll().len() == count);
+    }
+    let changes = common::system_counter(&host.node, system_counter::RESOLUTION_CHANGES);
+    assert_eq!(changes, 1);
+}
+
+#[test]
+fn a_rejected_stream_is_refused_on_every_path_that_is_heard() {
+    let feed = Feed::new(17);
+    feed.image().reject("not wanted").unwrap();
+    feed.world.run_for(SECOND);
+    for side in &feed.sides {
+        let errors = errors_of(&side.node);
+        assert!(
+            errors.len() == 1 && errors[0].contains("not wanted"),
+            "{}: {errors:?}",
+            side.node.name()
+        );
+    }
+}
+
+#[test]
 fn a_thousand_destinations_are_added_read_and_given_back() {
     let world = World::new(13);
     let host = Host::new(&world, "reader");
@@ -577,12 +628,25 @@ fn a_strangers_setup_on_a_path_takes_nothing_over_and_is_sent_nothing() {
     let stranger: SocketAddr = "10.9.9.9:999".parse().unwrap();
     let tap = feed.world.network().tap();
     let second = SocketAddr::new(feed.reader_host.node.address(), 40_002);
-    for initial_term_id in [5, 6] {
-        feed.world
-            .network()
-            .inject(stranger, second, &forged::setup(initial_term_id));
+    let inject = |initial_term_id| {
+        let setup = forged::setup(initial_term_id);
+        feed.world.network().inject(stranger, second, &setup);
+    };
+    inject(6);
+    // Status messages leave while the second side, which has nothing to send, is silent.
+    for number in 20..40 {
+        inject(5);
+        assert!(
+            feed.publications[0]
+                .as_ref()
+                .unwrap()
+                .offer(&message(number))
+                .is_ok()
+        );
+        feed.world.run_for(2_000_000);
+        feed.reader.poll();
     }
-    feed.publish(60);
+    assert_eq!(feed.reader.messages.len(), 40);
     feed.world.run_for(SECOND);
     let sent = tap.take();
     assert!(sent.iter().all(|datagram| datagram.to != stranger));
