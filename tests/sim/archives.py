@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import headrace
+from headrace import ArchiveTimeoutError
 from headrace.archive import Archive, ArchiveError, RecordingDescriptor, SourceLocation
 from headrace.archive.client.archive import extension_channel
 from headrace.channel import ChannelUri
@@ -77,6 +78,8 @@ class Library:
         self.recordings: list[Recorded] = []
         self.server: headrace.ArchiveServer
         self.archive: Archive
+        self.spoils_only_the_catalog = False
+        """The disk takes all but changes of the catalog: what the archive refuses then has not happened."""
         self._stream_id = 1000
         self._refused_before = 0
         self.open()
@@ -147,6 +150,7 @@ class Library:
                 continue
             break
         self.disk.mend()
+        self.spoils_only_the_catalog = False
 
     def await_stops(self) -> None:
         """Until nothing is recorded any more."""
@@ -257,7 +261,12 @@ class Library:
     def truncate(self, one: Recorded, position: int) -> None:
         """Cut it off; until the answer is there it may have happened or not."""
         one.truncated_to = position
-        self.archive.truncate_recording(one.recording_id, position)
+        try:
+            self.archive.truncate_recording(one.recording_id, position)
+        except ArchiveError as refusal:
+            if self._is_undone(refusal):
+                one.truncated_to = None
+            raise
         one.drop_after(position)
         self.world.run_until(lambda: self._leftovers() == [], within_s=10, what="the end of its note")
         self._check_truncated(one)
@@ -265,9 +274,18 @@ class Library:
     def purge(self, one: Recorded) -> None:
         """Delete it; until the answer is there it may have happened or not."""
         one.is_purged = None
-        self.archive.purge_recording(one.recording_id)
+        try:
+            self.archive.purge_recording(one.recording_id)
+        except ArchiveError as refusal:
+            if self._is_undone(refusal):
+                one.is_purged = False
+            raise
         one.is_purged = True
         self.world.run_until(lambda: self._files(one) == [], within_s=10, what="the end of its files")
+
+    def _is_undone(self, refusal: ArchiveError) -> bool:
+        """Whether what was asked for has not happened: the archive said no, and the disk let it undo all."""
+        return self.spoils_only_the_catalog and not isinstance(refusal, ArchiveTimeoutError)
 
     def extend(self, one: Recorded) -> None:
         """Go on where it stopped."""
@@ -293,6 +311,7 @@ class Library:
     def check(self) -> None:
         """Recorded means recorded, a replay equals what was published, and what was begun is undone or finished."""
         listed = {one.recording_id: one for one in self.archive.list_recordings()}
+        self._check_owners(listed.keys())
         for one in self.recordings:
             self._check(one, listed.pop(one.recording_id, None))
         # An unanswered request to record may have begun one.
@@ -332,6 +351,14 @@ class Library:
         if not self._leftovers():
             bases = [segment_position(name, one.recording_id) for name in self._files(one)]
             assert all(base is None or base <= found.stop_position for base in bases), f"{found} has {bases}"
+
+    def _check_owners(self, listed_ids: Iterable[int]) -> None:
+        """No file is left of a recording that is gone."""
+        if self._leftovers() or self._is_refused:
+            return
+        segments = [name for name in self.disk.names() if name.endswith(".rec")]
+        owners = {int(name.partition("-")[0]) for name in segments}
+        assert owners.issubset(listed_ids), f"{segments} are left of recordings other than {list(listed_ids)}"
 
     def _check_truncated(self, one: Recorded) -> None:
         """What was truncated is not on the disk any more, so no later life of the archive can take it for its own."""

@@ -5,35 +5,33 @@
 
 from __future__ import annotations
 
-import os
 import random
-import time
 
 import pytest
 
 from headrace.archive.files.catalog import CATALOG_NAME
-from headrace.testing import Link, World, choose_seed, replay_note
+from headrace.testing import Link, World
 from tests.sim.archives import GONE, Library, Recorded, local, remote
+from tests.sim.seeded import SECONDS, replayable, run_new_seeds
 
 pytestmark = pytest.mark.sim
 
 SEEDS = range(6)
 ACTIONS = 18
 RECORDINGS_MAX = 3
-SECONDS = float(os.environ.get("SIMULATE_SECONDS", "0"))
 SPACE = 1 << 30
 
 
 class Chaos:
     """One run. What is refused while something is broken is no defect; what is then not as it must be is one."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, done: list[str]) -> None:
         self.chance = random.Random(f"{world.seed} actions")
         self.library: Library = self.chance.choice((local, remote))(world)
         self.library.disk.knows_holes = self.chance.random() < 0.6
         self.world = world
         self.is_broken = False
-        self.done: list[str] = []
+        self.done = done
 
     def run(self) -> None:
         for _ in range(ACTIONS):
@@ -146,13 +144,28 @@ class Chaos:
         self.library.disk.kill_before(self.chance.randint(0, 10 if kind is None else 2), kind)
         self.chance.choice((Chaos.truncate, Chaos.truncate, Chaos.purge))(self)
 
+    def lose_power_after_a_deletion(self) -> None:
+        """What the archive has told of must be on the disk by then."""
+        one = self.stopped()
+        if self.is_broken or not self.library.disk.knows_holes:
+            return
+        if self.chance.random() < 0.3:
+            self.library.purge(one)
+            self.library.recordings.remove(one)
+        else:
+            ends = [0, *(end for end, _ in one.messages)]
+            self.library.truncate(one, self.chance.choice(ends[: len(ends) // 2 + 1]))
+        self.is_broken = True
+        self.library.crash()
+
     def spoil_the_catalog(self) -> None:
         """While it changes."""
         self.stopped()
+        self.library.spoils_only_the_catalog = not self.is_broken
         self.is_broken = True
         kind = self.chance.choice(("write", "sync"))
         self.library.disk.fail(kind, CATALOG_NAME, times=self.chance.randint(1, 2))
-        change = (Chaos.record, Chaos.stop, *(Chaos.extend,) * 3, Chaos.truncate, Chaos.purge)
+        change = (Chaos.record, Chaos.stop, *(Chaos.extend,) * 3, *(Chaos.truncate,) * 2, Chaos.purge)
         self.chance.choice(change)(self)
 
     def fill_the_disk(self) -> None:
@@ -184,6 +197,7 @@ ACTS = (
     Chaos.check,
     *(Chaos.crash_at_a_step,) * 2,
     *(Chaos.crash_in_a_deletion,) * 3,
+    *(Chaos.lose_power_after_a_deletion,) * 3,
     *(Chaos.spoil_the_catalog,) * 3,
     Chaos.fill_the_disk,
     Chaos.spoil_the_disk,
@@ -195,14 +209,9 @@ ACTS = (
 def run(seed: int) -> tuple[tuple[int, int], int]:
     """One run under a seed; gives what tells runs apart."""
     with World(seed) as world:
-        chaos = None
-        try:
-            chaos = Chaos(world)
-            chaos.run()
-        except BaseException as failure:
-            failure.add_note(replay_note("the world", seed))
-            failure.add_note(f"actions: {chaos.done if chaos else []}\n{world.trace(40)}")
-            raise
+        done: list[str] = []
+        with replayable(world, __file__, done):
+            Chaos(world, done).run()
         return world.digest, world.now_ns
 
 
@@ -218,8 +227,4 @@ def test_the_same_seed_gives_the_same_run_of_random_actions() -> None:
 @pytest.mark.skipif(not SECONDS, reason="for `make simulate`: SIMULATE_SECONDS says for how long")
 @pytest.mark.timeout(0)
 def test_new_seeds() -> None:
-    end, seed, count = time.monotonic() + SECONDS, choose_seed(), 0
-    while count == 0 or time.monotonic() < end:
-        run(seed + count)
-        count += 1
-    print(f"{count} seeds of archives from {seed} on")
+    run_new_seeds(run, "archives")
