@@ -40,6 +40,7 @@ __all__ = [
     "Watcher",
     "World",
     "__version__",
+    "channel_doubts",
     "close_clients",
     "hold_threads",
     "setting_declarations",
@@ -496,9 +497,10 @@ class Publication:
         """Send to one more address from now on; for channels with ``control-mode=manual``.
 
         Blocks without the GIL until the driver answers, at most ``driver_timeout_ms``; Ctrl-C ends the wait. The
-        destination belongs to the publication's transport: all publications that share it send there, until it is
-        removed. A receiver there reads the stream from now on. An address that is there already is there twice, and
-        gets each packet twice. A name that has no address yet is sent to as soon as it has one.
+        driver answers when its first lookup of a name has ended, with or without an address. The destination
+        belongs to the publication's transport: all publications that share it send there, until it is removed. A
+        receiver there reads the stream from now on. An address that is there already is there twice, and gets each
+        packet twice. A name that has no address yet is sent to as soon as it has one.
 
         Args:
             channel: Where to: ``"aeron:udp?endpoint=host:port"``, with the endpoint on which a subscription listens.
@@ -1765,6 +1767,9 @@ class EventReader:
     @property
     def dropped_count(self) -> int: ...
     def drain(self) -> tuple[list[tuple[Any, ...]], int]: ...
+
+def channel_doubts(channel: str, role: Literal["publication", "subscription", "destination"]) -> list[str]:
+    """What looks wrong in a channel, a sentence for each parameter; nothing of one that cannot be parsed."""
 
 def hold_threads() -> None:
     """From now on, no other thread comes back into Python from a call. Runs as the last of the package's exit hooks."""

@@ -238,3 +238,21 @@ def test_numbers_that_are_too_long_for_a_request(tmp_path, ask, message):
         pytest.raises(headrace.ConfigError, match=message),
     ):
         ask(archive)
+
+
+def test_text_that_utf_8_cannot_encode_is_refused_by_name(media_client: headrace.Client) -> None:
+    """Half of a surrogate pair, such as a cut JSON text has."""
+    half = "aeron:ipc?alias=\ud800"
+    calls = [
+        lambda: media_client.add_publication(half, 1),
+        lambda: media_client.add_subscription(half, 1),
+        lambda: media_client.request_exclusive_publication(half, 1),
+        lambda: media_client.add_publication("aeron:ipc", 1).add_destination(half),
+    ]
+    for call in calls:
+        with pytest.raises(
+            headrace.ConfigError, match=r"^channel='aeron:ipc\?alias=.ud800': must be text that UTF-8"
+        ):
+            call()
+    with pytest.raises(headrace.ConfigError, match=r"^label="):
+        media_client.add_counter(1001, label="\udfff")

@@ -40,6 +40,7 @@ INTERNAL = {
     "Watcher",
     "Exporter",
     "close_clients",
+    "channel_doubts",
     "hold_threads",
     "setting_declarations",
     "state_tables",

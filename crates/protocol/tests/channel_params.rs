@@ -209,6 +209,7 @@ fn values_out_of_range_are_refused_with_the_words_peers_know() {
     for (params, words) in [
         ("rcv-wnd=4g", "out of range"),
         ("nak-delay=x", "could not parse nak-delay=x"),
+        ("tether=maybe", "must be true or false"),
         ("session-id=tag:7", "could not parse session-id"),
         (
             "cc=fast",

@@ -175,6 +175,12 @@ fn interfaces_that_are_not_there() {
 #[test]
 fn names_that_do_not_resolve() {
     for role in [ChannelRole::Publication, ChannelRole::Subscription] {
+        refused(
+            role,
+            "aeron:udp?endpoint=localhost:40123|interface=eth9",
+            ErrorCode::UnknownHost,
+            "an interface is given by its address, or by its name in braces: interface={eth9}",
+        );
         let text = "aeron:udp?endpoint=nowhere.invalid:40123";
         refused(
             role,

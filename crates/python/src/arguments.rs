@@ -19,6 +19,7 @@ const LONG: &str = "must be a whole number from -2**63 to 2**63 - 1";
 const SECONDS: &str = "must be a number of seconds";
 const FLAG: &str = "must be True or False";
 const TEXT: &str = "must be text";
+const NO_UTF8: &str = "must be text that UTF-8 can encode: no half of a surrogate pair";
 
 /// The conversion of each argument, which is named as the function.
 macro_rules! arguments {
@@ -153,13 +154,18 @@ pub(crate) fn reason<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     text(object, "reason", TEXT)
 }
 
-/// Where a destination of a publication is.
+/// Where a stream goes.
 pub(crate) fn channel<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     text(
         object,
         "channel",
         "must be text, such as 'aeron:udp?endpoint=192.168.0.8:20452'",
     )
+}
+
+/// What a counter is called.
+pub(crate) fn label<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    text(object, "label", TEXT)
 }
 
 /// What something is called.
@@ -205,8 +211,9 @@ pub(crate) fn wrong_type(object: &Bound<'_, PyAny>, name: &str, rule: &str) -> P
 
 fn text<'a>(object: &'a Bound<'_, PyAny>, name: &str, rule: &str) -> PyResult<&'a str> {
     match object.cast::<PyString>() {
-        // Text that is not UTF-8, such as half of a surrogate pair, says so itself.
-        Ok(text) => text.to_str(),
+        Ok(text) => text
+            .to_str()
+            .map_err(|_| errors::config(name, &shown::repr(object), NO_UTF8)),
         Err(_) => Err(wrong_type(object, name, rule)),
     }
 }

@@ -141,7 +141,7 @@ impl Client {
     fn add_publication(
         &self,
         py: Python<'_>,
-        channel: &str,
+        #[pyo3(from_py_with = arguments::channel)] channel: &str,
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
     ) -> PyResult<Publication> {
         let publication = self.wait(
@@ -159,7 +159,7 @@ impl Client {
     fn add_exclusive_publication(
         &self,
         py: Python<'_>,
-        channel: &str,
+        #[pyo3(from_py_with = arguments::channel)] channel: &str,
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
     ) -> PyResult<Py<ExclusivePublication>> {
         let publication = self.wait(
@@ -174,7 +174,7 @@ impl Client {
     fn add_subscription(
         &self,
         py: Python<'_>,
-        channel: &str,
+        #[pyo3(from_py_with = arguments::channel)] channel: &str,
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
         #[pyo3(from_py_with = arguments::on_available_image)] on_available_image: Option<Py<PyAny>>,
         #[pyo3(from_py_with = arguments::on_unavailable_image)] on_unavailable_image: Option<Py<PyAny>>,
@@ -194,7 +194,7 @@ impl Client {
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::type_id)] type_id: i32,
         key: &[u8],
-        label: &str,
+        #[pyo3(from_py_with = arguments::label)] label: &str,
     ) -> PyResult<Counter> {
         let counter = self.wait(
             py,
@@ -210,7 +210,7 @@ impl Client {
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::type_id)] type_id: i32,
         key: &[u8],
-        label: &str,
+        #[pyo3(from_py_with = arguments::label)] label: &str,
         #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
     ) -> PyResult<Counter> {
         let counter = self.wait(
@@ -225,7 +225,7 @@ impl Client {
     fn request_publication(
         &self,
         py: Python<'_>,
-        channel: &str,
+        #[pyo3(from_py_with = arguments::channel)] channel: &str,
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
     ) -> PyResult<Pending> {
         self.request(py, Kind::Publication, |client| {
@@ -237,7 +237,7 @@ impl Client {
     fn request_exclusive_publication(
         &self,
         py: Python<'_>,
-        channel: &str,
+        #[pyo3(from_py_with = arguments::channel)] channel: &str,
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
     ) -> PyResult<Pending> {
         self.request(py, Kind::ExclusivePublication, |client| {
@@ -249,7 +249,7 @@ impl Client {
     fn request_subscription(
         &self,
         py: Python<'_>,
-        channel: &str,
+        #[pyo3(from_py_with = arguments::channel)] channel: &str,
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
         #[pyo3(from_py_with = arguments::on_available_image)] on_available_image: Option<Py<PyAny>>,
         #[pyo3(from_py_with = arguments::on_unavailable_image)] on_unavailable_image: Option<Py<PyAny>>,
@@ -266,7 +266,7 @@ impl Client {
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::type_id)] type_id: i32,
         key: &[u8],
-        label: &str,
+        #[pyo3(from_py_with = arguments::label)] label: &str,
     ) -> PyResult<Pending> {
         self.request(py, Kind::Counter, |client| {
             client.async_add_counter(type_id, key, label)

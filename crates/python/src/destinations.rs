@@ -99,6 +99,6 @@ pub(crate) fn channel(object: &Bound<'_, PyAny>) -> PyResult<String> {
     object
         .py()
         .import("headrace.client._channels")?
-        .call_method1("check_channel", (channel,))?;
+        .call_method1("check_channel", (channel, "destination"))?;
     Ok(channel.to_owned())
 }

@@ -20,6 +20,7 @@ mod batch_input;
 mod batch_offer;
 #[allow(unsafe_code)]
 mod c_api;
+mod channel_doubts;
 mod checksum;
 mod claim;
 mod client;
@@ -71,6 +72,8 @@ mod _core {
     use crate::batch::FragmentBatch;
     #[pymodule_export]
     use crate::batch_offer::BatchResult;
+    #[pymodule_export]
+    use crate::channel_doubts::channel_doubts;
     #[pymodule_export]
     use crate::checksum::Checksum;
     #[pymodule_export]

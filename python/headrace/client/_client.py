@@ -144,7 +144,7 @@ class Client(EitherClosing):
             ConfigError: A number is longer than 32 bits.
             ReentrantError: Called from one of this client's handlers.
         """
-        check_channel(channel)
+        check_channel(channel, "publication")
         return _once_endpoint_closed(self._clock, lambda: self._client.add_publication(channel, stream_id))
 
     def add_exclusive_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
@@ -152,7 +152,7 @@ class Client(EitherClosing):
 
         Blocks and raises as :meth:`add_publication`.
         """
-        check_channel(channel)
+        check_channel(channel, "publication")
         return _once_endpoint_closed(
             self._clock, lambda: self._client.add_exclusive_publication(channel, stream_id)
         )
@@ -179,7 +179,7 @@ class Client(EitherClosing):
         """
         available = _events.on_image(on_available_image, "available")
         unavailable = _events.on_image(on_unavailable_image, "unavailable")
-        check_channel(channel)
+        check_channel(channel, "subscription")
         return _once_endpoint_closed(
             self._clock, lambda: self._client.add_subscription(channel, stream_id, available, unavailable)
         )
@@ -219,7 +219,7 @@ class Client(EitherClosing):
             ClosedError: The client is closed.
             ConfigError: A number is longer than 32 bits.
         """
-        check_channel(channel)
+        check_channel(channel, "publication")
         return Pending(self._clock, lambda: self._client.request_publication(channel, stream_id))
 
     def request_exclusive_publication(self, channel: str, stream_id: int) -> Pending[ExclusivePublication]:
@@ -227,7 +227,7 @@ class Client(EitherClosing):
 
         Arguments as for :meth:`add_exclusive_publication`. Raises as :meth:`request_publication`.
         """
-        check_channel(channel)
+        check_channel(channel, "publication")
         return Pending(self._clock, lambda: self._client.request_exclusive_publication(channel, stream_id))
 
     def request_subscription(
@@ -245,7 +245,7 @@ class Client(EitherClosing):
         """
         available = _events.on_image(on_available_image, "available")
         unavailable = _events.on_image(on_unavailable_image, "unavailable")
-        check_channel(channel)
+        check_channel(channel, "subscription")
         return Pending(
             self._clock, lambda: self._client.request_subscription(channel, stream_id, available, unavailable)
         )

@@ -3,7 +3,7 @@
 //! A misspelt key leaves a stream with the default that its user wanted to change. So the driver notes each, with
 //! the nearest known key.
 
-use super::{ChannelUri, keys};
+use super::{ChannelRole, ChannelUri, Media, keys};
 use crate::text::{excerpt, nearest};
 
 /// Most parameters noted for one channel.
@@ -19,34 +19,110 @@ const BOOLEANS: [&str; 7] = [
     keys::TRANSPORT_SECURITY,
 ];
 
+/// What only a network has.
+const OF_NETWORKS: [&str; 13] = [
+    keys::ENDPOINT,
+    keys::INTERFACE,
+    keys::CONTROL,
+    keys::TTL,
+    keys::RELIABLE,
+    keys::NAK_DELAY,
+    keys::MAX_RESEND,
+    keys::CONGESTION_CONTROL,
+    keys::FLOW_CONTROL,
+    keys::GROUP_TAG,
+    keys::SOCKET_SNDBUF,
+    keys::SOCKET_RCVBUF,
+    keys::RECEIVER_WINDOW,
+];
+
+/// What belongs to a stream, and not to one of the paths that it takes.
+const OF_STREAMS: [&str; 17] = [
+    keys::TERM_LENGTH,
+    keys::INITIAL_TERM_ID,
+    keys::TERM_ID,
+    keys::TERM_OFFSET,
+    keys::RELIABLE,
+    keys::LINGER,
+    keys::CONGESTION_CONTROL,
+    keys::FLOW_CONTROL,
+    keys::SPARSE,
+    keys::END_OF_STREAM,
+    keys::TETHER,
+    keys::REJOIN,
+    keys::SPIES_SIMULATE_CONNECTION,
+    keys::NAK_DELAY,
+    keys::UNTETHERED_WINDOW_LIMIT_TIMEOUT,
+    keys::MAX_RESEND,
+    keys::PUBLICATION_WINDOW,
+];
+
 /// One sentence for each parameter that has no effect, or not the one that its text suggests.
-pub fn doubts(uri: &ChannelUri) -> Vec<String> {
+pub fn doubts(uri: &ChannelUri, role: ChannelRole) -> Vec<String> {
     uri.params()
-        .filter_map(|(key, value)| doubt(key, value))
+        .filter_map(|(key, value)| {
+            let doubt = doubt(uri, role, key, value)?;
+            Some(format!(
+                "channel parameter {}={} {doubt}",
+                excerpt(key),
+                excerpt(value)
+            ))
+        })
         .take(DOUBTS_MAX)
         .collect()
 }
 
-fn doubt(key: &str, value: &str) -> Option<String> {
-    let (name, shown) = (excerpt(key), excerpt(value));
+fn doubt(uri: &ChannelUri, role: ChannelRole, key: &str, value: &str) -> Option<String> {
     if !known_keys().any(|known| known == key) {
-        let advice =
-            nearest(key, known_keys()).map_or_else(String::new, |known| format!(", did you mean {known}?"));
         return Some(format!(
-            "channel parameter {name}={shown} is unknown and has no effect{advice}"
+            "is unknown and has no effect{}",
+            advice(key, known_keys())
         ));
+    }
+    if let Some(reason) = without_effect(uri, role, key, value) {
+        return Some(format!("has no effect here: {reason}"));
     }
     if BOOLEANS.contains(&key) && !matches!(value, "true" | "false") {
-        return Some(format!(
-            "channel parameter {name}={shown} is neither true nor false"
-        ));
+        return Some("is neither true nor false".to_owned());
     }
-    if key == keys::GROUP && !matches!(value, "true" | "false" | "infer") {
-        return Some(format!(
-            "channel parameter {name}={shown} is none of true, false and infer, and counts as false"
-        ));
+    // Of `fc`, options follow the name.
+    let name = value.split(',').next().unwrap_or_default();
+    let (known, rest): (&[&str], _) = match key {
+        keys::GROUP => (&["true", "false", "infer"], ", and counts as false"),
+        keys::CONTROL_MODE => (&["manual", "dynamic", "response"], ", and has no effect"),
+        keys::CONGESTION_CONTROL => (&["static", "cubic"], ""),
+        keys::FLOW_CONTROL => (&["max", "min", "tagged"], ""),
+        _ => return None,
+    };
+    (!known.contains(&name)).then(|| {
+        let (last, others) = known.split_last().expect("no list is empty");
+        let advice = advice(name, known.iter().copied());
+        format!("is none of {} and {last}{rest}{advice}", others.join(", "))
+    })
+}
+
+/// Why a known parameter changes nothing where it stands.
+fn without_effect(uri: &ChannelUri, role: ChannelRole, key: &str, value: &str) -> Option<&'static str> {
+    let mode = uri.get(keys::CONTROL_MODE);
+    let is_path = matches!(
+        role,
+        ChannelRole::SendDestination | ChannelRole::ReceiveDestination
+    );
+    if is_path && OF_STREAMS.contains(&key) {
+        Some("it belongs to the channel that the destination is added to")
+    } else if uri.media() == Media::Ipc
+        && (OF_NETWORKS.contains(&key) || key == keys::CONTROL_MODE && matches!(value, "manual" | "dynamic"))
+    {
+        Some("an IPC channel has no network")
+    } else if role == ChannelRole::Publication && key == keys::ENDPOINT && mode == Some("manual") {
+        Some("with control-mode=manual a publication sends to the destinations that are added")
+    } else {
+        None
     }
-    None
+}
+
+fn advice(name: &str, known: impl Iterator<Item = &'static str>) -> String {
+    nearest(name, known).map_or_else(String::new, |known| format!(", did you mean {known}?"))
 }
 
 fn known_keys() -> impl Iterator<Item = &'static str> {
@@ -58,7 +134,7 @@ mod tests {
     use super::*;
 
     fn doubts_of(channel: &str) -> Vec<String> {
-        doubts(&ChannelUri::parse(channel).unwrap())
+        doubts(&ChannelUri::parse(channel).unwrap(), ChannelRole::Publication)
     }
 
     #[test]
@@ -86,11 +162,76 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_is_not_of_its_list_is_told_with_the_nearest_one() {
+        let udp = "aeron:udp?endpoint=localhost:1|control=localhost:2";
+        for (given, told) in [
+            (
+                "control-mode=dynamc",
+                "is none of manual, dynamic and response, and has no effect, did you mean dynamic?",
+            ),
+            ("cc=cubik", "is none of static and cubic, did you mean cubic?"),
+            (
+                "fc=taged,t:5s",
+                "is none of max, min and tagged, did you mean tagged?",
+            ),
+            (
+                "group=flase",
+                "is none of true, false and infer, and counts as false, did you mean false?",
+            ),
+        ] {
+            let doubts = doubts_of(&format!("{udp}|{given}"));
+            assert_eq!(doubts, [format!("channel parameter {given} {told}")]);
+        }
+        for right in [
+            "control-mode=dynamic",
+            "cc=cubic",
+            "fc=tagged,g:1/2",
+            "group=infer",
+        ] {
+            assert_eq!(doubts_of(&format!("{udp}|{right}")), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn what_has_no_effect_where_it_stands_is_told() {
+        let told = |channel: &str, role| doubts(&ChannelUri::parse(channel).unwrap(), role).join("; ");
+        for role in [ChannelRole::Publication, ChannelRole::Subscription] {
+            let text = told("aeron:ipc?control-mode=manual|endpoint=a:1|mtu=4k", role);
+            assert_eq!(
+                text,
+                "channel parameter control-mode=manual has no effect here: an IPC channel has no network; \
+                 channel parameter endpoint=a:1 has no effect here: an IPC channel has no network"
+            );
+        }
+        let manual = "aeron:udp?control-mode=manual|control=a:2|endpoint=a:1";
+        assert_eq!(
+            told(manual, ChannelRole::Publication),
+            "channel parameter endpoint=a:1 has no effect here: with control-mode=manual a publication sends to the \
+             destinations that are added"
+        );
+        assert_eq!(told(manual, ChannelRole::Subscription), "");
+        assert_eq!(
+            told(
+                "aeron:udp?endpoint=a:1|term-length=64k",
+                ChannelRole::SendDestination
+            ),
+            "channel parameter term-length=64k has no effect here: it belongs to the channel that the destination \
+             is added to"
+        );
+    }
+
+    #[test]
     fn a_channel_that_is_right_leaves_no_doubt() {
         let all: Vec<String> = known_keys()
             .map(|key| {
-                let is_boolean = BOOLEANS.contains(&key) || key == keys::GROUP;
-                format!("{key}={}", if is_boolean { "true" } else { "1" })
+                let value = match key {
+                    keys::CONTROL_MODE => "dynamic",
+                    keys::CONGESTION_CONTROL => "static",
+                    keys::FLOW_CONTROL => "min",
+                    _ if BOOLEANS.contains(&key) || key == keys::GROUP => "true",
+                    _ => "1",
+                };
+                format!("{key}={value}")
             })
             .collect();
         assert_eq!(doubts_of(&format!("aeron:udp?{}", all.join("|"))), [""; 0]);

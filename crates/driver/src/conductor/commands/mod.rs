@@ -18,7 +18,7 @@ mod ring;
 mod send_destinations;
 mod step;
 
-use headrace_protocol::channel::Media;
+use headrace_protocol::channel::{ChannelRole, Media};
 use headrace_protocol::command::Command;
 
 pub(crate) use leave::free_gone;
@@ -177,7 +177,7 @@ fn add_publication(
     is_exclusive: bool,
     rooms: &mut Rooms,
 ) -> Result<Next, CommandError> {
-    let uri = parse_channel(&rooms.cx, channel)?;
+    let uri = parse_channel(&rooms.cx, channel, ChannelRole::Publication)?;
     let media = uri.media();
     let request = PublicationRequest::new(uri, channel, stream_id, is_exclusive, &rooms.cx.defaults)?;
     match media {
@@ -192,7 +192,7 @@ fn add_subscription(
     channel: &str,
     rooms: &mut Rooms,
 ) -> Result<Next, CommandError> {
-    let uri = parse_channel(&rooms.cx, channel)?;
+    let uri = parse_channel(&rooms.cx, channel, ChannelRole::Subscription)?;
     let request = SubscriptionRequest::new(&uri, channel, stream_id, &rooms.cx)?;
     match uri.media() {
         Media::Ipc => add_subscription::add_local(origin, request, SubscriptionKind::Ipc, rooms),

@@ -134,7 +134,7 @@ fn check_allows_removal(subscription_id: i64, rooms: &Rooms) -> Result<(), Comma
 }
 
 fn parse_destination(channel: &str, rooms: &Rooms) -> Result<ChannelUri, CommandError> {
-    let uri = parse_channel(&rooms.cx, channel)?;
+    let uri = parse_channel(&rooms.cx, channel, ChannelRole::ReceiveDestination)?;
     check_receive_destination(&uri)?;
     Ok(uri)
 }

@@ -33,7 +33,7 @@ fn begin(
     step: Box<dyn Step<UdpChannel>>,
 ) -> Result<Next, CommandError> {
     endpoint_of(registration_id, rooms)?;
-    let uri = parse_channel(&rooms.cx, channel)?;
+    let uri = parse_channel(&rooms.cx, channel, ChannelRole::SendDestination)?;
     check_send_destination(&uri)?;
     let wanted = AddressesWanted {
         uri,

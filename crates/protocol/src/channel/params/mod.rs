@@ -135,7 +135,14 @@ pub(crate) fn number<T: FromStr>(uri: &ChannelUri, key: &str) -> Result<Option<T
 }
 
 pub(crate) fn boolean(uri: &ChannelUri, key: &str) -> Result<Option<bool>, ChannelError> {
-    parsed(uri, key, |value| value.parse().ok())
+    match uri.get(key) {
+        None => Ok(None),
+        Some("true") => Ok(Some(true)),
+        Some("false") => Ok(Some(false)),
+        Some(value) => Err(ChannelError::generic(format!(
+            "could not parse {key}={value} in URI: {uri}: must be true or false"
+        ))),
+    }
 }
 
 fn size(uri: &ChannelUri, key: &str) -> Result<Option<u64>, ChannelError> {

@@ -98,7 +98,9 @@ fn wanted<'a>(uri: &'a ChannelUri, environment: &UdpEnvironment<'_>) -> Result<W
         None => (text, None),
     };
     let host_port = HostPort::parse(address_text, Port::Optional).map_err(|fault| invalid(&fault))?;
-    let address = host_port.resolve(keys::INTERFACE, address_text, environment.resolver)?;
+    let address = host_port
+        .resolve(keys::INTERFACE, address_text, environment.resolver)
+        .map_err(|error| with_braces(error, address_text))?;
     if address.ip().is_unspecified() {
         return Ok(Wanted::Any { port: address.port() });
     }
@@ -113,6 +115,15 @@ fn wanted<'a>(uri: &'a ChannelUri, environment: &UdpEnvironment<'_>) -> Result<W
 fn invalid(uri: &ChannelUri, fault: &str) -> ChannelError {
     let text = uri.get(keys::INTERFACE).unwrap_or_default();
     ChannelError::invalid(format!("{fault}: interface={text}, channel={uri}"))
+}
+
+/// A name that no host has may be that of an interface.
+fn with_braces(error: ChannelError, text: &str) -> ChannelError {
+    let advice = "an interface is given by its address, or by its name in braces";
+    ChannelError::new(
+        error.code,
+        format!("{}; {advice}: interface={{{text}}}", error.message),
+    )
 }
 
 fn no_match(uri: &ChannelUri) -> ChannelError {
