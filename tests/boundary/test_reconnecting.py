@@ -254,3 +254,40 @@ def test_asyncio_connects_and_closes_without_blocking_the_loop(media_driver: hea
         return message.payload
 
     assert asyncio.run(asyncio.wait_for(talk(), TIMEOUT_S)) == b"x"
+
+
+def test_the_destinations_of_a_publication_come_back(site: Site) -> None:
+    """Those that were added and not removed; the program's ids hold for each driver."""
+    near, gone, by_id = ("aeron:udp?endpoint=127.0.0.1:0" for _ in range(3))
+    receivers = [site.client.add_subscription(channel, 1) for channel in (near, gone, by_id)]
+    await_true(lambda: all(receiver.resolved_endpoint for receiver in receivers))
+    channels = [f"aeron:udp?endpoint={receiver.resolved_endpoint}" for receiver in receivers]
+    for receiver in receivers:
+        receiver.close()
+    publication = site.client.add_publication("aeron:udp?control-mode=manual|control=127.0.0.1:0", 1)
+    publication.add_destination(channels[0])
+    asyncio.run(publication.add_destination_async(channels[1]))
+    registration_id = publication.add_destination(channels[2])
+    publication.remove_destination(channels[1])
+    for _ in range(2):
+        site.lose_driver()
+        site.restart()
+    again = [site.client.add_subscription(channel, 1) for channel in channels]
+    assert again[0].wait_until_connected(TIMEOUT_S)
+    assert again[2].wait_until_connected(TIMEOUT_S)
+    assert not again[1].is_connected
+    publication.remove_destination_by_id(registration_id)
+    await_true(lambda: not again[2].is_connected)
+    assert again[0].is_connected
+
+
+def test_the_destinations_of_a_subscription_come_back(site: Site) -> None:
+    subscription = site.client.add_subscription("aeron:udp?control-mode=manual", 1)
+    registration_id = subscription.add_destination("aeron:ipc")
+    site.lose_driver()
+    site.restart()
+    publication = site.client.add_publication("aeron:ipc", 1)
+    publication.offer_blocking(b"x", timeout_s=TIMEOUT_S)
+    assert subscription.receive(timeout_s=TIMEOUT_S).payload == b"x"
+    subscription.remove_destination_by_id(registration_id)
+    await_true(lambda: not publication.is_connected)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -30,6 +30,7 @@ from headrace._exceptions import (
 )
 from headrace._logging import CLIENT
 from headrace._results import OfferResult
+from headrace.client._destinations import Destinations
 
 if TYPE_CHECKING:
     from typing import Self
@@ -62,7 +63,8 @@ class _Reconnecting(Closing, Generic[_Native]):
 
     def __init__(self, owner: ReconnectingClient, add: Callable[[Client], _Native]) -> None:
         self._owner = owner
-        self._add: Callable[[Client], _Native] = add
+        self._destinations = Destinations()
+        self._add: Callable[[Client], _Native] = lambda client: self._destinations.restore(add(client))
         self._is_closed = False
         # Which connection of the client, and the object made with it. Replaced whole, so read together.
         self._bound: tuple[int, _Native] = owner._adopt(self)
@@ -82,6 +84,63 @@ class _Reconnecting(Closing, Generic[_Native]):
         self._is_closed = True
         self._owner._discard(self)
         self._bound[1].close()
+
+    def add_destination(self, channel: str, /) -> int:
+        """As ``add_destination`` of :attr:`current`, on each next driver as well; waits for one, at most 10 s."""
+        native_id = self._waiting(lambda native, _: native.add_destination(channel), _ADD_TIMEOUT_S)
+        return self._destinations.note_added(channel, self._answered(native_id))
+
+    def remove_destination(self, channel: str, /) -> None:
+        """As ``remove_destination`` of :attr:`current`; waits for a driver, at most 10 s.
+
+        The next driver is not given it again if the text is the one that it was added with.
+        """
+
+        def remove(native: _Native, _: float | None) -> bool:
+            native.remove_destination(channel)
+            return True
+
+        self._answered(self._waiting(remove, _ADD_TIMEOUT_S))
+        self._destinations.note_removed(channel)
+
+    def remove_destination_by_id(self, registration_id: int, /) -> None:
+        """As ``remove_destination_by_id`` of :attr:`current`; waits for a driver, at most 10 s."""
+        ids = self._destinations
+
+        def remove(native: _Native, _: float | None) -> bool:
+            native.remove_destination_by_id(ids.native_id(registration_id))
+            return True
+
+        self._answered(self._waiting(remove, _ADD_TIMEOUT_S))
+        ids.note_removed_by_id(registration_id)
+
+    async def add_destination_async(self, channel: str, /) -> int:
+        """As :meth:`add_destination`, without blocking the event loop."""
+        native_id = await self._waiting_async(
+            lambda native, _: native.add_destination_async(channel), _ADD_TIMEOUT_S
+        )
+        return self._destinations.note_added(channel, self._answered(native_id))
+
+    async def remove_destination_async(self, channel: str, /) -> None:
+        """As :meth:`remove_destination`, without blocking the event loop."""
+
+        async def remove(native: _Native, _: float | None) -> bool:
+            await native.remove_destination_async(channel)
+            return True
+
+        self._answered(await self._waiting_async(remove, _ADD_TIMEOUT_S))
+        self._destinations.note_removed(channel)
+
+    async def remove_destination_by_id_async(self, registration_id: int, /) -> None:
+        """As :meth:`remove_destination_by_id`, without blocking the event loop."""
+        ids = self._destinations
+
+        async def remove(native: _Native, _: float | None) -> bool:
+            await native.remove_destination_by_id_async(ids.native_id(registration_id))
+            return True
+
+        self._answered(await self._waiting_async(remove, _ADD_TIMEOUT_S))
+        ids.note_removed_by_id(registration_id)
 
     def _is_lost(self, native: _Native) -> bool:
         """True when an object closed because its driver ended, and not because this program closed it."""
@@ -123,6 +182,26 @@ class _Reconnecting(Closing, Generic[_Native]):
             if not self._owner._await_connection(self, connection, deadline.left_s()):
                 return None
 
+    async def _waiting_async(
+        self, call: Callable[[_Native, float | None], Awaitable[_Value]], timeout_s: float | None
+    ) -> _Value | None:
+        """As :meth:`_waiting`, without blocking the event loop."""
+        deadline = self._owner.clock.deadline(timeout_s)
+        while True:
+            connection, native = self._bound
+            try:
+                return await call(native, deadline.left_s())
+            except HeadraceError as error:
+                self._raise_unless_lost(native, error)
+            if not await self._owner._await_connection_async(self, connection, deadline.left_s()):
+                return None
+
+    def _answered(self, value: _Value | None) -> _Value:
+        if value is None:
+            directory = self._owner.directory
+            raise DriverTimeoutError(f"no driver in {directory} came back within {_ADD_TIMEOUT_S} s")
+        return value
+
     def _wait_for_peer(self, call: Callable[[_Native, float | None], bool], timeout_s: float | None) -> bool:
         """As :meth:`_waiting` for waits that give False when they are closed."""
         try:
@@ -144,7 +223,7 @@ class ReconnectingPublication(_Reconnecting[Publication]):
     """A publication that comes back with the next driver; see :class:`headrace.Publication`.
 
     Without a driver it is not connected: ``offer`` gives ``NOT_CONNECTED``, and what waits waits for a driver too.
-    Methods and attributes that are not here are those of :attr:`current`.
+    Its destinations come back with it. Methods and attributes that are not here are those of :attr:`current`.
     """
 
     def offer(self, data: Any, /, *, reserved_value: int | None = None) -> int | OfferResult:
@@ -199,17 +278,11 @@ class ReconnectingPublication(_Reconnecting[Publication]):
         self, data: Any, /, *, reserved_value: int | None = None, timeout_s: float | None = None
     ) -> int:
         """As ``Publication.offer_async``, waiting for a driver as well."""
-        deadline = self._owner.clock.deadline(timeout_s)
-        while True:
-            connection, native = self._bound
-            try:
-                return await native.offer_async(
-                    data, reserved_value=reserved_value, timeout_s=deadline.left_s()
-                )
-            except HeadraceError as error:
-                self._raise_unless_lost(native, error)
-            if not await self._owner._await_connection_async(self, connection, deadline.left_s()):
-                return self._in_time(None, timeout_s)
+        position = await self._waiting_async(
+            lambda native, left_s: native.offer_async(data, reserved_value=reserved_value, timeout_s=left_s),
+            timeout_s,
+        )
+        return self._in_time(position, timeout_s)
 
     def wait_until_connected(self, timeout_s: float | None = 5.0, *, idle: Any = None) -> bool:
         """As ``Publication.wait_until_connected``, waiting for a driver as well."""
@@ -240,7 +313,7 @@ class ReconnectingSubscription(_Reconnecting[Subscription]):
 
     Without a driver nothing arrives: polls take nothing, and what waits waits for a driver too. The publishers that
     come after a reconnection are new images, whose streams begin where they are then. Methods and attributes that are
-    not here are those of :attr:`current`.
+    not here are those of :attr:`current`. Its destinations come back with it.
     """
 
     def poll(self, handler: Any, limit: int = 10, *, assemble: bool = True, view: bool = False) -> int:
