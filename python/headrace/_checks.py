@@ -7,7 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from headrace._exceptions import ConfigError
 
-__all__ = ["check_callable", "check_kind", "check_names", "did_you_mean", "excerpt", "wrong"]
+__all__ = ["check_callable", "check_kind", "check_names", "did_you_mean", "excerpt", "nearest", "wrong"]
+
+# Fewer letters are the beginning of too much.
+_STEM_LENGTH_MIN = 4
 
 # As in `crates/protocol/src/text.rs`.
 _EXCERPT_LENGTH_MAX = 120
@@ -61,5 +64,15 @@ def check_names(
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A question to put after "unknown", or nothing when no known name is near."""
-    near = difflib.get_close_matches(name.lower()[:64], sorted(known), n=1, cutoff=0.7)
-    return f", did you mean {near[0]}?" if near else ""
+    near = nearest(name, known)
+    return "" if near is None else f", did you mean {near}?"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name, in lower case as all are, that was probably meant; ``None`` when none is near."""
+    folded, names = name.lower()[:64], sorted(known)
+    # A name that was cut short is nearer to the whole one than to others of its length.
+    longer = [known_name for known_name in names if known_name.startswith(folded)]
+    if len(longer) == 1 and len(folded) >= _STEM_LENGTH_MIN:
+        return longer[0]
+    return next(iter(difflib.get_close_matches(folded, names, n=1, cutoff=0.7)), None)

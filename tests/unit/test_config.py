@@ -10,6 +10,7 @@ import pytest
 from headrace import (
     Archive,
     ArchiveServer,
+    ArchivingMediaDriver,
     ClientConfig,
     ConfigError,
     DriverConfig,
@@ -19,7 +20,7 @@ from headrace import (
     default_directory,
 )
 from headrace._settings import ClientSettings, DriverSettings
-from headrace.archive import ArchiveConfig
+from headrace.archive import ArchiveConfig, ArchiveFileError
 from headrace.archive.server.keywords import ArchiveSettings
 from headrace.tools import CncFile, read_error_log
 
@@ -110,6 +111,7 @@ SEGMENT_LENGTH = "aeron.archive.segment.file.length"
         (lambda: MediaDriver.embedded(properties={"aeron.thredaing.mode": "SHARED"}), "aeron.threading.mode"),
         (lambda: connect("/nowhere", driver_timout_ms=1), "driver_timeout_ms"),
         (lambda: ArchiveServer(archive_dirctory="x"), "archive_directory"),
+        (lambda: ArchivingMediaDriver.embedded(archive_dir="x"), "archive_directory"),
         (lambda: ArchiveServer(propertys={}), "properties"),
         (lambda: ArchiveServer(properties={"aeron.archive.segment.file.lenght": "1m"}), SEGMENT_LENGTH),
         (lambda: Archive.connect(message_timout_s=1), "message_timeout_s"),
@@ -133,6 +135,29 @@ def test_a_misspelt_variable_is_told(monkeypatch, caplog):
     ):
         assert [entry.text for entry in read_error_log(cnc.error_log)] == [f"WARN - {doubt}"]
     assert [record for record in caplog.messages if doubt in record]
+
+
+def test_a_misspelt_variable_of_an_archive_is_told(monkeypatch, caplog, tmp_path):
+    """In its error log and on its logger; names of other programs, and nonsense, are not told."""
+    monkeypatch.setenv("AERON_ARCHIVE_FILE_SYNC_LEVLE", "1")
+    monkeypatch.setenv("AERON_ARCHIVE_ZZZ", "1")
+    doubt = (
+        "AERON_ARCHIVE_FILE_SYNC_LEVLE=1 has no effect: no setting has this name, "
+        "did you mean AERON_ARCHIVE_FILE_SYNC_LEVEL?"
+    )
+    with (
+        caplog.at_level("WARNING", "headrace.archive"),
+        ArchivingMediaDriver.embedded(archive_directory=tmp_path),
+    ):
+        pass
+    assert [record for record in caplog.messages if "AERON_ARCHIVE" in record] == [f"WARN - {doubt}"]
+
+
+def test_a_directory_that_cannot_be_made_is_told(tmp_path):
+    """What was to be created, and why it was not."""
+    rule = "cannot create the directory /proc/x/y for an archive's files: No such file or directory"
+    with pytest.raises(ArchiveFileError, match=rule), MediaDriver.embedded() as driver:
+        ArchiveServer(driver=driver, archive_directory="/proc/x/y", control_channel_enabled=False)
 
 
 @pytest.mark.parametrize(

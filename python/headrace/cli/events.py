@@ -36,7 +36,8 @@ class SinceType(click.ParamType[int]):
             moment = datetime.fromisoformat(value)
         except ValueError:
             self.fail(
-                f"{value!r} is neither so long ago, as 30s, 5m, 2h, 1d, nor a time, as 2026-01-31T13:45",
+                f"{value!r} must be a number with s, m, h or d for how long ago, such as 30s or 2h, or a local time, "
+                "such as 2026-01-31T13:45",
                 param,
                 ctx,
             )

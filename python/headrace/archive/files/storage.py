@@ -198,6 +198,11 @@ class DirectoryStorage:
                 self.directory.mkdir(parents=True, exist_ok=True)
             except FileExistsError:
                 raise ArchiveFileError(f"{self.directory} is a file and not a directory") from None
+            except OSError as refusal:
+                raise ArchiveFileError(
+                    f"cannot create the directory {self.directory} for an archive's files: {refusal.strerror}; "
+                    "name one that this user may create and write"
+                ) from refusal
 
     def names(self) -> list[str]:
         """See :class:`Storage`."""

@@ -20,7 +20,7 @@ from headrace._states import Life
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.mark_file import HEADER_LENGTH, LINK_NAME, MarkFields, MarkFile
 from headrace.archive.files.storage import DirectoryStorage, Storage
-from headrace.archive.server.config import ArchiveConfig
+from headrace.archive.server.config import ArchiveConfig, environment_doubts
 from headrace.archive.server.context import Context
 from headrace.archive.server.control import Control
 from headrace.archive.server.counters import ArchiveCounters
@@ -99,6 +99,7 @@ class ArchiveServer(Closing):
         **settings: Unpack[ArchiveSettings],
     ) -> None:
         check_driver(driver)
+        doubts = environment_doubts(os.environ) if config is None else []
         self.config = config = ArchiveConfig.of(config, properties, **settings)
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         self._storage = storage or DirectoryStorage(config.archive_directory)
@@ -125,6 +126,8 @@ class ArchiveServer(Closing):
         self._catalog: Catalog | None = None
         try:
             self._open(driver, chance or random.SystemRandom(), start_ms)
+            for doubt in doubts:
+                self._log.warning(doubt)
         except BaseException:
             self._release()
             raise

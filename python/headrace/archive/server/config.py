@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from headrace._checks import check_kind, check_names, did_you_mean
+from headrace._checks import check_kind, check_names, did_you_mean, excerpt, nearest
 from headrace._exceptions import ConfigError
 from headrace.archive.server.rules import (
     BOOLEAN,
@@ -37,6 +37,7 @@ __all__ = ["ArchiveConfig"]
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _HEADER_LENGTH = 8192
 _NO_SETTING = "is not a setting of the archive"
+_ENVIRONMENT_PREFIX = "AERON_ARCHIVE_"
 # What else an archive takes, for a misspelt name.
 _OTHERS = ("config", "properties", "driver", "is_invoked", "clock", "storage", "on_error", "on_event")
 
@@ -360,8 +361,29 @@ def _by_property() -> dict[str, dataclasses.Field[Any]]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    names = {name.upper().replace(".", "_"): name for name in (*_by_property(), *_NOT_BUILT)}
+    names = {_variable(name): name for name in (*_by_property(), *_NOT_BUILT)}
     return _from_properties({names[name]: text for name, text in environment.items() if name in names})
+
+
+def environment_doubts(environment: Mapping[str, str]) -> list[str]:
+    """What to tell of variables that look like settings of an archive and are none, as the driver does of its own."""
+    variables = [_variable(name) for name in (*_by_property(), *_NOT_BUILT)]
+    # By what tells them apart.
+    known = {name.removeprefix(_ENVIRONMENT_PREFIX).lower(): name for name in variables}
+    doubts = []
+    for name in sorted(environment):
+        if name.startswith(_ENVIRONMENT_PREFIX) and name not in variables:
+            near = nearest(name.removeprefix(_ENVIRONMENT_PREFIX), known)
+            if near is not None:
+                doubts.append(
+                    f"{excerpt(name)}={excerpt(environment[name])} has no effect: no setting has this name, "
+                    f"did you mean {known[near]}?"
+                )
+    return doubts
+
+
+def _variable(name: str) -> str:
+    return name.upper().replace(".", "_")
 
 
 def _from_properties(properties: Mapping[str, str]) -> dict[str, Any]:

@@ -195,7 +195,7 @@ RECORDING_SUBSCRIPTION = StateTable(
 
 STORED_RECORDING = StateTable(
     "stored-recording",
-    "A recording in the catalog. One that was there when the archive started is told of when it changes.",
+    "A recording in the catalog. The events of one that an earlier archive made begin with its first change.",
     {
         StoredState.ACTIVE: "It is being recorded: the catalog has no end of it.",
         StoredState.STOPPED: "The catalog has its end.",
