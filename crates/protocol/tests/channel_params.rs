@@ -3,8 +3,8 @@
 use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::{
     ChannelDefaults, ChannelError, ChannelUri, CongestionControlKind, ExistingPublication, FlowControlParam,
-    FlowControlStrategy, GroupConsideration, InitialPosition, PublicationParams, SessionIdParam,
-    SubscriptionParams, Tags,
+    FlowControlStrategy, GroupConsideration, InitialPosition, PublicationParams, ResponseCorrelation,
+    SessionIdParam, SubscriptionParams, Tags,
 };
 
 const UDP: &str = "aeron:udp?endpoint=localhost:40123";
@@ -253,9 +253,6 @@ fn what_is_not_built_is_refused_by_name() {
     }
     for param in of_subscriptions {
         check(param, subscription(param).expect_err(param));
-    }
-    for param in ["control-mode=response", "response-correlation-id=7"] {
-        check(param, ipc_publication(param).expect_err(param));
     }
     let spy = uri("aeron-spy:aeron:udp?endpoint=localhost:40123");
     let error = PublicationParams::from_uri(&spy, &ChannelDefaults::default()).expect_err("a spy");
@@ -551,4 +548,49 @@ fn congestion_control_and_group_tag_of_subscriptions() {
         (given.congestion_control, given.group_tag),
         (CongestionControlKind::Cubic, Some(-1))
     );
+}
+
+#[test]
+fn publications_say_what_they_answer_or_who_reads_the_answers() {
+    let correlation = |params: &str| {
+        let params = ipc_publication(params).expect(params);
+        (params.is_response, params.response_correlation)
+    };
+    assert_eq!(correlation("eos=true"), (false, ResponseCorrelation::None));
+    assert_eq!(
+        correlation("response-correlation-id=-1"),
+        (false, ResponseCorrelation::None)
+    );
+    assert_eq!(
+        correlation("response-correlation-id=7"),
+        (false, ResponseCorrelation::Id(7))
+    );
+    assert_eq!(
+        correlation("control-mode=response|response-correlation-id=0"),
+        (true, ResponseCorrelation::Id(0))
+    );
+    let prototype = "control-mode=response|response-correlation-id=prototype|term-length=1m";
+    assert_eq!(correlation(prototype), (true, ResponseCorrelation::Prototype));
+    assert_eq!(
+        ipc_publication(prototype).expect(prototype).term_length,
+        64 * 1024
+    );
+    let raw = [
+        ResponseCorrelation::None,
+        ResponseCorrelation::Id(7),
+        ResponseCorrelation::Prototype,
+    ]
+    .map(ResponseCorrelation::raw);
+    assert_eq!(raw, [-1, 7, -2]);
+    for params in [
+        "control-mode=response",
+        "control-mode=response|response-correlation-id=-1",
+    ] {
+        let error = ipc_publication(params).expect_err(params);
+        assert_eq!(error.code, GenericError);
+        assert!(
+            error.message.contains("no response-correlation-id set"),
+            "{error}"
+        );
+    }
 }

@@ -19,6 +19,7 @@ pub use doubts::doubts;
 pub use params::defaults::{ChannelDefaults, GroupConsideration};
 pub use params::flow_control::{FlowControlParam, FlowControlStrategy};
 pub use params::publication::{PublicationParams, SessionIdParam};
+pub use params::response::ResponseCorrelation;
 pub use params::sharing::ExistingPublication;
 pub use params::subscription::{CongestionControlKind, SubscriptionParams};
 pub use params::{InitialPosition, Tags};

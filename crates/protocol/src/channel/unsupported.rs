@@ -1,8 +1,9 @@
 //! What the protocol has and this version has not. A channel that asks for one of these is refused, with the
 //! parameter's name, the reason and the way out: a stream that silently lacks what was asked for is worse.
 
-use super::{ChannelError, ChannelRole, ChannelUri, keys};
+use super::{ChannelError, ChannelRole, ChannelUri, Media, keys};
 use crate::ErrorCode;
+use crate::channel::params::response::ResponseCorrelation;
 
 /// A refusal of one part of a channel.
 pub fn refuse(what: &str, missing: &str, remedy: &str, uri: &ChannelUri) -> ChannelError {
@@ -39,7 +40,7 @@ pub(super) fn check_control_mode(uri: &ChannelUri, role: ChannelRole) -> Result<
         ChannelRole::SendDestination | ChannelRole::ReceiveDestination
     );
     match uri.get(keys::CONTROL_MODE) {
-        Some(mode @ "response") if !is_destination => {
+        Some(mode @ "response") if !is_destination && uri.media() == Media::Udp => {
             let remedy = "remove it and name an endpoint each way";
             Err(refuse_param(
                 uri,
@@ -88,16 +89,10 @@ fn is_timestamp_wanted(uri: &ChannelUri, key: &str, value: &str) -> Result<bool,
 
 pub(super) fn check_publication(uri: &ChannelUri) -> Result<(), ChannelError> {
     check_control_mode(uri, ChannelRole::Publication)?;
-    if let Some(value) = uri.get(keys::RESPONSE_CORRELATION_ID) {
-        let id = match value {
-            "prototype" => -2,
-            other => other.parse::<i64>().ok().filter(|&id| id >= -1).ok_or_else(|| {
-                ChannelError::generic(
-                    "invalid response-correlation-id, must be a number greater than or equal to -1, or 'prototype'",
-                )
-            })?,
-        };
-        if id != -1 {
+    if uri.media() == Media::Udp {
+        if let Some(value) = uri.get(keys::RESPONSE_CORRELATION_ID)
+            && ResponseCorrelation::from_uri(uri)? != ResponseCorrelation::None
+        {
             let remedy = "remove it and name an endpoint each way";
             return Err(refuse_param(
                 uri,
@@ -107,8 +102,6 @@ pub(super) fn check_publication(uri: &ChannelUri) -> Result<(), ChannelError> {
                 remedy,
             ));
         }
-    }
-    if uri.media() == super::Media::Udp {
         check_network(uri, &[keys::CHANNEL_SEND_TIMESTAMP_OFFSET])?;
     }
     Ok(())
@@ -122,7 +115,7 @@ pub(super) fn check_subscription(uri: &ChannelUri) -> Result<(), ChannelError> {
         ChannelRole::Subscription
     };
     check_control_mode(uri, role)?;
-    if uri.media() == super::Media::Udp && !uri.is_spy() {
+    if uri.media() == Media::Udp && !uri.is_spy() {
         let timestamps = [
             keys::MEDIA_RECEIVE_TIMESTAMP_OFFSET,
             keys::CHANNEL_RECEIVE_TIMESTAMP_OFFSET,

@@ -20,5 +20,6 @@ mod publications;
 mod queues;
 mod random;
 mod refusals;
+mod responses;
 mod spies;
 mod timeouts;

@@ -20,10 +20,7 @@ pub(crate) fn begin(
     let publications = &mut rooms.publications;
     publications.ipc.adopt_tag(&rooms.cx, &mut request)?;
     publications.check_entity_tag(&request.params, &request.channel)?;
-    if let Some(stream) = publications
-        .ipc
-        .shareable(request.stream_id, |_| !request.is_exclusive)
-    {
+    if let Some(stream) = publications.ipc.shareable(&request, |_| true) {
         request
             .params
             .check_matches(&stream.existing(), &request.channel)?;
@@ -63,11 +60,15 @@ impl Step<LogBuffers> for Make {
         };
         hold(&mut rooms.cx, &mut rooms.clients, origin, origin.correlation_id)?;
         let stream = plan.into_stream(log, counters, NO_CHANNEL_STATUS);
-        let publication = IpcPublication::new(stream, &rooms.cx.recorder, rooms.cx.now_ns);
-        rooms
-            .publications
-            .ipc
-            .add(&mut rooms.cx, publication, &rooms.subscriptions);
+        let Rooms {
+            cx,
+            publications,
+            subscriptions,
+            ..
+        } = rooms;
+        publications.ipc.bring_answers(cx, &stream, subscriptions);
+        let publication = IpcPublication::new(stream, &cx.recorder, cx.now_ns);
+        publications.ipc.add(cx, publication, subscriptions);
         Ok(Next::Done)
     }
 }

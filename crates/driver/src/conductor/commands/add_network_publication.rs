@@ -55,9 +55,9 @@ impl Step<UdpChannel> for Share {
             &request.channel,
         )?;
         udp.check_mtu(request.params.mtu_length, place.send_buffer_length)?;
-        let shareable = publications.network.shareable(request.stream_id, |publication| {
-            !request.is_exclusive && place.open == Some(publication.endpoint())
-        });
+        let shareable = publications
+            .network
+            .shareable(&request, |publication| place.open == Some(publication.endpoint()));
         if let Some(stream) = shareable {
             request
                 .params

@@ -43,6 +43,7 @@ impl SubscriptionRequest {
             client_id: origin.client_id,
             stream_id: self.stream_id,
             session_id: self.params.session_id,
+            is_response: self.params.is_response,
             channel: self.channel,
             is_tethered: self.params.is_tethered,
             may_rejoin: self.params.is_rejoin,

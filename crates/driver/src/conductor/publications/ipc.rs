@@ -10,11 +10,15 @@
 //! While active, every duty cycle raises the publisher's limit to the slowest reader's position plus a window,
 //! after zeroing the bytes before that position.
 
+use headrace_protocol::channel::ResponseCorrelation;
+
 use super::publication::{Publication, Tick};
 use super::stream::{PublicationState, Stream, StreamSpec};
+use super::table::Table;
 use super::unblock::unblock;
+use crate::conductor::context::Context;
 use crate::conductor::subscriptions::links::Link;
-use crate::conductor::subscriptions::{Subscription, SubscriptionKind};
+use crate::conductor::subscriptions::{Subscription, SubscriptionKind, Subscriptions};
 use crate::event_recorder::{EventRecorder, Reason};
 use crate::shared::ConnectionState;
 
@@ -121,6 +125,49 @@ impl IpcPublication {
             tick.unblocked = unblock(&self.stream.spec.log, self.consumer_position);
         } else {
             self.end(tick, "every reader has read all");
+        }
+    }
+}
+
+impl Table<IpcPublication> {
+    /// If a new publication answers another one, the subscription that the other one names reads it, and nothing
+    /// else. One that reads the answers of a live publication stays with that.
+    pub(crate) fn bring_answers(
+        &self,
+        cx: &Context,
+        answers: &StreamSpec,
+        subscriptions: &mut Subscriptions,
+    ) {
+        let Some(subscription) = self
+            .asker(answers.response_correlation)
+            .and_then(|id| subscriptions.awaiting_ipc_answers(id))
+        else {
+            return;
+        };
+        let is_served = self.streams().any(|stream| {
+            stream.state() == PublicationState::Active && stream.links.contains(subscription.registration_id)
+        });
+        if is_served {
+            cx.warn(
+                "WARN - a second publication answers the same request: the subscription of the request stays with \
+                 the first",
+            );
+        } else {
+            subscription.session_id = Some(answers.session_id);
+        }
+    }
+
+    /// The subscription that reads the answers to the publication of a registration id.
+    fn asker(&self, answered: ResponseCorrelation) -> Option<i64> {
+        let ResponseCorrelation::Id(registration_id) = answered else {
+            return None;
+        };
+        let request = self
+            .streams()
+            .find(|stream| stream.spec.registration_id == registration_id)?;
+        match request.spec.response_correlation {
+            ResponseCorrelation::Id(subscription_id) => Some(subscription_id),
+            ResponseCorrelation::None | ResponseCorrelation::Prototype => None,
         }
     }
 }

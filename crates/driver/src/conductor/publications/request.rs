@@ -18,9 +18,6 @@ use crate::resource_tasks::CreateLog;
 /// Entity tag of a publication without one.
 const NO_TAG: i64 = -1;
 
-/// No publication of another driver answers it.
-const NO_CORRELATION_ID: i64 = -1;
-
 /// An add, taken apart and checked.
 pub(crate) struct PublicationRequest {
     pub(crate) stream_id: i32,
@@ -109,11 +106,12 @@ impl PublicationPlan {
             publication_window_length: params.publication_window_length as i32,
             max_resend: params.max_resend as i32,
             entity_tag: params.tags.entity.unwrap_or(NO_TAG),
-            response_correlation_id: NO_CORRELATION_ID,
+            response_correlation_id: params.response_correlation.raw(),
             linger_timeout_ns: params.linger_timeout_ns,
             untethered_window_limit_timeout_ns: params.untethered_window_limit_timeout_ns,
             untethered_linger_timeout_ns: params.untethered_linger_timeout_ns,
             untethered_resting_timeout_ns: params.untethered_resting_timeout_ns,
+            is_response: params.is_response,
             signal_eos: params.signals_end_of_stream,
             spies_simulate_connection: params.spies_simulate_connection,
             ..LogSpec::default()
@@ -186,6 +184,7 @@ impl PublicationPlan {
             channel: Arc::clone(&self.request.channel),
             is_exclusive: self.request.is_exclusive,
             tags: params.tags,
+            response_correlation: params.response_correlation,
             start: self.start,
             spies_simulate_connection: params.spies_simulate_connection,
             log,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;
-use headrace_protocol::channel::{ExistingPublication, InitialPosition, Tags};
+use headrace_protocol::channel::{ExistingPublication, InitialPosition, ResponseCorrelation, Tags};
 
 use super::unblock::BlockedCheck;
 use crate::conductor::context::Context;
@@ -40,6 +40,8 @@ pub(crate) struct StreamSpec {
     pub(crate) channel: Arc<str>,
     pub(crate) is_exclusive: bool,
     pub(crate) tags: Tags,
+    /// What it answers, or who reads the answers to it.
+    pub(crate) response_correlation: ResponseCorrelation,
     pub(crate) start: InitialPosition,
     /// Spies alone make the publication connected.
     pub(crate) spies_simulate_connection: bool,

@@ -46,13 +46,24 @@ impl<P: Publication> Table<P> {
             .find(|publication| publication.stream().spec.registration_id == registration_id)
     }
 
-    /// A publication that a concurrent add of the stream joins, if it is one that `is_meant`.
-    pub(crate) fn shareable(&mut self, stream_id: i32, is_meant: impl Fn(&P) -> bool) -> Option<&mut Stream> {
+    /// A publication that a concurrent add joins, if it is one that `is_meant`. Those that answer different
+    /// requests, or whose answers go to different subscriptions, are never one.
+    pub(crate) fn shareable(
+        &mut self,
+        request: &PublicationRequest,
+        is_meant: impl Fn(&P) -> bool,
+    ) -> Option<&mut Stream> {
+        if request.is_exclusive {
+            return None;
+        }
         self.publications
             .iter_mut()
             .find(|publication| {
                 let stream = publication.stream();
-                stream.is_shareable() && stream.spec.stream_id == stream_id && is_meant(publication)
+                stream.is_shareable()
+                    && stream.spec.stream_id == request.stream_id
+                    && stream.spec.response_correlation == request.params.response_correlation
+                    && is_meant(publication)
             })
             .map(Publication::stream_mut)
     }

@@ -87,6 +87,15 @@ impl Subscriptions {
         self.subscriptions.iter()
     }
 
+    /// A subscription that reads answers over IPC.
+    pub(crate) fn awaiting_ipc_answers(&mut self, registration_id: i64) -> Option<&mut Subscription> {
+        self.subscriptions.iter_mut().find(|subscription| {
+            subscription.registration_id == registration_id
+                && subscription.is_response
+                && subscription.kind == SubscriptionKind::Ipc
+        })
+    }
+
     /// The registration ids of a client's subscriptions.
     pub(crate) fn ids_of(&self, client_id: i64) -> Vec<i64> {
         self.iter()

@@ -59,8 +59,10 @@ pub(crate) struct Subscription {
     pub(crate) destination_id: Option<i64>,
     pub(crate) client_id: i64,
     pub(crate) stream_id: i32,
-    /// Only this session, or all.
+    /// Only this session. Without one all, but for a subscription of answers, which then wants none.
     pub(crate) session_id: Option<i32>,
+    /// It reads answers; the driver learns from the publication that answers which session they have.
+    pub(crate) is_response: bool,
     pub(crate) channel: Arc<str>,
     pub(crate) is_tethered: bool,
     pub(crate) may_rejoin: bool,
@@ -70,7 +72,10 @@ pub(crate) struct Subscription {
 impl Subscription {
     /// True when it wants the stream, wherever that comes from.
     pub(crate) fn matches_stream(&self, stream_id: i32, session_id: i32) -> bool {
-        self.stream_id == stream_id && self.session_id.is_none_or(|wanted| wanted == session_id)
+        self.stream_id == stream_id
+            && self
+                .session_id
+                .map_or(!self.is_response, |wanted| wanted == session_id)
     }
 
     /// True for a spy that watches the stream: on a channel of its tag, whatever the session, or on its channel.

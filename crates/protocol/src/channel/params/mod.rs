@@ -4,6 +4,7 @@ pub mod defaults;
 pub mod flow_control;
 pub(crate) mod lengths;
 pub mod publication;
+pub mod response;
 pub mod sharing;
 pub mod subscription;
 

@@ -3,9 +3,11 @@
 use super::defaults::ChannelDefaults;
 use super::flow_control::FlowControlParam;
 use super::lengths::{check_mtu_length, check_term_length, max_message_length};
+use super::response::{ResponseCorrelation, check_response, is_response};
 use super::{InitialPosition, Tags, boolean, duration_ns, number, size, size_i32};
 use crate::ErrorCode;
 use crate::channel::{ChannelError, ChannelUri, Media, keys, unsupported};
+use crate::frame::TERM_LENGTH_MIN;
 
 const MAX_RESEND_MAX: i64 = 256;
 
@@ -61,6 +63,10 @@ pub struct PublicationParams {
     pub untethered_resting_timeout_ns: i64,
     /// Spies alone make the publication connected. Always false for IPC, which has none.
     pub spies_simulate_connection: bool,
+    /// It carries answers.
+    pub is_response: bool,
+    /// What it answers, or who reads the answers to it.
+    pub response_correlation: ResponseCorrelation,
     /// Where a peer may answer; carried for clients, without meaning to a driver.
     pub response_endpoint: Option<String>,
     /// Name for people and tools.
@@ -84,6 +90,9 @@ impl PublicationParams {
             Media::Udp => (defaults.mtu_length, defaults.term_length),
             Media::Ipc => (defaults.ipc_mtu_length, defaults.ipc_term_length),
         };
+        let is_response = is_response(uri);
+        let response_correlation = ResponseCorrelation::from_uri(uri)?;
+        check_response(is_response, response_correlation)?;
         let mtu_length = size(uri, keys::MTU)?.map(check_mtu_length).transpose()?;
         let term_length = size(uri, keys::TERM_LENGTH)?.map(check_term_length).transpose()?;
         let window_limit = duration_ns(uri, keys::UNTETHERED_WINDOW_LIMIT_TIMEOUT)?
@@ -111,9 +120,15 @@ impl PublicationParams {
             untethered_resting_timeout_ns: duration_ns(uri, keys::UNTETHERED_RESTING_TIMEOUT)?
                 .unwrap_or(defaults.untethered_resting_timeout_ns),
             spies_simulate_connection: spies_simulate_connection(uri, defaults)?,
+            is_response,
+            response_correlation,
             response_endpoint: uri.get(keys::RESPONSE_ENDPOINT).map(str::to_owned),
             alias: uri.get(keys::ALIAS).map(str::to_owned),
         };
+        if is_response && response_correlation == ResponseCorrelation::Prototype {
+            // It never carries anything.
+            params.term_length = TERM_LENGTH_MIN as usize;
+        }
         params.apply_lengths(uri, defaults)?;
         Ok(params)
     }

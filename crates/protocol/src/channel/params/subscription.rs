@@ -2,6 +2,7 @@
 
 use super::defaults::{ChannelDefaults, GroupConsideration};
 use super::publication::untethered_linger;
+use super::response::is_response;
 use super::{Tags, boolean, duration_ns, number, size_i32};
 use crate::channel::{ChannelError, ChannelUri, Media, keys, unsupported};
 
@@ -36,6 +37,8 @@ pub struct SubscriptionParams {
     pub tags: Tags,
     /// The only session accepted, if the channel names one.
     pub session_id: Option<i32>,
+    /// It reads answers: until the driver learns their session it wants no stream.
+    pub is_response: bool,
     /// Stream id the channel names, for builders and tools.
     pub stream_id: Option<i32>,
     /// Ask for missing bytes; otherwise skip them.
@@ -90,6 +93,7 @@ impl SubscriptionParams {
             media: uri.media(),
             tags: Tags::from_uri(uri)?,
             session_id: number(uri, keys::SESSION_ID)?,
+            is_response: is_response(uri),
             stream_id: number(uri, keys::STREAM_ID)?,
             is_reliable: boolean(uri, keys::RELIABLE)?.unwrap_or(defaults.is_reliable),
             is_sparse: boolean(uri, keys::SPARSE)?.unwrap_or(defaults.is_sparse),
