@@ -35,6 +35,10 @@ from headrace._exceptions import (
     PublicationTimeoutError,
     ReentrantError,
     RegistrationError,
+    RemoteError,
+    RequestError,
+    RequestTimeoutError,
+    ServerLostError,
 )
 from headrace._names import publish as _publish
 from headrace._results import Action, OfferResult, accepted
@@ -73,11 +77,13 @@ from headrace.driver import __version__ as __version__
 if TYPE_CHECKING:
     from headrace import aio as aio
     from headrace import event_log as event_log
+    from headrace import rpc as rpc
     from headrace import sbe as sbe
     from headrace import spark as spark
     from headrace import testing as testing
     from headrace import tools as tools
     from headrace.archive import Archive, ArchiveServer, ArchivingMediaDriver
+    from headrace.rpc import Requester, Server
 
 __all__ = [
     "Action",
@@ -126,6 +132,12 @@ __all__ = [
     "RecordingReader",
     "ReentrantError",
     "RegistrationError",
+    "RemoteError",
+    "RequestError",
+    "RequestTimeoutError",
+    "Requester",
+    "Server",
+    "ServerLostError",
     "SleepingIdleStrategy",
     "Subscription",
     "YieldingIdleStrategy",
@@ -137,7 +149,8 @@ __all__ = [
 
 # Loaded when they are first used: most programs do without them.
 _ARCHIVE = frozenset(("Archive", "ArchiveServer", "ArchivingMediaDriver"))
-_PACKAGES = frozenset(("aio", "archive", "event_log", "sbe", "spark", "testing", "tools"))
+_RPC = frozenset(("Requester", "Server"))
+_PACKAGES = frozenset(("aio", "archive", "event_log", "rpc", "sbe", "spark", "testing", "tools"))
 
 
 def __getattr__(name: str) -> Any:
@@ -145,6 +158,10 @@ def __getattr__(name: str) -> Any:
         from headrace import archive
 
         return getattr(archive, name)
+    if name in _RPC:
+        from headrace import rpc
+
+        return getattr(rpc, name)
     if name in _PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'headrace' has no attribute {name!r}")

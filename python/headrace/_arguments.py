@@ -78,7 +78,7 @@ def _kind(annotation: object) -> _Kind:
         return _any_of([_kind(one) for one in typing.get_args(annotation)])
     if origin is not None:
         return _kind(origin)
-    if not isinstance(annotation, type) or annotation is object:
+    if not isinstance(annotation, type) or annotation in (object, Any):
         return _ANY
     if getattr(annotation, "_is_protocol", False):
         promised = (types.FunctionType, property)

@@ -15,6 +15,10 @@ HeadraceError
 │   ├── PublicationTimeoutError (also TimeoutError)
 │   ├── PublicationClosedError
 │   └── MaxPositionExceededError
+├── RequestError                            a request has no answer
+│   ├── RequestTimeoutError (also TimeoutError)
+│   ├── ServerLostError                     the server went away; it may have carried the request out
+│   └── RemoteError                         the server's handler raised; the text is the server's
 └── ArchiveError                            an archive refused; has .code, .code_name and .recording_id
     └── ArchiveTimeoutError (also TimeoutError)
 
@@ -42,6 +46,10 @@ __all__ = [
     "PublicationTimeoutError",
     "ReentrantError",
     "RegistrationError",
+    "RemoteError",
+    "RequestError",
+    "RequestTimeoutError",
+    "ServerLostError",
 ]
 
 
@@ -147,6 +155,22 @@ class PublicationClosedError(PublicationError):
 
 class MaxPositionExceededError(PublicationError):
     """The stream is at its greatest position, the end of 2**31 terms. Add a publication with a new session id."""
+
+
+class RequestError(HeadraceError):
+    """A request of a :class:`headrace.Requester` has no answer."""
+
+
+class RequestTimeoutError(RequestError, TimeoutError):
+    """No answer came in time. The server may have carried the request out, or may still do so."""
+
+
+class ServerLostError(RequestError):
+    """The server went away before it answered. It may have carried the request out."""
+
+
+class RemoteError(RequestError):
+    """The server's handler raised. The text is the server's: the exception's type and message."""
 
 
 class ArchiveError(HeadraceError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 
-__all__ = ["ARCHIVE", "CLIENT", "DRIVER"]
+__all__ = ["ARCHIVE", "CLIENT", "DRIVER", "RPC"]
 
 CLIENT = logging.getLogger("headrace.client")
 """Clients: connected, closed, driver lost, images that came and went, settings that look wrong, faults."""
@@ -21,3 +21,6 @@ DRIVER = logging.getLogger("headrace.driver")
 
 ARCHIVE = logging.getLogger("headrace.archive")
 """Archives in this process, and what their clients ask of them."""
+
+RPC = logging.getLogger("headrace.rpc")
+"""Servers in this process: what their handlers raised, with the traceback."""

@@ -1,0 +1,41 @@
+"""A server and those that ask it: one answer for each request, many requests at once, errors. Starts its own driver."""
+
+import asyncio
+import threading
+
+import headrace
+
+CHANNEL = "aeron:ipc?term-length=64k"
+STREAM_ID = 10
+
+
+def handle(request: bytes) -> bytes:
+    """Runs on the server's thread, for one request after another."""
+    return str(int(request) ** 2).encode()
+
+
+async def ask_many(requester: headrace.Requester) -> None:
+    answers = await asyncio.gather(*(requester.request_async(b"%d" % number) for number in range(100)))
+    print(f"100 requests at once: the last answer is {answers[-1].decode()}")
+
+
+def main() -> None:
+    with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
+        with headrace.Server(client, CHANNEL, STREAM_ID, handle) as server:
+            # Often a program of its own, which only serves.
+            serving = threading.Thread(target=server.serve)
+            serving.start()
+            with headrace.Requester(client, CHANNEL, STREAM_ID) as requester:
+                print("7 * 7 =", requester.request(b"7").decode())
+                try:
+                    requester.request(b"seven")
+                except headrace.RemoteError as error:
+                    print("the server says:", error)
+            # A requester belongs to threads, or to one event loop.
+            with headrace.Requester(client, CHANNEL, STREAM_ID) as requester:
+                asyncio.run(ask_many(requester))
+        serving.join()
+
+
+if __name__ == "__main__":
+    main()

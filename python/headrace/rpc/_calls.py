@@ -1,0 +1,74 @@
+"""Requests that wait for their answers."""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from headrace._exceptions import RemoteError
+from headrace.rpc._layout import HEADER_LENGTH, Kind, parse
+
+__all__ = ["Calls", "Outcome"]
+
+
+class Outcome(Protocol):
+    """What an answer is given to. An :class:`asyncio.Future` is one."""
+
+    @abstractmethod
+    def done(self) -> bool: ...
+
+    @abstractmethod
+    def set_result(self, result: bytes, /) -> None: ...
+
+    @abstractmethod
+    def set_exception(self, exception: Exception, /) -> None: ...
+
+
+class Calls:
+    """The calls in flight, by correlation id. Any thread may add and remove; one reads answers at a time."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[int, Outcome] = {}
+        self._ids = itertools.count(1)
+        self.unclaimed_count = 0
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    def add(self, outcome: Outcome) -> int:
+        """Give it a correlation id."""
+        correlation_id = next(self._ids)
+        self._outcomes[correlation_id] = outcome
+        return correlation_id
+
+    def forget(self, correlation_id: int) -> None:
+        """Its answer is no longer wanted."""
+        self._outcomes.pop(correlation_id, None)
+
+    def settle(self, message: bytes, _: object) -> None:
+        """Give an answer to its call; one that no call waits for is counted."""
+        parsed = parse(message)
+        outcome = None
+        if parsed is not None and parsed[0] in (Kind.ANSWER, Kind.ERROR):
+            outcome = self._outcomes.pop(parsed[1], None)
+        if parsed is None or outcome is None or outcome.done():
+            self.unclaimed_count += 1
+        elif parsed[0] == Kind.ANSWER:
+            outcome.set_result(message[HEADER_LENGTH:])
+        else:
+            outcome.set_exception(RemoteError(message[HEADER_LENGTH:].decode(errors="replace")))
+
+    def fail(self, error: Callable[[], Exception]) -> None:
+        """End all calls with an error."""
+        for outcome in self._take_all():
+            if not outcome.done():
+                outcome.set_exception(error())
+
+    def _take_all(self) -> Iterator[Outcome]:
+        while self._outcomes:
+            try:
+                yield self._outcomes.popitem()[1]
+            except KeyError:
+                return

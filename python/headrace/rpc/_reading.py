@@ -1,0 +1,141 @@
+"""Threads that wait for answers: one of them reads for all."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import ClosedError, RequestError, RequestTimeoutError
+
+if TYPE_CHECKING:
+    from headrace.client import Subscription
+    from headrace.clock import Deadline
+    from headrace.rpc._calls import Calls
+
+__all__ = ["Call", "ThreadReader"]
+
+# How long a reader sleeps at most before it looks whether its server is lost, which rings no bell.
+_LOOK_S = 0.05
+_POLL_LIMIT = 256
+
+
+class Call:
+    """A request that :meth:`headrace.Requester.submit` sent. Wait for its :meth:`result`, or :meth:`cancel` it."""
+
+    __slots__ = ("_correlation_id", "_deadline", "_error", "_reader", "_result")
+
+    def __init__(self, reader: ThreadReader, deadline: Deadline) -> None:
+        self._reader = reader
+        self._deadline = deadline
+        self._result: bytes | None = None
+        self._error: Exception | None = None
+        self._correlation_id = reader.calls.add(self)
+
+    @property
+    def correlation_id(self) -> int:
+        """Names the request among those of its requester."""
+        return self._correlation_id
+
+    def done(self) -> bool:
+        """True when the answer, or an error, is there. Answers are read while a call waits for its result."""
+        return self._result is not None or self._error is not None
+
+    def set_result(self, result: bytes, /) -> None:
+        """For the requester: the answer is there."""
+        self._result = result
+
+    def set_exception(self, error: Exception, /) -> None:
+        """For the requester: there is no answer."""
+        self._error = error
+
+    def result(self) -> bytes:
+        """Wait for the answer, without the GIL, until the time-out of the call is over; Ctrl-C ends the wait.
+
+        Raises:
+            RemoteError: The server's handler raised; the text is the server's.
+            ServerLostError: The server went away. It may have carried the request out.
+            RequestTimeoutError: The time is over. The server may still carry the request out.
+            RequestError: The call was cancelled.
+            ClosedError: The requester, or its client, is closed.
+        """
+        try:
+            if not self.done() and not self._reader.read_until(self, self._deadline):
+                raise RequestTimeoutError("no answer came in the time-out of the call")
+        finally:
+            self._reader.calls.forget(self._correlation_id)
+        if self._error is not None:
+            raise self._error
+        assert self._result is not None
+        return self._result
+
+    def cancel(self) -> None:
+        """Give the answer up. The server is not told; its answer is dropped and counted. Never blocks."""
+        self._reader.calls.forget(self._correlation_id)
+        if not self.done():
+            self._error = RequestError("the call was cancelled")
+
+    def __repr__(self) -> str:
+        return f"Call(correlation_id={self._correlation_id}, done={self.done()})"
+
+
+class ThreadReader:
+    """Reads the answers of one requester for all threads that wait: the first one does, then the next one."""
+
+    def __init__(self, answers: Subscription, calls: Calls) -> None:
+        self.calls = calls
+        self._answers = answers
+        self._is_read = False
+        self._waiting_count = 0
+        self._changed = threading.Condition(threading.Lock())
+
+    def fail(self, error: type[Exception], text: str) -> None:
+        """End all calls with an error, from any thread."""
+        self.calls.fail(lambda: error(text))
+        with self._changed:
+            self._changed.notify_all()
+
+    def read_until(self, call: Call, deadline: Deadline) -> bool:
+        """Wait until a call is done; false when the time is over before.
+
+        Raises:
+            ClosedError: The subscription is closed.
+        """
+        with self._changed:
+            while self._is_read and not call.done():
+                self._waiting_count += 1
+                try:
+                    # The thread that reads wakes this one when answers came, and when it stops reading.
+                    is_late = not self._changed.wait(deadline.left_s())
+                finally:
+                    self._waiting_count -= 1
+                if is_late:
+                    return call.done()
+            if call.done():
+                return True
+            self._is_read = True
+        try:
+            return self._read(call, deadline)
+        finally:
+            with self._changed:
+                self._is_read = False
+                self._changed.notify_all()
+
+    def _read(self, call: Call, deadline: Deadline) -> bool:
+        while not call.done():
+            left_s = deadline.left_s()
+            message = self._answers.receive(_LOOK_S if left_s is None else min(left_s, _LOOK_S))
+            if message is None:
+                if deadline.is_over:
+                    return call.done()
+                continue
+            self.calls.settle(message.payload, None)
+            while self._answers.poll(self.calls.settle, _POLL_LIMIT):
+                pass
+            if self._waiting_count and not call.done():
+                with self._changed:
+                    self._changed.notify_all()
+        return True
+
+    def close(self) -> None:
+        """No answers come any more."""
+        self.fail(ClosedError, "the requester is closed")

@@ -1,0 +1,230 @@
+"""The side that asks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+from headrace import aio
+from headrace._arguments import checked_class
+from headrace._closing import EitherClosing
+from headrace._exceptions import (
+    ClosedError,
+    DriverTimeoutError,
+    HeadraceError,
+    PublicationClosedError,
+    PublicationTimeoutError,
+    ReentrantError,
+    RequestTimeoutError,
+    ServerLostError,
+)
+from headrace.rpc._calls import Calls
+from headrace.rpc._channels import answers_channel, with_params
+from headrace.rpc._layout import HEADER_LENGTH, Kind, header
+from headrace.rpc._reading import Call, ThreadReader
+
+if TYPE_CHECKING:
+    from headrace.client import Client, Image
+
+__all__ = ["Requester"]
+
+_LOST = "the server went away before it answered; it may have carried the request out"
+_POLL_LIMIT = 256
+
+
+@checked_class
+class Requester(EitherClosing):
+    """Sends requests to a :class:`headrace.Server` and gives back its answers. See the how-to on requests.
+
+    Any number of threads may share one, or the coroutines of one event loop. A context manager that closes it;
+    ``async with`` does so without blocking the event loop.
+
+    Making one blocks as ``Client.add_publication``, and needs no server yet: the first request waits for one.
+
+    Args:
+        client: The client to send and receive with.
+        channel: The server's channel, such as ``"aeron:ipc"``.
+        stream_id: The server's stream of requests.
+        answers_stream_id: The stream of answers, if the server does not use the one after that.
+        timeout_s: How long a request may take, in seconds, if it does not say; ``None`` for without end.
+
+    Raises:
+        RegistrationError: The driver refused the channel, with the reason.
+        DriverTimeoutError: The driver did not answer.
+        ClosedError: The client is closed.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        channel: str,
+        stream_id: int,
+        *,
+        answers_stream_id: int | None = None,
+        timeout_s: float | None = 5.0,
+    ) -> None:
+        self._clock = client.clock
+        self._timeout_s = timeout_s
+        self._calls = Calls()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._is_shared_by_threads = False
+        self._is_closed = False
+        self._binding = threading.Lock()
+        self._answers = client.add_subscription(
+            answers_channel(channel),
+            stream_id + 1 if answers_stream_id is None else answers_stream_id,
+            on_unavailable_image=self._on_lost,
+        )
+        self._reader = ThreadReader(self._answers, self._calls)
+        correlation = f"response-correlation-id={self._answers.registration_id}"
+        try:
+            self._requests = client.add_publication(with_params(channel, correlation), stream_id)
+        except BaseException:
+            self._answers.close()
+            raise
+
+    def request(self, data: Any, timeout_s: float | None = None) -> bytes:
+        """Send a request and wait for its answer, without the GIL; Ctrl-C ends the wait.
+
+        Args:
+            data: A bytes-like object, or a tuple or list of them as one request.
+            timeout_s: How long to wait for a server, for room and for the answer, in seconds; by default as long as
+                the requester says.
+
+        Returns:
+            The answer.
+
+        Raises:
+            RemoteError: The server's handler raised; the text is the server's.
+            ServerLostError: The server went away before it answered. It may have carried the request out.
+            RequestTimeoutError: The time is over. Unless no server was connected, it may have carried it out.
+            ConfigError: The request is longer than :attr:`max_request_length`.
+            ClosedError: The requester, or its client, is closed.
+            ReentrantError: The requester belongs to an event loop.
+        """
+        return self.submit(data, timeout_s).result()
+
+    def submit(self, data: Any, timeout_s: float | None = None) -> Call:
+        """Send a request and go on: the answer is the result of the call, to be waited for or cancelled.
+
+        Blocks only while no server is connected, or its stream has no room. Arguments and errors are those of
+        :meth:`request`; what concerns the answer is raised by ``Call.result``.
+        """
+        self._bind(None)
+        deadline = self._clock.deadline(self._timeout_s if timeout_s is None else timeout_s)
+        call = Call(self._reader, deadline)
+        message = (header(Kind.REQUEST, call.correlation_id), *_parts(data))
+        try:
+            self._requests.offer_blocking(message, timeout_s=deadline.left_s())
+        except PublicationTimeoutError as refusal:
+            call.cancel()
+            raise RequestTimeoutError(f"the request was not sent: {refusal}") from refusal
+        except PublicationClosedError as refusal:
+            call.cancel()
+            raise ClosedError(f"{self!r} is closed") from refusal
+        except BaseException:
+            call.cancel()
+            raise
+        return call
+
+    async def request_async(self, data: Any, timeout_s: float | None = None) -> bytes:
+        """Send a request and wait for its answer without blocking the event loop.
+
+        Cancelling it gives the answer up: the server is not told. Arguments and errors are those of :meth:`request`.
+
+        Raises:
+            ReentrantError: The requester belongs to threads, or to another event loop.
+        """
+        loop = asyncio.get_running_loop()
+        self._bind(loop)
+        answer: asyncio.Future[bytes] = loop.create_future()
+        correlation_id = self._calls.add(answer)
+        message = (header(Kind.REQUEST, correlation_id), *_parts(data))
+        try:
+            async with asyncio.timeout(self._timeout_s if timeout_s is None else timeout_s):
+                await aio.offer(self._requests, message)
+                if self._reading is None or self._reading.done():
+                    self._reading = loop.create_task(self._read(), name="headrace-answers")
+                return await answer
+        except PublicationClosedError as refusal:
+            raise ClosedError(f"{self!r} is closed") from refusal
+        except DriverTimeoutError:
+            raise
+        except TimeoutError as late:
+            missing = "no answer came" if self._requests.is_connected else "no server is connected"
+            raise RequestTimeoutError(f"{missing} in the time-out of the call: {self!r}") from late
+        finally:
+            self._calls.forget(correlation_id)
+
+    async def _read(self) -> None:
+        """Give answers to their calls while there are any."""
+        try:
+            while self._calls:
+                await aio.wait_for_messages(self._answers, 1.0)
+                self._answers.poll(self._calls.settle, _POLL_LIMIT)
+        except HeadraceError as ended:
+            error = ended
+            self._calls.fail(lambda: error)
+
+    def _bind(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Only one at a time reads answers: threads in turn, or one loop."""
+        if self._loop is loop and (loop is not None or self._is_shared_by_threads):
+            return
+        with self._binding:
+            if self._is_shared_by_threads or (self._loop is not None and not self._loop.is_closed()):
+                owner = "threads" if self._loop is None else "another event loop"
+                raise ReentrantError(
+                    f"{self!r} is used by {owner}: make one for each loop, and one for threads"
+                )
+            self._loop, self._is_shared_by_threads = loop, loop is None
+
+    def _on_lost(self, lost: Image) -> None:
+        """The answers of a server ended. Runs on the client's conductor thread."""
+        if self._is_closed or any(image != lost for image in self._answers.images):
+            return
+        loop = self._loop
+        if loop is None:
+            self._reader.fail(ServerLostError, _LOST)
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(self._calls.fail, lambda: ServerLostError(_LOST))
+
+    @property
+    def is_connected(self) -> bool:
+        """True while a server reads the requests."""
+        return self._requests.is_connected
+
+    @property
+    def max_request_length(self) -> int:
+        """Longest request, in bytes."""
+        return self._requests.max_message_length - HEADER_LENGTH
+
+    @property
+    def in_flight_count(self) -> int:
+        """Requests that wait for their answers."""
+        return len(self._calls)
+
+    @property
+    def unclaimed_count(self) -> int:
+        """Answers that came too late, of calls that were given up, and messages that are no answers."""
+        return self._calls.unclaimed_count
+
+    def close(self) -> None:
+        """Stop asking. Calls in flight raise :class:`headrace.ClosedError`. Closing again does nothing."""
+        # First: the end of the answers is then no loss of a server.
+        self._is_closed = True
+        self._requests.close()
+        self._answers.close()
+        loop = self._loop
+        if loop is None:
+            self._reader.close()
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(self._calls.fail, lambda: ClosedError("the requester is closed"))
+
+    def __repr__(self) -> str:
+        return f"Requester(channel={self._requests.channel!r}, stream_id={self._requests.stream_id})"
+
+
+def _parts(data: Any) -> tuple[Any, ...]:
+    return tuple(data) if isinstance(data, (tuple, list)) else (data,)

@@ -1,0 +1,281 @@
+"""Requests and answers between threads, over IPC: each call gets its own answer, or an error that says why not."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import headrace
+from headrace.rpc._layout import Kind, header
+from tests.helpers import TIMEOUT_S, await_true
+
+pytestmark = pytest.mark.boundary
+
+
+def upper(request: bytes) -> bytes:
+    return request.upper()
+
+
+async def upper_async(request: bytes) -> bytes:
+    return request.upper()
+
+
+@pytest.mark.parametrize("handler", [upper, upper_async])
+def test_a_request_is_answered(start, ask, handler):
+    server = start(handler)
+    requester = ask()
+    assert requester.request(b"hello") == b"HELLO"
+    assert requester.request(b"") == b""
+    assert requester.request((b"in ", b"parts")) == b"IN PARTS"
+    assert requester.is_connected
+    assert requester.in_flight_count == 0
+    assert server.requester_count == 1
+
+
+def test_a_request_waits_for_a_server(start, ask):
+    requester = ask()
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(requester.request, b"early")
+        start(upper)
+        assert answer.result(TIMEOUT_S) == b"EARLY"
+
+
+@pytest.mark.parametrize("handler", [upper, upper_async])
+def test_messages_of_many_fragments(start, ask, handler):
+    start(handler)
+    requester = ask()
+    request = bytes(range(97, 123)) * 300
+    assert requester.request(request) == request.upper()
+
+
+def test_many_in_flight_get_each_its_own_answer(start, ask):
+    start(upper)
+    requester = ask()
+    calls = [requester.submit(b"a%d" % number) for number in range(300)]
+    assert requester.in_flight_count > 0
+    # In any order of asking.
+    for number in reversed(range(300)):
+        assert calls[number].result() == b"A%d" % number
+    assert requester.in_flight_count == 0
+
+
+def test_threads_share_a_requester(start, ask):
+    start(upper)
+    requester = ask()
+
+    def many(name: int) -> list[bytes]:
+        return [requester.request(b"t%d-%d" % (name, number)) for number in range(50)]
+
+    with ThreadPoolExecutor(8) as pool:
+        for name, answers in enumerate(pool.map(many, range(8))):
+            assert answers == [b"T%d-%d" % (name, number) for number in range(50)]
+
+
+def test_several_requesters_get_only_their_own_answers(start, ask):
+    server = start(upper)
+    requesters = [ask() for _ in range(5)]
+    calls = [
+        (requester.submit(b"r%d-%d" % (index, number)), b"R%d-%d" % (index, number))
+        for number in range(20)
+        for index, requester in enumerate(requesters)
+    ]
+    for call, expected in calls:
+        assert call.result() == expected
+    assert server.requester_count == 5
+    assert [requester.unclaimed_count for requester in requesters] == [0] * 5
+    requesters[0].close()
+    await_true(lambda: server.requester_count == 4)
+    assert requesters[1].request(b"still") == b"STILL"
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_what_a_handler_raises_is_raised_at_the_caller(start, ask, caplog, kind):
+    def fail(request: bytes) -> bytes:
+        raise LookupError(f"no such thing: {request.decode()}")
+
+    async def fail_async(request: bytes) -> bytes:
+        return fail(request)
+
+    start(fail if kind == "plain" else fail_async)
+    requester = ask()
+    with pytest.raises(headrace.RemoteError, match=r"^LookupError: no such thing: x$"):
+        requester.request(b"x")
+    # It goes on.
+    with pytest.raises(headrace.RemoteError, match=r"^LookupError: no such thing: y$"):
+        requester.request(b"y")
+    failures = [record for record in caplog.records if record.name == "headrace.rpc"]
+    assert len(failures) == 2
+    assert failures[0].exc_info is not None
+
+
+def test_an_answer_that_cannot_be_sent_is_an_error_for_the_caller(start, ask, caplog):
+    start(lambda request: b"x" * 20_000_000 if request else None)
+    requester = ask()
+    with pytest.raises(
+        headrace.RemoteError, match="answer of 20000000 bytes is too long, it must have at most"
+    ):
+        requester.request(b"long")
+    with pytest.raises(
+        headrace.RemoteError, match="TypeError: the handler gave NoneType: it must give bytes"
+    ):
+        requester.request(b"")
+    assert caplog.records
+
+
+def test_a_request_that_is_too_long_is_refused_here(start, ask):
+    start(upper)
+    requester = ask()
+    assert requester.request(b"a" * requester.max_request_length) == b"A" * requester.max_request_length
+    with pytest.raises(headrace.ConfigError):
+        requester.request(b"a" * (requester.max_request_length + 1))
+    assert requester.in_flight_count == 0
+
+
+def test_without_a_server_a_request_times_out(ask):
+    requester = ask(timeout_s=0.01)
+    with pytest.raises(headrace.RequestTimeoutError, match="was not sent") as error:
+        requester.request(b"anyone?")
+    assert isinstance(error.value, TimeoutError)
+    assert not requester.is_connected
+    assert requester.in_flight_count == 0
+
+
+def test_a_late_answer_is_dropped_and_counted(start, ask, release):
+
+    def slow(request: bytes) -> bytes:
+        if request == b"slow":
+            release.wait(TIMEOUT_S)
+        return request
+
+    start(slow)
+    requester = ask()
+    assert requester.request(b"warm") == b"warm"
+    with pytest.raises(headrace.RequestTimeoutError, match="no answer came"):
+        requester.request(b"slow", timeout_s=0.01)
+    call = requester.submit(b"slow")
+    call.cancel()
+    with pytest.raises(headrace.RequestError, match="cancelled"):
+        call.result()
+    release.set()
+    assert requester.request(b"next") == b"next"
+    assert requester.unclaimed_count == 2
+
+
+def test_calls_end_when_the_server_does_and_later_ones_go_to_the_next(start, ask, release):
+    taken = threading.Event()
+
+    def stuck(request: bytes) -> bytes:
+        taken.set()
+        release.wait(TIMEOUT_S)
+        return request
+
+    server = start(stuck)
+    requester = ask()
+    calls = [requester.submit(b"lost"), requester.submit(b"lost too")]
+    assert taken.wait(TIMEOUT_S)
+    server.close()
+    for call in calls:
+        with pytest.raises(headrace.ServerLostError, match="may have carried"):
+            call.result()
+    release.set()
+    start(upper)
+    assert requester.request(b"again") == b"AGAIN"
+
+
+def test_a_closed_requester_and_a_closed_server_say_so(start, ask):
+    server = start(upper)
+    requester = ask()
+    requester.request(b"x")
+    requester.close()
+    requester.close()
+    with pytest.raises(headrace.ClosedError):
+        requester.request(b"x")
+    assert requester.in_flight_count == 0
+    server.close()
+    server.close()
+    with pytest.raises(headrace.ClosedError):
+        server.poll()
+
+
+def test_closing_ends_the_wait_of_another_thread(start, ask, release):
+    taken = threading.Event()
+
+    def stuck(request: bytes) -> bytes:
+        taken.set()
+        release.wait(TIMEOUT_S)
+        return request
+
+    start(stuck)
+    requester = ask()
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(requester.request, b"x")
+        assert taken.wait(TIMEOUT_S)
+        requester.close()
+        with pytest.raises(headrace.ClosedError):
+            answer.result(TIMEOUT_S)
+    release.set()
+
+
+def test_a_requester_that_does_not_read_holds_up_no_other(start, ask):
+    handled = []
+
+    def long_answer(request: bytes) -> bytes:
+        handled.append(request)
+        return request * 4000
+
+    start(long_answer)
+    lazy, eager = ask(), ask()
+    calls = [lazy.submit(b"l") for _ in range(200)]
+    for _ in range(30):
+        assert eager.request(b"e") == b"e" * 4000
+    # Its answers fill their stream, a batch waits, and the rest of its requests is not read.
+    assert handled.count(b"l") < 200
+    assert [call.result() for call in calls] == [b"l" * 4000] * 200
+
+
+def test_what_is_no_request_is_dropped_and_counted(start, ask, media_client, stream_id):
+    server = start(upper)
+    requester = ask()
+    requester.request(b"x")
+    answers = media_client.add_subscription("aeron:ipc?control-mode=response", stream_id + 1)
+    channel = f"aeron:ipc?term-length=64k|response-correlation-id={answers.registration_id}"
+    with answers, media_client.add_publication(channel, stream_id) as stranger:
+        for message in (
+            b"",
+            b"short",
+            b"\2" + header(Kind.REQUEST, 1)[1:],
+            header(Kind.ANSWER, 1),
+            b"\0" * 40,
+        ):
+            stranger.offer_blocking(message, timeout_s=TIMEOUT_S)
+        await_true(lambda: server.rejected_count == 5)
+        stranger.offer_blocking((header(Kind.REQUEST, -7), b"well"), timeout_s=TIMEOUT_S)
+        answer = answers.receive(TIMEOUT_S)
+        assert answer is not None
+        assert answer.payload == header(Kind.ANSWER, -7) + b"WELL"
+    assert requester.request(b"y") == b"Y"
+
+
+def test_a_program_with_a_loop_of_its_own_polls_the_server(media_client, ask, stream_id):
+    requester = ask()
+    with headrace.Server(media_client, "aeron:ipc?term-length=64k", stream_id, upper) as server:
+        await_true(lambda: server.poll() == 0 and server.requester_count == 1)
+        call = requester.submit(b"x")
+        await_true(lambda: server.poll() > 0)
+        assert call.result() == b"X"
+    with (
+        headrace.Server(media_client, "aeron:ipc", stream_id, upper_async) as server,
+        pytest.raises(headrace.ConfigError, match="serve_async"),
+    ):
+        server.poll()
+
+
+def test_arguments_are_checked(media_client, stream_id):
+    with pytest.raises(headrace.ConfigError, match="max_in_flight=0"):
+        headrace.Server(media_client, "aeron:ipc", stream_id, upper, max_in_flight=0)
+    with pytest.raises(TypeError, match="handler=7"):
+        headrace.Server(media_client, "aeron:ipc", stream_id, 7)  # type: ignore[arg-type]
+    with pytest.raises(headrace.RegistrationError):
+        headrace.Requester(media_client, "aeron:ipc?term-length=63k", stream_id)
