@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use headrace_protocol::channel::destination::check_send_destination;
+use headrace_protocol::channel::destination::{check_receive_destination, check_send_destination};
 use headrace_protocol::channel::{
     ChannelDefaults, ChannelRole, ChannelUri, ChannelUriBuilder, Interface, PublicationParams, ResolveError,
-    Resolver, SubscriptionParams, UdpChannel, UdpEnvironment, units,
+    Resolver, SubscriptionParams, UdpChannel, UdpChannelKind, UdpEnvironment, units,
 };
 
 struct NoNames;
@@ -55,18 +55,26 @@ pub fn run(input: &[u8]) {
         interfaces: &[loopback],
         resolver: &NoNames,
     };
-    let _ = check_send_destination(&uri);
+    let _ = (check_send_destination(&uri), check_receive_destination(&uri));
     for role in [
         ChannelRole::Publication,
         ChannelRole::Subscription,
         ChannelRole::SendDestination,
+        ChannelRole::ReceiveDestination,
     ] {
         if let Ok(channel) = UdpChannel::parse(&uri, role, &environment, 1) {
             let kind = channel.kind;
-            // What a publication with destinations has for an endpoint means nothing.
+            // What a channel with destinations has for an endpoint means nothing.
             let is_group = channel.remote.ip().is_multicast() && !kind.has_destinations();
             assert!(channel.canonical_form.starts_with("UDP-") && is_group == kind.group().is_some());
-            assert!(role == ChannelRole::Publication || !kind.has_destinations());
+            let may_have_destinations = match kind {
+                UdpChannelKind::Dynamic => role == ChannelRole::Publication,
+                UdpChannelKind::Manual => {
+                    matches!(role, ChannelRole::Publication | ChannelRole::Subscription)
+                }
+                _ => true,
+            };
+            assert!(may_have_destinations, "{role:?} of {kind:?}");
         }
     }
 }
