@@ -291,3 +291,24 @@ def test_the_destinations_of_a_subscription_come_back(site: Site) -> None:
     assert subscription.receive(timeout_s=TIMEOUT_S).payload == b"x"
     subscription.remove_destination_by_id(registration_id)
     await_true(lambda: not publication.is_connected)
+
+
+def test_the_id_of_a_removed_destination_removes_no_other_one_of_the_next_driver(site: Site) -> None:
+    """The next driver gives the numbers of the last one again."""
+    subscription = site.client.add_subscription("aeron:udp?control-mode=manual", 1)
+    gone = [subscription.add_destination("aeron:udp?endpoint=127.0.0.1:0") for _ in range(3)]
+    stays = subscription.add_destination("aeron:ipc")
+    for registration_id in gone:
+        subscription.remove_destination_by_id(registration_id)
+    site.lose_driver()
+    site.restart()
+    publication = site.client.add_publication("aeron:ipc", 1)
+    assert publication.wait_until_connected(TIMEOUT_S)
+    for registration_id in range(stays):
+        subscription.remove_destination_by_id(registration_id)
+    assert publication.offer(b"x") == 64
+    for wrong, error in ((None, TypeError), (1 << 63, headrace.ConfigError)):
+        with pytest.raises(error, match="registration_id="):
+            subscription.remove_destination_by_id(wrong)  # type: ignore[arg-type]
+    subscription.remove_destination_by_id(stays)
+    await_true(lambda: not publication.is_connected)

@@ -11,6 +11,9 @@ __all__ = ["Destinations"]
 
 _Native = TypeVar("_Native", "Publication", "Subscription")
 
+# Drivers count up from 1.
+_NO_ID = -1
+
 
 class Destinations:
     """The destinations that a program has added, which each driver knows by ids of its own.
@@ -50,5 +53,10 @@ class Destinations:
         self._added.pop(known_id, None)
 
     def native_id(self, known_id: int) -> int:
-        """The id on the present driver."""
-        return self._added.get(known_id, ("", known_id))[1]
+        """The id on the present driver; one that no destination has for what is not there.
+
+        The present driver may have given the number of a destination that is gone to another one.
+        """
+        is_number = isinstance(known_id, int) and -(1 << 63) <= known_id < 1 << 63
+        # What is no id at all is refused where any other is.
+        return self._added.get(known_id, ("", _NO_ID if is_number else known_id))[1]
