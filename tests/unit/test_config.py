@@ -212,3 +212,4 @@ def test_the_time_out_of_a_connection_reads_as_one_sentence(tmp_path):
         connect(tmp_path, driver_timeout_ms=1)
     assert "?" not in str(absent.value)
     assert "driver_timeout_ms=1; start one with `headrace driver" in str(absent.value)
+    assert str(absent.value).endswith(f" or headrace.MediaDriver(directory={str(tmp_path)!r})")

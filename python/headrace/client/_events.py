@@ -28,7 +28,9 @@ def no_slot(reason: str) -> None:
 
 def how_to_start_a_driver(directory: str) -> str:
     """What a person who waits for a driver does."""
-    return f"start one with `headrace driver --dir {directory}` or headrace.MediaDriver({directory!r})"
+    return (
+        f"start one with `headrace driver --dir {directory}` or headrace.MediaDriver(directory={directory!r})"
+    )
 
 
 def no_driver(directory: str, timeout_ms: int) -> None:
