@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,23 @@ pytestmark = pytest.mark.system
 
 STREAM_ID = 12
 MESSAGES = [bytes([number % 251]) * (100 + 37 * number % 900) for number in range(400)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"rate": 2.0}, "rate=2.0 must be from 0 to 1"),
+        ({"rate": "much"}, "rate='much': must be a number"),
+        ({"seed": 1.5}, "seed=1.5: must be a whole number"),
+        ({"frames": "DATA"}, "frames='DATA' must be a list"),
+        ({"frames": []}, "frames=.* must be a list"),
+        ({"frames": ["data"]}, "frames='data' must be of PAD, DATA"),
+    ],
+)
+def test_loss_of_another_kind_is_refused_by_name(arguments: Mapping[str, object], text: str) -> None:
+    values: dict[str, Any] = {"rate": 0.1, "seed": 1, **arguments}
+    with pytest.raises((TypeError, ValueError), match=text):
+        random_loss(**values)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from headrace._arguments import checked
+
 _PREFIX = "aeron.udp.channel"
 _ARGUMENTS = f"{_PREFIX}.transport.bindings"
 _TYPES = ("PAD", "DATA", "NAK", "SM", "ERR", "SETUP", "RTTM")
 
 
+@checked
 def random_loss(rate: float, *, seed: int, frames: Iterable[str] = ("DATA",)) -> dict[str, str]:
     """Drops datagrams at random.
 
@@ -22,18 +25,21 @@ def random_loss(rate: float, *, seed: int, frames: Iterable[str] = ("DATA",)) ->
         frames: Types of the first frame of a datagram that may be dropped: PAD, DATA, NAK, SM, ERR, SETUP, RTTM.
 
     Raises:
-        ValueError: The rate is not from 0 to 1, or a type is unknown.
+        ValueError: The rate is not from 0 to 1, a type is unknown, or there is none.
     """
     if not 0 <= rate <= 1:
         raise ValueError(f"rate={rate} must be from 0 to 1")
+    if isinstance(frames, str) or not (names := list(frames)):
+        raise ValueError(f"frames={frames!r} must be a list of types, such as ['DATA']")
     mask = 0
-    for name in frames:
+    for name in names:
         if name not in _TYPES:
             raise ValueError(f"frames={name!r} must be of {', '.join(_TYPES)}")
         mask |= 1 << _TYPES.index(name)
     return _settings("loss", "loss", f"rate={rate}|seed={seed}|recv-msg-mask={mask:#x}")
 
 
+@checked
 def fixed_loss(*, term_id: int, term_offset: int, length: int) -> dict[str, str]:
     """Drops the first transmission of what overlaps a range of a term, in each stream. Units: bytes."""
     return _settings(
@@ -41,6 +47,7 @@ def fixed_loss(*, term_id: int, term_offset: int, length: int) -> dict[str, str]
     )
 
 
+@checked
 def gap_loss(*, term_id: int, distance: int, length: int, count: int) -> dict[str, str]:
     """Drops the first transmission of `length` bytes at each multiple of `distance` in a term, in each stream.
 
