@@ -71,6 +71,16 @@ def test_a_driver_logs_its_start_its_settings_its_errors_and_its_end(caplog: pyt
     assert f"headrace driver: closed: directory={directory}" in lines
 
 
+def test_a_driver_tells_of_settings_without_effect_that_the_program_gave(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING, "headrace.driver")
+    settings = {"resolver_bootstrap_neighbor": "127.0.0.1:8050", "incoming_interceptors": "loss"}
+    with headrace.MediaDriver.embedded(**settings, loss_args="rate=none"):
+        pass
+    (neighbor, interceptor) = sorted(texts(caplog, "headrace.driver"))
+    assert "neighbor=127.0.0.1:8050 has no effect without aeron.driver.resolver.interface" in neighbor
+    assert "the interceptor loss drops nothing" in interceptor
+
+
 def test_errors_of_a_driver_are_logged_at_the_latest_when_it_closes(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.WARNING, "headrace.driver")
     with (

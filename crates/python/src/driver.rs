@@ -51,7 +51,7 @@ impl MediaDriver {
 
     #[getter]
     fn doubts(&self) -> PyResult<Vec<String>> {
-        Ok(self.inner.get()?.config().doubts.clone())
+        Ok(self.inner.get()?.config().doubts())
     }
 
     #[getter]

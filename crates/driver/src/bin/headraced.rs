@@ -63,7 +63,7 @@ fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCod
     if config.print_configuration {
         print_configuration(&config.entries());
     }
-    for doubt in &config.doubts {
+    for doubt in &config.doubts() {
         eprintln!("WARNING: {doubt}");
     }
     let driver = MediaDriver::launch(config).map_err(|error| format!("ERROR: driver init {error}"))?;

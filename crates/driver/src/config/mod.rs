@@ -52,6 +52,16 @@ impl DriverConfig {
         }
     }
 
+    /// One sentence for each name that looks like a misspelt setting, and for each value that has no effect beside
+    /// the others as they are now. The driver puts them into its error log.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = self.misspelt.clone();
+        doubts.extend(self.idle_doubts());
+        doubts.extend(self.name_doubts());
+        doubts.extend(self.interceptor_doubts());
+        doubts
+    }
+
     /// Every setting that has an effect, with its value, in the order of the table.
     pub fn entries(&self) -> Vec<(&'static str, String)> {
         let property_and_value = |setting: &Setting<Self>| Some((setting.property?, (setting.show)(self)));

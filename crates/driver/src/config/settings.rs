@@ -483,8 +483,7 @@ headrace_protocol::settings! {
     "aeron.driver.receiver.cycle.threshold" => receiver_cycle_threshold_ns: i64 = 100 * MILLISECOND, INTERVAL;
 
     beside {
-        /// One sentence for each name of the environment or of a file that looks like a misspelt setting, and for
-        /// each argument that has no effect. The driver puts them into its error log.
-        doubts: Vec<String> = Vec::new();
+        /// One sentence for each name of the environment or of a file that looks like a misspelt setting.
+        misspelt: Vec<String> = Vec::new();
     }
 }

@@ -105,15 +105,12 @@ impl Sources {
     pub fn into_config(self) -> Result<DriverConfig, ConfigError> {
         let mut config = DriverConfig::default();
         table::apply_all(&mut config, |name| self.values.get(name).cloned())?;
-        config.doubts = self
+        config.misspelt = self
             .values
             .iter()
             .filter_map(|(name, value)| doubt(name, value))
             .take(DOUBTS_MAX)
             .collect();
-        config.doubts.extend(config.idle_doubts());
-        config.doubts.extend(config.name_doubts());
-        config.doubts.extend(config.interceptor_doubts());
         Ok(config)
     }
 }

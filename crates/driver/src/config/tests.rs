@@ -281,7 +281,7 @@ fn a_misspelt_variable_is_doubted_and_those_of_other_programs_are_not() {
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let config = Sources::from_environment(variables).into_config().unwrap();
     let expected = "AERON_THREDAING_MODE=SHARED has no effect: no setting has this name, did you mean AERON_THREADING_MODE?";
-    assert_eq!(config.doubts, [expected]);
+    assert_eq!(config.doubts(), [expected]);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn arguments_of_an_idle_strategy_that_takes_none_are_ignored_and_named() {
     .unwrap();
     config.validate().unwrap();
     assert_eq!(
-        config.doubts,
+        config.doubts(),
         ["aeron.sender.idle.strategy.init.args=3ms has no effect: idle strategy sleep-ms takes no arguments"]
     );
 }
@@ -352,10 +352,10 @@ fn the_settings_of_name_resolution_belong_together() {
     config.validate().unwrap();
     assert_eq!(config.gossip_interface(), Some("127.0.0.1:0"));
     assert_eq!(config.bootstrap_neighbors(), ["b:1", "c:2"]);
-    assert_eq!(config.doubts, [""; 0]);
+    assert_eq!(config.doubts(), [""; 0]);
     let config = config_of(&[NAME, bootstrap]).unwrap();
     config.validate().unwrap();
-    assert!(config.doubts[0].contains("has no effect without aeron.driver.resolver.interface"));
+    assert!(config.doubts()[0].contains("has no effect without aeron.driver.resolver.interface"));
 }
 
 #[test]
@@ -379,12 +379,12 @@ fn interceptors_are_named_and_get_their_arguments() {
     let config = config_of(&[(INCOMING, symbol), (LOSS_ARGS, "rate=0.1|recv-msg-mask=2")]).unwrap();
     config.validate().unwrap();
     assert_eq!(
-        (config.interceptors().unwrap().len(), config.doubts.len()),
+        (config.interceptors().unwrap().len(), config.doubts().len()),
         (1, 0)
     );
     let config = config_of(&[(INCOMING, "loss, multi-gap-loss")]).unwrap();
     assert_eq!(
-        config.doubts,
+        config.doubts(),
         [
             "the interceptor loss drops nothing: it has no arguments",
             "the interceptor multi-gap-loss drops nothing: it has no arguments"

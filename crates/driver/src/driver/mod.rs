@@ -198,7 +198,7 @@ fn start(
     let recorder = EventRecorder::new(event_log, events, Arc::clone(&clock), errors.clone());
     let supervisor = DriverSupervisor::new(errors.clone(), recorder.clone(), Arc::clone(&clock));
     let supervisor = Arc::new(supervisor);
-    for warning in system_buffers.warnings.iter().chain(&config.doubts) {
+    for warning in system_buffers.warnings.iter().chain(&config.doubts()) {
         errors.warn(warning, clock.epoch_ms());
     }
     // Before clients can connect: what they see of it then tells them whether to watch it.
