@@ -1242,7 +1242,7 @@ class Subscription:
 
         Blocks and raises as :meth:`add_destination`. When this returns, a socket is closed, and its port is free. An
         image goes on while another destination brings its stream, and is gone when none has for the driver's
-        ``aeron.image.liveness.timeout``; images of ``aeron:ipc`` and of spies are gone at once.
+        ``aeron.image.liveness.timeout``; images of ``aeron:ipc`` and of spies go soon after this returns.
 
         Args:
             channel: As for :meth:`add_destination`. A socket is known by its addresses as they were written, the others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -279,3 +280,20 @@ def test_arguments_are_checked(media_client, stream_id):
         headrace.Server(media_client, "aeron:ipc", stream_id, 7)  # type: ignore[arg-type]
     with pytest.raises(headrace.RegistrationError):
         headrace.Requester(media_client, "aeron:ipc?term-length=63k", stream_id)
+
+
+@pytest.mark.parametrize(
+    "channel", ["aeron:udp?endpoint=127.0.0.1:24999", "aeron-spy:aeron:ipc", "tcp://127.0.0.1:1"]
+)
+def test_what_has_no_answers_is_refused_at_once(media_client, stream_id, channel):
+    with pytest.raises(headrace.ConfigError, match="must be aeron:ipc"):
+        headrace.Server(media_client, channel, stream_id, upper)
+    with pytest.raises(headrace.ConfigError, match="must be aeron:ipc"):
+        headrace.Requester(media_client, channel, stream_id)
+
+
+def test_the_last_stream_has_none_after_it_for_answers(media_client):
+    last = 2**31 - 1
+    for make in (functools.partial(headrace.Server, handler=upper), headrace.Requester):
+        with pytest.raises(headrace.ConfigError, match=f"stream_id={last}.*answers_stream_id"):
+            make(media_client, "aeron:ipc", last)

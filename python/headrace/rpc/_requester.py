@@ -20,7 +20,7 @@ from headrace._exceptions import (
     ServerLostError,
 )
 from headrace.rpc._calls import Calls
-from headrace.rpc._channels import answers_channel, with_params
+from headrace.rpc._channels import answers_channel, answers_stream, check_channel, with_params
 from headrace.rpc._layout import HEADER_LENGTH, Kind, header
 from headrace.rpc._reading import Call, ThreadReader
 
@@ -53,6 +53,7 @@ class Requester(EitherClosing):
         RegistrationError: The driver refused the channel, with the reason.
         DriverTimeoutError: The driver did not answer.
         ClosedError: The client is closed.
+        ConfigError: The channel is not of IPC, or no stream is left for the answers.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Requester(EitherClosing):
         answers_stream_id: int | None = None,
         timeout_s: float | None = 5.0,
     ) -> None:
+        check_channel(channel)
         self._clock = client.clock
         self._timeout_s = timeout_s
         self._calls = Calls()
@@ -74,7 +76,7 @@ class Requester(EitherClosing):
         self._binding = threading.Lock()
         self._answers = client.add_subscription(
             answers_channel(channel),
-            stream_id + 1 if answers_stream_id is None else answers_stream_id,
+            answers_stream(stream_id, answers_stream_id),
             on_unavailable_image=self._on_lost,
         )
         self._reader = ThreadReader(self._answers, self._calls)

@@ -14,7 +14,7 @@ from headrace._closing import EitherClosing
 from headrace._exceptions import ClosedError, HeadraceError
 from headrace._logging import RPC
 from headrace.client import BlockingIdleStrategy
-from headrace.rpc._channels import answers_channel, with_params
+from headrace.rpc._channels import answers_channel, answers_stream, check_channel, with_params
 from headrace.rpc._layout import HEADER_LENGTH, Kind, parse
 from headrace.rpc._sessions import Session
 
@@ -55,7 +55,7 @@ class Server(EitherClosing):
         RegistrationError: The driver refused the channel, with the reason.
         DriverTimeoutError: The driver did not answer.
         ClosedError: The client is closed.
-        ConfigError: ``max_in_flight`` is below 1.
+        ConfigError: The channel is not of IPC, no stream is left for the answers, or ``max_in_flight`` is below 1.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Server(EitherClosing):
         answers_stream_id: int | None = None,
         max_in_flight: int = 1000,
     ) -> None:
+        check_channel(channel)
         if max_in_flight < 1:
             raise wrong("max_in_flight", max_in_flight, "must be at least 1")
         self._client = client
@@ -76,7 +77,7 @@ class Server(EitherClosing):
             getattr(handler, "__call__", None)  # noqa: B004
         )
         self._answers_channel = answers_channel(channel)
-        self._answers_stream_id = stream_id + 1 if answers_stream_id is None else answers_stream_id
+        self._answers_stream_id = answers_stream(stream_id, answers_stream_id)
         self._max_in_flight = max_in_flight
         self._sessions: dict[int, Session] = {}
         self._tasks: set[asyncio.Task[None]] = set()
