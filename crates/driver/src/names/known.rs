@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// What there is to say of a name at once.
+/// What is known of a name at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     /// Its address.

@@ -28,7 +28,7 @@ impl Path {
         path
     }
 
-    /// Where to answer to, whoever sends; else to where a stream comes from.
+    /// Where to answer to, for all senders; without it, to where a stream comes from.
     pub(super) fn group_control(&self) -> Option<SocketAddr> {
         self.spec.group.map(|group| group.control)
     }
