@@ -10,6 +10,7 @@ import pytest
 
 import headrace
 from headrace.rpc._layout import Kind, header
+from headrace.rpc._sessions import Session
 from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.boundary
@@ -297,3 +298,21 @@ def test_the_last_stream_has_none_after_it_for_answers(media_client):
     for make in (functools.partial(headrace.Server, handler=upper), headrace.Requester):
         with pytest.raises(headrace.ConfigError, match=f"stream_id={last}.*answers_stream_id"):
             make(media_client, "aeron:ipc", last)
+
+
+def test_a_server_that_is_closed_while_it_looks_at_its_requesters_ends_in_order(
+    media_client, stream_id, monkeypatch
+):
+    with (
+        headrace.Server(media_client, "aeron:ipc", stream_id, upper) as server,
+        headrace.Requester(media_client, "aeron:ipc", stream_id),
+    ):
+        await_true(lambda: server.poll() >= 0 and server.requester_count == 1)
+
+        def close_meanwhile(_: Session) -> bool:
+            server.close()
+            return False
+
+        monkeypatch.setattr(Session, "is_blocked", property(close_meanwhile))
+        assert not server._is_any_blocked
+        assert server.requester_count == 0

@@ -166,7 +166,7 @@ class Server(EitherClosing):
     def _follow_images(self) -> int:
         self._are_images_new = False
         images = {image.correlation_id: image for image in self._requests.images}
-        for correlation_id in [known for known in self._sessions if known not in images]:
+        for correlation_id in [known for known in list(self._sessions) if known not in images]:
             self._drop(correlation_id)
         new = [image for correlation_id, image in images.items() if correlation_id not in self._sessions]
         for image in new:
@@ -238,7 +238,8 @@ class Server(EitherClosing):
 
     @property
     def _is_any_blocked(self) -> bool:
-        return any(session.is_blocked for session in self._sessions.values())
+        # Of a copy, here and below: another thread may close the server meanwhile.
+        return any(session.is_blocked for session in list(self._sessions.values()))
 
     @property
     def requester_count(self) -> int:
@@ -253,7 +254,7 @@ class Server(EitherClosing):
     @property
     def lost_count(self) -> int:
         """Answers to requesters that were gone."""
-        return self._lost_count + sum(session.lost_count for session in self._sessions.values())
+        return self._lost_count + sum(session.lost_count for session in list(self._sessions.values()))
 
     def close(self) -> None:
         """Stop answering. Calls in flight raise :class:`headrace.ServerLostError`. Closing again does nothing."""

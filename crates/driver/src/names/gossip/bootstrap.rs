@@ -1,4 +1,4 @@
-//! The drivers that the settings name, so that there is one to begin with.
+//! The drivers that the settings name: this driver tells them its name before it knows any other.
 
 use std::net::{IpAddr, SocketAddr};
 
