@@ -75,6 +75,7 @@ class DriverSettings(TypedDict, total=False):
     nak_multicast_max_backoff_ns: int | None
     retransmit_unicast_delay_ns: int | None
     retransmit_unicast_linger_ns: int | None
+    adaptive_loss: bool | None
     resend_max: int | None
     reliable_stream: bool | None
     tether_subscriptions: bool | None
@@ -356,6 +357,12 @@ class DriverConfig(DriverValues):
     """How long the sender ignores further requests for data that it has just sent again. Default:
     ``10ms``."""
 
+    adaptive_loss: bool | None = _setting(None, "boolean", "aeron.headrace.loss.adaptive")
+    """Whether receivers ask for lost data, and the sender drops further requests for it, by the measured
+    round trip and the number of receivers (true) or by the fixed delays of the specification (false). A delay
+    of the specification that is set to another value than its default, and nak-delay of a channel, stay
+    fixed. Default: ``true``."""
+
     resend_max: int | None = _setting(None, "number", "aeron.max.resend")
     """How many repairs the sender does at a time for a stream whose receivers form a group; for other streams
     it is one. Default: ``16``."""
@@ -503,7 +510,9 @@ class DriverConfig(DriverValues):
 
     threading_mode: str | None = _setting(None, "text", "aeron.threading.mode")
     """DEDICATED: conductor, sender and receiver have a thread each; SHARED_NETWORK: sender and receiver share
-    one; SHARED: all three share one; INVOKER: they run on the program's thread. Default: ``DEDICATED``."""
+    one; SHARED: all three share one; INVOKER: they run on the program's thread. Unset: DEDICATED, unless a
+    container or an affinity mask leaves the driver fewer than three of more processors: SHARED_NETWORK with
+    two, SHARED with less. Default: none."""
 
     thread_naming: str | None = _setting(None, "text", "aeron.thread.naming")
     """The names of the driver's threads: classic or new. Default: ``classic``."""

@@ -8,11 +8,13 @@ from benches.processes import JavaPeer
 
 from headrace.testing import Conditions, Relay
 from tests.interop.conftest import Peers, our_driver_process
+from tests.ports import free_endpoint, free_port
 
 pytestmark = pytest.mark.interop
 
 IPC = "aeron:ipc?term-length=64k"
-UDP = "aeron:udp?endpoint=127.0.0.1:24771|term-length=64k"
+UDP = f"aeron:udp?endpoint={free_endpoint()}|term-length=64k"
+LOSSY_PORT = free_port()
 SMALL = (16, 200)
 # With 64 KiB terms a message may be 8 KiB, six fragments of the default MTU.
 FRAGMENTED = (16, 8000)
@@ -48,7 +50,9 @@ def test_streams_between_the_two_drivers(java: JavaPeer, peers: Peers, publisher
     """(c) fragmented messages over UDP between drivers, with term rotation, without and with random loss."""
     subscriber = "python" if publisher == "java" else "java"
     with ExitStack() as stack:
-        relay = stack.enter_context(Relay(("127.0.0.1", 24772), forward=Conditions(loss=loss), seed=20_261))
+        relay = stack.enter_context(
+            Relay(("127.0.0.1", LOSSY_PORT), forward=Conditions(loss=loss), seed=20_261)
+        )
         ours = stack.enter_context(our_driver_process("interop-c-ours"))
         theirs = stack.enter_context(java.driver("interop-c-java", "SHARED"))
         directories = {"java": theirs, "python": ours}
@@ -57,7 +61,7 @@ def test_streams_between_the_two_drivers(java: JavaPeer, peers: Peers, publisher
                 subscriber,
                 "subscribe",
                 directories[subscriber],
-                "aeron:udp?endpoint=127.0.0.1:24772",
+                f"aeron:udp?endpoint=127.0.0.1:{LOSSY_PORT}",
                 9,
                 2000,
             ),
@@ -116,7 +120,7 @@ def test_both_languages_share_one_publication(
 
 # The fastest receiver of a group leads. One that is half a term behind it gets no more repairs: that is further here
 # than all messages take together.
-GROUP = "aeron:udp?endpoint=239.255.42.1:24773|interface=127.0.0.1"
+GROUP = f"aeron:udp?endpoint=239.255.42.1:{free_port()}|interface=127.0.0.1"
 # The Java driver loses what it sends and what it receives, so both sides repair and are repaired.
 LOSSES = {
     "aeron.SendChannelEndpoint.supplier": "io.aeron.driver.ext.DebugSendChannelEndpointSupplier",
@@ -147,10 +151,10 @@ def test_a_group_of_both_drivers(
 
 # Both receivers must be there before the first message, or the later one joins the stream after it.
 BOTH_NEEDED = "fc=min,g:/2"
-CONTROL = "control=127.0.0.1:24774"
+CONTROL = f"control={free_endpoint()}"
 ENDPOINTS = {
-    "python": "aeron:udp?endpoint=127.0.0.1:24775",
-    "java": "aeron:udp?endpoint=127.0.0.1:24776",
+    "python": f"aeron:udp?endpoint={free_endpoint()}",
+    "java": f"aeron:udp?endpoint={free_endpoint()}",
 }
 
 
@@ -190,7 +194,7 @@ def test_destinations_on_both_drivers(
         )
 
 
-PATHS = [24777, 24778]
+PATHS = [free_port(), free_port()]
 
 
 @pytest.mark.parametrize("subscriber", ["java", "python"])
@@ -243,3 +247,34 @@ def test_local_destinations_on_our_driver(our_driver: Path, peers: Peers, subscr
         ),
         peers.command(publisher, "publish", our_driver, IPC, 9, 1000, *SMALL, 17),
     )
+
+
+# Of two messages in one datagram only the first has the time of sending: these fill more than half of one each.
+ALONE = (700, 1300)
+
+
+@pytest.mark.parametrize("publisher", ["java", "python"])
+@pytest.mark.parametrize("key", ["channel-snd-ts-offset", "channel-rcv-ts-offset"])
+def test_timestamps_between_the_two_drivers(java: JavaPeer, peers: Peers, publisher: str, key: str) -> None:
+    """(k) the driver that sends, or the one that receives, writes the time into each message."""
+    subscriber = "python" if publisher == "java" else "java"
+    channel = f"{UDP}|{key}=reserved"
+    with ExitStack() as stack:
+        ours = stack.enter_context(our_driver_process("interop-k-ours"))
+        theirs = stack.enter_context(java.driver("interop-k-java", "SHARED"))
+        directories = {"java": theirs, "python": ours}
+        peers.run(
+            peers.command(subscriber, "subscribe", directories[subscriber], channel, 7, 3000),
+            peers.command(publisher, "publish", directories[publisher], channel, 7, 3000, *ALONE, 33),
+        )
+
+
+def test_media_timestamps_of_what_the_java_driver_sends(java: JavaPeer, peers: Peers) -> None:
+    """(l) the kernel's time of arrival; the Java driver refuses that parameter on subscriptions."""
+    with ExitStack() as stack:
+        ours = stack.enter_context(our_driver_process("interop-l-ours"))
+        theirs = stack.enter_context(java.driver("interop-l-java", "SHARED"))
+        peers.run(
+            peers.command("python", "subscribe", ours, f"{UDP}|media-rcv-ts-offset=reserved", 7, 3000),
+            peers.command("java", "publish", theirs, UDP, 7, 3000, *ALONE, 34),
+        )

@@ -316,7 +316,7 @@ fn session_ids_handed_out_are_free() {
 
 #[test]
 fn an_invoked_driver_and_client_need_no_thread() {
-    let live = start_with(|config| config.threading_mode = headrace_driver::ThreadingMode::Invoker);
+    let live = start_with(|config| config.threading_mode = Some(headrace_driver::ThreadingMode::Invoker));
     let invoker = live.driver.invoker().unwrap();
     let mut config = live.config();
     config.use_invoker = true;

@@ -79,7 +79,7 @@ fn a_log_that_takes_long_to_make_holds_up_no_other_stream() {
             disk: Arc::clone(&disk) as Arc<dyn Disk>,
             ..system
         };
-        let live = start_in(environment, |config| config.threading_mode = mode);
+        let live = start_in(environment, |config| config.threading_mode = Some(mode));
         let (client, other) = (live.client(), live.client());
         let (publication, subscription) = pair(&client, IPC);
         thread::scope(|scope| {

@@ -46,7 +46,7 @@ fn offer(publication: &Publication) {
 }
 
 fn every_agent_its_thread() -> Live {
-    start_with(|config| config.threading_mode = ThreadingMode::Dedicated)
+    start_with(|config| config.threading_mode = Some(ThreadingMode::Dedicated))
 }
 
 #[test]

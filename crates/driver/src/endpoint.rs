@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 
 use headrace_buffers::counters::Counter;
+use headrace_protocol::channel::{ReceiveTimestamps, TimestampOffset};
 
 use crate::transport::Transport;
 
@@ -70,6 +71,8 @@ pub(crate) struct SendEndpointSpec {
     pub group: Option<SendGroup>,
     /// The channel names a host that may move to another address.
     pub is_re_resolvable: bool,
+    /// Where the time of sending is written into messages.
+    pub timestamp: Option<TimestampOffset>,
     /// Publishes how datagrams leave, an [`OffloadMode`](headrace_sys::net::OffloadMode) as a number.
     pub offload_mode: Option<Counter>,
 }
@@ -101,6 +104,8 @@ pub(crate) struct ReceiveEndpointSpec {
     pub receiver_id: i64,
     /// Group that status messages and error frames claim.
     pub group_tag: Option<i64>,
+    /// Where the times of receiving are written into messages.
+    pub timestamps: ReceiveTimestamps,
 }
 
 /// One of the sockets that a channel receives through. Its number among them is its path.

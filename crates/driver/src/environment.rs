@@ -14,6 +14,8 @@ pub use crate::names::{LookedUp, Lookups};
 use crate::names::{LookupThreads, SystemLookup};
 use crate::network::SystemNetwork;
 pub use crate::network::{BufferLengths, Network, OpenSocket, SocketRequest};
+pub use crate::processors::Machine;
+use crate::processors::SystemMachine;
 
 /// What a driver is launched in.
 pub struct Environment {
@@ -23,6 +25,8 @@ pub struct Environment {
     pub network: Arc<dyn Network>,
     /// What tells how much room there is for files.
     pub disk: Arc<dyn Disk>,
+    /// What tells how many processors there are.
+    pub machine: Arc<dyn Machine>,
     /// Who looks up the names of hosts.
     pub lookups: Box<dyn Lookups>,
     /// Messages that fit in each queue between the agents.
@@ -42,6 +46,7 @@ impl Environment {
             clock,
             network: Arc::new(SystemNetwork),
             disk: Arc::new(SystemDisk),
+            machine: Arc::new(SystemMachine),
             queue_capacity: QUEUE_CAPACITY,
             random: fastrand::Rng::new(),
             events: None,

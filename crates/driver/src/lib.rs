@@ -16,6 +16,7 @@ mod interceptors;
 mod mailbox;
 mod names;
 mod network;
+mod processors;
 mod proxy;
 mod receiver;
 mod resource_agent;

@@ -43,6 +43,8 @@ pub struct OpenSocket {
     pub receive_buffer_length: usize,
     /// Time to live of what it sends to groups, if one was asked for; else 0.
     pub group_ttl: u8,
+    /// What it receives comes with the time of arrival.
+    pub stamps_arrivals: bool,
 }
 
 /// Lengths of socket buffers in bytes.
@@ -72,6 +74,7 @@ impl Network for SystemNetwork {
             send_buffer_length: socket.send_buffer_length()?,
             receive_buffer_length: socket.receive_buffer_length()?,
             group_ttl: socket.group_ttl(),
+            stamps_arrivals: socket.stamps_arrivals(),
             transport: Box::new(socket),
         })
     }

@@ -254,6 +254,11 @@ impl ConductorProxy {
         self.replies.flush()
     }
 
+    /// Wakes the conductor for something that it finds without a message.
+    pub(crate) fn wake(&self) {
+        self.replies.ring();
+    }
+
     /// Answers a command.
     pub(crate) fn reply(&mut self, reply: ConductorReply) {
         self.replies.send(reply);

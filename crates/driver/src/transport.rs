@@ -68,10 +68,102 @@ impl Transport for UdpSocket {
     }
 }
 
+/// Sends of one endpoint in one turn: of a frame, or of a run of datagrams.
+///
+/// What many streams of an endpoint owe falls due at once after a pause of the process, and so again and again. Sent in
+/// one go, it is more than the buffer of a socket holds; and since the streams have an order, what is lost is that of the
+/// same streams each time, until they count as dead. So a turn ends here, the other end reads, and the next turn goes on.
+pub(crate) const SENDS_A_TURN: usize = 64;
+
+/// Receives until nothing waits, or until `budget` messages have come; returns how many came.
+///
+/// An endpoint of many streams hears more in a turn than one call takes. With what is left in it, its socket overflows.
+pub(crate) fn receive(
+    transport: &dyn Transport,
+    batch: &mut ReceiveBatch,
+    budget: usize,
+    handler: &mut dyn FnMut(Coalesced<'_>),
+) -> io::Result<usize> {
+    let mut count = 0;
+    loop {
+        let received = transport.receive(batch, handler)?;
+        count += received;
+        if received < batch.capacity() || count >= budget {
+            return Ok(count);
+        }
+    }
+}
+
 /// Has a waiting thread look when something arrives on a transport.
 pub(crate) fn describe(transport: &dyn Transport, interests: &mut Interests) {
     match transport.descriptor() {
         Some(descriptor) => interests.descriptor(descriptor),
         None => interests.may_come_unrung(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// A socket in which so many messages wait.
+    struct Waiting(Cell<usize>);
+
+    impl Transport for Waiting {
+        fn receive(
+            &self,
+            batch: &mut ReceiveBatch,
+            _handler: &mut dyn FnMut(Coalesced<'_>),
+        ) -> io::Result<usize> {
+            let taken = self.0.get().min(batch.capacity());
+            self.0.set(self.0.get() - taken);
+            Ok(taken)
+        }
+
+        fn send_runs(&self, _runs: &[Run<'_>], _to: Option<SocketAddr>) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn send(&self, _datagram: &[u8], _to: Option<SocketAddr>) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn connect(&self, _remote: SocketAddr) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn descriptor(&self) -> Option<RawFd> {
+            None
+        }
+
+        fn send_mode(&self) -> OffloadMode {
+            OffloadMode::Single
+        }
+
+        fn receive_mode(&self) -> OffloadMode {
+            OffloadMode::Single
+        }
+    }
+
+    #[test]
+    fn a_poll_takes_what_waits_up_to_its_budget() {
+        let mut batch = ReceiveBatch::new(4);
+        for (waiting, budget, taken) in [
+            (0, 9, 0),
+            (3, 9, 3),
+            (4, 9, 4),
+            (7, 9, 7),
+            (40, 9, 12),
+            (40, 1, 4),
+        ] {
+            let socket = Waiting(Cell::new(waiting));
+            assert_eq!(
+                receive(&socket, &mut batch, budget, &mut |_| ()).unwrap(),
+                taken,
+                "{waiting} wait, {budget} are wanted"
+            );
+        }
     }
 }

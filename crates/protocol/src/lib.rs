@@ -15,6 +15,7 @@ pub mod flow;
 pub mod frame;
 pub mod loss;
 pub mod retransmit;
+pub mod round_trips;
 pub mod settings;
 pub mod text;
 

@@ -87,6 +87,11 @@ impl RetransmitHandler {
         }
     }
 
+    /// Changes how long requests for what was sent again are dropped, from the next repair on.
+    pub fn set_linger_ns(&mut self, linger_ns: i64) {
+        self.linger_ns = linger_ns;
+    }
+
     /// A NAK that passed [`Nak::check`]. `length_max` is what flow control allows one NAK to bring back.
     ///
     /// Calls `resend` if the range is to be sent now. Returns true if the NAK was dropped because every action

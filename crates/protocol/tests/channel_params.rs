@@ -4,7 +4,7 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::{
     ChannelDefaults, ChannelError, ChannelUri, CongestionControlKind, ExistingPublication, FlowControlParam,
     FlowControlStrategy, GroupConsideration, InitialPosition, PublicationParams, ResponseCorrelation,
-    SessionIdParam, SubscriptionParams, Tags,
+    SessionIdParam, SubscriptionParams, Tags, TimestampOffset,
 };
 
 const UDP: &str = "aeron:udp?endpoint=localhost:40123";
@@ -228,17 +228,10 @@ fn what_is_not_built_is_refused_by_name() {
     let of_publications = [
         "control-mode=response",
         "ats=true",
-        "channel-snd-ts-offset=0",
-        "channel-snd-ts-offset=reserved",
         "response-correlation-id=7",
         "response-correlation-id=prototype",
     ];
-    let of_subscriptions = [
-        "control-mode=response",
-        "ats=true",
-        "media-rcv-ts-offset=reserved",
-        "channel-rcv-ts-offset=8",
-    ];
+    let of_subscriptions = ["control-mode=response", "ats=true"];
     let check = |param: &str, error: ChannelError| {
         assert_eq!(error.code, ErrorCode::NotSupported, "{param}: {error}");
         let what = format!("channel parameter '{param}' is not supported by this version of Headrace: ");
@@ -258,6 +251,79 @@ fn what_is_not_built_is_refused_by_name() {
     let error = PublicationParams::from_uri(&spy, &ChannelDefaults::default()).expect_err("a spy");
     assert_eq!(error.code, ErrorCode::InvalidChannel);
     assert!(error.message.contains("spies are invalid"));
+}
+
+#[test]
+fn timestamps_have_a_place_in_the_payload_or_in_the_reserved_value() {
+    let in_frame = |offset: Option<TimestampOffset>| offset.map(TimestampOffset::in_frame);
+    for (value, expected) in [
+        ("reserved", Some(24)),
+        ("-8", Some(24)),
+        ("0", Some(32)),
+        ("13", Some(45)),
+        ("2147483647", Some(32 + 2_147_483_647)),
+        ("-1", None),
+        ("-16", None),
+        ("-2147483648", None),
+    ] {
+        let sent = publication(&format!("channel-snd-ts-offset={value}")).expect(value);
+        assert_eq!(in_frame(sent.send_timestamp), expected, "{value}");
+        let received = subscription(&format!("channel-rcv-ts-offset={value}")).expect(value);
+        let stamps = received.receive_timestamps;
+        assert_eq!(
+            (in_frame(stamps.channel), stamps.media),
+            (expected, None),
+            "{value}"
+        );
+        let received = subscription(&format!("media-rcv-ts-offset={value}")).expect(value);
+        assert_eq!(in_frame(received.receive_timestamps.media), expected, "{value}");
+    }
+    for value in ["Reserved", "8k", "2147483648", "1.5"] {
+        for key in [
+            "channel-snd-ts-offset",
+            "channel-rcv-ts-offset",
+            "media-rcv-ts-offset",
+        ] {
+            let param = format!("{key}={value}");
+            // Of the other side, too: one channel serves both.
+            for error in [
+                publication(&param).expect_err(&param),
+                subscription(&param).expect_err(&param),
+            ] {
+                assert_eq!(error.code, ErrorCode::GenericError, "{error}");
+                assert!(
+                    error.message.contains(&format!("could not parse {param}")),
+                    "{error}"
+                );
+            }
+        }
+    }
+    let both = "channel-snd-ts-offset=reserved|channel-rcv-ts-offset=reserved";
+    assert!(publication(both).is_ok() && subscription(both).is_ok());
+}
+
+#[test]
+fn timestamps_of_one_subscription_do_not_overlap() {
+    for (media, channel, is_right) in [
+        ("0", "8", true),
+        ("8", "0", true),
+        ("reserved", "0", true),
+        ("0", "7", false),
+        ("7", "0", false),
+        ("reserved", "reserved", false),
+        ("-1", "-1", true),
+    ] {
+        let params = format!("media-rcv-ts-offset={media}|channel-rcv-ts-offset={channel}");
+        match subscription(&params) {
+            Ok(_) => assert!(is_right, "{params}"),
+            Err(error) => {
+                assert!(!is_right, "{error}");
+                assert_eq!(error.code, ErrorCode::GenericError);
+                let told = format!("media-rcv-ts-offset={media} and channel-rcv-ts-offset={channel} overlap");
+                assert!(error.message.contains(&told), "{error}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod error;
 mod grounds;
 mod invariants;
 mod lock;
+mod machine;
 mod network;
 mod node;
 mod random;

@@ -23,6 +23,7 @@ use crate::error::WorldError;
 use crate::grounds::Grounds;
 use crate::invariants::{Holdings, Observer, SentStreams, Violation};
 use crate::lock::lock;
+use crate::machine::SimulatedMachine;
 use crate::network::{HostNetwork, LinkSettings, Network};
 use crate::random::fork;
 use crate::time::{NodeClock, PassesTime};
@@ -75,7 +76,7 @@ impl NodeCore {
         mut config: DriverConfig,
     ) -> Arc<Self> {
         config.directory = directory.join(name);
-        config.threading_mode = ThreadingMode::Invoker;
+        config.threading_mode = Some(ThreadingMode::Invoker);
         Arc::new(Self {
             name: name.to_owned(),
             network: HostNetwork::add(network, name),
@@ -238,6 +239,7 @@ impl Node {
             return Err(self.refuse("must be down to be started"));
         }
         let environment = Environment {
+            machine: Arc::new(SimulatedMachine),
             clock: self.clock(),
             network: Arc::new(self.core.network.clone()),
             disk: Arc::clone(&self.core.disk) as Arc<dyn Disk>,

@@ -9,7 +9,7 @@ use headrace_sys::Clock;
 /// Where monotonic time starts, so that subtracting a time-out never goes below zero.
 const NANO_TIME_START: i64 = 3_600_000_000_000;
 /// Wall time at the start: 2026-01-01 UTC.
-const EPOCH_START_NS: i64 = 1_767_225_600_000_000_000;
+pub(crate) const EPOCH_START_NS: i64 = 1_767_225_600_000_000_000;
 
 /// Nanoseconds since the world began. Only the world moves them.
 #[derive(Clone, Debug, Default)]

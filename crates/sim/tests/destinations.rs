@@ -307,6 +307,8 @@ fn a_stranger_that_measures_its_round_trip_is_answered_and_no_receiver_is_troubl
         .take()
         .iter()
         .filter(|datagram| classify(&datagram.bytes) == Ok(FrameKind::RttMeasurement))
+        // The receivers measure, too.
+        .filter(|datagram| RttMeasurement::decode(&datagram.bytes).is_ok_and(|echo| echo.receiver_id == 77))
         .map(|datagram| datagram.to)
         .collect();
     assert_eq!(echoed_to, [stranger; 3]);

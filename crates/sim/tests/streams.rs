@@ -444,3 +444,55 @@ fn the_reader_that_comes_after_one_that_left_reads_the_stream_to_its_end() {
     world.run_until(5 * SECOND, "the end of the stream", || !reader.poll().is_empty());
     assert_eq!(reader.messages, [b"the last"]);
 }
+
+/// After a pause the heartbeats of all streams fall due at once, and the status messages of all images: more than the
+/// buffer of a socket holds. What is lost of them would be of the same streams each time.
+#[test]
+fn frames_of_many_streams_that_fall_due_at_once_do_not_flood_a_socket() {
+    const STREAMS: i32 = 400;
+    // The rules would be checked for each stream after each step.
+    let world = World::without_rules(1);
+    let channel = format!("{CHANNEL}|mtu=1408|rcv-wnd=4k|so-rcvbuf=8k");
+    let [left, right] = world.pair();
+    let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
+    let streams: Vec<_> = (STREAM..STREAM + STREAMS)
+        .map(|id| {
+            let reader = Reader::subscribe(&subscriber, &channel, id);
+            (publisher.add_publication(&channel, id).unwrap(), reader)
+        })
+        .collect();
+    world.run_until(5 * SECOND, "the connections", || {
+        streams
+            .iter()
+            .all(|(publication, reader)| publication.is_connected() && reader.subscription.is_connected())
+    });
+    world.run_for(SECOND);
+    let heard = [
+        (
+            &left,
+            system_counter::HEARTBEATS_SENT,
+            &right,
+            system_counter::HEARTBEATS_RECEIVED,
+        ),
+        (
+            &right,
+            system_counter::STATUS_MESSAGES_SENT,
+            &left,
+            system_counter::STATUS_MESSAGES_RECEIVED,
+        ),
+    ];
+    for (sender, sent, receiver, received) in heard {
+        let count =
+            || [(sender, sent), (receiver, received)].map(|(node, id)| common::system_counter(node, id));
+        sender.pause();
+        world.run_for(SECOND / 4);
+        sender.resume();
+        let before = count();
+        world.run_for(2 * SECOND);
+        let [sent, received] = [0, 1].map(|index| count()[index] - before[index]);
+        assert!(sent > 5 * i64::from(STREAMS), "{sent} sent");
+        // Those at either end of the time may be under way.
+        let under_way = (sent - received).abs();
+        assert!(under_way <= i64::from(STREAMS), "{received} of {sent} came");
+    }
+}

@@ -21,22 +21,28 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
     }
 }
 
+/// Processors the calling thread may run on, counted from 0. Empty if the kernel does not tell.
+pub fn allowed() -> Vec<usize> {
+    // SAFETY: an all-zero set is a valid value for the kernel to overwrite, and the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is a live local of the length given. A failure leaves it empty.
+    unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
+    (0..libc::CPU_SETSIZE as usize)
+        // SAFETY: every index is below the size of the set.
+        .filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) })
+        .collect()
+}
+
+/// Processors of the machine that are running, at least one.
+pub fn online_count() -> usize {
+    // SAFETY: the call reads no memory of ours.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(count).unwrap_or(0).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Processors the calling thread may run on.
-    fn allowed() -> Vec<usize> {
-        // SAFETY: an all-zero set is a valid value for the kernel to overwrite.
-        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the set is a live local of the length given.
-        let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
-        assert_eq!(result, 0);
-        (0..libc::CPU_SETSIZE as usize)
-            // SAFETY: every index is below the size of the set.
-            .filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) })
-            .collect()
-    }
 
     #[test]
     fn a_pinned_thread_may_run_on_one_processor_only() {

@@ -3,8 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
-use headrace_sys::Region;
 use headrace_sys::net::{OffloadMode, ReceiveBatch, Run, SocketOptions, UdpSocket};
+use headrace_sys::{Clock, Region, SystemClock};
 use proptest::prelude::*;
 
 const MODES: [OffloadMode; 3] = [
@@ -199,5 +199,44 @@ fn a_full_socket_buffer_accepts_whole_datagrams_only() {
         };
         let sent = from.send_runs(&[run], to.local_addr().ok()).unwrap();
         assert!(sent > 0 && sent % 1408 == 0, "{sent}");
+    }
+}
+
+#[test]
+fn a_socket_that_is_asked_to_tells_when_datagrams_arrived() {
+    let clock = SystemClock::new();
+    for mode in MODES {
+        let (from, silent) = (socket(mode), socket(mode));
+        let options = SocketOptions {
+            offload: mode,
+            stamps_arrivals: true,
+            ..SocketOptions::default()
+        };
+        let told = UdpSocket::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+        assert!(told.stamps_arrivals() && !silent.stamps_arrivals());
+        let bytes = run_bytes(3, 128, 4, 100);
+        let run = Run {
+            region: Region::of(&bytes),
+            datagram_length: 128,
+        };
+        let before = clock.epoch_ns();
+        for to in [&told, &silent] {
+            from.send_runs(&[run], to.local_addr().ok()).unwrap();
+        }
+        let after = clock.epoch_ns();
+        let mut batch = ReceiveBatch::new(8);
+        assert_eq!(told.receive(&mut batch).unwrap(), 4);
+        batch.for_each(|joined| {
+            let arrived_ns = joined.arrived_ns.unwrap();
+            assert!(
+                (before..=after).contains(&arrived_ns),
+                "{before} {arrived_ns} {after}"
+            );
+            if mode == OffloadMode::Segmentation {
+                assert_eq!(joined.datagram_length, 128, "the kernel joins them still");
+            }
+        });
+        assert_eq!(silent.receive(&mut batch).unwrap(), 4);
+        batch.for_each(|joined| assert_eq!(joined.arrived_ns, None));
     }
 }

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from headrace import aio
 from headrace._arguments import checked_class
+from headrace._checks import excerpt, wrong
 from headrace._closing import EitherClosing
 from headrace._exceptions import (
     ClosedError,
+    ConfigError,
     DriverTimeoutError,
     HeadraceError,
     PublicationClosedError,
@@ -126,6 +128,9 @@ class Requester(EitherClosing):
         except PublicationClosedError as refusal:
             call.cancel()
             raise ClosedError(f"{self!r} is closed") from refusal
+        except (TypeError, ConfigError) as refusal:
+            call.cancel()
+            raise self._refused(data, refusal) from None
         except BaseException:
             call.cancel()
             raise
@@ -152,6 +157,8 @@ class Requester(EitherClosing):
                 return await answer
         except PublicationClosedError as refusal:
             raise ClosedError(f"{self!r} is closed") from refusal
+        except (TypeError, ConfigError) as refusal:
+            raise self._refused(data, refusal) from None
         except DriverTimeoutError:
             raise
         except TimeoutError as late:
@@ -159,6 +166,21 @@ class Requester(EitherClosing):
             raise RequestTimeoutError(f"{missing} in the time-out of the call: {self!r}") from late
         finally:
             self._calls.forget(correlation_id)
+
+    def _refused(self, data: Any, refusal: TypeError | ConfigError) -> TypeError | ConfigError:
+        """The error of an offer, which knows the header before the request, in the words of the caller."""
+        parts = _parts(data)
+        if isinstance(refusal, ConfigError):
+            length = sum(memoryview(part).nbytes for part in parts)
+            return wrong("len(data)", length, f"must be at most max_request_length={self.max_request_length}")
+        rule = str(refusal).rpartition(": ")[2]
+        for index, part in enumerate(parts):
+            try:
+                memoryview(part)
+            except TypeError:
+                name = f"data[{index}]" if isinstance(data, (tuple, list)) else "data"
+                return TypeError(f"{name}={excerpt(repr(part))}: {rule}")
+        return refusal
 
     async def _read(self) -> None:
         """Give answers to their calls while there are any."""

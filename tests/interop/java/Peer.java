@@ -15,6 +15,8 @@ import java.util.concurrent.TimeUnit;
  * The Java side of the interoperability tests: publishes or checks messages whose every byte follows from a
  * seed and an index, so that either side can be ours. `peer.py` has the same rule.
  *
+ * Where a channel has `ts-offset=reserved`, the reserved value of each message is a time of this day, in nanoseconds.
+ *
  * Message `index` of `seed`: i64 index, i64 seed, then bytes `(mix + position) & 0xff`, little-endian.
  */
 public final class Peer
@@ -101,8 +103,13 @@ public final class Peer
     {
         final Map<Long, Long> nextIndexBySeed = new HashMap<>();
         final long[] received = new long[1];
+        final boolean isStamped = subscription.channel().contains("ts-offset=reserved");
         final FragmentHandler handler = (buffer, offset, length, header) ->
         {
+            if (isStamped)
+            {
+                checkStamp(header.reservedValue());
+            }
             final long index = buffer.getLong(offset);
             final long seed = buffer.getLong(offset + 8);
             final long expected = nextIndexBySeed.getOrDefault(seed, 0L);
@@ -134,6 +141,15 @@ public final class Peer
             }
         }
         System.out.println("DONE " + received[0]);
+    }
+
+    private static void checkStamp(final long timeNs)
+    {
+        final long ageMs = System.currentTimeMillis() - TimeUnit.NANOSECONDS.toMillis(timeNs);
+        if (Math.abs(ageMs) > TimeUnit.DAYS.toMillis(1))
+        {
+            throw new IllegalStateException("timestamp " + timeNs);
+        }
     }
 
     private static int fill(

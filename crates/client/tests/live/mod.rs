@@ -47,7 +47,7 @@ pub fn start_in(environment: Environment, change: impl FnOnce(&mut DriverConfig)
     let mut config = DriverConfig {
         directory: directory.path().join("driver"),
         dir_delete_on_start: true,
-        threading_mode: ThreadingMode::Shared,
+        threading_mode: Some(ThreadingMode::Shared),
         timer_interval_ns: 50 * MS,
         publication_linger_timeout_ns: 200 * MS,
         ..DriverConfig::default()

@@ -67,6 +67,9 @@ fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCod
         eprintln!("WARNING: {doubt}");
     }
     let driver = MediaDriver::launch(config).map_err(|error| format!("ERROR: driver init {error}"))?;
+    if let Some(chosen) = driver.chosen_threading() {
+        println!("threading mode {chosen}");
+    }
     let signal = match driver.invoker() {
         Some(invoker) => invoke(&driver, &invoker, &signals, shared_idle),
         None => wait(&driver, &signals),

@@ -1,7 +1,8 @@
 //! When the conductor may sleep long, because all that could come would wake it.
 //!
 //! Commands of our clients, messages of the other agents and publishers that meet the limit ring. Commands of foreign
-//! clients do not, and arrivals in images are looked for; while there may be either, it looks every millisecond.
+//! clients do not, and arrivals in images are looked for; while there may be either, it looks every millisecond. The
+//! receiver rings for what comes after a gap, and while a gap is open the conductor looks again when its delay is over.
 
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -74,6 +75,10 @@ impl Quiet {
                 interests.limit_park(TIMER_RESOLUTION);
             }
             _ => interests.may_come_unrung(),
+        }
+        let now_ns = rooms.cx.now_ns;
+        if let Some(deadline_ns) = rooms.images.next_loss_deadline_ns(now_ns) {
+            interests.limit_park(Duration::from_nanos((deadline_ns - now_ns).unsigned_abs()));
         }
         // Readers are only followed at once while a publisher waits for them: it rings when it begins to.
         for doorbells in rooms.publications.logs().map(LogBuffers::doorbells) {

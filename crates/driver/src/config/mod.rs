@@ -68,12 +68,24 @@ impl DriverConfig {
         SETTINGS.iter().filter_map(property_and_value).collect()
     }
 
+    /// How the agents are spread over threads. [`MediaDriver::launch`](crate::MediaDriver::launch) decides if no setting
+    /// does.
+    pub fn threading(&self) -> ThreadingMode {
+        self.threading_mode.unwrap_or(ThreadingMode::Dedicated)
+    }
+
     /// What publishers elsewhere can make the driver hold.
     pub fn image_limits(&self) -> ImageLimits {
         ImageLimits {
             count: self.image_limit,
             bytes: self.image_memory_limit,
         }
+    }
+
+    /// Senders measure how long they drop further requests for what they sent again.
+    pub fn adapts_retransmit_linger(&self) -> bool {
+        self.adaptive_loss
+            && self.retransmit_unicast_linger_ns == Self::default().retransmit_unicast_linger_ns
     }
 
     /// What the settings mean for channels that do not say otherwise.

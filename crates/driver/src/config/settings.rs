@@ -79,12 +79,12 @@ const fn ring_length(trailer: usize) -> RingLength {
     }
 }
 
-const THREADING_MODES: Choice<ThreadingMode> = Choice {
+const THREADING_MODES: Choice<Option<ThreadingMode>> = Choice {
     names: &[
-        ("DEDICATED", ThreadingMode::Dedicated),
-        ("SHARED_NETWORK", ThreadingMode::SharedNetwork),
-        ("SHARED", ThreadingMode::Shared),
-        ("INVOKER", ThreadingMode::Invoker),
+        ("DEDICATED", Some(ThreadingMode::Dedicated)),
+        ("SHARED_NETWORK", Some(ThreadingMode::SharedNetwork)),
+        ("SHARED", Some(ThreadingMode::Shared)),
+        ("INVOKER", Some(ThreadingMode::Invoker)),
     ],
 };
 
@@ -331,6 +331,10 @@ headrace_protocol::settings! {
     "aeron.retransmit.unicast.delay" => retransmit_unicast_delay_ns: i64 = 0, INTERVAL;
     /// How long the sender ignores further requests for data that it has just sent again.
     "aeron.retransmit.unicast.linger" => retransmit_unicast_linger_ns: i64 = 10 * MILLISECOND, TIMEOUT;
+    /// Whether receivers ask for lost data, and the sender drops further requests for it, by the measured round trip and the
+    /// number of receivers (true) or by the fixed delays of the specification (false). A delay of the specification that
+    /// is set to another value than its default, and nak-delay of a channel, stay fixed.
+    "aeron.headrace.loss.adaptive" => adaptive_loss: bool = true, Bool;
     /// How many repairs the sender does at a time for a stream whose receivers form a group; for other streams it is
     /// one.
     "aeron.max.resend" => resend_max: usize = 16, Int { min: 1, max: 256 };
@@ -430,8 +434,9 @@ headrace_protocol::settings! {
 
     // Threads, idling, affinity.
     /// DEDICATED: conductor, sender and receiver have a thread each; SHARED_NETWORK: sender and receiver share one;
-    /// SHARED: all three share one; INVOKER: they run on the program's thread.
-    "aeron.threading.mode" => threading_mode: ThreadingMode = ThreadingMode::Dedicated, THREADING_MODES;
+    /// SHARED: all three share one; INVOKER: they run on the program's thread. Unset: DEDICATED, unless a container or an
+    /// affinity mask leaves the driver fewer than three of more processors: SHARED_NETWORK with two, SHARED with less.
+    "aeron.threading.mode" => threading_mode: Option<ThreadingMode> = None, THREADING_MODES;
     /// The names of the driver's threads: classic or new.
     "aeron.thread.naming" => thread_naming: ThreadNaming = ThreadNaming::Classic, THREAD_NAMING;
     /// What the conductor's thread does when a turn found no work.

@@ -189,7 +189,7 @@ fn a_properties_file_has_comments_continuations_and_two_separators() {
         )
         .unwrap();
     let config = sources.into_config().unwrap();
-    assert_eq!(config.threading_mode, ThreadingMode::Shared);
+    assert_eq!(config.threading_mode, Some(ThreadingMode::Shared));
     assert_eq!(config.directory, PathBuf::from("/tmp/x"));
     // An empty value unsets what an earlier place set.
     assert_eq!(config.mtu_length, 1408);

@@ -73,7 +73,7 @@ pub(super) fn create_counters(config: &DriverConfig, cnc: &CncFile) -> CountersM
     let facts = LabelFacts {
         version: VERSION,
         commit: COMMIT,
-        threading_mode: config.threading_mode.name(),
+        threading_mode: config.threading().name(),
         driver_name: config.resolver_name.as_deref().unwrap_or_default(),
         conductor_threshold: &format_duration(config.conductor_cycle_threshold_ns),
         sender_threshold: &format_duration(config.sender_cycle_threshold_ns),

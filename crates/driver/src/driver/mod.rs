@@ -30,6 +30,7 @@ use crate::environment::Environment;
 use crate::errors::ErrorRecorder;
 use crate::event_recorder::EventRecorder;
 use crate::interceptors;
+use crate::processors::ProcessorLimit;
 use crate::runner::{AgentRunner, Invoker};
 use supervisor::{DriverState, DriverSupervisor};
 use threads::Agents;
@@ -49,6 +50,7 @@ struct Running {
 /// Dropping it closes it. All methods may be called from any thread.
 pub struct MediaDriver {
     config: Arc<DriverConfig>,
+    limit: Option<ProcessorLimit>,
     running: Mutex<Option<Running>>,
     invoker: Option<Invoker>,
     supervisor: Arc<DriverSupervisor>,
@@ -69,9 +71,13 @@ impl MediaDriver {
             action: "find the absolute path of aeron.dir",
             source,
         })?;
+        let limit =
+            ProcessorLimit::find(environment.machine.as_ref()).filter(|_| config.threading_mode.is_none());
+        let mode = limit.map_or_else(|| config.threading(), ProcessorLimit::threading_mode);
+        config.threading_mode = Some(mode);
         let config = Arc::new(config);
         directory::prepare(&config, environment.clock.as_ref())?;
-        let started = start(&config, environment);
+        let started = start(&config, environment, limit);
         if started.is_err() {
             // The first error is the one to tell; a directory that cannot be deleted adds nothing to it.
             let _ = directory::delete(&config.directory);
@@ -79,6 +85,7 @@ impl MediaDriver {
         let (running, supervisor) = started?;
         Ok(Self {
             invoker: running.invoker.clone(),
+            limit,
             config,
             running: Mutex::new(Some(running)),
             supervisor,
@@ -93,6 +100,11 @@ impl MediaDriver {
     /// The settings this driver runs with.
     pub fn config(&self) -> &DriverConfig {
         &self.config
+    }
+
+    /// Which threading mode the driver chose, and for which limit of processors; none if a setting or the default holds.
+    pub fn chosen_threading(&self) -> Option<String> {
+        self.limit.map(|limit| limit.to_string())
     }
 
     /// Runs the agents from the caller's thread; only in [`crate::ThreadingMode::Invoker`].
@@ -176,6 +188,7 @@ impl fmt::Debug for MediaDriver {
 fn start(
     config: &Arc<DriverConfig>,
     environment: Environment,
+    limit: Option<ProcessorLimit>,
 ) -> Result<(Running, Arc<DriverSupervisor>), DriverError> {
     let Environment {
         clock,
@@ -185,6 +198,7 @@ fn start(
         queue_capacity,
         random,
         events,
+        machine: _,
     } = environment;
     let system_buffers = probe::socket_buffers(config, network.as_ref())?;
     let cnc = files::create_cnc(config, clock.as_ref())?;
@@ -196,8 +210,7 @@ fn start(
     );
     let event_log = files::create_event_log(config, &cnc, &errors, clock.as_ref());
     let recorder = EventRecorder::new(event_log, events, Arc::clone(&clock), errors.clone());
-    let supervisor = DriverSupervisor::new(errors.clone(), recorder.clone(), Arc::clone(&clock));
-    let supervisor = Arc::new(supervisor);
+    let supervisor = DriverSupervisor::new(errors.clone(), recorder.clone(), Arc::clone(&clock), limit);
     for warning in system_buffers.warnings.iter().chain(&config.doubts()) {
         errors.warn(warning, clock.epoch_ms());
     }

@@ -10,6 +10,7 @@ use headrace_sys::Clock;
 use super::version::VERSION;
 use crate::errors::ErrorRecorder;
 use crate::event_recorder::{EventRecorder, Reason, Subject};
+use crate::processors::ProcessorLimit;
 use crate::runner::Supervisor;
 use crate::states::states;
 
@@ -38,15 +39,21 @@ pub(super) struct DriverSupervisor {
 
 impl DriverSupervisor {
     /// Of a driver that is launched. Records in `errors`, at the time of `clock`.
-    pub(super) fn new(errors: ErrorRecorder, recorder: EventRecorder, clock: Arc<dyn Clock>) -> Self {
-        Self {
+    pub(super) fn new(
+        errors: ErrorRecorder,
+        recorder: EventRecorder,
+        clock: Arc<dyn Clock>,
+        limit: Option<ProcessorLimit>,
+    ) -> Arc<Self> {
+        let reason = limit.map_or_else(|| "launched".to_owned(), |limit| format!("launched as {limit}"));
+        Arc::new(Self {
             errors,
-            state: Mutex::new(recorder.begin("launched", &subject())),
+            state: Mutex::new(recorder.begin(reason.as_str(), &subject())),
             recorder,
             clock,
             failure: Mutex::new(None),
             termination: Arc::new(AtomicBool::new(false)),
-        }
+        })
     }
 
     /// The one place where the driver's state changes.

@@ -34,7 +34,7 @@ impl Agents {
         supervisor: &Arc<DriverSupervisor>,
         doorbells: &Doorbells,
     ) -> Result<(Vec<AgentRunner>, Option<Invoker>), DriverError> {
-        if config.threading_mode == ThreadingMode::Invoker {
+        if config.threading() == ThreadingMode::Invoker {
             let all = vec![self.sender, self.receiver, self.resource_agent, self.conductor];
             let invoker = Invoker::new(Box::new(Composite::new(all)), Arc::clone(clock));
             return Ok((Vec::new(), Some(invoker)));
@@ -55,7 +55,7 @@ impl Agents {
             idle: config.resource_agent_idle(),
             agent: self.resource_agent,
         };
-        if config.threading_mode == ThreadingMode::Shared {
+        if config.threading() == ThreadingMode::Shared {
             let shared = Composite::new(vec![self.sender, self.receiver, self.conductor]);
             return vec![
                 Placement {
@@ -76,7 +76,7 @@ impl Agents {
             },
             resource_agent,
         ];
-        if config.threading_mode == ThreadingMode::SharedNetwork {
+        if config.threading() == ThreadingMode::SharedNetwork {
             placements.push(Placement {
                 names: ("[sender, receiver]", "aeron-md-net"),
                 cpu: config.sender_cpu_affinity,

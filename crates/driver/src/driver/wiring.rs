@@ -109,9 +109,11 @@ impl Wiring<'_> {
                 publication_connection_timeout_ns: config.publication_connection_timeout_ns,
                 retransmit_delay_ns: config.retransmit_unicast_delay_ns,
                 retransmit_linger_ns: config.retransmit_unicast_linger_ns,
+                adapts_linger: config.adapts_retransmit_linger(),
                 re_resolution_check_interval_ns: config.reresolution_check_interval_ns,
                 ..SenderSettings::default()
             },
+            Arc::clone(self.clock),
         );
         self.tracked(
             sender,
@@ -133,6 +135,7 @@ impl Wiring<'_> {
                 stream_session_limit: config.stream_session_limit,
                 receive_buffers: config.receiver_io_vector_capacity,
             },
+            Arc::clone(self.clock),
         );
         self.tracked(
             receiver,
@@ -194,7 +197,7 @@ impl Wiring<'_> {
     /// Without it the conductor looks for commands of foreign clients every millisecond, as it does anyway while
     /// there are any. An invoked driver looks when it is told to.
     fn openings(&self) -> Option<OpenWatch> {
-        if self.config.threading_mode == ThreadingMode::Invoker {
+        if self.config.threading() == ThreadingMode::Invoker {
             return None;
         }
         OpenWatch::new(&self.config.directory.join(cnc::FILE_NAME)).ok()

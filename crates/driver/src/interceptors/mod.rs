@@ -80,7 +80,7 @@ impl Transport for LossyTransport {
                 bytes,
                 datagram_length,
                 source,
-                ..
+                arrived_ns,
             } = joined;
             for datagram in bytes.chunks_mut(datagram_length) {
                 if !self.drops(datagram) {
@@ -89,6 +89,7 @@ impl Transport for LossyTransport {
                         bytes: datagram,
                         datagram_length,
                         source,
+                        arrived_ns,
                     });
                 }
             }

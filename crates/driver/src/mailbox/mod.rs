@@ -93,6 +93,11 @@ impl<T> Outbox<T> {
         sent_count
     }
 
+    /// Wakes the agent that takes, without a message.
+    pub(crate) fn ring(&self) {
+        self.doorbell.ring();
+    }
+
     /// True while messages wait for room: begin nothing new that would add to them.
     pub(crate) fn is_congested(&self) -> bool {
         !self.backlog.is_empty()

@@ -15,7 +15,7 @@ use headrace_sys::Clock;
 use super::known::{Known, host_and_port, literal};
 use super::lookups::{LookedUp, Lookups};
 use super::source::NameSource;
-use crate::errors::{CommandError, ErrorRecorder};
+use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
 use crate::mailbox::QUEUE_CAPACITY;
 use crate::network::Network;
 use crate::resource_tasks::{FindAddresses, Resolve, ResourceOutcome};
@@ -41,7 +41,8 @@ impl LookupTracker {
         if duration_ns > self.threshold_ns {
             self.threshold_exceeded.increment_release();
             let text = format!("looking up host={host} took longer than aeron.name.resolver.threshold");
-            self.errors.warn(&text, self.clock.epoch_ms());
+            self.errors
+                .warn_in(ErrorGroup::Resolution, &text, self.clock.epoch_ms());
         }
     }
 

@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use headrace_buffers::doorbell::Interests;
+use headrace_protocol::channel::ReceiveTimestamps;
 use headrace_protocol::frame::{
-    DataHeader, FrameError, FrameKind, RttMeasurement, Setup, StatusMessage, classify, data,
+    DataHeader, FrameError, FrameKind, RttMeasurement, Setup, StatusMessage, classify, data, timestamp,
 };
-use headrace_sys::net::ReceiveBatch;
+use headrace_sys::Clock;
+use headrace_sys::net::{Coalesced, ReceiveBatch};
 
 use super::connections::{Connections, Source};
 use super::counters::ReceiverCounters;
@@ -20,17 +22,23 @@ use crate::endpoint::{EndpointId, ONLY_PATH, ReceiveEndpointSpec, ReceivePathSpe
 use crate::event_recorder::Reason;
 use crate::proxy::{ConductorProxy, ConductorRequest};
 use crate::shared::{ImageShared, ImageState};
+use crate::transport::{self, SENDS_A_TURN};
+
+/// Most messages taken from a socket in one poll, each of which may hold many datagrams.
+const MESSAGES_A_POLL_MAX: usize = 64;
 
 /// A receive channel in the receiver's hands.
 pub(super) struct ReceiveEndpoint {
     id: EndpointId,
     speaker: Speaker,
+    timestamps: ReceiveTimestamps,
     paths: Paths,
     /// Clients add and remove its paths.
     is_manual: bool,
     dispatcher: Dispatcher,
     // Slots keep their numbers, which the dispatcher holds.
     images: Vec<Option<ReceiverImage>>,
+    first_to_service: usize,
     pending_setups: PendingSetups,
 }
 
@@ -48,6 +56,7 @@ pub(super) struct Cycle<'a> {
     pub(super) conductor: &'a mut ConductorProxy,
     pub(super) timeouts: ImageTimeouts,
     pub(super) stream_session_limit: usize,
+    pub(super) clock: &'a dyn Clock,
 }
 
 impl Cycle<'_> {
@@ -80,10 +89,12 @@ impl ReceiveEndpoint {
                 receiver_id: spec.receiver_id,
                 group_tag: spec.group_tag,
             },
+            timestamps: spec.timestamps,
             paths,
             is_manual,
             dispatcher: Dispatcher::default(),
             images: Vec::new(),
+            first_to_service: 0,
             pending_setups: PendingSetups::default(),
         }
     }
@@ -228,6 +239,7 @@ impl ReceiveEndpoint {
 
     fn poll_path(&mut self, path: usize, batch: &mut ReceiveBatch, cycle: &mut Cycle<'_>) -> usize {
         let truncated_before = batch.truncated();
+        let budget = self.images.len().min(MESSAGES_A_POLL_MAX);
         let Some(polled) = self.paths.get(path) else {
             return 0;
         };
@@ -241,17 +253,26 @@ impl ReceiveEndpoint {
             pending_setups: &mut self.pending_setups,
             last: None,
         };
-        let received = polled.spec.transport.receive(batch, &mut |coalesced| {
-            cycle.counters.bytes_received.add(coalesced.bytes.len() as i64);
-            if coalesced.bytes.is_empty() {
-                cycle.counters.invalid_packets.get_and_add(1);
-            }
-            for datagram in coalesced.bytes.chunks(coalesced.datagram_length) {
-                if arrivals.on_datagram(datagram, coalesced.source, cycle).is_err() {
+        let timestamps = self.timestamps;
+        let received = transport::receive(
+            polled.spec.transport.as_ref(),
+            batch,
+            budget,
+            &mut |mut coalesced| {
+                cycle.counters.bytes_received.add(coalesced.bytes.len() as i64);
+                if coalesced.bytes.is_empty() {
                     cycle.counters.invalid_packets.get_and_add(1);
                 }
-            }
-        });
+                if timestamps != ReceiveTimestamps::default() {
+                    write_timestamps(timestamps, &mut coalesced, cycle.clock);
+                }
+                for datagram in coalesced.bytes.chunks(coalesced.datagram_length) {
+                    if arrivals.on_datagram(datagram, coalesced.source, cycle).is_err() {
+                        cycle.counters.invalid_packets.get_and_add(1);
+                    }
+                }
+            },
+        );
         let truncated = batch.truncated() - truncated_before;
         if truncated > 0 {
             cycle.counters.invalid_packets.get_and_add(truncated as i64);
@@ -274,24 +295,17 @@ impl ReceiveEndpoint {
         }
     }
 
-    /// Sends what images owe their senders and lets go of those that fell silent; returns the work done.
+    /// Sends what images owe their senders and lets go of those that fell silent; returns the work done. It ends early
+    /// once many of them have sent: the next turn goes on where it ended.
     pub(super) fn service_images(&mut self, cycle: &mut Cycle<'_>) -> usize {
         let mut work_count = 0;
-        for slot in 0..self.images.len() {
-            let Some(image) = &mut self.images[slot] else {
-                continue;
-            };
-            if image.is_connected(cycle.now_ns, cycle.timeouts) {
-                let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
-                image.check_end_of_stream(now_ns, cycle.counters);
-                let mut out = cycle.outgoing(&self.paths, self.speaker);
-                work_count += image.send_status(now_ns, timeouts, &mut out);
-                work_count += image.repair_loss(now_ns, &mut out);
-                work_count += image.probe_round_trip(now_ns, &mut out);
-            } else {
-                let reason = image.loss();
-                self.drop_image(slot, reason, cycle);
-                work_count += 1;
+        let count = self.images.len();
+        let first = self.first_to_service.min(count);
+        for slot in (first..count).chain(0..first) {
+            work_count += self.service_image(slot, cycle);
+            if work_count >= SENDS_A_TURN {
+                self.first_to_service = slot + 1;
+                break;
             }
         }
         while let Some((stream_id, session_id)) = self.pending_setups.expire(cycle.now_ns) {
@@ -300,6 +314,27 @@ impl ReceiveEndpoint {
         }
         let elicited: usize = (0..self.paths.len()).map(|path| self.elicit(path, cycle)).sum();
         work_count + elicited
+    }
+
+    fn service_image(&mut self, slot: usize, cycle: &mut Cycle<'_>) -> usize {
+        let Some(image) = &mut self.images[slot] else {
+            return 0;
+        };
+        let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
+        if !image.is_connected(now_ns, timeouts) {
+            let reason = image.loss();
+            self.drop_image(slot, reason, cycle);
+            return 1;
+        }
+        image.check_end_of_stream(now_ns, cycle.counters);
+        let mut out = cycle.outgoing(&self.paths, self.speaker);
+        let work_count = image.send_status(now_ns, timeouts, &mut out)
+            + image.repair_loss(now_ns, &mut out)
+            + image.probe_round_trip(now_ns, &mut out);
+        if image.take_new_gap() {
+            cycle.conductor.wake(); // it decides when to ask
+        }
+        work_count
     }
 
     /// Tells the sender at the control address of a path that this receiver is there; returns the work done.
@@ -324,6 +359,18 @@ impl ReceiveEndpoint {
         let to = Source { path, address };
         ask_for_setup(0, 0, to, &mut cycle.outgoing(&self.paths, self.speaker));
         1
+    }
+}
+
+/// Writes into messages when they came, before anything is made of them.
+fn write_timestamps(timestamps: ReceiveTimestamps, arrived: &mut Coalesced<'_>, clock: &dyn Clock) {
+    for datagram in arrived.bytes.chunks_mut(arrived.datagram_length) {
+        if let (Some(at), Some(time_ns)) = (timestamps.media, arrived.arrived_ns) {
+            timestamp::stamp(datagram, at.in_frame(), time_ns);
+        }
+        if let Some(at) = timestamps.channel {
+            timestamp::stamp(datagram, at.in_frame(), clock.epoch_ns());
+        }
     }
 }
 

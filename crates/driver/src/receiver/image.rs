@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use headrace_buffers::log::rebuild;
 use headrace_protocol::ErrorCode;
-use headrace_protocol::congestion::RoundTrips;
 use headrace_protocol::frame::{
     ErrorFrame, FrameError, Nak, RttMeasurement, Setup, StatusMessage, data, rtt, status_message,
     validate_data,
 };
+use headrace_protocol::loss::MeasuredRoundTrip;
+use headrace_protocol::round_trips::RoundTrips;
 
 use super::connections::{Connections, Source};
 use super::counters::ReceiverCounters;
@@ -55,6 +56,8 @@ pub(super) struct ReceiverImage {
     overrun_threshold: i64,
     last_status_sent_ns: i64,
     is_revoked: bool,
+    /// Something came after bytes that are missing, and the conductor has not been woken since.
+    has_new_gap: bool,
     answers: Answers,
 }
 
@@ -82,6 +85,7 @@ impl ReceiverImage {
             overrun_threshold: join_position + shared.log.term_length() as i64 / 2,
             last_status_sent_ns: now_ns,
             is_revoked: false,
+            has_new_gap: false,
             answers: Answers::StatusMessages,
             shared,
         }
@@ -190,6 +194,7 @@ impl ReceiverImage {
             self.touch(source, now_ns);
             let term = self.shared.log.term(geometry.partition(position));
             rebuild::insert(term, packet.term_offset as usize, datagram);
+            self.has_new_gap |= position > self.shared.high_water_mark.get();
             self.shared.high_water_mark.propose_max_release(end);
             self.shared.log.doorbells().data.ring();
         } else {
@@ -227,6 +232,7 @@ impl ReceiverImage {
             let is_revoked = flags & data::FLAG_REVOKED != 0;
             self.check_paths_ended(is_revoked, now_ns, counters);
         }
+        self.has_new_gap |= position > self.shared.high_water_mark.get();
         self.shared.high_water_mark.propose_max_release(position);
         counters.heartbeats_received.increment_release();
     }
@@ -330,6 +336,11 @@ impl ReceiverImage {
         self.overrun_threshold = position + geometry.term_length() as i64 / 2;
     }
 
+    /// True once after something came after bytes that are missing.
+    pub(super) fn take_new_gap(&mut self) -> bool {
+        std::mem::take(&mut self.has_new_gap)
+    }
+
     /// Asks for, or covers, the gap that the conductor found. Returns the work done.
     pub(super) fn repair_loss(&mut self, now_ns: i64, out: &mut Outgoing<'_>) -> usize {
         let Some((change, loss)) = self.shared.loss_after(self.loss_change) else {
@@ -391,20 +402,28 @@ impl ReceiverImage {
         1
     }
 
-    /// A probe came back. False for an echo that answers none. Of several paths each may bring one of the same probe.
+    /// A probe came back. False for an echo that answers none. The network, or another path, may bring one again.
     pub(super) fn on_rtt_echo(&mut self, echo: &RttMeasurement, now_ns: i64) -> bool {
-        let round_trips = self.round_trips.as_mut();
-        let measured = round_trips.and_then(|round_trips| round_trips.on_echo(echo, now_ns));
-        if let Some(rtt_ns) = measured {
-            self.shared.report_round_trip(rtt_ns);
+        let Some(round_trips) = &mut self.round_trips else {
+            return false;
+        };
+        if let Some(rtt_ns) = round_trips.on_echo(echo, now_ns) {
+            self.shared.report_round_trip(MeasuredRoundTrip {
+                rtt_ns,
+                receiver_count: echo.receiver_count(),
+            });
         }
-        measured.is_some() || !self.connections.is_single()
+        round_trips.is_repeated(echo)
     }
 
-    /// Answers a sender's probe, where it came from.
+    /// Answers a sender's probe, where it came from. The probe may be for all receivers: the answer says whose it is.
     pub(super) fn on_rtt_probe(&self, probe: &RttMeasurement, path: usize, out: &mut Outgoing<'_>) {
+        let answer = RttMeasurement {
+            receiver_id: out.receiver_id,
+            ..probe.echo()
+        };
         let mut frame = [0; RttMeasurement::LENGTH];
-        probe.echo().encode(&mut frame);
+        answer.encode(&mut frame);
         if let Some(connection) = self.connections.on_path(path) {
             out.send_frame(&frame, connection);
         }

@@ -10,9 +10,11 @@ mod outgoing;
 mod paths;
 mod pending_setups;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use headrace_buffers::doorbell::{Bell, Interests};
+use headrace_sys::Clock;
 use headrace_sys::net::ReceiveBatch;
 
 pub(crate) use counters::ReceiverCounters;
@@ -57,6 +59,8 @@ pub(crate) struct Receiver {
     conductor: ConductorProxy,
     counters: ReceiverCounters,
     settings: ReceiverSettings,
+    // Of the machine's wall, for timestamps in messages.
+    clock: Arc<dyn Clock>,
     endpoints: Vec<ReceiveEndpoint>,
     batch: ReceiveBatch,
 }
@@ -68,6 +72,7 @@ impl Receiver {
         conductor: ConductorProxy,
         counters: ReceiverCounters,
         settings: ReceiverSettings,
+        clock: Arc<dyn Clock>,
     ) -> Self {
         let batch = ReceiveBatch::new(settings.receive_buffers);
         Self {
@@ -75,6 +80,7 @@ impl Receiver {
             conductor,
             counters,
             settings,
+            clock,
             endpoints: Vec::new(),
             batch,
         }
@@ -97,6 +103,7 @@ impl Receiver {
                 liveness_ns: self.settings.image_liveness_timeout_ns,
             },
             stream_session_limit: self.settings.stream_session_limit,
+            clock: self.clock.as_ref(),
         };
         (&mut self.endpoints, &mut self.batch, cycle)
     }

@@ -98,6 +98,11 @@ impl Destinations {
         }
     }
 
+    /// How many there are, without the peer of the socket.
+    pub(super) fn count(&self) -> usize {
+        self.list.len()
+    }
+
     /// A turn of the channel: receivers that fell silent go, and another destination is the first to be sent to.
     pub(super) fn begin_turn(&mut self, now_ns: i64) {
         if self.kind == Kind::Dynamic {

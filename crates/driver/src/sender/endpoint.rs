@@ -6,6 +6,7 @@ use headrace_buffers::doorbell::Interests;
 use headrace_protocol::frame::{
     ErrorFrame, FrameError, FrameKind, Nak, RttMeasurement, StatusMessage, TERM_LENGTH_MAX, classify,
 };
+use headrace_sys::Clock;
 use headrace_sys::net::ReceiveBatch;
 
 use super::counters::SenderCounters;
@@ -15,10 +16,13 @@ use super::publication::SenderPublication;
 use crate::endpoint::{EndpointId, SendEndpointSpec};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest};
 use crate::stream_map::StreamMap;
-use crate::transport::{self, Transport};
+use crate::transport::{self, SENDS_A_TURN, Transport};
 
 /// Silence of all receivers of a channel after which its name is looked up again.
 pub(super) const RE_RESOLUTION_INACTIVITY_NS: i64 = 5_000_000_000;
+
+/// Most messages taken from a control socket in one poll: what strangers send must not take the whole turn.
+const MESSAGES_A_POLL_MAX: usize = 256;
 
 /// A send channel in the sender's hands.
 pub(super) struct SendEndpoint {
@@ -39,6 +43,24 @@ pub(super) struct Cycle<'a> {
     pub(super) scratch: &'a mut SendBuffers,
     pub(super) burst_length_max: usize,
     pub(super) connection_timeout_ns: i64,
+    pub(super) clock: &'a dyn Clock,
+}
+
+/// What a turn sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) bytes: usize,
+    /// Every publication had its turn.
+    pub(super) is_all: bool,
+}
+
+impl Default for Sent {
+    fn default() -> Self {
+        Self {
+            bytes: 0,
+            is_all: true,
+        }
+    }
 }
 
 impl Cycle<'_> {
@@ -49,6 +71,8 @@ impl Cycle<'_> {
             conductor: self.conductor,
             scratch: self.scratch,
             burst_length_max: self.burst_length_max,
+            clock: self.clock,
+            sends: 0,
         }
     }
 }
@@ -111,23 +135,32 @@ impl SendEndpoint {
         }
     }
 
-    /// One turn of every publication, a different one first each time.
-    pub(super) fn send(&mut self, cycle: &mut Cycle<'_>) -> usize {
+    /// A turn of the publications, a different one first each time. It ends early once many of them have sent: the
+    /// next turn goes on where it ended.
+    pub(super) fn send(&mut self, cycle: &mut Cycle<'_>) -> Sent {
         let count = self.publications.len();
+        let mut sent = Sent::default();
         if count == 0 {
-            return 0;
+            return sent;
         }
-        self.first_to_send = (self.first_to_send + 1) % count;
         self.destinations.begin_turn(cycle.now_ns);
         let way = Way::of(&self.spec, &self.destinations);
-        let (earlier, later) = self.publications.split_at_mut(self.first_to_send);
-        let mut bytes = 0;
-        for publication in later.iter_mut().chain(earlier) {
+        let first = self.first_to_send % count;
+        // As long as all have turns, another begins.
+        self.first_to_send = first + 1;
+        let mut sends = 0;
+        for index in (first..count).chain(0..first) {
             let (now_ns, timeout_ns) = (cycle.now_ns, cycle.connection_timeout_ns);
             let mut out = cycle.outgoing(way);
-            bytes += publication.send(now_ns, timeout_ns, &mut out);
+            sent.bytes += self.publications[index].send(now_ns, timeout_ns, &mut out);
+            sends += out.sends;
+            if sends >= SENDS_A_TURN {
+                self.first_to_send = index + 1;
+                sent.is_all = false;
+                break;
+            }
         }
-        bytes
+        sent
     }
 
     /// Handles what receivers sent; returns the number of datagrams.
@@ -142,7 +175,9 @@ impl SendEndpoint {
             ..
         } = self;
         let spec = &*spec;
-        let received = answers(spec).receive(batch, &mut |coalesced| {
+        let heard_from = publications.len() * destinations.count().max(1);
+        let budget = heard_from.min(MESSAGES_A_POLL_MAX);
+        let received = transport::receive(answers(spec), batch, budget, &mut |coalesced| {
             let mut control = Control {
                 publications: &mut *publications,
                 by_stream: &*by_stream,
@@ -278,8 +313,7 @@ impl Control<'_> {
                 Ok(Liveness::Nothing)
             }
             FrameKind::RttMeasurement => {
-                self.on_rtt_measurement(&RttMeasurement::decode(datagram)?, source, cycle);
-                Ok(Liveness::Nothing)
+                self.on_rtt_measurement(&RttMeasurement::decode(datagram)?, source, cycle)
             }
             // Frames for receivers and resolvers are not wrong, only not for this socket; response channels
             // are not built yet.
@@ -357,12 +391,23 @@ impl Control<'_> {
         publication.on_error(&frame);
     }
 
-    fn on_rtt_measurement(&mut self, probe: &RttMeasurement, source: SocketAddr, cycle: &mut Cycle<'_>) {
-        if !probe.asks_for_reply() {
-            return;
+    fn on_rtt_measurement(
+        &mut self,
+        measurement: &RttMeasurement,
+        source: SocketAddr,
+        cycle: &mut Cycle<'_>,
+    ) -> Result<Liveness, FrameError> {
+        let now_ns = cycle.now_ns;
+        if let Some((publication, way)) = self.found(measurement.session_id, measurement.stream_id) {
+            if measurement.asks_for_reply() {
+                publication.on_rtt_probe(measurement, source, &mut cycle.outgoing(way));
+            } else if !publication.on_rtt_answer(measurement, now_ns) {
+                return Err(FrameError::Field {
+                    field: "echo_timestamp_ns",
+                    value: measurement.echo_timestamp_ns,
+                });
+            }
         }
-        if let Some((publication, way)) = self.found(probe.session_id, probe.stream_id) {
-            publication.on_rtt_probe(probe, source, &mut cycle.outgoing(way));
-        }
+        Ok(Liveness::Nothing)
     }
 }

@@ -2,14 +2,28 @@
 
 use std::collections::HashMap;
 
+use headrace_protocol::round_trips::{RARE_PROBE_INTERVAL_NS, RoundTripEstimate};
+
 /// Receivers of one stream that are told apart. Every datagram could carry another id, so there is an end.
 const RECEIVERS_MAX: usize = 4096;
 
-/// Receivers by id with the time of their last status message. Unicast has one, a group a few.
+#[derive(Debug)]
+struct Receiver {
+    last_heard_ns: i64,
+    round_trip: Option<RoundTripEstimate>,
+    /// The probe that it answered last.
+    answered_ns: Option<i64>,
+}
+
+/// Receivers by id with what is known of them. Unicast has one, a group a few.
 #[derive(Debug, Default)]
 pub(super) struct ReceiverLiveness {
     // The ids come from strangers: this map's hashing does not let them choose collisions.
-    receivers: HashMap<i64, i64>,
+    receivers: HashMap<i64, Receiver>,
+    /// See [`Self::late_after_ns`]; none when something has changed since.
+    late_after_ns: Option<Option<i64>>,
+    /// When the last probe left that all of them answer.
+    probe_ns: Option<i64>,
     /// No receiver was heard from before this: until it is too long ago there is nothing to expire.
     earliest_ns: i64,
 }
@@ -32,12 +46,67 @@ impl ReceiverLiveness {
         if self.receivers.is_empty() {
             self.earliest_ns = now_ns;
         }
-        self.receivers.insert(receiver_id, now_ns);
+        if !self.contains(receiver_id) {
+            self.late_after_ns = None;
+        }
+        let receiver = self.receivers.entry(receiver_id).or_insert(Receiver {
+            last_heard_ns: now_ns,
+            round_trip: None,
+            answered_ns: None,
+        });
+        receiver.last_heard_ns = now_ns;
+    }
+
+    /// How many are alive.
+    pub(super) fn count(&self) -> usize {
+        self.receivers.len()
+    }
+
+    /// True when a probe may leave that carries `now_ns`, which counts as sent. Each has a second to be answered.
+    pub(super) fn begin_probe(&mut self, now_ns: i64) -> bool {
+        let is_due = self
+            .probe_ns
+            .is_none_or(|sent_ns| now_ns > sent_ns.saturating_add(RARE_PROBE_INTERVAL_NS));
+        if is_due {
+            self.probe_ns = Some(now_ns);
+        }
+        is_due
+    }
+
+    /// A receiver answers a probe. Only the last one counts, once for each receiver that is alive. False for one that
+    /// never left.
+    pub(super) fn on_answer(&mut self, receiver_id: i64, sent_ns: i64, now_ns: i64) -> bool {
+        if self.probe_ns != Some(sent_ns) {
+            return false;
+        }
+        if let Some(receiver) = self.receivers.get_mut(&receiver_id)
+            && receiver.answered_ns != Some(sent_ns)
+        {
+            receiver.answered_ns = Some(sent_ns);
+            self.late_after_ns = None;
+            receiver.round_trip = Some(RoundTripEstimate::updated(receiver.round_trip, now_ns - sent_ns));
+        }
+        true
+    }
+
+    /// The time after which what was sent should have reached each receiver, and its answer come back. None while one of
+    /// them has not answered a probe.
+    pub(super) fn late_after_ns(&mut self) -> Option<i64> {
+        let mut each = self.receivers.values().map(|receiver| receiver.round_trip);
+        *self.late_after_ns.get_or_insert_with(|| {
+            each.try_fold(0, |latest_ns: i64, round_trip| {
+                Some(latest_ns.max(round_trip?.late_after_ns()))
+            })
+        })
     }
 
     /// Forgets a receiver that said it is going; true if it was known.
     pub(super) fn remove(&mut self, receiver_id: i64) -> bool {
-        self.receivers.remove(&receiver_id).is_some()
+        let was_known = self.receivers.remove(&receiver_id).is_some();
+        if was_known {
+            self.late_after_ns = None;
+        }
+        was_known
     }
 
     /// Forgets receivers not heard for `timeout_ns`. Looks at them only when one may have been silent so long.
@@ -45,8 +114,15 @@ impl ReceiverLiveness {
         if self.receivers.is_empty() || now_ns - self.earliest_ns < timeout_ns {
             return;
         }
-        self.receivers.retain(|_, last_ns| now_ns - *last_ns < timeout_ns);
-        self.earliest_ns = self.receivers.values().copied().min().unwrap_or(now_ns);
+        self.late_after_ns = None;
+        self.receivers
+            .retain(|_, receiver| now_ns - receiver.last_heard_ns < timeout_ns);
+        self.earliest_ns = self
+            .receivers
+            .values()
+            .map(|receiver| receiver.last_heard_ns)
+            .min()
+            .unwrap_or(now_ns);
     }
 }
 
@@ -69,6 +145,37 @@ mod tests {
         assert!(!receivers.is_live());
         receivers.on_status_message(3, 300);
         assert!(receivers.remove(3) && !receivers.remove(3) && !receivers.is_live());
+    }
+
+    #[test]
+    fn a_repair_is_late_when_it_is_for_the_furthest_and_no_one_knows_while_one_is_silent() {
+        const RTT_NS: i64 = 1_000;
+        let mut receivers = ReceiverLiveness::default();
+        receivers.on_status_message(1, 0);
+        receivers.on_status_message(2, 0);
+        assert!(!receivers.on_answer(1, 100, 200), "no probe left");
+        assert!(receivers.begin_probe(100) && !receivers.begin_probe(100 + RARE_PROBE_INTERVAL_NS));
+        assert!(receivers.on_answer(1, 100, 100 + RTT_NS));
+        assert_eq!(receivers.late_after_ns(), None, "the second has not answered");
+        assert!(receivers.on_answer(2, 100, 100 + 4 * RTT_NS));
+        assert_eq!(
+            receivers.late_after_ns(),
+            Some(12 * RTT_NS),
+            "three times the first measurement"
+        );
+        assert!(
+            receivers.on_answer(2, 100, 100 + 90 * RTT_NS),
+            "another way brought it again"
+        );
+        assert!(
+            receivers.on_answer(3, 100, 100 + 90 * RTT_NS),
+            "a stranger measures nothing"
+        );
+        assert_eq!(receivers.late_after_ns(), Some(12 * RTT_NS));
+        receivers.on_status_message(4, 0);
+        assert_eq!(receivers.late_after_ns(), None, "a new one is not known");
+        assert!(receivers.remove(4) && receivers.remove(2));
+        assert_eq!(receivers.late_after_ns(), Some(3 * RTT_NS));
     }
 
     #[test]

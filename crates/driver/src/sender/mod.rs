@@ -10,12 +10,14 @@ mod liveness;
 mod outgoing;
 mod publication;
 mod runs;
+mod timestamps;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use headrace_buffers::doorbell::{Bell, Interests};
 use headrace_protocol::retransmit::RetransmitHandler;
+use headrace_sys::Clock;
 use headrace_sys::net::ReceiveBatch;
 
 pub(crate) use counters::SenderCounters;
@@ -26,7 +28,7 @@ use crate::mailbox::Inbox;
 use crate::proxy::{ConductorProxy, ConductorReply, SenderCommand};
 use endpoint::{Cycle, SendEndpoint};
 use outgoing::SendBuffers;
-use publication::SenderPublication;
+use publication::{Repairs, SenderPublication};
 
 /// How late the timers of a sender may be that has nothing to send.
 const TIMER_RESOLUTION: Duration = Duration::from_millis(10);
@@ -47,6 +49,8 @@ pub(crate) struct SenderSettings {
     pub retransmit_delay_ns: i64,
     /// Time during which further NAKs for a repaired range are ignored.
     pub retransmit_linger_ns: i64,
+    /// The time follows the round trip instead where that is known, and is at most this.
+    pub adapts_linger: bool,
     /// How often silent channels are considered for re-resolution; 0 for never.
     pub re_resolution_check_interval_ns: i64,
     /// Most bytes of one publication in one duty cycle.
@@ -61,6 +65,7 @@ impl Default for SenderSettings {
             publication_connection_timeout_ns: 5_000_000_000,
             retransmit_delay_ns: 0,
             retransmit_linger_ns: 10_000_000,
+            adapts_linger: true,
             re_resolution_check_interval_ns: 1_000_000_000,
             burst_length_max: 128 * 1024,
         }
@@ -73,6 +78,8 @@ pub(crate) struct Sender {
     conductor: ConductorProxy,
     counters: SenderCounters,
     settings: SenderSettings,
+    // Of the machine's wall, for timestamps in messages.
+    clock: Arc<dyn Clock>,
     endpoints: Vec<SendEndpoint>,
     first_to_send: usize,
     batch: ReceiveBatch,
@@ -82,6 +89,8 @@ pub(crate) struct Sender {
     last_re_resolution_check_ns: i64,
     // A socket took less than it was given: nothing tells when it has room again.
     is_socket_full: bool,
+    // A turn ended before every publication had sent.
+    is_turn_left: bool,
 }
 
 impl Sender {
@@ -91,12 +100,14 @@ impl Sender {
         conductor: ConductorProxy,
         counters: SenderCounters,
         settings: SenderSettings,
+        clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             inbox,
             conductor,
             counters,
             settings,
+            clock,
             endpoints: Vec::new(),
             first_to_send: 0,
             batch: ReceiveBatch::new(RECEIVE_BUFFERS),
@@ -105,6 +116,7 @@ impl Sender {
             last_poll_ns: 0,
             last_re_resolution_check_ns: 0,
             is_socket_full: false,
+            is_turn_left: false,
         }
     }
 
@@ -116,6 +128,7 @@ impl Sender {
             scratch: &mut self.scratch,
             burst_length_max: self.settings.burst_length_max,
             connection_timeout_ns: self.settings.publication_connection_timeout_ns,
+            clock: self.clock.as_ref(),
         };
         (&mut self.endpoints, &mut self.batch, cycle)
     }
@@ -146,8 +159,11 @@ impl Sender {
                 } else {
                     RetransmitHandler::unicast(delay_ns, linger_ns)
                 };
-                let added =
-                    SenderPublication::new(Arc::clone(&publication), flow_control, retransmit, now_ns);
+                let repairs = Repairs {
+                    retransmit,
+                    measured_linger_max_ns: self.settings.adapts_linger.then_some(linger_ns),
+                };
+                let added = SenderPublication::new(Arc::clone(&publication), flow_control, repairs, now_ns);
                 if let Some(endpoint) = self.endpoint(endpoint) {
                     endpoint.add(added);
                 }
@@ -188,11 +204,13 @@ impl Sender {
         let first = self.first_to_send;
         let (endpoints, _, mut cycle) = self.cycle(now_ns);
         let (earlier, later) = endpoints.split_at_mut(first);
-        let bytes = later
-            .iter_mut()
-            .chain(earlier)
-            .map(|endpoint| endpoint.send(&mut cycle))
-            .sum();
+        let (mut bytes, mut is_turn_left) = (0, false);
+        for endpoint in later.iter_mut().chain(earlier) {
+            let sent = endpoint.send(&mut cycle);
+            bytes += sent.bytes;
+            is_turn_left |= !sent.is_all;
+        }
+        self.is_turn_left = is_turn_left;
         if bytes > 0 {
             self.counters.bytes_sent.add(bytes as i64);
         }
@@ -245,7 +263,7 @@ impl Agent for Sender {
             work_count += self.poll(now_ns);
         }
         self.check_re_resolution(now_ns);
-        work_count + bytes
+        work_count + bytes + usize::from(self.is_turn_left)
     }
 
     fn describe(&self, interests: &mut Interests) {
@@ -253,7 +271,7 @@ impl Agent for Sender {
         if !self.endpoints.is_empty() {
             interests.limit_park(TIMER_RESOLUTION);
         }
-        if self.is_socket_full || self.conductor.has_backlog() {
+        if self.is_socket_full || self.is_turn_left || self.conductor.has_backlog() {
             interests.may_come_unrung();
         }
         for endpoint in &self.endpoints {

@@ -5,11 +5,14 @@ use std::net::SocketAddr;
 
 use headrace_buffers::AtomicBuffer;
 use headrace_buffers::log::scan::{Datagram, scan_datagrams};
+use headrace_protocol::channel::TimestampOffset;
 use headrace_protocol::retransmit::ResendRange;
+use headrace_sys::Clock;
 
 use super::counters::SenderCounters;
 use super::destinations::Destinations;
 use super::runs;
+use super::timestamps;
 use crate::endpoint::SendEndpointSpec;
 use crate::proxy::ConductorProxy;
 use crate::shared::PublicationShared;
@@ -30,6 +33,8 @@ pub(super) struct Way<'a> {
     pub(super) remote: SocketAddr,
     /// What a SETUP says of how far datagrams to a group go.
     pub(super) ttl: u8,
+    /// Where the time of sending is written.
+    pub(super) timestamp: Option<TimestampOffset>,
 }
 
 impl<'a> Way<'a> {
@@ -39,6 +44,7 @@ impl<'a> Way<'a> {
             destinations,
             remote: spec.remote,
             ttl: spec.group.as_ref().map_or(0, |group| group.ttl),
+            timestamp: spec.timestamp,
         }
     }
 }
@@ -50,11 +56,15 @@ pub(super) struct Outgoing<'a> {
     pub(super) conductor: &'a ConductorProxy,
     pub(super) scratch: &'a mut SendBuffers,
     pub(super) burst_length_max: usize,
+    pub(super) clock: &'a dyn Clock,
+    /// Sends so far: of a frame, or of a run of datagrams.
+    pub(super) sends: usize,
 }
 
 impl Outgoing<'_> {
     /// Sends a frame that travels alone; returns the bytes sent, which are fewer than its length or all.
     pub(super) fn send_frame(&mut self, frame: &[u8]) -> usize {
+        self.sends += 1;
         let way = self.way;
         let sent = way
             .destinations
@@ -74,9 +84,13 @@ impl Outgoing<'_> {
         }
     }
 
-    /// Sends datagrams from the log; returns how many went.
+    /// Sends datagrams from the log; returns how many went. They leave in one call, so one time is that of them all.
     pub(super) fn send_datagrams(&mut self, term: &AtomicBuffer, datagrams: &[Datagram]) -> usize {
+        self.sends += 1;
         let way = self.way;
+        if let Some(timestamp) = way.timestamp {
+            timestamps::write(term, datagrams, timestamp, self.clock.epoch_ns());
+        }
         let sent_count = way.destinations.send_to_each(datagrams.len(), |to| {
             self.taken(runs::send_datagrams(way.transport, to, term, datagrams), to)
         });

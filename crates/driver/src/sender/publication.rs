@@ -9,7 +9,7 @@ use headrace_buffers::doorbell::Interests;
 use headrace_buffers::log::scan::scan_datagrams;
 use headrace_protocol::flow::FlowControl;
 use headrace_protocol::frame::{
-    DataHeader, ErrorFrame, Nak, RttMeasurement, Setup, StatusMessage, data, setup,
+    DataHeader, ErrorFrame, Nak, RttMeasurement, Setup, StatusMessage, data, rtt, setup,
 };
 use headrace_protocol::retransmit::RetransmitHandler;
 
@@ -22,17 +22,27 @@ pub(super) const SETUP_INTERVAL_NS: i64 = 100_000_000;
 /// Silence after which a heartbeat says where the sender is.
 pub(super) const HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
 
+/// Shortest time for which NAKs for what was sent again are dropped: a receiver's shortest wait for a repair.
+const LINGER_MIN_NS: i64 = 100_000;
+
 // Why a publication is connected, or no longer.
 const ANSWERED: &str = "a receiver answered";
 const LEFT: &str = "the last receiver left";
 const REFUSED: &str = "the last receiver refused the stream";
 const SILENT: &str = "no receiver answered for the connection time-out";
 
+/// How a stream is repaired.
+pub(super) struct Repairs {
+    pub(super) retransmit: RetransmitHandler,
+    /// Where lingering follows the round trips to the receivers: the longest, and what it is while one is not known.
+    pub(super) measured_linger_max_ns: Option<i64>,
+}
+
 /// One stream being sent. Data flows once a receiver's status message raised the limit above the position.
 pub(super) struct SenderPublication {
     shared: Arc<PublicationShared>,
     flow_control: Box<dyn FlowControl>,
-    retransmit: RetransmitHandler,
+    repairs: Repairs,
     receivers: ReceiverLiveness,
     has_initial_connection: bool,
     is_setup_elicited: bool,
@@ -42,17 +52,27 @@ pub(super) struct SenderPublication {
     last_data_or_heartbeat_ns: i64,
 }
 
+impl Repairs {
+    /// The receivers have a repair, and no further NAK for it is on its way, after this time.
+    fn follow(&mut self, late_after_ns: Option<i64>) {
+        if let Some(max_ns) = self.measured_linger_max_ns {
+            let linger_ns = late_after_ns.map_or(max_ns, |late_ns| late_ns.max(LINGER_MIN_NS).min(max_ns));
+            self.retransmit.set_linger_ns(linger_ns);
+        }
+    }
+}
+
 impl SenderPublication {
     pub(super) fn new(
         shared: Arc<PublicationShared>,
         flow_control: Box<dyn FlowControl>,
-        retransmit: RetransmitHandler,
+        repairs: Repairs,
         now_ns: i64,
     ) -> Self {
         Self {
             shared,
             flow_control,
-            retransmit,
+            repairs,
             receivers: ReceiverLiveness::default(),
             has_initial_connection: false,
             is_setup_elicited: false,
@@ -69,7 +89,7 @@ impl SenderPublication {
     /// New data rings. Repairs have timers, and spies that stand in for receivers move without a sign.
     pub(super) fn describe(&self, interests: &mut Interests) {
         interests.doorbell(&self.shared.log.doorbells().data);
-        if !self.retransmit.is_idle() || self.shared.spies_simulate_connection {
+        if !self.repairs.retransmit.is_idle() || self.shared.spies_simulate_connection {
             interests.may_come_unrung();
         }
     }
@@ -87,7 +107,8 @@ impl SenderPublication {
             self.update_connected(SILENT);
         }
         let shared = &self.shared;
-        self.retransmit
+        self.repairs
+            .retransmit
             .on_timers(now_ns, |range| out.resend(shared, range));
         bytes
     }
@@ -294,12 +315,39 @@ impl SenderPublication {
         let length_max = self
             .flow_control
             .retransmit_length_max(shared.log.term_length() as i32);
+        self.repairs.follow(self.receivers.late_after_ns());
         let overflowed = self
+            .repairs
             .retransmit
             .on_nak(nak, length_max, now_ns, |range| out.resend(shared, range));
         if overflowed {
             out.counters.retransmit_overflow.increment_release();
         }
+        self.probe_round_trips(now_ns, out);
+    }
+
+    /// There is loss: measures how long its repair takes.
+    fn probe_round_trips(&mut self, now_ns: i64, out: &mut Outgoing<'_>) {
+        if self.repairs.measured_linger_max_ns.is_none() || !self.receivers.begin_probe(now_ns) {
+            return;
+        }
+        let probe = RttMeasurement {
+            flags: rtt::FLAG_REPLY,
+            session_id: self.shared.session_id,
+            stream_id: self.shared.stream_id,
+            echo_timestamp_ns: now_ns,
+            reception_delta_ns: 0,
+            receiver_id: rtt::EVERY_RECEIVER,
+        };
+        let mut frame = [0; RttMeasurement::LENGTH];
+        probe.encode(&mut frame);
+        out.send_frame(&frame);
+    }
+
+    /// A receiver answers a probe. False for an answer to none.
+    pub(super) fn on_rtt_answer(&mut self, answer: &RttMeasurement, now_ns: i64) -> bool {
+        self.receivers
+            .on_answer(answer.receiver_id, answer.echo_timestamp_ns, now_ns)
     }
 
     /// True for a receiver that is alive and has not refused the stream.
@@ -314,10 +362,11 @@ impl SenderPublication {
         self.update_connected(REFUSED);
     }
 
-    /// Sends a probe back to where it came from.
+    /// Sends a probe back to where it came from, with the number of receivers.
     pub(super) fn on_rtt_probe(&self, probe: &RttMeasurement, source: SocketAddr, out: &mut Outgoing<'_>) {
         let mut frame = [0; RttMeasurement::LENGTH];
-        probe.echo().encode(&mut frame);
+        let echo = probe.echo().with_receiver_count(self.receivers.count());
+        echo.encode(&mut frame);
         out.answer(&frame, source);
     }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;
 use headrace_buffers::seq_lock::SeqLock;
-use headrace_protocol::congestion::RoundTrips;
+use headrace_protocol::loss::MeasuredRoundTrip;
+use headrace_protocol::round_trips::RoundTrips;
 
 use crate::event_recorder::{EventRecorder, Reason, Subject};
 use crate::states::{State, states};
@@ -79,7 +80,7 @@ pub(crate) struct ImageShared {
     pub initial_window_length: i32,
     /// Widest window ever granted.
     pub window_length_max: i32,
-    /// Measures round trips, if congestion control wants them: what the receiver begins with.
+    /// Measures round trips, if congestion control or the delays of loss want them: what the receiver begins with.
     pub round_trips: Option<RoundTrips>,
     /// Highest byte seen. Writer: receiver.
     pub high_water_mark: Counter,
@@ -92,7 +93,7 @@ pub(crate) struct ImageShared {
     events: EventRecorder,
     status_message: SeqLock<2>,
     loss: SeqLock<3>,
-    round_trip: SeqLock<1>,
+    round_trip: SeqLock<2>,
     is_end_of_stream: AtomicBool,
     sends_end_of_stream_status: AtomicBool,
     status_message_requested: AtomicBool,
@@ -255,14 +256,19 @@ impl ImageShared {
     }
 
     /// Writer: receiver.
-    pub(crate) fn report_round_trip(&self, rtt_ns: i64) {
-        self.round_trip.write([rtt_ns]);
+    pub(crate) fn report_round_trip(&self, measured: MeasuredRoundTrip) {
+        let count = measured.receiver_count.unwrap_or_default();
+        self.round_trip.write([measured.rtt_ns, count.into()]);
     }
 
-    /// Reader: conductor. The latest measured round trip in nanoseconds, if it is newer than change `seen`.
-    pub(crate) fn round_trip_after(&self, seen: i64) -> Option<(i64, i64)> {
-        let (change, [rtt_ns]) = self.round_trip.read_after(seen)?;
-        Some((change, rtt_ns))
+    /// Reader: conductor. The latest measured round trip, if it is newer than change `seen`.
+    pub(crate) fn round_trip_after(&self, seen: i64) -> Option<(i64, MeasuredRoundTrip)> {
+        let (change, [rtt_ns, count]) = self.round_trip.read_after(seen)?;
+        let measured = MeasuredRoundTrip {
+            rtt_ns,
+            receiver_count: u32::try_from(count).ok().filter(|count| *count > 0),
+        };
+        Some((change, measured))
     }
 
     /// Every path of the image that lives signalled the end of the stream.

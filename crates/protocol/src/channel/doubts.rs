@@ -20,7 +20,7 @@ const BOOLEANS: [&str; 7] = [
 ];
 
 /// What only a network has.
-const OF_NETWORKS: [&str; 13] = [
+const OF_NETWORKS: [&str; 16] = [
     keys::ENDPOINT,
     keys::INTERFACE,
     keys::CONTROL,
@@ -34,10 +34,13 @@ const OF_NETWORKS: [&str; 13] = [
     keys::SOCKET_SNDBUF,
     keys::SOCKET_RCVBUF,
     keys::RECEIVER_WINDOW,
+    keys::MEDIA_RECEIVE_TIMESTAMP_OFFSET,
+    keys::CHANNEL_RECEIVE_TIMESTAMP_OFFSET,
+    keys::CHANNEL_SEND_TIMESTAMP_OFFSET,
 ];
 
 /// What belongs to a stream, and not to one of the paths that it takes.
-const OF_STREAMS: [&str; 17] = [
+const OF_STREAMS: [&str; 20] = [
     keys::TERM_LENGTH,
     keys::INITIAL_TERM_ID,
     keys::TERM_ID,
@@ -55,6 +58,9 @@ const OF_STREAMS: [&str; 17] = [
     keys::UNTETHERED_WINDOW_LIMIT_TIMEOUT,
     keys::MAX_RESEND,
     keys::PUBLICATION_WINDOW,
+    keys::MEDIA_RECEIVE_TIMESTAMP_OFFSET,
+    keys::CHANNEL_RECEIVE_TIMESTAMP_OFFSET,
+    keys::CHANNEL_SEND_TIMESTAMP_OFFSET,
 ];
 
 /// One sentence for each parameter that has no effect, or not the one that its text suggests.

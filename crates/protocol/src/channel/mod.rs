@@ -22,6 +22,7 @@ pub use params::publication::{PublicationParams, SessionIdParam};
 pub use params::response::ResponseCorrelation;
 pub use params::sharing::ExistingPublication;
 pub use params::subscription::{CongestionControlKind, SubscriptionParams};
+pub use params::timestamps::{ReceiveTimestamps, TimestampOffset, check_send_timestamp};
 pub use params::{InitialPosition, Tags};
 pub use udp::environment::{Interface, ResolveError, Resolver, UdpEnvironment};
 pub use udp::group::MulticastGroup;

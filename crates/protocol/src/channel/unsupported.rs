@@ -30,7 +30,6 @@ pub(crate) fn refuse_param(
     )
 }
 
-const TIMESTAMPS: &str = "timestamps in messages are";
 const RESPONSE_CHANNELS: &str = "response channels are";
 
 /// Refuses what no channel may ask for yet.
@@ -54,14 +53,7 @@ pub(super) fn check_control_mode(uri: &ChannelUri, role: ChannelRole) -> Result<
     }
 }
 
-fn check_network(uri: &ChannelUri, timestamps: &[&str]) -> Result<(), ChannelError> {
-    for key in timestamps {
-        if let Some(value) = uri.get(key)
-            && is_timestamp_wanted(uri, key, value)?
-        {
-            return Err(refuse_param(uri, key, value, TIMESTAMPS, "remove it"));
-        }
-    }
+fn check_network(uri: &ChannelUri) -> Result<(), ChannelError> {
     if super::params::boolean(uri, keys::TRANSPORT_SECURITY)? == Some(true) {
         let remedy = "remove it or set ats=false";
         return Err(refuse_param(
@@ -73,18 +65,6 @@ fn check_network(uri: &ChannelUri, timestamps: &[&str]) -> Result<(), ChannelErr
         ));
     }
     Ok(())
-}
-
-/// A negative offset other than the reserved field's switches a timestamp off.
-fn is_timestamp_wanted(uri: &ChannelUri, key: &str, value: &str) -> Result<bool, ChannelError> {
-    const RESERVED_VALUE_FIELD: i32 = -8;
-    if value == "reserved" {
-        return Ok(true);
-    }
-    let offset: i32 = value
-        .parse()
-        .map_err(|_| super::params::unparsable(uri, key, value))?;
-    Ok(offset >= 0 || offset == RESERVED_VALUE_FIELD)
 }
 
 pub(super) fn check_publication(uri: &ChannelUri) -> Result<(), ChannelError> {
@@ -102,7 +82,7 @@ pub(super) fn check_publication(uri: &ChannelUri) -> Result<(), ChannelError> {
                 remedy,
             ));
         }
-        check_network(uri, &[keys::CHANNEL_SEND_TIMESTAMP_OFFSET])?;
+        check_network(uri)?;
     }
     Ok(())
 }
@@ -116,11 +96,7 @@ pub(super) fn check_subscription(uri: &ChannelUri) -> Result<(), ChannelError> {
     };
     check_control_mode(uri, role)?;
     if uri.media() == Media::Udp && !uri.is_spy() {
-        let timestamps = [
-            keys::MEDIA_RECEIVE_TIMESTAMP_OFFSET,
-            keys::CHANNEL_RECEIVE_TIMESTAMP_OFFSET,
-        ];
-        check_network(uri, &timestamps)?;
+        check_network(uri)?;
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! A window that shrinks with loss and grows back as the cube of the time since: fast at first, slowly near the size at
 //! which loss came, fast again beyond it.
 
-use super::{CongestionControl, RebuildProgress, RoundTrips, WindowDecision};
+use super::{CongestionControl, RebuildProgress, WindowDecision};
+use crate::round_trips::RoundTrips;
 
 /// How steep the growth is.
 const SCALE: f64 = 0.4;

@@ -2,15 +2,16 @@
 //!
 //! One controller per image is asked after each look at what has arrived. It returns the window to advertise,
 //! and whether to say so at once rather than when consumption moves. [`StaticWindow`] is `cc=static`, [`CubicWindow`] is
-//! `cc=cubic`. [`RoundTrips`] measures for it, where the frames arrive.
+//! `cc=cubic`. [`RoundTrips`] measures for it, where the frames
+//! arrive.
 
 mod cubic;
-mod round_trips;
 mod static_window;
 
 pub use cubic::{CubicSettings, CubicWindow};
-pub use round_trips::RoundTrips;
 pub use static_window::StaticWindow;
+
+use crate::round_trips::RoundTrips;
 
 /// What changed since the controller was last asked. Positions are stream positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

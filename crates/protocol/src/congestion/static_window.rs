@@ -1,6 +1,7 @@
 //! The same window always.
 
-use super::{CongestionControl, RebuildProgress, RoundTrips, WindowDecision};
+use super::{CongestionControl, RebuildProgress, WindowDecision};
+use crate::round_trips::RoundTrips;
 
 /// What `cc=static` and no `cc` at all mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

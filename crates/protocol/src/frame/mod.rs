@@ -19,6 +19,7 @@ pub mod response_setup;
 pub mod rtt;
 pub mod setup;
 pub mod status_message;
+pub mod timestamp;
 
 pub use data::DataHeader;
 pub use error::ErrorFrame;
@@ -29,6 +30,7 @@ pub use response_setup::ResponseSetup;
 pub use rtt::RttMeasurement;
 pub use setup::Setup;
 pub use status_message::StatusMessage;
+pub use timestamp::TIMESTAMP_LENGTH;
 
 use crate::bytes::{i32_at, put_i32, put_u16, u16_at};
 

@@ -1,4 +1,4 @@
-//! How long to wait before reporting loss.
+//! How long the protocol has a receiver wait before it reports loss.
 
 /// Shortest unicast delay that retries are computed from.
 const UNICAST_DELAY_MIN_NS: i64 = 1_000;
@@ -14,6 +14,8 @@ pub struct LossSettings {
     pub nak_multicast_max_backoff_ns: i64,
     /// `aeron.nak.multicast.group.size`
     pub nak_multicast_group_size: i32,
+    /// Follow the round trip once one was measured.
+    pub is_adaptive: bool,
 }
 
 impl Default for LossSettings {
@@ -23,6 +25,7 @@ impl Default for LossSettings {
             nak_unicast_retry_delay_ratio: 100,
             nak_multicast_max_backoff_ns: 10_000_000,
             nak_multicast_group_size: 10,
+            is_adaptive: true,
         }
     }
 }
@@ -128,6 +131,7 @@ mod tests {
         nak_unicast_retry_delay_ratio: 100,
         nak_multicast_max_backoff_ns: 10_000_000,
         nak_multicast_group_size: 10,
+        is_adaptive: false,
     };
 
     fn fixed(delay_ns: i64, retry_delay_ns: i64) -> DelayGenerator {

@@ -14,8 +14,10 @@
 //! A delay that has no length is over at once, in the same look.
 
 pub mod delay;
+mod delays;
 
 pub use delay::{DelayGenerator, LossSettings};
+pub use delays::{Delays, MeasuredRoundTrip};
 pub use headrace_buffers::log::gap::Gap;
 
 /// What one look at a stream leads to.
@@ -30,7 +32,7 @@ pub struct LossOutcome {
 /// Watches the first gap of one image.
 #[derive(Clone, Debug)]
 pub struct LossDetector {
-    delays: DelayGenerator,
+    delays: Delays,
     watched: Option<Watched>,
 }
 
@@ -42,11 +44,21 @@ struct Watched {
 
 impl LossDetector {
     /// Watches nothing yet.
-    pub fn new(delays: DelayGenerator) -> Self {
+    pub fn new(delays: impl Into<Delays>) -> Self {
         Self {
-            delays,
+            delays: delays.into(),
             watched: None,
         }
+    }
+
+    /// When and how the delays follow the round trip.
+    pub fn delays(&mut self) -> &mut Delays {
+        &mut self.delays
+    }
+
+    /// When the gap that is watched is to be looked at again.
+    pub fn deadline_ns(&self) -> Option<i64> {
+        self.watched.map(|watched| watched.deadline_ns)
     }
 
     /// Takes the first gap found in this look, if there is one.

@@ -14,6 +14,8 @@ pub(super) type SocketId = u64;
 pub(super) struct Datagram {
     pub(super) route: Route,
     pub(super) bytes: Vec<u8>,
+    /// On the world's clock.
+    pub(super) arrival_ns: i64,
 }
 
 /// What the network knows of a socket.
@@ -25,6 +27,8 @@ pub(super) struct Bound {
     pub(super) group: Option<GroupOptions>,
     /// When it is told that a datagram of its was refused.
     pub(super) refused_at_ns: Option<i64>,
+    /// It hands over datagrams with the time of their arrival.
+    pub(super) stamps_arrivals: bool,
     pub(super) send_buffer_length: usize,
     pub(super) receive_buffer_length: usize,
     /// Under way, by time of arrival and then in order of sending.
@@ -48,6 +52,7 @@ impl Bound {
             remote,
             group,
             refused_at_ns: None,
+            stamps_arrivals: false,
             send_buffer_length,
             receive_buffer_length,
             expected: BTreeMap::new(),
@@ -87,9 +92,12 @@ impl Bound {
 
     pub(super) fn expect(&mut self, route: Route, bytes: &[u8], arrival_ns: i64) {
         self.last_expected += 1;
-        let bytes = bytes.to_vec();
-        self.expected
-            .insert((arrival_ns, self.last_expected), Datagram { route, bytes });
+        let datagram = Datagram {
+            route,
+            bytes: bytes.to_vec(),
+            arrival_ns,
+        };
+        self.expected.insert((arrival_ns, self.last_expected), datagram);
     }
 
     pub(super) fn next_arrival_ns(&self) -> Option<i64> {

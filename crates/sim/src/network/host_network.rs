@@ -54,6 +54,7 @@ impl headrace_driver::environment::Network for HostNetwork {
             send_buffer_length: bound.send_buffer_length,
             receive_buffer_length: bound.receive_buffer_length,
             group_ttl: bound.group.and_then(|group| group.ttl).unwrap_or(0),
+            stamps_arrivals: request.options.stamps_arrivals,
         })
     }
 

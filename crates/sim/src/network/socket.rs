@@ -10,6 +10,8 @@ use headrace_sys::net::{Coalesced, MAX_DATAGRAM_LENGTH, OffloadMode, ReceiveBatc
 
 use super::bound::{Datagram, SocketId};
 use super::wire::Network;
+use crate::time::EPOCH_START_NS;
+use crate::trace::Route;
 
 /// An open socket; dropping it closes it.
 pub(super) struct Socket {
@@ -68,7 +70,7 @@ impl Transport for Socket {
         handler: &mut dyn FnMut(Coalesced<'_>),
     ) -> io::Result<usize> {
         // The handler answers through this network: it must not be locked meanwhile.
-        let arrived = {
+        let (arrived, stamps_arrivals) = {
             let mut wire = self.network.wire();
             let wire = &mut *wire;
             if wire.take_refusal(self.id) {
@@ -79,14 +81,15 @@ impl Transport for Socket {
                 return Ok(0);
             };
             bound.settle(now_ns, &mut wire.trace);
-            bound.take_arrived()
+            (bound.take_arrived(), bound.stamps_arrivals)
         };
         let count = arrived.len();
-        for (source, datagram_length, mut bytes) in coalesce(arrived) {
+        for mut joined in coalesce(arrived) {
             handler(Coalesced {
-                bytes: &mut bytes,
-                datagram_length,
-                source,
+                bytes: &mut joined.bytes,
+                datagram_length: joined.datagram_length,
+                source: joined.source,
+                arrived_ns: stamps_arrivals.then_some(EPOCH_START_NS + joined.arrival_ns),
             });
         }
         Ok(count)
@@ -118,22 +121,43 @@ impl Transport for Socket {
     }
 }
 
+/// What a kernel hands over as one: datagrams of one source.
+struct Joined {
+    source: SocketAddr,
+    datagram_length: usize,
+    bytes: Vec<u8>,
+    /// Of the first of them.
+    arrival_ns: i64,
+}
+
+impl Joined {
+    fn takes(&self, route: &Route, bytes: &[u8]) -> bool {
+        self.source == route.from
+            && !bytes.is_empty()
+            && !self.bytes.is_empty()
+            && self.bytes.len().is_multiple_of(self.datagram_length)
+            && bytes.len() <= self.datagram_length
+            && self.bytes.len() + bytes.len() <= MAX_DATAGRAM_LENGTH
+    }
+}
+
 /// Joins neighbours of one source and of equal length, as a kernel does; the last of them may be shorter.
-fn coalesce(arrived: VecDeque<Datagram>) -> Vec<(SocketAddr, usize, Vec<u8>)> {
-    let mut joined: Vec<(SocketAddr, usize, Vec<u8>)> = Vec::new();
-    for Datagram { route, bytes } in arrived {
+fn coalesce(arrived: VecDeque<Datagram>) -> Vec<Joined> {
+    let mut joined: Vec<Joined> = Vec::new();
+    for Datagram {
+        route,
+        bytes,
+        arrival_ns,
+    } in arrived
+    {
         match joined.last_mut() {
-            Some((source, datagram_length, before))
-                if *source == route.from
-                    && !bytes.is_empty()
-                    && before.len().is_multiple_of(*datagram_length)
-                    && !before.is_empty()
-                    && bytes.len() <= *datagram_length
-                    && before.len() + bytes.len() <= MAX_DATAGRAM_LENGTH =>
-            {
-                before.extend_from_slice(&bytes);
-            }
-            _ => joined.push((route.from, bytes.len().max(1), bytes)),
+            Some(before) if before.takes(&route, &bytes) => before.bytes.extend_from_slice(&bytes),
+            _ => joined.push(Joined {
+                source: route.from,
+                datagram_length: bytes.len().max(1),
+                bytes,
+                arrival_ns,
+            }),
         }
     }
     joined

@@ -321,7 +321,8 @@ impl Wire {
         }
         let granted = |asked: Option<usize>| asked.unwrap_or(BUFFER_LENGTH).min(BUFFER_LENGTH_MAX);
         let [send, receive] = [options.send_buffer_length, options.receive_buffer_length].map(granted);
-        let bound = Bound::new(host, local, *remote, options.group, [send, receive]);
+        let mut bound = Bound::new(host, local, *remote, options.group, [send, receive]);
+        bound.stamps_arrivals = options.stamps_arrivals;
         let group = options
             .group
             .map_or_else(String::new, |group| format!(", {group:?}"));

@@ -15,6 +15,7 @@ fn joined(measures: bool, initial_rtt_ns: i64) -> Receiving {
     let channel = "aeron:udp?endpoint=right:40123|rcv-wnd=16k|cc=cubic";
     let receiving = Receiving::on(channel, |config| {
         config.cubic_measure_rtt = measures;
+        config.adaptive_loss = false;
         config.cubic_initial_rtt_ns = initial_rtt_ns;
     });
     receiving.join();

@@ -417,9 +417,58 @@ fn a_probe_comes_back_the_way_data_goes() {
     assert_eq!(echoes.len(), 1, "an echo is not answered");
     let echo = RttMeasurement::decode(&echoes[0]).unwrap();
     assert_eq!(
-        (echo.flags, echo.echo_timestamp_ns, echo.reception_delta_ns),
-        (0, 123_456, 0)
+        (
+            echo.asks_for_reply(),
+            echo.echo_timestamp_ns,
+            echo.reception_delta_ns
+        ),
+        (false, 123_456, 0)
     );
+    assert_eq!(
+        echo.receiver_count(),
+        Some(1),
+        "it tells how many receivers there are"
+    );
+    assert_eq!(
+        sending.system(system_counter::INVALID_PACKETS),
+        1,
+        "an echo that answers no probe"
+    );
+}
+
+#[test]
+fn a_nak_has_the_sender_measure_round_trips_once_a_second_at_most() {
+    let sending = Sending::connected(2);
+    let take_probes = || {
+        let frames = sending.peer.take_frames(FrameKind::RttMeasurement).into_iter();
+        let probes = frames.map(|frame| RttMeasurement::decode(&frame).unwrap());
+        probes.collect::<Vec<_>>()
+    };
+    sending.world.run_for(SECOND);
+    assert_eq!(take_probes(), [], "nothing is lost");
+    for _ in 0..20 {
+        sending.send(&nak(0, 1024));
+        sending.world.run_for(20 * MILLISECOND);
+    }
+    let probes = take_probes();
+    assert_eq!(probes.len(), 1);
+    assert_eq!(
+        (probes[0].flags, probes[0].receiver_id),
+        (rtt::FLAG_REPLY, rtt::EVERY_RECEIVER)
+    );
+    let mut frame = [0; RttMeasurement::LENGTH];
+    for (later_ns, refused) in [(1, 1), (0, 1)] {
+        let answer = RttMeasurement {
+            receiver_id: RECEIVER_ID,
+            echo_timestamp_ns: probes[0].echo_timestamp_ns + later_ns,
+            ..probes[0].echo()
+        };
+        answer.encode(&mut frame);
+        sending.send(&frame);
+        sending.world.run_for(MILLISECOND);
+        assert_eq!(sending.system(system_counter::INVALID_PACKETS), refused);
+    }
+    assert_eq!(take_probes(), [], "an answer brings nothing");
 }
 
 #[test]

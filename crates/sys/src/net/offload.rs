@@ -44,40 +44,39 @@ impl OffloadMode {
 
 /// Finds whether the kernel knows the segmentation option. A device may still refuse it later.
 pub(super) fn probe(descriptor: RawFd) -> OffloadMode {
-    let off: libc::c_int = 0;
-    // SAFETY: the descriptor is open and the value a live local of the length given.
-    let result = unsafe {
-        libc::setsockopt(
-            descriptor,
-            libc::SOL_UDP,
-            libc::UDP_SEGMENT,
-            std::ptr::from_ref(&off).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    match result {
-        0 => OffloadMode::Segmentation,
-        _ => OffloadMode::Vectored,
-    }
+    mode_of(set_option(descriptor, libc::SOL_UDP, libc::UDP_SEGMENT, 0))
 }
 
 /// Asks the kernel to join datagrams of equal length from one source.
 pub(super) fn enable_coalescing(descriptor: RawFd) -> OffloadMode {
-    let on: libc::c_int = 1;
+    mode_of(set_option(descriptor, libc::SOL_UDP, libc::UDP_GRO, 1))
+}
+
+/// Asks the kernel to note when datagrams arrive; false when it cannot.
+pub(super) fn enable_timestamps(descriptor: RawFd) -> bool {
+    set_option(descriptor, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
+fn mode_of(is_known: bool) -> OffloadMode {
+    if is_known {
+        OffloadMode::Segmentation
+    } else {
+        OffloadMode::Vectored
+    }
+}
+
+fn set_option(descriptor: RawFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> bool {
     // SAFETY: the descriptor is open and the value a live local of the length given.
     let result = unsafe {
         libc::setsockopt(
             descriptor,
-            libc::SOL_UDP,
-            libc::UDP_GRO,
-            std::ptr::from_ref(&on).cast(),
+            level,
+            name,
+            std::ptr::from_ref(&value).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
-    match result {
-        0 => OffloadMode::Segmentation,
-        _ => OffloadMode::Vectored,
-    }
+    result == 0
 }
 
 /// The kernel has no room, was interrupted, or passes on that an earlier datagram was not wanted: nothing is

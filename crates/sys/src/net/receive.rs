@@ -11,8 +11,9 @@ use super::socket::UdpSocket;
 /// Room for whatever the kernel joins: never more than one maximal IP packet.
 const BUFFER_LENGTH: usize = 64 * 1024;
 
-/// Words of control space a message: one integer from `UDP_GRO`, with room to spare.
-const CONTROL_WORDS: usize = 8;
+/// Words of control space a message: three for the integer of `UDP_GRO`, four for the time of `SO_TIMESTAMPNS`, with room
+/// to spare.
+const CONTROL_WORDS: usize = 12;
 
 impl UdpSocket {
     /// Fills the batch with what has arrived and returns the number of datagrams: 0 when there are none.
@@ -31,6 +32,8 @@ pub struct Coalesced<'a> {
     pub datagram_length: usize,
     /// Where they came from.
     pub source: SocketAddr,
+    /// When the first of them arrived, in nanoseconds since 1970-01-01 UTC, on a socket whose kernel notes that.
+    pub arrived_ns: Option<i64>,
 }
 
 /// Buffers for datagrams, reused by every receive on every socket of an agent.
@@ -89,6 +92,11 @@ impl ReceiveBatch {
         }
     }
 
+    /// Messages that one receive takes at most.
+    pub fn capacity(&self) -> usize {
+        self.messages.len()
+    }
+
     /// Datagrams dropped so far because they were longer than a buffer.
     pub fn truncated(&self) -> u64 {
         self.truncated
@@ -111,10 +119,12 @@ impl ReceiveBatch {
                 continue;
             };
             let length = message.msg_len as usize;
+            let notes = notes(&message.msg_hdr);
             handler(Coalesced {
                 bytes: &mut chunk[..length],
-                datagram_length: datagram_length(&message.msg_hdr).unwrap_or(length).max(1),
+                datagram_length: notes.datagram_length.unwrap_or(length).max(1),
                 source,
+                arrived_ns: notes.arrived_ns,
             });
         }
     }
@@ -197,28 +207,45 @@ impl ReceiveBatch {
                 continue;
             }
             let length = message.msg_len as usize;
-            let each = datagram_length(&message.msg_hdr).unwrap_or(length).max(1);
+            let each = notes(&message.msg_hdr).datagram_length.unwrap_or(length).max(1);
             datagrams += length.div_ceil(each).max(1);
         }
         datagrams
     }
 }
 
-/// Length of the datagrams that the kernel joined, when it says so.
-fn datagram_length(header: &libc::msghdr) -> Option<usize> {
+/// What the kernel says of a message beside its bytes.
+#[derive(Default)]
+struct Notes {
+    /// Length of the datagrams that it joined.
+    datagram_length: Option<usize>,
+    /// When the first of them arrived.
+    arrived_ns: Option<i64>,
+}
+
+fn notes(header: &libc::msghdr) -> Notes {
+    let mut notes = Notes::default();
     // SAFETY: the kernel wrote the control space and its length; the walk stays within that length.
     let mut control = unsafe { libc::CMSG_FIRSTHDR(header) };
     // SAFETY: null or a header inside the control space.
     while let Some(found) = unsafe { control.as_ref() } {
-        if found.cmsg_level == libc::SOL_UDP && found.cmsg_type == libc::UDP_GRO {
-            // SAFETY: the kernel writes an integer after a header of this type.
-            let length = unsafe { libc::CMSG_DATA(control).cast::<libc::c_int>().read_unaligned() };
-            return usize::try_from(length).ok().filter(|length| *length > 0);
+        match (found.cmsg_level, found.cmsg_type) {
+            (libc::SOL_UDP, libc::UDP_GRO) => {
+                // SAFETY: the kernel writes an integer after a header of this type.
+                let length = unsafe { libc::CMSG_DATA(control).cast::<libc::c_int>().read_unaligned() };
+                notes.datagram_length = usize::try_from(length).ok().filter(|length| *length > 0);
+            }
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                // SAFETY: the kernel writes a time after a header of this type.
+                let time = unsafe { libc::CMSG_DATA(control).cast::<libc::timespec>().read_unaligned() };
+                notes.arrived_ns = Some(time.tv_sec * 1_000_000_000 + time.tv_nsec);
+            }
+            _ => {}
         }
         // SAFETY: `control` came from this same header.
         control = unsafe { libc::CMSG_NXTHDR(header, control) };
     }
-    None
+    notes
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::group::GroupOptions;
-use super::offload::{OffloadMode, enable_coalescing, probe};
+use super::offload::{OffloadMode, enable_coalescing, enable_timestamps, probe};
 
 /// Settings of a socket, applied before it is bound.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct SocketOptions {
     pub offload: OffloadMode,
     /// The group it receives from or sends to; none for unicast.
     pub group: Option<GroupOptions>,
+    /// The kernel notes when each datagram arrives (SO_TIMESTAMPNS).
+    pub stamps_arrivals: bool,
 }
 
 /// A non-blocking UDP socket over IPv4 or IPv6. Usable from several threads; batches stay in order per caller.
@@ -32,6 +34,7 @@ pub struct UdpSocket {
     send_buffer_is_set: bool,
     receive_buffer_is_set: bool,
     group_ttl: u8,
+    stamps_arrivals: bool,
 }
 
 impl UdpSocket {
@@ -57,6 +60,7 @@ impl UdpSocket {
             OffloadMode::Segmentation => enable_coalescing(socket.as_raw_fd()),
             other => other,
         });
+        let stamps_arrivals = options.stamps_arrivals && enable_timestamps(socket.as_raw_fd());
         socket.bind(&SockAddr::from(local))?;
         if let Some(group) = &options.group {
             group.join(&socket)?;
@@ -67,6 +71,7 @@ impl UdpSocket {
             send_buffer_is_set: options.send_buffer_length.is_some(),
             receive_buffer_is_set: options.receive_buffer_length.is_some(),
             group_ttl: granted_ttl(&socket, options)?,
+            stamps_arrivals,
             socket,
         })
     }
@@ -108,6 +113,11 @@ impl UdpSocket {
     /// Time to live in effect for datagrams to groups, if one was asked for; else 0.
     pub fn group_ttl(&self) -> u8 {
         self.group_ttl
+    }
+
+    /// True if the kernel notes when datagrams arrive: it was asked to, and can.
+    pub fn stamps_arrivals(&self) -> bool {
+        self.stamps_arrivals
     }
 
     /// How sends leave now. Falls at run time when the kernel or the device refuses.

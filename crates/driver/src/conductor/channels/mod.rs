@@ -10,12 +10,10 @@ mod sockets;
 
 use std::sync::Arc;
 
-use headrace_protocol::channel::UdpChannel;
-
 pub(crate) use endpoint::ChannelState;
 pub(crate) use interests::Interest;
 pub(crate) use receive::{DestinationRequest, ReceiveChannels, ReceiveRequest};
-pub(crate) use send::{SendChannel, SendChannels, wanted_send_buffer_length};
+pub(crate) use send::{SendChannel, SendChannels, SendRequest, wanted_send_buffer_length};
 
 use super::context::Context;
 use crate::config::DriverConfig;
@@ -45,10 +43,9 @@ impl Channels {
     pub(crate) fn join_send(
         &mut self,
         cx: &mut Context,
-        registration_id: i64,
-        channel: &UdpChannel,
+        request: SendRequest<'_>,
     ) -> Result<&SendChannel, CommandError> {
-        self.send.join(cx, &mut self.sockets, registration_id, channel)
+        self.send.join(cx, &mut self.sockets, request)
     }
 
     /// Opens a channel for a first subscription.

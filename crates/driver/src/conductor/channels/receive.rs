@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use headrace_buffers::counters::Counter;
-use headrace_protocol::channel::{UdpChannel, UdpChannelKind};
+use headrace_protocol::channel::{ReceiveTimestamps, UdpChannel, UdpChannelKind};
 
 use super::endpoint::{Binding, ChannelState, Endpoint, find};
 use super::interests::{Interest, Interests};
@@ -30,6 +30,8 @@ pub(crate) struct ReceiveChannel {
     pub(crate) receive_buffer_length: usize,
     /// Group that its status messages and error frames claim.
     pub(crate) group_tag: Option<i64>,
+    /// Times that it writes into messages.
+    pub(crate) timestamps: ReceiveTimestamps,
     /// Images being made, or not yet at their linger.
     image_count: usize,
     interests: Interests,
@@ -43,6 +45,25 @@ pub(crate) struct ReceiveRequest {
     pub(crate) window_length: i32,
     /// Group that the channel names.
     pub(crate) group_tag: Option<i64>,
+    /// Times that it wants in messages.
+    pub(crate) timestamps: ReceiveTimestamps,
+}
+
+impl ReceiveRequest {
+    fn socket(&self) -> WantedSocket {
+        WantedSocket {
+            window_length: self.window_length,
+            stamps_arrivals: self.timestamps.media.is_some(),
+        }
+    }
+}
+
+/// What a channel needs of its sockets.
+#[derive(Clone, Copy)]
+struct WantedSocket {
+    window_length: i32,
+    /// They tell when datagrams arrive.
+    stamps_arrivals: bool,
 }
 
 /// A destination to open for a channel.
@@ -113,6 +134,7 @@ impl ReceiveChannels {
             path: opened.path,
             receiver_id,
             group_tag,
+            timestamps: request.timestamps,
         };
         cx.receiver.send(ReceiverCommand::AddEndpoint(Box::new(spec)));
         self.channels.push(ReceiveChannel {
@@ -120,6 +142,7 @@ impl ReceiveChannels {
             paths: opened.paths,
             receive_buffer_length: opened.receive_buffer_length,
             group_tag,
+            timestamps: request.timestamps,
             image_count: 0,
             interests: Interests::default(),
         });
@@ -133,7 +156,7 @@ impl ReceiveChannels {
         request: &ReceiveRequest,
     ) -> Result<Opened, CommandError> {
         let channel = &request.channel;
-        let (socket, port) = self.open_socket(cx, sockets, channel, request.window_length)?;
+        let (socket, port) = self.open_socket(cx, sockets, channel, request.socket())?;
         let registration_id = request.registration_id;
         let counters = channel_counters(cx, &RECEIVE, registration_id, channel, &socket, port);
         if counters.is_err() {
@@ -155,10 +178,10 @@ impl ReceiveChannels {
         cx: &Context,
         sockets: &Sockets,
         channel: &UdpChannel,
-        window_length: i32,
+        wanted: WantedSocket,
     ) -> Result<(OpenSocket, u16), CommandError> {
         let port = self.take_port(channel)?;
-        let opened = open_socket(cx, sockets, channel, window_length, port);
+        let opened = open_socket(cx, sockets, channel, wanted, port);
         if opened.is_err() {
             self.ports.release(port);
         }
@@ -194,7 +217,11 @@ impl ReceiveChannels {
         };
         channel.take_buffers_of(&receive.endpoint.channel);
         let status_id = receive.endpoint.status.id();
-        let (socket, port) = self.open_socket(cx, sockets, &channel, window_length)?;
+        let wanted = WantedSocket {
+            window_length,
+            stamps_arrivals: receive.timestamps.media.is_some(),
+        };
+        let (socket, port) = self.open_socket(cx, sockets, &channel, wanted)?;
         let owner = BindingOwner {
             registration_id: owner_id,
             status_id,
@@ -414,10 +441,10 @@ fn open_socket(
     cx: &Context,
     sockets: &Sockets,
     channel: &UdpChannel,
-    window_length: i32,
+    wanted: WantedSocket,
     port: u16,
 ) -> Result<OpenSocket, CommandError> {
-    let socket_request = match channel.kind.group() {
+    let mut socket_request = match channel.kind.group() {
         Some(group) => group_request(&cx.config, channel, &group, Some(channel.remote)),
         None => SocketRequest {
             local: SocketAddr::new(channel.remote.ip(), port),
@@ -425,10 +452,17 @@ fn open_socket(
             options: socket_options(&cx.config, channel),
         },
     };
+    socket_request.options.stamps_arrivals = wanted.stamps_arrivals;
     let socket = sockets.open(channel, &socket_request)?;
+    if wanted.stamps_arrivals && !socket.stamps_arrivals {
+        cx.warn(&format!(
+            "the system does not tell when datagrams arrive: messages have no media receive timestamp, channel={}",
+            channel.uri
+        ));
+    }
     let asked = socket_request.options.receive_buffer_length;
     let length = usable_length(asked, socket.receive_buffer_length);
-    channel.check_receiver_window(window_length, length)?;
+    channel.check_receiver_window(wanted.window_length, length)?;
     Ok(socket)
 }
 

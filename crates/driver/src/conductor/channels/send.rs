@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use headrace_buffers::counters::{Counter, type_ids};
-use headrace_protocol::channel::{UdpChannel, UdpChannelKind};
+use headrace_protocol::channel::{TimestampOffset, UdpChannel, UdpChannelKind, check_send_timestamp};
 
 use super::endpoint::{Binding, ChannelState, Endpoint, find};
 use super::ports::Ports;
@@ -24,9 +24,31 @@ pub(crate) struct SendChannel {
     pub(crate) endpoint: Endpoint,
     binding: Binding,
     pub(crate) send_buffer_length: usize,
+    timestamp: Option<TimestampOffset>,
     publication_count: usize,
     // Shows how many destinations a channel has that may have several.
     destination_count: Option<Counter>,
+}
+
+impl SendChannel {
+    /// Fails unless it writes the time of sending where `channel` wants it.
+    pub(crate) fn check_timestamp(
+        &self,
+        wanted: Option<TimestampOffset>,
+        channel: &UdpChannel,
+    ) -> Result<(), CommandError> {
+        check_send_timestamp(wanted, &channel.uri, self.timestamp, &self.endpoint.channel.uri)?;
+        Ok(())
+    }
+}
+
+/// A channel that a publication sends through.
+#[derive(Clone, Copy)]
+pub(crate) struct SendRequest<'a> {
+    pub(crate) registration_id: i64,
+    pub(crate) channel: &'a UdpChannel,
+    /// Where the time of sending is written.
+    pub(crate) timestamp: Option<TimestampOffset>,
 }
 
 /// All of them, and their ports.
@@ -62,12 +84,14 @@ impl SendChannels {
         &mut self,
         cx: &mut Context,
         sockets: &mut Sockets,
-        registration_id: i64,
-        channel: &UdpChannel,
+        request: SendRequest<'_>,
     ) -> Result<&SendChannel, CommandError> {
-        let id = match self.find(channel)? {
-            Some(send) => send.endpoint.id,
-            None => self.open(cx, sockets, registration_id, channel.clone())?,
+        let id = match self.find(request.channel)? {
+            Some(send) => {
+                send.check_timestamp(request.timestamp, request.channel)?;
+                send.endpoint.id
+            }
+            None => self.open(cx, sockets, request)?,
         };
         let index = self.channels.iter().position(|send| send.endpoint.id == id);
         let send = &mut self.channels[index.expect("found or opened just now")];
@@ -79,9 +103,10 @@ impl SendChannels {
         &mut self,
         cx: &mut Context,
         sockets: &mut Sockets,
-        registration_id: i64,
-        channel: UdpChannel,
+        request: SendRequest<'_>,
     ) -> Result<EndpointId, CommandError> {
+        let registration_id = request.registration_id;
+        let channel = request.channel.clone();
         let port = self.take_port(&channel)?;
         let opened = open_socket(cx, sockets, registration_id, &channel, port);
         if opened.is_err() {
@@ -112,6 +137,7 @@ impl SendChannels {
                 && !channel.kind.has_destinations()
                 && channel.endpoint.as_deref().is_some_and(names_a_host),
             group,
+            timestamp: request.timestamp,
             offload_mode: Some(binding.offload.clone()),
         };
         cx.sender.send(SenderCommand::AddEndpoint(Box::new(spec)));
@@ -120,6 +146,7 @@ impl SendChannels {
             endpoint: Endpoint::new(&cx.recorder, id, channel, status),
             binding,
             send_buffer_length: usable_length(asked, socket.send_buffer_length),
+            timestamp: request.timestamp,
             publication_count: 0,
             destination_count,
         });

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use headrace_buffers::counters::{Counter, type_ids};
 use headrace_buffers::log::{LogBuffers, LogSpec};
-use headrace_protocol::channel::{ChannelRole, UdpChannel};
+use headrace_protocol::channel::{ChannelRole, TimestampOffset, UdpChannel};
 
 use super::add_publication::{hold, share};
 use super::step::{AddressesWanted, Adds, Next, Origin, Step};
-use crate::conductor::channels::{SendChannels, wanted_send_buffer_length};
+use crate::conductor::channels::{SendChannels, SendRequest, wanted_send_buffer_length};
 use crate::conductor::context::Context;
 use crate::conductor::counters::StreamKey;
 use crate::conductor::publications::{
@@ -47,7 +47,12 @@ impl Step<UdpChannel> for Share {
         let publications = &mut rooms.publications;
         publications.network.adopt_tag(&rooms.cx, &mut request)?;
         publications.check_entity_tag(&request.params, &request.channel)?;
-        let place = Place::of(&rooms.cx, &rooms.channels.send, &udp)?;
+        let place = Place::of(
+            &rooms.cx,
+            &rooms.channels.send,
+            &udp,
+            request.params.send_timestamp,
+        )?;
         let sending = flow_control(
             &rooms.cx.config,
             &request.params,
@@ -89,7 +94,12 @@ struct Place {
 }
 
 impl Place {
-    fn of(cx: &Context, channels: &SendChannels, udp: &UdpChannel) -> Result<Self, CommandError> {
+    fn of(
+        cx: &Context,
+        channels: &SendChannels,
+        udp: &UdpChannel,
+        timestamp: Option<TimestampOffset>,
+    ) -> Result<Self, CommandError> {
         let Some(send) = channels.find(udp)? else {
             return Ok(Self {
                 open: None,
@@ -98,6 +108,7 @@ impl Place {
                 has_group_semantics: udp.kind.has_group_semantics(),
             });
         };
+        send.check_timestamp(timestamp, udp)?;
         udp.check_socket_buffers(&send.endpoint.channel, &cx.defaults)?;
         Ok(Self {
             open: Some(send.endpoint.id),
@@ -144,9 +155,12 @@ impl Step<LogBuffers> for Make {
         let Self { plan, udp, sending } = *self;
         rooms.clients.known(&mut rooms.cx, origin.client_id)?;
         // The channel may have begun to close while the log was made.
-        let send = rooms
-            .channels
-            .join_send(&mut rooms.cx, origin.correlation_id, &udp)?;
+        let wanted = SendRequest {
+            registration_id: origin.correlation_id,
+            channel: &udp,
+            timestamp: plan.request.params.send_timestamp,
+        };
+        let send = rooms.channels.join_send(&mut rooms.cx, wanted)?;
         let (endpoint, status_id) = (send.endpoint.id, send.endpoint.status.id());
         let channel = SpiedChannel::from(&send.endpoint.channel);
         let has_group_semantics = send.endpoint.channel.kind.has_group_semantics();

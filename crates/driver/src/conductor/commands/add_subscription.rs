@@ -123,6 +123,7 @@ impl Step<UdpChannel> for Receive {
                     channel: udp,
                     window_length: request.params.receiver_window_length,
                     group_tag: request.params.group_tag,
+                    timestamps: request.params.receive_timestamps,
                 };
                 rooms.channels.open_receive(&mut rooms.cx, wanted)?
             }
@@ -157,7 +158,11 @@ fn join(
         return Ok(None);
     };
     let params = &request.params;
-    udp.check_socket_buffers(&receive.endpoint.channel, &cx.defaults)?;
+    let existing = &receive.endpoint.channel;
+    params
+        .receive_timestamps
+        .check_matches(&request.channel, receive.timestamps, &existing.uri)?;
+    udp.check_socket_buffers(existing, &cx.defaults)?;
     udp.check_receiver_window(params.receiver_window_length, receive.receive_buffer_length)?;
     params.check_group_tag(&request.channel, receive.group_tag, &receive.endpoint.channel.uri)?;
     for subscription in subscriptions.iter() {

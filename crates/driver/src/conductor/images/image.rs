@@ -245,15 +245,24 @@ impl Image {
         usize::from(is_due || after != before || outcome.report.is_some())
     }
 
+    /// When the gap that is watched is to be looked at again.
+    pub(crate) fn loss_deadline_ns(&self) -> Option<i64> {
+        self.spec.loss_detector.deadline_ns()
+    }
+
     /// Takes over what the receiver measured.
     fn take_round_trip(&mut self) {
-        let Some((change, rtt_ns)) = self.spec.shared.round_trip_after(self.round_trip_change) else {
+        let Some((change, measured)) = self.spec.shared.round_trip_after(self.round_trip_change) else {
             return;
         };
         self.round_trip_change = change;
-        self.spec.congestion.on_rtt_measurement(rtt_ns);
+        self.spec.loss_detector.delays().on_round_trip(measured);
+        if self.spec.congestion.round_trips().is_none() {
+            return;
+        }
+        self.spec.congestion.on_rtt_measurement(measured.rtt_ns);
         if let Some(cubic) = &self.spec.cubic {
-            cubic.round_trip.set_release(rtt_ns);
+            cubic.round_trip.set_release(measured.rtt_ns);
         }
     }
 

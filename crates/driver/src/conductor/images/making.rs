@@ -9,6 +9,7 @@ use headrace_buffers::log::{LogBuffers, LogSpec, LogType};
 use headrace_protocol::channel::{CongestionControlKind, SubscriptionParams};
 use headrace_protocol::congestion::CongestionControl;
 use headrace_protocol::frame::{Setup, setup};
+use headrace_protocol::round_trips::RoundTrips;
 
 use super::budget::ImageBudget;
 use super::image::{CubicCounters, Image, ImageSpec};
@@ -221,11 +222,13 @@ fn make(
             }
         }
     };
+    let mut loss_detector = loss_detector(&cx.config, params, pending.arrival.is_group(params));
+    let wants_round_trips = loss_detector.delays().wants_round_trips();
     let shared = Arc::new(shared_half(
         cx,
         pending,
         params,
-        congestion.as_ref(),
+        (congestion.as_ref(), wants_round_trips.then(RoundTrips::watched)),
         counters,
         log,
     ));
@@ -236,7 +239,7 @@ fn make(
         log_file_name: pending.log_file_name.clone(),
         source_identity: pending.arrival.source.to_string(),
         untethered: UntetheredTimeouts::from(params),
-        loss_detector: loss_detector(&cx.config, params, pending.arrival.is_group(params)),
+        loss_detector,
         congestion,
         cubic,
     };
@@ -299,7 +302,7 @@ fn shared_half(
     cx: &Context,
     pending: &PendingImage,
     params: &SubscriptionParams,
-    congestion: &dyn CongestionControl,
+    (congestion, watched): (&dyn CongestionControl, Option<RoundTrips>),
     counters: [Counter; 3],
     log: LogBuffers,
 ) -> ImageShared {
@@ -314,7 +317,7 @@ fn shared_half(
         join_position: join_position(pending, &log),
         initial_window_length: congestion.initial_window_length(),
         window_length_max: congestion.window_length_max(),
-        round_trips: congestion.round_trips(),
+        round_trips: congestion.round_trips().or(watched),
     };
     let [high_water_mark, rebuild_position, naks_sent] = counters;
     let counters = ImageCounters {

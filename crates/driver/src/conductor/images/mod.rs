@@ -130,6 +130,12 @@ impl Images {
         work_count
     }
 
+    /// When the first of the gaps that are watched is to be looked at again, if that is after `now_ns`.
+    pub(crate) fn next_loss_deadline_ns(&self, now_ns: i64) -> Option<i64> {
+        let deadlines = self.images.iter().filter_map(Image::loss_deadline_ns);
+        deadlines.filter(|deadline_ns| *deadline_ns > now_ns).min()
+    }
+
     /// The timer's step of all images.
     pub(crate) fn tick(&mut self, cx: &mut Context, channels: &mut ReceiveChannels) {
         for image in &mut self.images {

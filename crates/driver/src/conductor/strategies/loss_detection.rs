@@ -1,7 +1,7 @@
 //! When a gap is reported to the publisher.
 
 use headrace_protocol::channel::SubscriptionParams;
-use headrace_protocol::loss::{DelayGenerator, LossDetector, LossSettings};
+use headrace_protocol::loss::{Delays, LossDetector, LossSettings};
 
 use crate::config::DriverConfig;
 
@@ -16,11 +16,16 @@ pub(crate) fn loss_detector(
         nak_unicast_retry_delay_ratio: config.nak_unicast_retry_delay_ratio,
         nak_multicast_max_backoff_ns: config.nak_multicast_max_backoff_ns,
         nak_multicast_group_size: config.nak_multicast_group_size as i32,
+        is_adaptive: true,
     };
-    LossDetector::new(DelayGenerator::for_image(
+    let is_adaptive = config.adaptive_loss && settings == LossSettings::default();
+    LossDetector::new(Delays::for_image(
         params.is_reliable,
         is_group,
         params.nak_delay_ns,
-        &settings,
+        &LossSettings {
+            is_adaptive,
+            ..settings
+        },
     ))
 }

@@ -56,6 +56,7 @@ impl Transport for Wire {
                 bytes: &mut bytes,
                 datagram_length,
                 source,
+                arrived_ns: None,
             });
         }
         Ok(count)

@@ -7,6 +7,7 @@ pub mod publication;
 pub mod response;
 pub mod sharing;
 pub mod subscription;
+pub mod timestamps;
 
 use std::fmt::Display;
 use std::str::FromStr;

@@ -4,6 +4,7 @@ use super::defaults::ChannelDefaults;
 use super::flow_control::FlowControlParam;
 use super::lengths::{check_mtu_length, check_term_length, max_message_length};
 use super::response::{ResponseCorrelation, check_response, is_response};
+use super::timestamps::{ReceiveTimestamps, TimestampOffset};
 use super::{InitialPosition, Tags, boolean, duration_ns, number, size, size_i32};
 use crate::ErrorCode;
 use crate::channel::{ChannelError, ChannelUri, Media, keys, unsupported};
@@ -69,6 +70,8 @@ pub struct PublicationParams {
     pub response_correlation: ResponseCorrelation,
     /// Where a peer may answer; carried for clients, without meaning to a driver.
     pub response_endpoint: Option<String>,
+    /// Where the time of sending is written. Always none for IPC, which sends nothing.
+    pub send_timestamp: Option<TimestampOffset>,
     /// Name for people and tools.
     pub alias: Option<String>,
 }
@@ -123,6 +126,7 @@ impl PublicationParams {
             is_response,
             response_correlation,
             response_endpoint: uri.get(keys::RESPONSE_ENDPOINT).map(str::to_owned),
+            send_timestamp: send_timestamp(uri)?,
             alias: uri.get(keys::ALIAS).map(str::to_owned),
         };
         if is_response && response_correlation == ResponseCorrelation::Prototype {
@@ -213,6 +217,17 @@ fn spies_simulate_connection(uri: &ChannelUri, defaults: &ChannelDefaults) -> Re
             Ok(boolean(uri, keys::SPIES_SIMULATE_CONNECTION)?.unwrap_or(defaults.spies_simulate_connection))
         }
         Media::Ipc => Ok(false),
+    }
+}
+
+/// Those of receiving may stand in a channel that both sides use: they are checked, and do nothing here.
+fn send_timestamp(uri: &ChannelUri) -> Result<Option<TimestampOffset>, ChannelError> {
+    match uri.media() {
+        Media::Udp => {
+            ReceiveTimestamps::from_uri(uri)?;
+            TimestampOffset::from_uri(uri, keys::CHANNEL_SEND_TIMESTAMP_OFFSET)
+        }
+        Media::Ipc => Ok(None),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::defaults::{ChannelDefaults, GroupConsideration};
 use super::publication::untethered_linger;
 use super::response::is_response;
+use super::timestamps::{ReceiveTimestamps, TimestampOffset};
 use super::{Tags, boolean, duration_ns, number, size_i32};
 use crate::channel::{ChannelError, ChannelUri, Media, keys, unsupported};
 
@@ -65,6 +66,8 @@ pub struct SubscriptionParams {
     pub untethered_linger_timeout_ns: i64,
     /// How long it then rests before it joins again.
     pub untethered_resting_timeout_ns: i64,
+    /// Where the times of receiving are written. None for IPC and for spies, which receive nothing.
+    pub receive_timestamps: ReceiveTimestamps,
     /// Name for people and tools.
     pub alias: Option<String>,
 }
@@ -81,13 +84,16 @@ impl SubscriptionParams {
             .unwrap_or(defaults.untethered_window_limit_timeout_ns);
         // A spy has no receiver, and IPC has no network: what is said of them there belongs to others.
         let has_receiver = uri.media() == Media::Udp && !uri.is_spy();
-        let (congestion_control, group_tag) = if has_receiver {
+        let (congestion_control, group_tag, receive_timestamps) = if has_receiver {
+            // That of sending may stand in a channel that both sides use: it is checked, and does nothing here.
+            TimestampOffset::from_uri(uri, keys::CHANNEL_SEND_TIMESTAMP_OFFSET)?;
             (
                 CongestionControlKind::from_uri(uri)?,
                 number(uri, keys::GROUP_TAG)?,
+                ReceiveTimestamps::from_uri(uri)?,
             )
         } else {
-            (CongestionControlKind::default(), None)
+            Default::default()
         };
         Ok(Self {
             media: uri.media(),
@@ -111,6 +117,7 @@ impl SubscriptionParams {
             untethered_linger_timeout_ns: untethered_linger(uri, defaults, window_limit)?,
             untethered_resting_timeout_ns: duration_ns(uri, keys::UNTETHERED_RESTING_TIMEOUT)?
                 .unwrap_or(defaults.untethered_resting_timeout_ns),
+            receive_timestamps,
             alias: uri.get(keys::ALIAS).map(str::to_owned),
         })
     }

@@ -2,8 +2,10 @@
 //!
 //! The next probe leaves four round trips after the last echo. While none comes back the wait doubles, so that a sender
 //! that does not answer is not asked thousands of times a second. Only an echo of a probe that is remembered counts, and
-//! only once: an echo that a stranger makes up, or the network repeats, measures nothing.
+//! only once: an echo that a stranger makes up, or the network repeats, measures nothing. Where a round trip is only
+//! watched, the pace becomes a slow one after a few echoes.
 
+use super::RARE_PROBE_INTERVAL_NS;
 use crate::frame::RttMeasurement;
 
 /// Round trips between an echo and the next probe.
@@ -12,6 +14,16 @@ const TIMEOUT_MULTIPLE: i64 = 4;
 const TIMEOUT_MAX_NS: i64 = 1_000_000_000;
 /// Probes that an echo may still come for. The wait doubles, so these reach back over 255 times the first.
 const REMEMBERED: usize = 8;
+/// The round trip that is assumed where one is only watched.
+const WATCHED_INITIAL_NS: i64 = 100_000;
+/// Echoes after which a round trip that is only watched is known.
+const WATCHED_ECHOES: u32 = 8;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Probe {
+    sent_ns: i64,
+    is_answered: bool,
+}
 
 /// When to send a probe, and what an echo says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +33,10 @@ pub struct RoundTrips {
     /// When the last probe was sent or the last echo came.
     last_ns: Option<i64>,
     awaits_echo: bool,
-    /// When each of the last probes was sent, until its echo comes.
-    probes: [Option<i64>; REMEMBERED],
+    probes: [Option<Probe>; REMEMBERED],
     next_probe: usize,
+    /// Echoes until probes become rare, if they do.
+    until_rare: Option<u32>,
 }
 
 impl RoundTrips {
@@ -36,6 +49,15 @@ impl RoundTrips {
             awaits_echo: false,
             probes: [None; REMEMBERED],
             next_probe: 0,
+            until_rare: None,
+        }
+    }
+
+    /// A few quick probes, and then one a second.
+    pub fn watched() -> Self {
+        Self {
+            until_rare: Some(WATCHED_ECHOES),
+            ..Self::new(WATCHED_INITIAL_NS)
         }
     }
 
@@ -53,23 +75,39 @@ impl RoundTrips {
         }
         self.awaits_echo = true;
         self.last_ns = Some(now_ns);
-        self.probes[self.next_probe] = Some(now_ns);
+        self.probes[self.next_probe] = Some(Probe {
+            sent_ns: now_ns,
+            is_answered: false,
+        });
         self.next_probe = (self.next_probe + 1) % REMEMBERED;
+    }
+
+    /// True for an echo of a probe that another has answered: the network, or another path, brought it again.
+    pub fn is_repeated(&self, echo: &RttMeasurement) -> bool {
+        let mut probes = self.probes.iter().flatten();
+        probes.any(|probe| probe.sent_ns == echo.echo_timestamp_ns && probe.is_answered)
     }
 
     /// An echo came for this receiver. Returns the round trip, or none if the echo answers no probe.
     pub fn on_echo(&mut self, echo: &RttMeasurement, now_ns: i64) -> Option<i64> {
         let sent_ns = echo.echo_timestamp_ns;
-        let probe = self.probes.iter_mut().find(|probe| **probe == Some(sent_ns))?;
+        let mut probes = self.probes.iter_mut().flatten();
+        let probe = probes.find(|probe| probe.sent_ns == sent_ns && !probe.is_answered)?;
         let elapsed_ns = now_ns - sent_ns;
         if !(0..=elapsed_ns).contains(&echo.reception_delta_ns) {
             return None;
         }
-        *probe = None;
+        probe.is_answered = true;
         let rtt_ns = elapsed_ns - echo.reception_delta_ns;
         self.awaits_echo = false;
         self.last_ns = Some(now_ns);
-        self.timeout_ns = rtt_ns.max(self.initial_rtt_ns).saturating_mul(TIMEOUT_MULTIPLE);
+        self.until_rare = self.until_rare.map(|echoes| echoes.saturating_sub(1));
+        let least_ns = if self.until_rare == Some(0) {
+            RARE_PROBE_INTERVAL_NS
+        } else {
+            self.initial_rtt_ns.saturating_mul(TIMEOUT_MULTIPLE)
+        };
+        self.timeout_ns = rtt_ns.saturating_mul(TIMEOUT_MULTIPLE).max(least_ns);
         Some(rtt_ns)
     }
 }
@@ -134,6 +172,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_only_watched_is_soon_asked_for_once_a_second() {
+        let mut round_trips = RoundTrips::watched();
+        let mut sent = Vec::new();
+        for now_ns in (0..5 * RARE_PROBE_INTERVAL_NS).step_by(50_000) {
+            if round_trips.is_probe_due(now_ns) {
+                round_trips.on_probe_sent(now_ns);
+                round_trips.on_echo(&echo(now_ns, 0), now_ns).unwrap();
+                sent.push(now_ns);
+            }
+        }
+        assert_eq!(sent.len(), WATCHED_ECHOES as usize + 4, "{sent:?}");
+        let quick_ns = sent[WATCHED_ECHOES as usize - 1];
+        assert!(quick_ns < 5_000_000, "{sent:?}");
+    }
+
+    #[test]
     fn a_wait_never_grows_beyond_a_second() {
         let mut round_trips = RoundTrips::new(TIMEOUT_MAX_NS / 16);
         let mut now_ns = 0;
@@ -157,7 +211,9 @@ mod tests {
         ] {
             assert_eq!(round_trips.on_echo(&wrong, 1500), None, "{what}");
         }
+        assert!(!round_trips.is_repeated(&echo(1000, 0)));
         assert_eq!(round_trips.on_echo(&echo(1000, 0), 1500), Some(500));
+        assert!(round_trips.is_repeated(&echo(1000, 0)) && !round_trips.is_repeated(&echo(999, 0)));
         assert_eq!(round_trips.on_echo(&echo(1000, 0), 1600), None, "came before");
     }
 }
