@@ -22,6 +22,9 @@ SECONDS_EACH ?= 30
 ROUNDS ?= 20
 ONLY ?=
 PYTEST_ARGS ?=
+# The Python tests wait more than they work. A file's tests stay together; tests/conftest.py says which folders do.
+WORKERS ?= 3
+SIDE_BY_SIDE := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help
 help: ## Show what can be made
@@ -100,13 +103,13 @@ test-rust: $(STAMPS)/setup
 .PHONY: test-python
 test-python: build
 	@mkdir -p .cache
-	$(BIN)/python -m pytest $(PYTEST_ARGS) 2>&1 | tee .cache/pytest.log
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS) 2>&1 | tee .cache/pytest.log
 
 # No JVM and no tests marked slow: what a change is tried with while it is made.
 .PHONY: test-fast
 test-fast: build ## Run the quick tests, without a JVM: under three minutes
 	cargo test --quiet $(RUST_TESTED) --lib
-	$(BIN)/python -m pytest -q -m "not slow and not system and not faults and not interop" --ignore tests/spark $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -q -m "not slow and not system and not faults and not interop" --ignore tests/spark $(PYTEST_ARGS)
 
 .PHONY: loom
 loom: ## Run the models of each shared-memory algorithm through every interleaving

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,11 @@ from tests.leftovers import TestDirectories
 
 _directories = TestDirectories()
 _events = TestEvents()
+# One worker runs all tests of such a folder: they share a Spark session, or Java's compiled programs. Spark gives a
+# process of Python ten seconds to start, which it would not have beside two more Sparks.
+_TOGETHER = ("tests/spark/", "tests/interop/")
+# What the tests of this process, or of its workers, left in their directories.
+_left: list[str] = []
 
 _stream_ids = itertools.count(5000)
 
@@ -26,6 +32,24 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _directories.open()
     _events.watch_drivers()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Workers take them in this order: what takes minutes is not begun when the others are at their end.
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (not item.nodeid.startswith(_TOGETHER), item.path not in slow))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            folders = (folder for folder in _TOGETHER if nodeid.startswith(folder))
+            return next(folders, super()._split_scope(nodeid))
+
+    return Together(config, log)
 
 
 def pytest_runtest_setup() -> None:
@@ -50,11 +74,21 @@ def pytest_runtest_logfinish(nodeid: str) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    left = _directories.close(keep=session.exitstatus != pytest.ExitCode.OK)
-    if left and session.exitstatus == pytest.ExitCode.OK:
+    _left.extend(map(str, _directories.close(keep=session.exitstatus != pytest.ExitCode.OK)))
+    if _left and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    for leftover in left:
-        print(f"\nleft by the tests: {leftover}", end="")
+    if hasattr(session.config, "workeroutput"):
+        # A worker's prints are not seen.
+        session.config.workeroutput["left"] = _left
+    else:
+        for leftover in _left:
+            print(f"\nleft by the tests: {leftover}", end="")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    # A worker that crashed has no such output; it fails its test, and what it left stays to be looked at.
+    _left.extend(getattr(node, "workeroutput", {}).get("left", []))
 
 
 @pytest.fixture(scope="module")

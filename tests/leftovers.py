@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")
+_OWN = "headrace-tests-"
 # Made by programs that are not ours, which never remove them.
 _FOREIGN = (
     "pytest-of-",
@@ -45,17 +46,18 @@ class Leftover:
 
 
 class TestDirectories:
-    """Gives a test run, and the processes it starts, temporary directories of their own."""
+    """Gives a process of tests, and the processes it starts, temporary directories of their own.
+
+    Those of workers are in that of the process that starts the workers; each looks after its own.
+    """
 
     __test__ = False
 
     def open(self) -> None:
         """Creates them and points the environment to them."""
         self._tests: dict[Path, str] = {}
-        self._temporary = Path(tempfile.mkdtemp(prefix="headrace-tests-"))
-        self._memory = [
-            Path(tempfile.mkdtemp(prefix="headrace-tests-", dir=base)) for base in _memory_bases()
-        ]
+        self._temporary = Path(tempfile.mkdtemp(prefix=_OWN))
+        self._memory = [Path(tempfile.mkdtemp(prefix=_OWN, dir=base)) for base in _memory_bases()]
         os.environ["TMPDIR"] = str(self._temporary)
         tempfile.tempdir = None
         for memory in self._memory:
@@ -93,7 +95,7 @@ class TestDirectories:
         return left
 
     def _present(self) -> list[Path]:
-        present = [path for path in self._temporary.iterdir() if not path.name.startswith(_FOREIGN)]
+        present = [path for path in self._temporary.iterdir() if not path.name.startswith((_OWN, *_FOREIGN))]
         for memory in self._memory:
             present += memory.iterdir()
         if SHARED_MEMORY.is_dir():

@@ -240,9 +240,7 @@ def test_an_archive_that_is_killed_starts_again_without_a_person(file_system: st
     choose = random.Random(f"{seed} {file_system}")
     with (
         place(file_system, tmp_path) as directory,
-        headrace.MediaDriver.embedded(
-            threading_mode="SHARED", client_liveness_timeout_ns=2_000_000_000
-        ) as driver,
+        headrace.MediaDriver.embedded(threading_mode="SHARED") as driver,
     ):
         lives = Lives(driver, directory, choose, file_system)
         for _ in range(rounds(KILLS)):

@@ -204,16 +204,29 @@ def test_the_loop_wakes_only_when_there_is_something(stream, run, monkeypatch):
     on_ring = aio._Waker._on_ring
     monkeypatch.setattr(aio._Waker, "_on_ring", lambda self: (wake_ups.append(1), on_ring(self)))
 
-    async def wait():
+    async def silence():
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await aio.receive(subscription)
-        assert len(wake_ups) == 0
+
+    async def one_message():
         reader = asyncio.create_task(aio.receive(subscription))
         await asyncio.sleep(0)
         publication.offer(b"one")
         assert (await reader).payload == b"one"
-        assert len(wake_ups) == 1
+
+    async def wakes(count, what):
+        # What the driver does for a stream that has just begun may ring too, and on a crowded machine the look that the
+        # loop takes without a ring may be first: one clean turn is enough, for a loop that wakes too often has none.
+        while True:
+            wake_ups.clear()
+            await what()
+            if len(wake_ups) == count:
+                return
+
+    async def wait():
+        await wakes(0, silence)
+        await wakes(1, one_message)
 
     run(wait())
 

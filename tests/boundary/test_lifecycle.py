@@ -14,6 +14,7 @@ import pytest
 import headrace
 from headrace import OfferResult
 from tests.helpers import TIMEOUT_S, await_true, take
+from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.boundary
 
@@ -92,10 +93,11 @@ def test_a_closed_driver_gives_no_client_at_once():
 
 def test_an_endpoint_can_be_used_again_as_soon_as_it_was_closed():
     """The driver refuses while its agents let go of the socket; the client asks again."""
+    channel = f"aeron:udp?endpoint={free_endpoint()}"
     with headrace.MediaDriver.embedded(threading_mode="DEDICATED") as driver, driver.connect() as client:
         for _ in range(200):
-            client.add_subscription("aeron:udp?endpoint=127.0.0.1:24653", 1).close()
-            client.add_publication("aeron:udp?endpoint=127.0.0.1:24653", 1).close()
+            client.add_subscription(channel, 1).close()
+            client.add_publication(channel, 1).close()
 
 
 def test_what_a_client_made_keeps_it_open(media_driver):

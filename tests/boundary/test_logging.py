@@ -11,6 +11,7 @@ import pytest
 
 import headrace
 from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.boundary
 
@@ -133,7 +134,7 @@ os._exit(0)
 def test_the_normal_course_of_things_is_no_warning(caplog: pytest.LogCaptureFixture, tmp_path: Path):
     caplog.set_level(logging.WARNING, "headrace")
     with headrace.MediaDriver.embedded() as driver:
-        for channel in (CHANNEL, "aeron:udp?endpoint=127.0.0.1:24655|term-length=64k"):
+        for channel in (CHANNEL, f"aeron:udp?endpoint={free_endpoint()}|term-length=64k"):
             with driver.connect() as client, client.add_subscription(channel, 4915) as subscription:
                 for end in (headrace.ExclusivePublication.close, headrace.ExclusivePublication.revoke):
                     with client.add_exclusive_publication(channel, 4915) as publication:

@@ -14,13 +14,16 @@ import pytest
 import headrace
 from headrace import OfferResult
 from tests.helpers import TIMEOUT_S, await_true, take
+from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.boundary
 
+IPC = "aeron:ipc?term-length=64k"
+UDP = f"aeron:udp?endpoint={free_endpoint()}|term-length=64k|linger=0"
+on_both_media = pytest.mark.parametrize("channel", [IPC, UDP], ids=["ipc", "udp"])
 
-@pytest.mark.parametrize(
-    "channel", ["aeron:ipc?term-length=64k", "aeron:udp?endpoint=127.0.0.1:24991|term-length=64k|linger=0"]
-)
+
+@on_both_media
 def test_a_publisher_that_is_told_of_a_reader_has_room(media_client, channel):
     for stream_id in range(100):
         with (
@@ -31,9 +34,7 @@ def test_a_publisher_that_is_told_of_a_reader_has_room(media_client, channel):
             assert publication.offer(b"at once") > 0
 
 
-@pytest.mark.parametrize(
-    "channel", ["aeron:ipc?term-length=64k", "aeron:udp?endpoint=127.0.0.1:24991|term-length=64k|linger=0"]
-)
+@on_both_media
 def test_a_publisher_that_is_told_that_its_reader_left_has_no_room(media_client, channel):
     for stream_id in range(40):
         with media_client.add_publication(channel, stream_id) as publication:

@@ -20,6 +20,7 @@ from headrace.cli.lifecycle import run_to_exit
 from headrace.event_log import Event, read_events
 from headrace.tools.views.events import event_lines
 from tests.helpers import TIMEOUT_S
+from tests.ports import free_endpoint
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -143,8 +144,9 @@ def test_a_driver_is_followed_and_read_after_its_death(tmp_path: Path) -> None:
                 text=True,
             )
             try:
-                subscription = client.add_subscription("aeron:udp?endpoint=localhost:24399", 10)
-                publication = client.add_publication("aeron:udp?endpoint=localhost:24399", 10)
+                channel = f"aeron:udp?endpoint={free_endpoint()}"
+                subscription = client.add_subscription(channel, 10)
+                publication = client.add_publication(channel, 10)
                 assert subscription.wait_until_connected(TIMEOUT_S)
                 assert publication.wait_until_connected(TIMEOUT_S)
                 assert follow.stdout is not None

@@ -21,11 +21,12 @@ from benches.processes import fresh_directory
 import headrace
 from tests.cli.fake_cnc import FakeCnc
 from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.system
 
 IPC = ("--channel", "aeron:ipc")
-UDP = ("--channel", "aeron:udp?endpoint=127.0.0.1:20731")
+UDP = ("--channel", f"aeron:udp?endpoint={free_endpoint()}")
 
 
 def command(*arguments: object) -> list[str]:
@@ -268,9 +269,9 @@ def test_publish_says_that_its_subscriber_left(driver: Path) -> None:
 def test_ping_and_pong_bring_their_own_drivers() -> None:
     streams = [
         "-c",
-        "aeron:udp?endpoint=127.0.0.1:20735",
+        f"aeron:udp?endpoint={free_endpoint()}",
         "--pong-channel",
-        "aeron:udp?endpoint=127.0.0.1:20736",
+        f"aeron:udp?endpoint={free_endpoint()}",
     ]
     with running("pong", "--embedded", *streams) as pong:
         status, out, err = run("ping", "--embedded", *streams, "-n", 200, "-w", 10, "--json")

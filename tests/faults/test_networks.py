@@ -15,12 +15,13 @@ from tests.faults.test_kills import await_condition
 from tests.helpers import TIMEOUT_S
 from tests.interop.conftest import our_driver_process
 from tests.interop.messages import Checker, message
+from tests.ports import free_port
 
 pytestmark = pytest.mark.faults
 
 STREAM_ID = 55
-TARGET = ("127.0.0.1", 24671)
-SUBSCRIPTION = "aeron:udp?endpoint=127.0.0.1:24671"
+TARGET = ("127.0.0.1", free_port())
+SUBSCRIPTION = f"aeron:udp?endpoint=127.0.0.1:{TARGET[1]}"
 SEED = 20_261
 COUNT = 2000
 # With 64 KiB terms: rotation every few dozen messages, fragments up to six datagrams.

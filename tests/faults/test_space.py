@@ -9,15 +9,20 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import TIMEOUT_S
+from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.system
 
+UDP = f"aeron:udp?endpoint={free_endpoint()}"
+
 
 def run_on(size: str, program: str, directory: Path) -> str:
-    """What a program prints that finds a file system of that size, and no larger, at its first argument."""
+    """What a program prints: at its first argument is a file system of that size, its second is a free channel."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("mounting a small file system needs root and `unshare` (package util-linux)")
-    mount_and_run = f'mount -t tmpfs -o size={size} none "{directory}" && exec "$0" -c "$1" "{directory}"'
+    mount_and_run = (
+        f'mount -t tmpfs -o size={size} none "{directory}" && exec "$0" -c "$1" "{directory}" "{UDP}"'
+    )
     command = ["unshare", "--mount", "sh", "-c", mount_and_run, sys.executable, program]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert finished.returncode == 0, f"{finished.returncode}\n{finished.stdout}{finished.stderr}"
@@ -50,6 +55,7 @@ def test_no_space_left_for_a_log_is_refused_with_the_figures(tmp_path: Path) -> 
 
 FILL_EVERY_LOG = """
 import sys, headrace
+UDP = sys.argv[2]
 settings = {"directory": sys.argv[1] + "/driver", "threading_mode": "SHARED"}
 message = bytes(1000)
 
@@ -63,7 +69,7 @@ with headrace.MediaDriver(**settings) as driver, driver.connect() as client:
     made = 0
     for channel in (
         "aeron:ipc?term-length=1m|sparse=true",
-        "aeron:udp?endpoint=127.0.0.1:20741|term-length=256k|sparse=true",
+        f"{UDP}|term-length=256k|sparse=true",
     ):
         for stream_id in range(100):
             try:
@@ -182,6 +188,7 @@ def test_sparse_logs_are_promised_no_more_than_the_file_system_holds(tmp_path: P
 
 PATIENT_DRIVER = """
 import sys, headrace
+UDP = sys.argv[2]
 HOUR_NS = 3600 * 10**9
 driver = headrace.MediaDriver(
     directory=sys.argv[1] + "/driver",
@@ -194,7 +201,7 @@ driver = headrace.MediaDriver(
 CLOSE_PUBLICATIONS = """
 )
 with driver, driver.connect() as client:
-    for channel in ("aeron:ipc?", "aeron:udp?endpoint=127.0.0.1:20743|"):
+    for channel in ("aeron:ipc?", f"{UDP}|"):
         for stream_id in range(40):
             client.add_publication(f"{channel}term-length=1m|sparse=true", stream_id).close()
     print("OPENED")
@@ -207,9 +214,9 @@ CLOSE_IMAGES = """
 with driver, driver.connect() as client:
     subscriptions = []
     for stream_id in range(40):
-        subscription = client.add_subscription("aeron:udp?endpoint=127.0.0.1:20743", stream_id)
+        subscription = client.add_subscription(UDP, stream_id)
         subscriptions.append(subscription)
-        channel = "aeron:udp?endpoint=127.0.0.1:20743|term-length=1m|sparse=true"
+        channel = f"{UDP}|term-length=1m|sparse=true"
         with client.add_publication(channel, stream_id) as publication:
             publication.offer_blocking(bytes(1000), timeout_s=60)
         subscription.receive(timeout_s=60)

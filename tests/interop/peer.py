@@ -2,6 +2,8 @@
 
 usage: python -m tests.interop.peer publish DIR CHANNEL STREAM COUNT MIN_LENGTH MAX_LENGTH SEED [DESTINATION...]
        python -m tests.interop.peer subscribe DIR CHANNEL STREAM COUNT [DESTINATION...]
+
+Where a channel has `ts-offset=reserved`, the reserved value of each message is a time of this day, in nanoseconds.
 """
 
 import sys
@@ -12,6 +14,21 @@ import headrace
 from tests.interop.messages import Checker, message
 
 DEADLINE_S = 120.0
+DAY_NS = 24 * 3600 * 1_000_000_000
+
+
+class Stamped:
+    """Insists on a timestamp in each message."""
+
+    def __init__(self, checker: Checker) -> None:
+        """Hands messages on to the checker."""
+        self._checker = checker
+
+    def __call__(self, payload: bytes, header: headrace.Header) -> None:
+        """Checks one message."""
+        age_ns = time.time_ns() - header.reserved_value
+        assert abs(age_ns) < DAY_NS, f"timestamp {header.reserved_value}"
+        self._checker(payload, header)
 
 
 def publish(
@@ -45,6 +62,7 @@ def subscribe(
     """Checks messages until all have come."""
     deadline = time.monotonic() + DEADLINE_S
     checker = Checker()
+    handler = Stamped(checker) if "ts-offset=reserved" in channel else checker
     idle = headrace.BackoffIdleStrategy()
     with (
         headrace.Client.connect(directory=directory) as client,
@@ -54,7 +72,7 @@ def subscribe(
             subscription.add_destination(destination)
         print("READY", flush=True)
         while checker.count < count:
-            idle.idle(subscription.poll(checker, 64))
+            idle.idle(subscription.poll(handler, 64))
             assert time.monotonic() < deadline, f"received {checker.count} of {count}"
     print("DONE", checker.count, flush=True)
 

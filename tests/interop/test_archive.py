@@ -10,13 +10,14 @@ from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh
 import headrace
 from headrace.archive import Archive, Catalog, DirectoryStorage, ErrorCode, RecordingSignal
 from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.interop
 
 LIVE = "aeron:ipc?term-length=64k"
-SPIED = "aeron:udp?endpoint=127.0.0.1:24813|term-length=64k|ssc=true"
-OUR_CONTROL = "aeron:udp?endpoint=127.0.0.1:24810"
-THEIR_CONTROL = "aeron:udp?endpoint=127.0.0.1:24820"
+SPIED = f"aeron:udp?endpoint={free_endpoint()}|term-length=64k|ssc=true"
+OUR_CONTROL = f"aeron:udp?endpoint={free_endpoint()}"
+THEIR_CONTROL = f"aeron:udp?endpoint={free_endpoint()}"
 ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0"
 MESSAGES = [b"message %d " % index * (1 + index % 400) for index in range(1000)]
 
@@ -44,7 +45,7 @@ def run_java(java: JavaPeer, main: str, *args: object) -> str:
     ("request_channel", "response_channel", "live_channel", "replay_channel"),
     [
         ("aeron:ipc", "aeron:ipc", LIVE, "aeron:ipc"),
-        (OUR_CONTROL, ANY_PORT, LIVE, "aeron:udp?endpoint=127.0.0.1:24812"),
+        (OUR_CONTROL, ANY_PORT, LIVE, f"aeron:udp?endpoint={free_endpoint()}"),
         ("aeron:ipc", "aeron:ipc", SPIED, "aeron:ipc"),
     ],
     ids=["ipc", "udp", "spied"],
@@ -151,7 +152,7 @@ def test_our_client_on_the_java_archive(java_archive: tuple[Path, Path], transpo
     settings, replay_channel = {}, "aeron:ipc"
     if transport == "udp":
         settings = {"control_channel": THEIR_CONTROL, "response_channel": ANY_PORT}
-        replay_channel = "aeron:udp?endpoint=127.0.0.1:24821"
+        replay_channel = f"aeron:udp?endpoint={free_endpoint()}"
     with (
         headrace.Client.connect(directory=directory) as client,
         Archive.connect(client, **settings) as archive,  # type: ignore[arg-type]

@@ -9,10 +9,11 @@ from benches.processes import JavaPeer
 from headrace.tools import CncFile
 from tests.helpers import await_true
 from tests.interop.conftest import Peers, our_driver_process
+from tests.ports import free_endpoint, free_port
 
 pytestmark = pytest.mark.interop
 
-RESOLVERS = {"ours": "127.0.0.1:24781", "java": "127.0.0.1:24782", "third": "127.0.0.1:24783"}
+RESOLVERS = {name: free_endpoint() for name in ("ours", "java", "third")}
 NAMES_KNOWN, NEIGHBORS = 16, 15
 
 
@@ -49,9 +50,9 @@ def test_names_of_both_drivers(java: JavaPeer, peers: Peers, first: str) -> None
         for directory in (*directories.values(), third):
             await_true(lambda directory=directory: counters(directory) == (2, 2))
         streams = [
-            ("python", directories["ours"], "java", directories["java"], "driver-java:24784"),
-            ("java", directories["java"], "python", directories["ours"], "driver-ours:24785"),
-            ("python", third, "java", directories["java"], "driver-java:24786"),
+            ("python", directories["ours"], "java", directories["java"], f"driver-java:{free_port()}"),
+            ("java", directories["java"], "python", directories["ours"], f"driver-ours:{free_port()}"),
+            ("python", third, "java", directories["java"], f"driver-java:{free_port()}"),
         ]
         for publisher, sends, subscriber, receives, endpoint in streams:
             port = endpoint.partition(":")[2]

@@ -15,10 +15,12 @@ from benches.processes import JavaPeer, background
 import headrace
 from headrace.testing import Conditions, Relay
 from tests.helpers import TIMEOUT_S
+from tests.ports import free_endpoint, free_port
 
 pytestmark = pytest.mark.interop
 
-UDP = "aeron:udp?endpoint=127.0.0.1:24781"
+UDP = f"aeron:udp?endpoint={free_endpoint()}"
+LOSSY_PORT = free_port()
 
 
 def run_tool(java: JavaPeer, name: str, directory: Path, *args: str, **properties: str) -> str:
@@ -84,9 +86,9 @@ def test_loss_stat_reads_our_report(java: JavaPeer, our_driver: Path) -> None:
     with a_stream(our_driver):
         assert "0 loss entries" in run_tool(java, "LossStat", our_driver)
     with (
-        Relay(("127.0.0.1", 24783), forward=Conditions(loss=0.2), seed=20_261) as relay,
+        Relay(("127.0.0.1", LOSSY_PORT), forward=Conditions(loss=0.2), seed=20_261) as relay,
         headrace.Client.connect(directory=our_driver) as client,
-        client.add_subscription("aeron:udp?endpoint=127.0.0.1:24783", 43) as subscription,
+        client.add_subscription(f"aeron:udp?endpoint=127.0.0.1:{LOSSY_PORT}", 43) as subscription,
         client.add_publication(f"aeron:udp?endpoint={relay.endpoint}", 43) as publication,
     ):
         for _ in range(200):
@@ -96,7 +98,7 @@ def test_loss_stat_reads_our_report(java: JavaPeer, our_driver: Path) -> None:
         text = run_tool(java, "LossStat", our_driver)
     # Observations, bytes lost, first and last time, session, stream, channel, source.
     assert re.search(
-        rf"^[1-9]\d*,[1-9]\d*,.*,{publication.session_id},43,aeron:udp\?endpoint=127\.0\.0\.1:24783,",
+        rf"^[1-9]\d*,[1-9]\d*,.*,{publication.session_id},43,aeron:udp\?endpoint=127\.0\.0\.1:{LOSSY_PORT},",
         text,
         re.M,
     ), text

@@ -158,3 +158,18 @@ def test_closing_ends_calls(start, ask, release):
         release.set()
 
     run(main())
+
+
+def test_what_is_refused_has_the_callers_name(start, ask):
+    start(upper)
+    requester = ask()
+
+    async def main():
+        with pytest.raises(TypeError, match=r"^data='text': must be a bytes-like object"):
+            await requester.request_async("text")
+        with pytest.raises(headrace.ConfigError, match="must be at most max_request_length="):
+            await requester.request_async(b"a" * (requester.max_request_length + 1))
+        assert requester.in_flight_count == 0
+        assert await requester.request_async(b"a") == b"A"
+
+    run(main())

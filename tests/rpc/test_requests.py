@@ -130,8 +130,29 @@ def test_a_request_that_is_too_long_is_refused_here(start, ask):
     start(upper)
     requester = ask()
     assert requester.request(b"a" * requester.max_request_length) == b"A" * requester.max_request_length
-    with pytest.raises(headrace.ConfigError):
-        requester.request(b"a" * (requester.max_request_length + 1))
+    length_max = requester.max_request_length
+    rule = rf"len\(data\)={length_max + 1}: must be at most max_request_length={length_max}$"
+    with pytest.raises(headrace.ConfigError, match=rule):
+        requester.request(b"a" * (length_max + 1))
+    with pytest.raises(headrace.ConfigError, match=rule):
+        requester.request((b"a" * length_max, b"b"))
+    assert requester.in_flight_count == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ("text", "data='text'"),
+        (None, "data=None"),
+        ((b"a", "text"), r"data\[1\]='text'"),
+        ([7], r"data\[0\]=7"),
+    ],
+)
+def test_a_request_that_is_no_bytes_is_refused_by_the_callers_name(start, ask, data, name):
+    start(upper)
+    requester = ask()
+    with pytest.raises(TypeError, match=f"^{name}: must be a bytes-like object"):
+        requester.request(data)
     assert requester.in_flight_count == 0
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import headrace
+from tests.ports import free_endpoint
 
 CHANNEL = "aeron:ipc?term-length=256k"
 
@@ -37,6 +37,4 @@ def listening(client: headrace.Client, stream_id: int) -> Iterator[list[bytes]]:
 
 def free_udp_channel() -> str:
     """A channel on loopback with a port that no program uses, for an archive that must say where it is."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"aeron:udp?endpoint=127.0.0.1:{probe.getsockname()[1]}"
+    return f"aeron:udp?endpoint={free_endpoint()}"

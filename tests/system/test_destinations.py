@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ import headrace
 from headrace.testing import World
 from headrace.tools import CncFile, group_streams
 from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_endpoint
+from tests.system.conftest import NewClient
 
 pytestmark = pytest.mark.system
 
@@ -22,20 +24,6 @@ MANUAL = "aeron:udp?control-mode=manual|term-length=64k"
 ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0"
 # Receivers of one group may lose what they have no room for; each message is read before the next is sent.
 MESSAGES = [bytes([number % 251]) * (100 + 37 * number % 4000) for number in range(100)]
-
-NewClient = Callable[[], headrace.Client]
-
-
-@pytest.fixture
-def new_client() -> Iterator[NewClient]:
-    """A client of a driver of its own."""
-    with ExitStack() as stack:
-
-        def connect() -> headrace.Client:
-            driver = stack.enter_context(headrace.MediaDriver.embedded(threading_mode="SHARED"))
-            return stack.enter_context(driver.connect())
-
-        yield connect
 
 
 def listen(client: headrace.Client) -> tuple[headrace.Subscription, str]:
@@ -148,7 +136,9 @@ def test_what_is_no_destination_is_refused_with_the_reason(
     assert destination_count(publication, client) == 0
 
 
-@pytest.mark.parametrize("channel", ["aeron:ipc?term-length=64k", "aeron:udp?endpoint=127.0.0.1:24799"])
+@pytest.mark.parametrize(
+    "channel", ["aeron:ipc?term-length=64k", f"aeron:udp?endpoint={free_endpoint()}"], ids=["ipc", "udp"]
+)
 def test_publications_with_one_destination_take_no_other(new_client: NewClient, channel: str) -> None:
     publication = new_client().add_publication(channel, STREAM_ID)
     changes: list[Callable[[], Any]] = [

@@ -9,10 +9,11 @@ import pytest
 
 import headrace
 from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_endpoint, free_port
 
 pytestmark = pytest.mark.system
 
-UDP = "aeron:udp?endpoint=127.0.0.1:24761"
+UDP = f"aeron:udp?endpoint={free_endpoint()}"
 STREAM_ID = 9
 MESSAGES = [b"x" * length for length in range(1000, 3000, 100)]
 # Types of counters with a status or a mode instead of a position.
@@ -86,7 +87,7 @@ def test_a_refusal_and_a_look_up_are_counted(client: headrace.Client) -> None:
         client.add_publication("aeron:udp?endpoint=127.0.0.1:0", STREAM_ID)
     await_true(lambda: system_value(client, "Errors") == 1)
     # Not localhost, which needs no look-up.
-    client.add_publication(f"aeron:udp?endpoint={socket.gethostname()}:24762", STREAM_ID).close()
+    client.add_publication(f"aeron:udp?endpoint={socket.gethostname()}:{free_port()}", STREAM_ID).close()
     await_true(lambda: system_value(client, "NameResolver max time in ns") > 0)
     await_true(lambda: system_value(client, "NameResolver exceeded threshold count") > 0)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from benches.processes import ROOT
 
+from tests.ports import free_endpoint
 from tests.system.processes import driver_process, finish, start
 
 pytestmark = pytest.mark.system
@@ -29,8 +30,8 @@ ALONE = {
 PAIRS = {"basic_publisher.py", "basic_subscriber.py", "ping.py", "pong.py"}
 # Run by tests/spark/test_weather.py.
 WITH_SPARK = {"weather"}
-UDP = "aeron:udp?endpoint=127.0.0.1:20741"
-UDP_BACK = "aeron:udp?endpoint=127.0.0.1:20742"
+UDP = f"aeron:udp?endpoint={free_endpoint()}"
+UDP_BACK = f"aeron:udp?endpoint={free_endpoint()}"
 
 
 def test_no_example_is_left_out() -> None:

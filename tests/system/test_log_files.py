@@ -8,6 +8,7 @@ import pytest
 
 import headrace
 from tests.helpers import await_true
+from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.system
 
@@ -19,7 +20,9 @@ def logs(directory: str) -> list[Path]:
     return sorted(Path(directory).glob("*/*.logbuffer"))
 
 
-@pytest.mark.parametrize("channel", ["aeron:ipc?", "aeron:udp?endpoint=127.0.0.1:24763|"], ids=["ipc", "udp"])
+@pytest.mark.parametrize(
+    "channel", ["aeron:ipc?", f"aeron:udp?endpoint={free_endpoint()}|"], ids=["ipc", "udp"]
+)
 @pytest.mark.parametrize("how", ["by channel", "by setting"])
 def test_a_log_is_sparse_unless_told_otherwise(channel: str, how: str) -> None:
     given = {"by channel": "|sparse=false", "by setting": ""}[how]

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-
 import pytest
 
 import headrace
 from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_port
+from tests.system.conftest import NewClient
 
 pytestmark = pytest.mark.system
 
 STREAM_ID = 9
 ON_LOOPBACK = "interface=127.0.0.1|term-length=64k"
-GROUP = f"aeron:udp?endpoint=239.255.41.1:24781|{ON_LOOPBACK}"
-OTHER_GROUP = f"aeron:udp?endpoint=239.255.41.3:24781|{ON_LOOPBACK}"
+PORT = free_port()
+GROUP = f"aeron:udp?endpoint=239.255.41.1:{PORT}|{ON_LOOPBACK}"
+OTHER_GROUP = f"aeron:udp?endpoint=239.255.41.3:{PORT}|{ON_LOOPBACK}"
 MESSAGES = [bytes([number % 251]) * (100 + 37 * number % 9000 % 4000) for number in range(300)]
-
-NewClient = Callable[[], headrace.Client]
-
-
-@pytest.fixture
-def new_client() -> Iterator[NewClient]:
-    """A client of a driver of its own."""
-    with ExitStack() as stack:
-
-        def connect() -> headrace.Client:
-            driver = stack.enter_context(headrace.MediaDriver.embedded(threading_mode="SHARED"))
-            return stack.enter_context(driver.connect())
-
-        yield connect
 
 
 def test_every_receiver_reads_every_message_and_a_neighbouring_group_none(new_client: NewClient) -> None:

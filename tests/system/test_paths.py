@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,8 @@ import headrace
 from headrace.testing import World
 from headrace.tools import CncFile, group_streams
 from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_endpoint
+from tests.system.conftest import NewClient
 
 pytestmark = pytest.mark.system
 
@@ -21,20 +22,6 @@ STREAM_ID = 12
 MANUAL = "aeron:udp?control-mode=manual"
 ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0"
 SAME_STREAM = "term-length=64k|session-id=7|init-term-id=3|term-id=3|term-offset=0"
-
-NewClient = Callable[[], headrace.Client]
-
-
-@pytest.fixture
-def new_client() -> Iterator[NewClient]:
-    """A client of a driver of its own."""
-    with ExitStack() as stack:
-
-        def connect() -> headrace.Client:
-            driver = stack.enter_context(headrace.MediaDriver.embedded(threading_mode="SHARED"))
-            return stack.enter_context(driver.connect())
-
-        yield connect
 
 
 def message(number: int) -> bytes:
@@ -87,7 +74,7 @@ def test_a_stream_goes_on_over_the_path_that_is_left(new_client: NewClient) -> N
 def test_local_streams_are_destinations_too(new_client: NewClient) -> None:
     client = new_client()
     subscription = client.add_subscription(MANUAL, STREAM_ID)
-    far = "aeron:udp?endpoint=127.0.0.1:24801"
+    far = f"aeron:udp?endpoint={free_endpoint()}"
     local = client.add_publication("aeron:ipc?term-length=64k", STREAM_ID)
     spied = client.add_publication(f"{far}|term-length=64k|ssc=true", STREAM_ID)
     for channel in ("aeron:ipc", f"aeron-spy:{far}"):

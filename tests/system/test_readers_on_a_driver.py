@@ -11,10 +11,11 @@ import headrace
 from headrace.tools import CncFile, channel_of, counter_type, group_streams, stream_key
 from headrace.tools.counter_types import COUNTER_TYPES, SYSTEM_READINGS, Reading, reading_of
 from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.system
 
-UDP = "aeron:udp?endpoint=127.0.0.1:20751"
+UDP = f"aeron:udp?endpoint={free_endpoint()}"
 STREAM_ID = 5
 MESSAGES = 10
 
