@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benches.processes import background, headrace_driver, python_peer
+from benches.processes import background, headrace_driver, processor_s, python_peer
 from benches.report import Measurement, Row
 
 SAMPLES = 1000
@@ -28,12 +28,6 @@ class Paced:
     cores: float
 
 
-def _processor_s(pid: int) -> float:
-    """Processor time of a process so far, in user and kernel mode."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def _measure(library: str, way: str, address: str, *others: int) -> Paced:
     """`others` are the processes that work for the two that send and receive."""
     with ExitStack() as running:
@@ -45,10 +39,10 @@ def _measure(library: str, way: str, address: str, *others: int) -> Paced:
         if receiver.stdout.readline() != "READY\n":
             raise RuntimeError(f"{library} receiver did not start")
         pids = [receiver.pid, sender.pid, *others]
-        start, start_s = [_processor_s(pid) for pid in pids], time.monotonic()
+        start, start_s = [processor_s(pid) for pid in pids], time.monotonic()
         # The first line comes when all have been received; the process's record stays until it is waited for.
         first = receiver.stdout.readline()
-        used_s = sum(map(_processor_s, pids)) - sum(start)
+        used_s = sum(map(processor_s, pids)) - sum(start)
         elapsed_s = time.monotonic() - start_s
         lines = [first, *receiver.stdout]
     return Paced(np.array([int(line) for line in lines]) / 1e3, used_s / elapsed_s)
@@ -80,12 +74,23 @@ def _pipe(way: str = "receive") -> Paced:
         return _measure("pipe", way, f"{directory}/pipe")
 
 
+def _relayed_pipe() -> Paced:
+    """What the machine itself takes when a third process stands between the two, as a driver does with UDP."""
+    with tempfile.TemporaryDirectory() as directory:
+        pipe = f"{directory}/pipe"
+        os.mkfifo(pipe)
+        os.mkfifo(f"{pipe}.first")
+        with background(python_peer("paced.py", "pipe", "relayed", "relay", pipe)) as relay:
+            return _measure("pipe", "relayed", pipe, relay.pid)
+
+
 # Other ways of waiting, one run each.
 OTHERS: dict[str, Callable[[], Paced]] = {
     "ours, async for,": lambda: _headrace("async"),
     "pyzmq, asyncio,": lambda: _pyzmq("async"),
     "bare pipe, asyncio reader,": lambda: _pipe("async"),
     "ours, receive over UDP,": lambda: _headrace("udp"),
+    "two bare pipes in a row,": _relayed_pipe,
     "ours, offer_blocking until there is room,": lambda: _headrace("room"),
 }
 

@@ -86,6 +86,12 @@ def output(command: Sequence[str | Path], timeout_s: float = 120.0) -> list[str]
     return finished.stdout.splitlines()
 
 
+def processor_s(pid: int) -> float:
+    """Processor time of a process so far, in user and kernel mode."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def python_peer(name: str, *args: object) -> list[str]:
     """The command line of one of the programs under `peers/`."""
     return [sys.executable, str(PEERS / name), *map(str, args)]

@@ -2,7 +2,7 @@
 
 import platform
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -14,6 +14,9 @@ from benches.archive_rows import (
     archive_record_small,
     archive_replay,
 )
+from benches.figures import rates, rtt_row, samples, thrice
+from benches.group_rows import ipc_many_subscribers, mdc_throughput, multicast_throughput
+from benches.loss_rows import loss_latency
 from benches.paced_rows import paced_latency_python
 from benches.processes import (
     background,
@@ -27,6 +30,7 @@ from benches.processes import (
 from benches.report import Measurement, Row
 from benches.sbe_rows import sbe_columnar, sbe_single
 from benches.spark_rows import spark_batch_read
+from benches.stream_rows import streams_1000
 
 WINDOWS = 6
 WINDOW_MS = 1000
@@ -42,19 +46,13 @@ MESSAGE_LENGTH = 40
 _measured: dict[str, Measurement] = {}
 
 
-def _rates(lines: Iterable[str]) -> Measurement:
-    """Messages a second from lines `count nanoseconds`; the first window warms up."""
-    windows = [tuple(map(int, line.split())) for line in lines]
-    return Measurement(observations=[count * 1e9 / duration for count, duration in windows[1:]])
-
-
 def _native_throughput(name: str, channel: str, lengths: tuple[int, int], target: str, mode: str) -> Row:
     java = java_peer()
     arguments = (channel, *lengths, WINDOWS, WINDOW_MS)
     with headrace_driver(name, mode) as directory:
-        ours = _rates(output(native("throughput", directory, *arguments)))
+        ours = rates(output(native("throughput", directory, *arguments)))
     with java.driver(name, mode) as directory:
-        peer = _rates(output(java.command("Throughput", directory, *arguments)))
+        peer = rates(output(java.command("Throughput", directory, *arguments)))
     return Row(
         name=name,
         unit="msg/s",
@@ -87,7 +85,7 @@ def udp_throughput_mixed() -> Row:
 
 def _zmq_throughput(address: str) -> Measurement:
     with background(python_peer("zmq_peer.py", "push", address, MESSAGE_LENGTH)):
-        return _rates(
+        return rates(
             output(python_peer("zmq_peer.py", "pull", address, MESSAGE_LENGTH, WINDOWS, WINDOW_MS / 1000))
         )
 
@@ -107,7 +105,7 @@ def _headrace_throughput(name: str, channel: str, style: str) -> Measurement:
                 WINDOWS,
                 WINDOW_MS / 1000,
             )
-            _measured[name] = _rates(output(pull))
+            _measured[name] = rates(output(pull))
     return _measured[name]
 
 
@@ -170,50 +168,12 @@ def udp_throughput_python_batch() -> Row:
     return _batch_row("udp", UDP_WIDE_WINDOW, UDP)
 
 
-def _percentiles(durations_ns: np.ndarray) -> dict[str, float | str]:
-    return {f"p{point:g} us": float(np.percentile(durations_ns, point)) / 1e3 for point in (50, 90, 99, 99.9)}
-
-
-def _rtt_row(
-    name: str,
-    ours: list[np.ndarray],
-    peer_name: str,
-    peer: list[np.ndarray],
-    target: str,
-    configuration: str,
-) -> Row:
-    """Compares medians; the notes carry both sides' percentiles over all runs."""
-    notes: dict[str, float | str] = {
-        f"ours {key}": value for key, value in _percentiles(np.concatenate(ours)).items()
-    }
-    notes |= {f"peer {key}": value for key, value in _percentiles(np.concatenate(peer)).items()}
-    return Row(
-        name=name,
-        unit="us (p50)",
-        ours=Measurement(observations=[float(np.median(run)) / 1e3 for run in ours]),
-        peer_name=peer_name,
-        peer=Measurement(observations=[float(np.median(run)) / 1e3 for run in peer]),
-        target=target,
-        configuration=configuration,
-        higher_is_better=False,
-        notes=notes,
-    )
-
-
-def _samples(lines: Iterable[str]) -> np.ndarray:
-    return np.array([int(line) for line in lines], dtype=np.int64)
-
-
-def _thrice(measure: Callable[[], np.ndarray]) -> list[np.ndarray]:
-    return [measure() for _ in range(3)]
-
-
 def _headrace_python_rtt() -> np.ndarray:
     with (
         headrace_driver("rtt", "SHARED") as directory,
         background(python_peer("headrace_peer.py", "pong", directory, IPC), ready="READY"),
     ):
-        return _samples(
+        return samples(
             output(python_peer("headrace_peer.py", "ping", directory, IPC, MESSAGE_LENGTH, RTT_SAMPLES))
         )
 
@@ -223,17 +183,17 @@ def _zmq_rtt(waiting: str) -> np.ndarray:
         address = f"ipc://{directory}/zmq"
         ping = python_peer("zmq_peer.py", "ping", waiting, address, MESSAGE_LENGTH, RTT_SAMPLES // 10)
         with background(python_peer("zmq_peer.py", "pong", waiting, address)):
-            return _samples(output(ping))
+            return samples(output(ping))
 
 
 def ipc_rtt_python() -> Row:
     """Round trip between two spinning Python processes, against pyzmq spinning or blocking, which is better."""
-    peers = {waiting: _thrice(partial(_zmq_rtt, waiting)) for waiting in ("spinning", "blocking")}
+    peers = {waiting: thrice(partial(_zmq_rtt, waiting)) for waiting in ("spinning", "blocking")}
     medians = {waiting: float(np.median(np.concatenate(runs))) / 1e3 for waiting, runs in peers.items()}
     better = min(medians, key=medians.__getitem__)
-    row = _rtt_row(
+    row = rtt_row(
         "ipc-rtt-python",
-        _thrice(_headrace_python_rtt),
+        thrice(_headrace_python_rtt),
         f"pyzmq PAIR over ipc, {better}",
         peers[better],
         "p50 <= 3 us; >= 10 x",
@@ -244,26 +204,46 @@ def ipc_rtt_python() -> Row:
     return row
 
 
+def _echo() -> np.ndarray:
+    """What a datagram alone takes."""
+    address = "127.0.0.1:24983"
+    with background(native("echo-pong", address), ready="READY"):
+        return samples(output(native("echo-ping", address, RTT_SAMPLES)))
+
+
 def udp_rtt_native() -> Row:
     """UDP round trip with the driver invoked from the client's thread on each side."""
 
     def ours() -> np.ndarray:
         ping_dir, pong_dir = fresh_directory("ping"), fresh_directory("pong")
         with background(native("pong", pong_dir, UDP, UDP_BACK), ready="READY"):
-            return _samples(output(native("ping", ping_dir, UDP, UDP_BACK, RTT_SAMPLES)))
+            return samples(output(native("ping", ping_dir, UDP, UDP_BACK, RTT_SAMPLES)))
 
-    def echo() -> np.ndarray:
-        address = "127.0.0.1:24983"
-        with background(native("echo-pong", address), ready="READY"):
-            return _samples(output(native("echo-ping", address, RTT_SAMPLES)))
-
-    return _rtt_row(
+    return rtt_row(
         "udp-rtt-native",
-        _thrice(ours),
+        thrice(ours),
         "raw UDP echo",
-        _thrice(echo),
+        thrice(_echo),
         "p50 <= 2 x the echo (ratio >= 0.5)",
         f"{UDP} and back, 32 byte messages, one busy thread a side that invokes its own driver",
+    )
+
+
+def udp_rtt_python() -> Row:
+    """UDP round trip between two Python processes whose threads invoke their own drivers."""
+
+    def ours() -> np.ndarray:
+        ping = python_peer("headrace_peer.py", "udp-ping", UDP, UDP_BACK, MESSAGE_LENGTH, RTT_SAMPLES)
+        with background(python_peer("headrace_peer.py", "udp-pong", UDP, UDP_BACK), ready="READY"):
+            return samples(output(ping))
+
+    return rtt_row(
+        "udp-rtt-python",
+        thrice(ours),
+        "raw UDP echo, native",
+        thrice(_echo),
+        "p50 <= 2 x the echo (ratio >= 0.5)",
+        f"{UDP} and back, {MESSAGE_LENGTH} byte messages, one busy Python thread a side that invokes its own driver",
     )
 
 
@@ -273,13 +253,13 @@ def grpc_rtt_python() -> Row:
     def peer() -> np.ndarray:
         address = "127.0.0.1:24984"
         with background(python_peer("grpc_peer.py", "server", address), ready="READY"):
-            return _samples(output(python_peer("grpc_peer.py", "client", address, RTT_SAMPLES // 10)))
+            return samples(output(python_peer("grpc_peer.py", "client", address, RTT_SAMPLES // 10)))
 
-    return _rtt_row(
+    return rtt_row(
         "grpc-rtt-python",
-        _thrice(_headrace_python_rtt),
+        thrice(_headrace_python_rtt),
         "grpcio unary echo",
-        _thrice(peer),
+        thrice(peer),
         ">= 10 x",
         f"ours {IPC} between spinning processes; grpcio over loopback; {MESSAGE_LENGTH} byte messages",
     )
@@ -307,6 +287,11 @@ ROWS: dict[str, Callable[[], Row]] = {
         ipc_throughput_native,
         udp_throughput_native,
         udp_throughput_mixed,
+        mdc_throughput,
+        multicast_throughput,
+        ipc_many_subscribers,
+        streams_1000,
+        loss_latency,
         ipc_throughput_python,
         udp_throughput_python,
         ipc_throughput_python_batch,
@@ -314,6 +299,7 @@ ROWS: dict[str, Callable[[], Row]] = {
         ipc_rtt_python,
         paced_latency_python,
         udp_rtt_native,
+        udp_rtt_python,
         grpc_rtt_python,
         driver_start,
         sbe_single,

@@ -6,12 +6,17 @@ import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
 import org.agrona.concurrent.UnsafeBuffer;
 
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * The reference's side of the native throughput rows: one publisher thread, one subscriber thread, a driver in
- * another process. Prints one line per window: messages and nanoseconds. `benches/native` does the same.
+ * The reference's side of the native throughput rows: one publisher thread, one thread that polls every subscriber,
+ * drivers in other processes. Prints one line per window: messages of all subscribers and nanoseconds. Arguments after
+ * the sixth are pairs of a driver's directory and a channel, one for each subscriber; without them there is one, beside
+ * the publisher. `benches/native` does the same.
  */
 public final class Throughput
 {
@@ -27,17 +32,35 @@ public final class Throughput
         final int windows = Integer.parseInt(args[4]);
         final long windowNs = Long.parseLong(args[5]) * 1_000_000L;
         final AtomicBoolean running = new AtomicBoolean(true);
-        try (Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(dir));
-            Subscription subscription = aeron.addSubscription(channel, 1001);
-            Publication publication = aeron.addPublication(channel, 1001))
+        final String[] subscribers = args.length > 6 ? Arrays.copyOfRange(args, 6, args.length) : new String[]{ dir, channel };
+        final Map<String, Aeron> clients = new HashMap<>();
+        final Subscription[] subscriptions = new Subscription[subscribers.length / 2];
+        for (int i = 0; i < subscriptions.length; i++)
         {
-            final Thread publisher = new Thread(() -> publish(publication, minLength, maxLength, running));
-            publisher.start();
-            check(subscription, lengths(minLength, maxLength));
-            measure(subscription, windows, windowNs);
-            running.set(false);
-            publisher.join();
+            subscriptions[i] = client(clients, subscribers[2 * i]).addSubscription(subscribers[2 * i + 1], 1001);
         }
+        final Publication publication = client(clients, dir).addPublication(channel, 1001);
+        // A subscriber that comes to a stream that flows misses what was before it.
+        for (final Subscription subscription : subscriptions)
+        {
+            while (!subscription.isConnected())
+            {
+                Thread.yield();
+            }
+        }
+        final Thread publisher = new Thread(() -> publish(publication, minLength, maxLength, running));
+        publisher.start();
+        check(subscriptions, lengths(minLength, maxLength));
+        measure(subscriptions, windows, windowNs);
+        running.set(false);
+        publisher.join();
+        clients.values().forEach(Aeron::close);
+    }
+
+    /** One client for each driver's directory. */
+    private static Aeron client(final Map<String, Aeron> clients, final String dir)
+    {
+        return clients.computeIfAbsent(dir, (name) -> Aeron.connect(new Aeron.Context().aeronDirectoryName(name)));
     }
 
     private static void publish(
@@ -75,29 +98,39 @@ public final class Throughput
         return lengths;
     }
 
-    /** Reads the first messages before anything is measured: each must have its number and its length. */
-    private static void check(final Subscription subscription, final int[] lengths)
+    /** Reads the first messages of each subscriber before anything is measured: each must have its number and its length. */
+    private static void check(final Subscription[] subscriptions, final int[] lengths)
     {
-        final int[] checked = new int[1];
-        final FragmentHandler handler = (buffer, offset, length, header) ->
+        final int[][] checked = new int[subscriptions.length][1];
+        final FragmentHandler[] handlers = new FragmentHandler[subscriptions.length];
+        for (int i = 0; i < handlers.length; i++)
         {
-            final int expected = lengths[checked[0]++ & (LENGTH_COUNT - 1)];
-            final long number = buffer.getLong(offset);
-            if (length != expected || number != checked[0])
+            final int[] count = checked[i];
+            handlers[i] = (buffer, offset, length, header) ->
             {
-                System.err.println("message " + checked[0] + " has number " + number + " and length " + length +
-                    ", not length " + expected);
-                System.exit(1);
-            }
-        };
+                final int expected = lengths[count[0]++ & (LENGTH_COUNT - 1)];
+                final long number = buffer.getLong(offset);
+                if (length != expected || number != count[0])
+                {
+                    System.err.println("message " + count[0] + " has number " + number + " and length " + length +
+                        ", not length " + expected);
+                    System.exit(1);
+                }
+            };
+        }
         final IdleStrategy idle = new BackoffIdleStrategy();
-        while (checked[0] < CHECKED_COUNT)
+        while (Arrays.stream(checked).anyMatch((count) -> count[0] < CHECKED_COUNT))
         {
-            idle.idle(subscription.poll(handler, 256));
+            int taken = 0;
+            for (int i = 0; i < handlers.length; i++)
+            {
+                taken += subscriptions[i].poll(handlers[i], 256);
+            }
+            idle.idle(taken);
         }
     }
 
-    private static void measure(final Subscription subscription, final int windows, final long windowNs)
+    private static void measure(final Subscription[] subscriptions, final int windows, final long windowNs)
     {
         final long[] count = new long[1];
         final FragmentHandler handler = (buffer, offset, length, header) -> count[0]++;
@@ -110,7 +143,12 @@ public final class Throughput
             int polls = 0;
             while (now - start < windowNs)
             {
-                idle.idle(subscription.poll(handler, 256));
+                int taken = 0;
+                for (final Subscription subscription : subscriptions)
+                {
+                    taken += subscription.poll(handler, 256);
+                }
+                idle.idle(taken);
                 if ((++polls & 63) == 0)
                 {
                     now = System.nanoTime();

@@ -3,12 +3,15 @@
 usage: headrace_peer.py push-messages|push-batches DIR CHANNEL LENGTH
        headrace_peer.py pull-messages|pull-batches DIR CHANNEL LENGTH WINDOWS WINDOW_S
        headrace_peer.py ping DIR CHANNEL LENGTH SAMPLES | pong DIR CHANNEL | start
+       headrace_peer.py udp-ping CHANNEL BACK LENGTH SAMPLES | udp-pong CHANNEL BACK
 """
 
 import resource
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from meter import expect, round_trips, spend
@@ -121,6 +124,68 @@ def pong(directory: str, channel: str) -> None:
             poll(handler, 1)
 
 
+@contextmanager
+def driven() -> Iterator[tuple[headrace.Client, Callable[[], object]]]:
+    """A client of a driver in this process, and a turn of both: one busy thread."""
+    with (
+        headrace.MediaDriver.embedded(threading_mode="INVOKER") as driver,
+        headrace.connect(driver=driver, use_invoker=True) as client,
+    ):
+        turns = 0
+
+        def drive() -> None:
+            nonlocal turns
+            driver.invoke()
+            turns += 1
+            # The client's own duties are seldom due.
+            if turns & 1023 == 0:
+                client.invoke()
+
+        yield client, drive
+
+
+def udp_ping(channel: str, back: str, length: int, samples: int) -> None:
+    """One message out, one back; the thread that waits runs its driver."""
+    with driven() as (client, drive):
+        subscription = client.add_subscription(back, PONG_STREAM_ID)
+        publication = client.add_publication(channel, STREAM_ID)
+        while not (publication.is_connected and subscription.is_connected):
+            drive()
+        data = b"x" * length
+        offer, poll = publication.offer, subscription.poll
+        last: list[bytes] = []
+
+        def handler(payload: bytes, header: headrace.Header) -> None:
+            last[:] = [payload]
+
+        def once() -> None:
+            while offer(data) <= 0:
+                drive()
+            while not poll(handler, 1):
+                drive()
+
+        once()
+        expect(last[0], length)
+        round_trips(samples, samples // 10, once)
+
+
+def udp_pong(channel: str, back: str) -> None:
+    """Echoes until killed."""
+    with driven() as (client, drive):
+        subscription = client.add_subscription(channel, STREAM_ID)
+        publication = client.add_publication(back, PONG_STREAM_ID)
+        offer, poll = publication.offer, subscription.poll
+
+        def handler(payload: bytes, header: headrace.Header) -> None:
+            while offer(payload) <= 0:
+                drive()
+
+        print("READY", flush=True)
+        while True:
+            drive()
+            poll(handler, 1)
+
+
 def start() -> None:
     """Prints nanoseconds from `MediaDriver()` to the first message, and resident memory in KiB."""
     with tempfile.TemporaryDirectory(prefix="headrace-bench-") as base:
@@ -154,6 +219,10 @@ def main() -> None:
             ping(directory, channel, int(length), int(samples))
         case "pong", [directory, channel]:
             pong(directory, channel)
+        case "udp-ping", [channel, back, length, samples]:
+            udp_ping(channel, back, int(length), int(samples))
+        case "udp-pong", [channel, back]:
+            udp_pong(channel, back)
         case "start", []:
             start()
         case _:

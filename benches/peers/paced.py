@@ -1,11 +1,14 @@
 """One message every 3 ms, received as each library documents it, and how late each comes.
 
 usage: paced.py headrace|pyzmq|pipe WAY push ADDRESS | pull ADDRESS SAMPLES
+       paced.py pipe relayed relay ADDRESS
 
 `pull` prints the latency of each message in nanoseconds. ADDRESS is a driver's directory, an endpoint of ZeroMQ, or a
 FIFO that is there. WAY is `receive` or `async`; headrace also has `udp` and `room`. `pipe` uses no library: it is what
-the machine itself takes to wake a process, and an event loop. For `room` the receiver takes a message every 3 ms and
-the sender waits for room; the latency is the time from a message taken to the end of the offer that it makes room for.
+the machine itself takes to wake a process, and an event loop; with a `relay` between two of them, to wake two processes
+one after the other, as a message over UDP wakes a driver and then its receiver. For `room` the receiver takes a message
+every 3 ms and the sender waits for room; the latency is the time from a message taken to the end of the offer that it
+makes room for.
 """
 
 import asyncio
@@ -171,6 +174,15 @@ def pipe_pull(path: str, samples: int) -> None:
     receive_paced(lambda: os.read(pipe, PIPE_LENGTH), samples)
 
 
+def pipe_relay(path: str) -> None:
+    """Writes into a FIFO what it reads from the one before it, until one of the other two processes is gone."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    pipe = os.open(path, os.O_WRONLY)
+    first = os.open(f"{path}.first", os.O_RDONLY)
+    while data := os.read(first, PIPE_LENGTH):
+        os.write(pipe, data)
+
+
 async def pipe_pull_async(path: str, samples: int) -> None:
     """`read` when the event loop finds the FIFO readable, in the callback itself: no future and no task are woken."""
     # With an end to write to, it is not at its end before the sender has opened it.
@@ -211,11 +223,15 @@ def main() -> None:
             asyncio.run(pyzmq_pull_async(address, int(samples)))
         case ["pyzmq", "receive", "pull", address, samples]:
             pyzmq_pull(address, int(samples))
+        case ["pipe", "relayed", "relay", path]:
+            pipe_relay(path)
+        case ["pipe", "relayed", "push", path]:
+            pipe_push(f"{path}.first")
         case ["pipe", _, "push", path]:
             pipe_push(path)
         case ["pipe", "async", "pull", path, samples]:
             asyncio.run(pipe_pull_async(path, int(samples)))
-        case ["pipe", "receive", "pull", path, samples]:
+        case ["pipe", _, "pull", path, samples]:
             pipe_pull(path, int(samples))
         case _:
             sys.exit(__doc__)

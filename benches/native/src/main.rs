@@ -1,25 +1,30 @@
-//! Native rigs: `throughput`, `ping`, `pong`, the raw UDP echo they are compared with, `latency` of a paced stream, and
-//! the publisher and subscriber at an archive's ends.
+//! Native rigs: `throughput`, `ping`, `pong`, the raw UDP echo they are compared with, `latency` of a paced stream and of
+//! many slow `streams`, what `offers` cost, and the publisher and subscriber at an archive's ends.
 //!
 //! Each prints plain numbers for `benches/run.py`: `count nanoseconds` per window, or one duration a line.
 
 mod archive;
+mod clients;
 mod echo;
 mod latency;
+mod offers;
 mod rtt;
+mod streams;
 mod throughput;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage:
-  headrace-bench throughput DIR CHANNEL MIN_LENGTH MAX_LENGTH WINDOWS WINDOW_MS
+  headrace-bench throughput DIR CHANNEL MIN_LENGTH MAX_LENGTH WINDOWS WINDOW_MS [SUBSCRIBER_DIR SUBSCRIBER_CHANNEL ...]
   headrace-bench ping DIR PING_CHANNEL PONG_CHANNEL SAMPLES
   headrace-bench pong DIR PING_CHANNEL PONG_CHANNEL
   headrace-bench echo-ping REMOTE SAMPLES
   headrace-bench echo-pong LOCAL
   headrace-bench record DIR CHANNEL STREAM LENGTH BYTES
   headrace-bench receive DIR CHANNEL STREAM END_POSITION
-  headrace-bench latency DIR CHANNEL STREAM SAMPLES";
+  headrace-bench latency DIR CHANNEL STREAM SAMPLES [SUBSCRIBER_DIR SUBSCRIBER_CHANNEL ...]
+  headrace-bench offers DIR CHANNEL SUBSCRIBERS BURSTS
+  headrace-bench streams DIR CHANNEL STREAMS SAMPLES";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -33,7 +38,11 @@ fn main() -> ExitCode {
             max_length,
             windows,
             window_ms,
-        ] => throughput::run(dir, channel, [*min_length, *max_length], [*windows, *window_ms]),
+            subscribers @ ..,
+        ] if subscribers.len() % 2 == 0 => {
+            let lengths = [*min_length, *max_length];
+            throughput::run([dir, channel], lengths, [*windows, *window_ms], subscribers)
+        }
         ["ping", dir, ping, pong, samples] => rtt::ping(dir, ping, pong, samples),
         ["pong", dir, ping, pong] => rtt::pong(dir, ping, pong),
         ["echo-ping", remote, samples] => echo::ping(remote, samples),
@@ -42,7 +51,11 @@ fn main() -> ExitCode {
             archive::record(dir, channel, stream_id, length, bytes)
         }
         ["receive", dir, channel, stream_id, end] => archive::receive(dir, channel, stream_id, end),
-        ["latency", dir, channel, stream_id, samples] => latency::run(dir, channel, stream_id, samples),
+        ["latency", dir, channel, stream_id, samples, subscribers @ ..] if subscribers.len() % 2 == 0 => {
+            latency::run(dir, channel, [*stream_id, *samples], subscribers)
+        }
+        ["offers", dir, channel, subscribers, bursts] => offers::run(dir, channel, subscribers, bursts),
+        ["streams", dir, channel, count, samples] => streams::run(dir, channel, count, samples),
         _ => Err(USAGE.into()),
     };
     match outcome {

@@ -23,7 +23,7 @@ impl Side {
     fn start(dir: &str) -> Result<Self, Box<dyn Error>> {
         let config = DriverConfig {
             directory: dir.into(),
-            threading_mode: ThreadingMode::Invoker,
+            threading_mode: Some(ThreadingMode::Invoker),
             dir_delete_on_start: true,
             dir_delete_on_shutdown: true,
             ..DriverConfig::default()

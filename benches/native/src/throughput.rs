@@ -1,37 +1,51 @@
-//! One publisher thread, one subscriber thread, a driver in another process.
+//! One publisher thread, one thread that polls every subscriber, drivers in other processes.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use headrace_client::{Client, ClientConfig, Offer, Publication, Subscription, SubscriptionHandlers};
+use headrace_client::{Offer, Publication, Subscription, SubscriptionHandlers};
 use headrace_sys::idle::IdleStrategy;
+
+use crate::clients::Clients;
 
 const STREAM_ID: i32 = 1001;
 const LENGTH_COUNT: usize = 1 << 16;
 const FRAGMENT_LIMIT: usize = 256;
 const CHECKED_COUNT: usize = 100_000;
 
+/// `subscribers` are pairs of a driver's directory and a channel; none is one subscriber beside the publisher.
 pub(crate) fn run(
-    dir: &str,
-    channel: &str,
+    [dir, channel]: [&str; 2],
     lengths: [&str; 2],
     windows: [&str; 2],
+    subscribers: &[&str],
 ) -> Result<(), Box<dyn Error>> {
     let [min_length, max_length] = [lengths[0].parse::<usize>()?, lengths[1].parse::<usize>()?];
     let window_count: usize = windows[0].parse()?;
     let window = Duration::from_millis(windows[1].parse()?);
-    let client = Client::connect(ClientConfig {
-        directory: dir.into(),
-        ..ClientConfig::default()
-    })?;
-    let subscription = client.add_subscription(channel, STREAM_ID, SubscriptionHandlers::default())?;
-    let publication = client.add_publication(channel, STREAM_ID)?;
+    let beside = [dir, channel];
+    let subscribers = if subscribers.is_empty() {
+        &beside
+    } else {
+        subscribers
+    };
+    let mut clients = Clients::default();
+    let mut subscriptions = Vec::new();
+    for pair in subscribers.chunks_exact(2) {
+        let client = clients.of(pair[0])?;
+        subscriptions.push(client.add_subscription(pair[1], STREAM_ID, SubscriptionHandlers::default())?);
+    }
+    let publication = clients.of(dir)?.add_publication(channel, STREAM_ID)?;
+    // A subscriber that comes to a stream that flows misses what was before it.
+    while !subscriptions.iter().all(Subscription::is_connected) {
+        std::thread::yield_now();
+    }
     let running = AtomicBool::new(true);
     std::thread::scope(|scope| -> Result<(), Box<dyn Error>> {
         let publisher = scope.spawn(|| publish(&publication, min_length, max_length, &running));
-        let measured = check(&subscription, min_length, max_length)
-            .and_then(|()| measure(&subscription, window_count, window));
+        let measured = check(&subscriptions, min_length, max_length)
+            .and_then(|()| measure(&subscriptions, window_count, window));
         running.store(false, Ordering::Relaxed);
         publisher.join().map_err(|_| "the publisher thread panicked")??;
         measured
@@ -76,40 +90,52 @@ fn lengths(min_length: usize, max_length: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Reads the first messages before anything is measured: each must have its number and its length.
-fn check(subscription: &Subscription, min_length: usize, max_length: usize) -> Result<(), Box<dyn Error>> {
+/// Reads the first messages of each subscriber before anything is measured: each must have its number and its length.
+fn check(subscriptions: &[Subscription], min_length: usize, max_length: usize) -> Result<(), Box<dyn Error>> {
     let lengths = lengths(min_length, max_length);
     let mut idle = IdleStrategy::default();
-    let mut checked = 0usize;
+    let mut checked = vec![0usize; subscriptions.len()];
     let mut wrong = None;
-    while checked < CHECKED_COUNT && wrong.is_none() {
-        let taken = subscription.poll(
-            |payload, _| {
-                let length = lengths[checked & (LENGTH_COUNT - 1)];
-                checked += 1;
-                let number = payload.first_chunk().map(|bytes| usize::from_le_bytes(*bytes));
-                if wrong.is_none() && (payload.len() != length || number != Some(checked)) {
-                    wrong = Some(format!(
-                        "message {checked} has number {number:?} and length {}, not length {length}",
-                        payload.len()
-                    ));
-                }
-            },
-            FRAGMENT_LIMIT,
-        )?;
+    while wrong.is_none() && checked.iter().any(|count| *count < CHECKED_COUNT) {
+        let mut taken = 0;
+        for (subscription, checked) in subscriptions.iter().zip(&mut checked) {
+            taken += subscription.poll(
+                |payload, _| {
+                    let length = lengths[*checked & (LENGTH_COUNT - 1)];
+                    *checked += 1;
+                    let number = payload.first_chunk().map(|bytes| usize::from_le_bytes(*bytes));
+                    if wrong.is_none() && (payload.len() != length || number != Some(*checked)) {
+                        wrong = Some(format!(
+                            "message {checked} has number {number:?} and length {}, not length {length}",
+                            payload.len()
+                        ));
+                    }
+                },
+                FRAGMENT_LIMIT,
+            )?;
+        }
         idle.idle(taken);
     }
     wrong.map_or(Ok(()), |text| Err(text.into()))
 }
 
-fn measure(subscription: &Subscription, window_count: usize, window: Duration) -> Result<(), Box<dyn Error>> {
+/// Prints what all subscribers took together.
+fn measure(
+    subscriptions: &[Subscription],
+    window_count: usize,
+    window: Duration,
+) -> Result<(), Box<dyn Error>> {
     let mut idle = IdleStrategy::default();
     for _ in 0..window_count {
         let mut count = 0u64;
         let start = Instant::now();
         let mut polls = 0u32;
         loop {
-            idle.idle(subscription.poll(|_, _| count += 1, FRAGMENT_LIMIT)?);
+            let mut taken = 0;
+            for subscription in subscriptions {
+                taken += subscription.poll(|_, _| count += 1, FRAGMENT_LIMIT)?;
+            }
+            idle.idle(taken);
             polls += 1;
             if polls & 63 == 0 && start.elapsed() >= window {
                 break;
