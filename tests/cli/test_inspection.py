@@ -19,6 +19,7 @@ import pytest
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+import headrace
 from headrace import _core
 from headrace.cli.app import app
 from headrace.cli.controls import shown
@@ -30,7 +31,7 @@ from headrace.tools import LossEntry
 from headrace.tools.views.errors import errors_table
 from headrace.tools.views.loss import loss_table
 from tests.cli.fake_cnc import FakeCnc, a_busy_driver
-from tests.helpers import TIMEOUT_S
+from tests.helpers import TIMEOUT_S, await_true
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -110,6 +111,33 @@ def test_streams_say_what_each_party_has_left(run: Run, driver_directory: Path) 
     _, out, _ = run("streams", "--dir", driver_directory, "--once", "--json")
     (stream,) = json.loads(out)["streams"]
     assert stream["readers"][1] == {"registration_id": 40, "position": 64, "backlog": 8896}
+
+
+def test_streams_names_the_program_that_does_not_read_and_how_long_it_has_not(run: Run) -> None:
+    channel = "aeron:ipc?term-length=64k"
+    with (
+        headrace.MediaDriver.embedded(threading_mode="SHARED", timer_interval_ns=5_000_000) as driver,
+        driver.connect() as client,
+        headrace.Client.connect(driver=driver, client_name="the sleeper") as sleeper,
+        sleeper.add_subscription(channel, 5) as subscription,
+        client.add_publication(channel, 5) as publication,
+    ):
+        publication.wait_until_connected(TIMEOUT_S)
+
+        def held_back() -> dict[str, Any]:
+            while publication.offer(bytes(1_000)):
+                pass
+            _, out, _ = run("streams", "--dir", driver.directory, "--once", "--json")
+            (stream,) = json.loads(out)["streams"]
+            return stream["publisher_held_back"] or {}
+
+        await_true(held_back)
+        by = f"subscription {subscription.registration_id} of client {sleeper.client_id}"
+        await_true(lambda: held_back()["client_name"] == "the sleeper")
+        assert held_back()["by"] == by
+        assert held_back()["for_ms"] >= 0
+        _, out, _ = run("streams", "--dir", driver.directory, "--once")
+        assert f"held back by {by} (the sleeper) for" in " ".join(out.split())
 
 
 def test_errors_show_the_whole_text(run: Run, driver_directory: Path) -> None:

@@ -310,6 +310,38 @@ def test_sockets_are_those_of_the_streams_channel(channel: str, seen: list[str] 
     assert stream.receive_addresses == seen
 
 
+@pytest.mark.parametrize(
+    ("type_id", "name", "since_ms", "by", "seen"),
+    [
+        (2103, "pub-held", 5, "subscription 17 of client 3", ("subscription 17 of client 3", 5, 3)),
+        (2103, "pub-held", 5, "receiver at [::1]:6", ("receiver at [::1]:6", 5, None)),
+        (2103, "pub-held", 0, "the sender", None),
+        (2104, "rcv-held", 5, "subscription 17 of client 3", ("subscription 17 of client 3", 5, 3)),
+    ],
+)
+def test_a_stream_says_who_holds_it_back_unless_none_does(
+    type_id: int, name: str, since_ms: int, by: str, seen: tuple[str, int, int | None] | None
+) -> None:
+    cnc = FakeCnc()
+    channel = "aeron:udp?endpoint=localhost:20121"
+    cnc.stream_counter(
+        0,
+        type_id,
+        name,
+        since_ms,
+        registration_id=1,
+        session_id=2,
+        stream_id=3,
+        channel=channel,
+        suffix=f" by {by}",
+    )
+    records = CountersReader(memoryview(cnc.metadata), memoryview(cnc.values))
+    (stream,) = group_streams(records)
+    assert stream.channel == channel
+    held = stream.publisher_held_back if type_id == 2103 else stream.receiver_held_back
+    assert (held and (held.by, held.since_ms, held.client_id)) == seen
+
+
 def test_streams_of_other_endpoints_stay_apart() -> None:
     cnc = FakeCnc()
     for counter_id, port in enumerate((20121, 20122)):

@@ -40,7 +40,7 @@ def command(
 
     \b
     Examples:
-      headrace streams                     # which subscriber lags, which publisher has back pressure
+      headrace streams                     # which publisher is held back, by which program
       headrace streams --stream 1001 --once
       headrace streams --json --once
     """

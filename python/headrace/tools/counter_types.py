@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from enum import StrEnum
@@ -76,6 +77,8 @@ NAKS_RECEIVED = 19
 NAKS_SENT = 20
 OFFLOAD = 2101
 RESOLVER_HELD_BACK = 2102
+PUBLISHER_HELD = 2103
+IMAGE_HELD = 2104
 
 COUNTER_TYPES: dict[int, CounterType] = {
     SYSTEM_TYPE: CounterType("system", Group.SYSTEM),
@@ -101,6 +104,8 @@ COUNTER_TYPES: dict[int, CounterType] = {
     21: CounterType("bootstrap-neighbor", Group.SYSTEM),
     OFFLOAD: CounterType("offload", Group.CHANNELS, Reading.OFFLOAD),
     RESOLVER_HELD_BACK: CounterType("resolver-held-back", Group.SYSTEM),
+    PUBLISHER_HELD: CounterType("pub-held", Group.PUBLICATIONS, Reading.EPOCH_MS, True),
+    IMAGE_HELD: CounterType("rcv-held", Group.SUBSCRIPTIONS, Reading.EPOCH_MS, True),
     100: CounterType("rec-pos", Group.ARCHIVE, Reading.POSITION),
 }
 
@@ -182,6 +187,17 @@ def channel_of(record: CounterRecord) -> str | None:
     return None
 
 
+def holder_of(record: CounterRecord) -> str:
+    """Of a ``pub-held`` or ``rcv-held`` counter: who holds the stream back, or did last."""
+    return record.label.rpartition(" by ")[2]
+
+
+def client_name_of(record: CounterRecord) -> str:
+    """Of a ``client-heartbeat`` counter: the name that the client gave itself; empty without one."""
+    found = re.search(" name=(.*?)(?: version=|$)", record.label)
+    return found[1] if found else ""
+
+
 def socket_of(record: CounterRecord) -> tuple[int, str]:
     """Of a ``local-sockaddr`` counter: the id of its channel's status counter, and the address."""
     return _INT.unpack_from(record.key)[0], _key_text(record.key, _INT.size)
@@ -194,10 +210,10 @@ def _key_text(key: bytes, length_offset: int) -> str:
 
 
 def _label_channel(label: str, key_channel: str) -> str:
-    # "<name>: <registration> <session> <stream> <channel>[ @<join position>]"; the key may hold only a
-    # beginning.
+    # "<name>: <registration> <session> <stream> <channel>", then " @<join position>" or " by <holder>"; the key may
+    # hold only a beginning.
     _, _, fields = label.partition(": ")
     parts = fields.split(" ", _STREAM_LABEL_FIELDS - 1)
     if len(parts) < _STREAM_LABEL_FIELDS or not parts[-1].startswith(key_channel):
         return key_channel
-    return parts[-1].partition(" @")[0]
+    return re.split(" (?:@|by )", parts[-1], maxsplit=1)[0]

@@ -17,6 +17,21 @@ class Reader:
     position: int
 
 
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Who keeps a stream from going on, and since when; the driver looks once a timer interval, a second by default."""
+
+    by: str
+    """A subscription with its client's id, a receiver with its address, or the sender."""
+    since_ms: int
+
+    @property
+    def client_id(self) -> int | None:
+        """The client whose subscription it is."""
+        _, is_client, client_id = self.by.rpartition(" of client ")
+        return int(client_id) if is_client and client_id.lstrip("-").isdigit() else None
+
+
 @dataclass(slots=True)
 class StreamState:
     """One stream. Positions are bytes from its beginning; `None` where this driver has no such party."""
@@ -37,6 +52,10 @@ class StreamState:
     naks_sent: int | None = None
     receive_addresses: list[str] | None = None
     """Where the receiver listens; `None` where the channel itself says it."""
+    publisher_held_back: HeldBack | None = None
+    """The subscriber, spy, receiver or sender that the publisher waits for; `None` while it has room."""
+    receiver_held_back: HeldBack | None = None
+    """The subscriber that the receiver's window waits for."""
     readers: list[Reader] = field(default_factory=list)
     counters: list[CounterRecord] = field(default_factory=list)
 
@@ -79,6 +98,11 @@ _POSITION_FIELDS = {
     types.NAKS_SENT: "naks_sent",
 }
 
+_HELD_FIELDS = {
+    types.PUBLISHER_HELD: "publisher_held_back",
+    types.IMAGE_HELD: "receiver_held_back",
+}
+
 _ADDRESSES = ("endpoint=", "control=")
 
 
@@ -109,6 +133,8 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
         stream.counters.append(record)
         if record.type_id == types.SUBSCRIBER_POSITION:
             stream.readers.append(Reader(record.registration_id, record.value))
+        elif record.type_id in _HELD_FIELDS and record.value:
+            setattr(stream, _HELD_FIELDS[record.type_id], HeldBack(types.holder_of(record), record.value))
         elif record.type_id in _POSITION_FIELDS:
             setattr(stream, _POSITION_FIELDS[record.type_id], record.value)
             stream.channel = key.channel

@@ -20,7 +20,7 @@ pub(crate) struct StreamKey<'a> {
 }
 
 /// Owner of a counter that no client owns.
-const NO_OWNER: i64 = -1;
+pub(crate) const NO_OWNER: i64 = -1;
 
 impl StreamKey<'_> {
     /// The same stream, for a counter that is the driver's own.
@@ -55,6 +55,10 @@ pub(crate) struct Counters {
 impl Counters {
     pub(crate) fn new(manager: CountersManager) -> Self {
         Self { manager, now_ms: 0 }
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.now_ms
     }
 
     pub(crate) fn set_time(&mut self, now_ms: i64) {
@@ -186,6 +190,11 @@ impl Counters {
     /// Replaces a label.
     pub(crate) fn set_label(&mut self, id: i32, label: &str) {
         self.manager.set_label(id, label);
+    }
+
+    /// Replaces what the label of a stream's counter says after the stream.
+    pub(crate) fn set_stream_label(&mut self, id: i32, name: &str, stream: StreamKey<'_>, suffix: &str) {
+        self.set_label(id, &(stream_label(name, stream) + suffix));
     }
 
     /// Adds to the end of a label.

@@ -11,6 +11,7 @@ mod commands;
 mod context;
 mod counters;
 mod events;
+mod held_back;
 mod images;
 mod inboxes;
 mod log_files;

@@ -354,7 +354,7 @@ impl Control<'_> {
         if message.asks_for_setup() {
             publication.on_setup_wanted(message);
         } else if publication.accepts(message) {
-            publication.on_status_message(message, cycle.now_ns);
+            publication.on_status_message(message, source, cycle.now_ns);
         } else {
             cycle.counters.status_messages_rejected.increment_release();
             return Ok(Liveness::Nothing);

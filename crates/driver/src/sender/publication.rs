@@ -44,6 +44,8 @@ pub(super) struct SenderPublication {
     flow_control: Box<dyn FlowControl>,
     repairs: Repairs,
     receivers: ReceiverLiveness,
+    /// The one that was last told to be the limit, and where it is.
+    limiting_receiver: Option<(i64, SocketAddr)>,
     has_initial_connection: bool,
     is_setup_elicited: bool,
     // Running into the limit is counted once between two successful sends.
@@ -74,6 +76,7 @@ impl SenderPublication {
             flow_control,
             repairs,
             receivers: ReceiverLiveness::default(),
+            limiting_receiver: None,
             has_initial_connection: false,
             is_setup_elicited: false,
             counts_next_limit: false,
@@ -280,7 +283,7 @@ impl SenderPublication {
         message.position(geometry.initial_term_id(), geometry.position_bits_to_shift())
     }
 
-    pub(super) fn on_status_message(&mut self, message: &StatusMessage, now_ns: i64) {
+    pub(super) fn on_status_message(&mut self, message: &StatusMessage, source: SocketAddr, now_ns: i64) {
         if !self.shared.has_group_semantics {
             // The receiver of a subscription that has left says so, too: one that comes after it may lack the end.
             self.shared
@@ -304,6 +307,13 @@ impl SenderPublication {
                 .on_status_message(message, self.position_of(message), limit, now_ns);
         if new_limit != limit {
             shared.sender_limit.set_release(new_limit);
+        }
+        let heard = (message.receiver_id, source);
+        if self.limiting_receiver != Some(heard)
+            && self.flow_control.limiting_receiver() == Some(message.receiver_id)
+        {
+            self.limiting_receiver = Some(heard);
+            shared.set_limiting_receiver(source);
         }
         self.publish_receiver_count();
         self.update_connected(reason);

@@ -1,6 +1,8 @@
 //! A network publication as its two halves see it.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;
@@ -69,6 +71,8 @@ pub(crate) struct PublicationShared {
     spy_position: AtomicI64,
     is_end_of_stream: AtomicBool,
     end_of_stream_confirmed: AtomicBool,
+    // Taken by the sender when another receiver becomes the limit, and by the conductor on its timer.
+    limiting_receiver: Mutex<Option<SocketAddr>>,
 }
 
 /// The parts of [`PublicationShared`] that are fixed at creation.
@@ -133,6 +137,7 @@ impl PublicationShared {
             events: events.clone(),
             is_end_of_stream: AtomicBool::new(false),
             end_of_stream_confirmed: AtomicBool::new(false),
+            limiting_receiver: Mutex::new(None),
         }
     }
 
@@ -210,6 +215,22 @@ impl PublicationShared {
     pub(crate) fn set_end_of_stream_confirmed(&self, is_confirmed: bool) {
         self.end_of_stream_confirmed
             .store(is_confirmed, Ordering::Release);
+    }
+
+    /// Where the receiver is from whose status messages the sender has its limit.
+    pub(crate) fn limiting_receiver(&self) -> Option<SocketAddr> {
+        *self
+            .limiting_receiver
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writer: sender.
+    pub(crate) fn set_limiting_receiver(&self, address: SocketAddr) {
+        *self
+            .limiting_receiver
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(address);
     }
 
     /// The lowest position that a receiver may be at. That is more than a window below the sender, because padding at the

@@ -8,6 +8,7 @@ use crate::frame::{ErrorFrame, StatusMessage};
 #[derive(Clone, Copy, Debug)]
 pub struct MaxFlowControl {
     retransmit_window_multiple: i32,
+    furthest: Option<i64>,
 }
 
 impl MaxFlowControl {
@@ -15,13 +16,18 @@ impl MaxFlowControl {
     pub fn new(retransmit_window_multiple: i32) -> Self {
         Self {
             retransmit_window_multiple,
+            furthest: None,
         }
     }
 }
 
 impl FlowControl for MaxFlowControl {
     fn on_status_message(&mut self, message: &StatusMessage, position: i64, limit: i64, _now_ns: i64) -> i64 {
-        limit.max(position + i64::from(message.receiver_window_length))
+        let allowed = position + i64::from(message.receiver_window_length);
+        if allowed >= limit {
+            self.furthest = Some(message.receiver_id);
+        }
+        limit.max(allowed)
     }
 
     fn on_idle(&mut self, _now_ns: i64, limit: i64) -> i64 {
@@ -40,6 +46,10 @@ impl FlowControl for MaxFlowControl {
 
     fn receiver_count(&self) -> Option<usize> {
         None
+    }
+
+    fn limiting_receiver(&self) -> Option<i64> {
+        self.furthest
     }
 
     fn accepts(&self, _message: &StatusMessage) -> bool {
@@ -73,6 +83,7 @@ mod tests {
         assert_eq!(flow.on_idle(i64::MAX, 1152), 1152);
         assert!(flow.has_required_receivers());
         assert_eq!(flow.receiver_count(), None);
+        assert_eq!(flow.limiting_receiver(), Some(3));
     }
 
     #[test]

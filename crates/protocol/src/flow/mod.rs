@@ -42,6 +42,9 @@ pub trait FlowControl: Send {
     /// Receivers that hold the sender back; none if the strategy does not tell them apart.
     fn receiver_count(&self) -> Option<usize>;
 
+    /// The receiver whose word is the limit, if one's is.
+    fn limiting_receiver(&self) -> Option<i64>;
+
     /// False for a receiver that the strategy has no room to remember.
     fn accepts(&self, message: &StatusMessage) -> bool;
 

@@ -9,9 +9,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from headrace.tools.counter_types import CLIENT_HEARTBEAT, client_name_of
 from headrace.tools.snapshot import DriverSnapshot
-from headrace.tools.streams import StreamState
-from headrace.tools.units import format_bytes, format_count
+from headrace.tools.streams import HeldBack, StreamState
+from headrace.tools.units import format_bytes, format_count, format_duration_ns
 from headrace.tools.views.header import header_json, header_line
 
 _DASH = "-"
@@ -30,20 +31,21 @@ def streams_table(snapshot: DriverSnapshot, streams: Sequence[StreamState]) -> R
         title = Text(f"stream {stream.stream_id}  session {stream.session_id}  ", style="bold yellow")
         title.append(stream.channel, style="not bold")
         table.add_row("", "", "", title)
-        for party, position, amount, meaning in _parties(stream):
+        for party, position, amount, meaning in _parties(stream, snapshot):
             table.add_row(f"  {party}", format_count(position), amount, meaning)
     return Renderables(header_line(snapshot, "streams"), table)
 
 
 def streams_json(snapshot: DriverSnapshot, streams: Sequence[StreamState]) -> dict[str, object]:
     """One object a refresh."""
-    return header_json(snapshot) | {"streams": [_stream_json(stream) for stream in streams]}
+    return header_json(snapshot) | {"streams": [_stream_json(stream, snapshot) for stream in streams]}
 
 
-def _parties(stream: StreamState) -> list[tuple[str, int, str, str]]:
+def _parties(stream: StreamState, snapshot: DriverSnapshot) -> list[tuple[str, int, str, str]]:
     rows: list[tuple[str, int, str, str]] = []
     if stream.publisher_position is not None:
-        rows.append(("publisher", stream.publisher_position, _amount(stream.room), "before back pressure"))
+        meaning = "before back pressure" + _held(stream.publisher_held_back, snapshot)
+        rows.append(("publisher", stream.publisher_position, _amount(stream.room), meaning))
     if stream.sender_position is not None:
         window = f"to send, {_amount(stream.sender_window)} of window left"
         if stream.destination_count is not None:
@@ -56,6 +58,7 @@ def _parties(stream: StreamState) -> list[tuple[str, int, str, str]]:
         meaning = "past a gap" + _events(stream.naks_sent, "NAKs sent")
         if stream.receive_addresses is not None:
             meaning += f", listens at {', '.join(stream.receive_addresses) or 'no address'}"
+        meaning += _held(stream.receiver_held_back, snapshot)
         rows.append(("receiver", stream.receiver_position, _amount(stream.missing), meaning))
     for reader in stream.readers:
         meaning = f"to read, subscription {reader.registration_id}"
@@ -71,7 +74,36 @@ def _events(count: int | None, what: str) -> str:
     return f", {format_count(count)} {what}" if count else ""
 
 
-def _stream_json(stream: StreamState) -> dict[str, object]:
+def _held(held: HeldBack | None, snapshot: DriverSnapshot) -> str:
+    if held is None:
+        return ""
+    name = _client_name(held, snapshot)
+    by = f"{held.by} ({name})" if name else held.by
+    return f", held back by {by} for {format_duration_ns(_held_ms(held, snapshot) * 1_000_000)}"
+
+
+def _client_name(held: HeldBack, snapshot: DriverSnapshot) -> str:
+    beats = (record for record in snapshot.counters if record.type_id == CLIENT_HEARTBEAT)
+    return next((client_name_of(beat) for beat in beats if beat.registration_id == held.client_id), "")
+
+
+def _held_ms(held: HeldBack, snapshot: DriverSnapshot) -> int:
+    return max(0, snapshot.time_ms - held.since_ms)
+
+
+def _held_json(held: HeldBack | None, snapshot: DriverSnapshot) -> dict[str, object] | None:
+    if held is None:
+        return None
+    client_name = _client_name(held, snapshot) or None
+    return {
+        "by": held.by,
+        "client_name": client_name,
+        "since_ms": held.since_ms,
+        "for_ms": _held_ms(held, snapshot),
+    }
+
+
+def _stream_json(stream: StreamState, snapshot: DriverSnapshot) -> dict[str, object]:
     return {
         "session_id": stream.session_id,
         "stream_id": stream.stream_id,
@@ -87,6 +119,8 @@ def _stream_json(stream: StreamState) -> dict[str, object]:
         "destination_count": stream.destination_count,
         "naks_sent": stream.naks_sent,
         "receive_addresses": stream.receive_addresses,
+        "publisher_held_back": _held_json(stream.publisher_held_back, snapshot),
+        "receiver_held_back": _held_json(stream.receiver_held_back, snapshot),
         "readers": [
             {
                 "registration_id": reader.registration_id,

@@ -21,9 +21,11 @@ use headrace_protocol::loss::LossDetector;
 
 use super::loss_log::LossLog;
 use crate::conductor::context::Context;
+use crate::conductor::counters::{Counters, NO_OWNER, StreamKey};
 use crate::conductor::events::StreamDescription;
+use crate::conductor::held_back::{HeldBack, Holder, IMAGE_HELD, is_used_up};
 use crate::conductor::subscriptions::Subscription;
-use crate::conductor::subscriptions::links::{Links, UntetheredAction, UntetheredTimeouts};
+use crate::conductor::subscriptions::links::{Link, Links, UntetheredAction, UntetheredTimeouts};
 use crate::endpoint::EndpointId;
 use crate::shared::{ImageShared, ImageState, LossRange, StatusMessageDue};
 
@@ -76,6 +78,7 @@ pub(crate) struct Image {
     seen_state: ImageState,
     since_ns: i64,
     is_released: bool,
+    held_back: HeldBack,
 }
 
 /// What a tick asks the conductor to do.
@@ -115,6 +118,7 @@ impl Image {
             seen_state: ImageState::Init,
             since_ns: now_ns,
             is_released: false,
+            held_back: HeldBack::default(),
             spec,
         }
     }
@@ -200,6 +204,7 @@ impl Image {
         if let Some(cubic) = &self.spec.cubic {
             cx.counters.free_all([&cubic.round_trip, &cubic.window]);
         }
+        self.held_back.free(&mut cx.counters);
         cx.free_log(shared.log.clone(), self.spec.log_file_name);
     }
 
@@ -354,6 +359,26 @@ impl Image {
             ImageState::Init | ImageState::Draining | ImageState::Linger | ImageState::Done => {}
         }
         tick
+    }
+
+    /// Notes which reader keeps the sender from sending now, if the window is used up.
+    pub(crate) fn note_holder(&mut self, counters: &mut Counters) {
+        let window = i64::from(self.next_status.window_length);
+        let is_held = |reader: &&Link| {
+            let limit = reader.position.get_acquire() + window;
+            self.seen_state == ImageState::Active && is_used_up(limit, self.rebuild_position(), window)
+        };
+        let holder = self.links.slowest().filter(is_held).map(Holder::reader);
+        let shared = &self.spec.shared;
+        let key = StreamKey {
+            registration_id: shared.correlation_id,
+            owner_id: NO_OWNER,
+            session_id: shared.session_id,
+            stream_id: shared.stream_id,
+            channel: &self.spec.channel,
+        };
+        self.held_back
+            .look(holder, (IMAGE_HELD, "rcv-held"), key, counters);
     }
 
     /// The one place where the conductor's half changes its state, and starts the clock of the new one. The receiver's

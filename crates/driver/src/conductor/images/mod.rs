@@ -146,6 +146,7 @@ impl Images {
                 config.image_liveness_timeout_ns,
             );
             announce_untethered(cx, &tick.untethered, image.describe_stream());
+            image.note_holder(&mut cx.counters);
             if tick.has_ended {
                 end(cx, channels, image);
             }

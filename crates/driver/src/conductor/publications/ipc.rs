@@ -17,6 +17,7 @@ use super::stream::{PublicationState, Stream, StreamSpec};
 use super::table::Table;
 use super::unblock::unblock;
 use crate::conductor::context::Context;
+use crate::conductor::held_back::{Holder, is_used_up};
 use crate::conductor::subscriptions::links::Link;
 use crate::conductor::subscriptions::{Subscription, SubscriptionKind, Subscriptions};
 use crate::event_recorder::{EventRecorder, Reason};
@@ -255,6 +256,18 @@ impl Publication for IpcPublication {
             }
             None => 0,
         }
+    }
+
+    fn holder(&self) -> Option<Holder> {
+        let stream = &self.stream;
+        let is_held = stream.state() == PublicationState::Active
+            && is_used_up(
+                stream.limit(),
+                stream.producer_position(),
+                stream.spec.window_length,
+            );
+        let slowest = stream.links.slowest().filter(|_| is_held);
+        slowest.map(Holder::reader)
     }
 
     fn on_tick(&mut self, now_ns: i64, unblock_timeout_ns: i64) -> Tick {

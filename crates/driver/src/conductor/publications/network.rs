@@ -20,6 +20,7 @@ use headrace_buffers::log::frame::FRAME_ALIGNMENT;
 use super::publication::{Publication, Tick};
 use super::stream::{PublicationState, Stream, StreamSpec};
 use super::unblock::unblock;
+use crate::conductor::held_back::{Holder, is_used_up};
 use crate::conductor::subscriptions::links::Link;
 use crate::conductor::subscriptions::{SpiedChannel, Subscription};
 use crate::endpoint::EndpointId;
@@ -265,6 +266,32 @@ impl Publication for NetworkPublication {
             self.tell_connected(true);
         }
         usize::from(gives_room)
+    }
+
+    fn holder(&self) -> Option<Holder> {
+        let (stream, shared) = (&self.stream, &self.spec.shared);
+        let is_held = stream.state() == PublicationState::Active
+            && self.is_connected
+            && is_used_up(
+                stream.limit(),
+                stream.producer_position(),
+                stream.spec.window_length,
+            );
+        if !is_held {
+            return None;
+        }
+        let sent = self.sender_position();
+        let slowest_spy = stream
+            .links
+            .slowest()
+            .filter(|spy| spy.position.get_acquire() < sent);
+        if let Some(spy) = slowest_spy {
+            return Some(Holder::reader(spy));
+        }
+        // Less than a datagram: the sender waits as well.
+        let waits_for_receivers = shared.sender_limit.get() - sent < shared.mtu_length as i64;
+        let receiver = shared.limiting_receiver().filter(|_| waits_for_receivers);
+        Some(receiver.map_or(Holder::Sender, Holder::Receiver))
     }
 
     fn on_tick(&mut self, now_ns: i64, unblock_timeout_ns: i64) -> Tick {

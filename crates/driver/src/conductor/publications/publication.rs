@@ -1,6 +1,7 @@
 //! What every kind of publication can do; [`super::table::Table`] does the rest.
 
 use super::stream::Stream;
+use crate::conductor::held_back::Holder;
 use crate::conductor::subscriptions::Subscription;
 use crate::conductor::subscriptions::links::{Link, UntetheredAction};
 
@@ -36,6 +37,9 @@ pub(crate) trait Publication {
 
     /// Publishes the producer's position and moves its limit; returns the work done.
     fn update_limit(&mut self) -> usize;
+
+    /// Who keeps publishers from writing now, if their room is used up.
+    fn holder(&self) -> Option<Holder>;
 
     /// The timer's step of the state machine.
     fn on_tick(&mut self, now_ns: i64, unblock_timeout_ns: i64) -> Tick;

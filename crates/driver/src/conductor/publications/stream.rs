@@ -9,7 +9,9 @@ use headrace_protocol::channel::{ExistingPublication, InitialPosition, ResponseC
 
 use super::unblock::BlockedCheck;
 use crate::conductor::context::Context;
+use crate::conductor::counters::{NO_OWNER, StreamKey};
 use crate::conductor::events::{PublicationDescription, StreamDescription};
+use crate::conductor::held_back::{HeldBack, Holder, PUBLISHER_HELD};
 use crate::conductor::subscriptions::links::{Links, UntetheredTimeouts};
 use crate::event_recorder::{EventRecorder, Subject};
 use crate::shared::ConnectionState;
@@ -111,6 +113,7 @@ pub(crate) struct Stream {
     handle_count: usize,
     clean_position: i64,
     blocked: BlockedCheck,
+    held_back: HeldBack,
 }
 
 impl Stream {
@@ -124,6 +127,7 @@ impl Stream {
             handle_count: 0,
             clean_position: start_position,
             blocked: BlockedCheck::new(start_position, now_ns),
+            held_back: HeldBack::default(),
             spec,
         }
     }
@@ -253,6 +257,20 @@ impl Stream {
         !self.spec.is_exclusive && self.blocked.check(&self.spec.log, position, now_ns, timeout_ns)
     }
 
+    /// Notes who holds the publishers back now.
+    pub(crate) fn note_holder(&mut self, holder: Option<Holder>, cx: &mut Context) {
+        let spec = &self.spec;
+        let key = StreamKey {
+            registration_id: spec.registration_id,
+            owner_id: NO_OWNER,
+            session_id: spec.session_id,
+            stream_id: spec.stream_id,
+            channel: &spec.channel,
+        };
+        let kind = (PUBLISHER_HELD, "pub-held");
+        self.held_back.look(holder, kind, key, &mut cx.counters);
+    }
+
     /// Gives up the counters and the log.
     pub(crate) fn free(mut self, cx: &mut Context) {
         let links = self.links.take_all("the stream is over");
@@ -261,6 +279,7 @@ impl Stream {
         cx.counters
             .free_all([&spec.counters.publisher_limit, &spec.counters.publisher_position]);
         cx.counters.free_all(&spec.counters.further);
+        self.held_back.free(&mut cx.counters);
         cx.free_log(spec.log, spec.log_file_name);
     }
 }

@@ -211,6 +211,8 @@ impl<P: Publication> Table<P> {
         for (index, publication) in self.publications.iter_mut().enumerate() {
             let tick = publication.on_tick(cx.now_ns, cx.config.publication_unblock_timeout_ns);
             apply(cx, publication, &tick);
+            let holder = publication.holder();
+            publication.stream_mut().note_holder(holder, cx);
             if tick.relink {
                 link_all(cx, publication, subscriptions);
             }

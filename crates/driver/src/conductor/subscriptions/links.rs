@@ -35,6 +35,7 @@ states! {
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) subscription_id: i64,
+    pub(crate) client_id: i64,
     pub(crate) stream_id: i32,
     pub(crate) channel: Arc<str>,
     pub(crate) position: Counter,
@@ -47,6 +48,7 @@ pub(crate) struct Link {
 /// What a link is made from.
 pub(crate) struct LinkSpec {
     pub(crate) subscription_id: i64,
+    pub(crate) client_id: i64,
     pub(crate) stream_id: i32,
     pub(crate) channel: Arc<str>,
     pub(crate) position: Counter,
@@ -142,6 +144,7 @@ impl Links {
     pub(crate) fn add(&mut self, spec: LinkSpec, now_ns: i64) -> Link {
         let link = Link {
             subscription_id: spec.subscription_id,
+            client_id: spec.client_id,
             stream_id: spec.stream_id,
             channel: spec.channel,
             position: spec.position,
@@ -212,6 +215,11 @@ impl Links {
                 (min.min(position), max.max(position))
             }))
         })
+    }
+
+    /// The reader with the lowest of the positions that count.
+    pub(crate) fn slowest(&self) -> Option<&Link> {
+        self.counted().min_by_key(|link| link.position.get_acquire())
     }
 
     /// Where a reader joins a stream whose own position is `position`.
@@ -344,6 +352,7 @@ mod tests {
             let position = self.counters.counter(id);
             let spec = LinkSpec {
                 subscription_id,
+                client_id: 1,
                 stream_id: 10,
                 channel: Arc::from("aeron:ipc"),
                 position: position.clone(),
@@ -413,6 +422,7 @@ mod tests {
         fixture.link(1, true, true).set_release(500);
         fixture.link(2, true, true).set_release(800);
         assert_eq!(fixture.links.join_position(700), 500);
+        assert_eq!(fixture.links.slowest().map(|link| link.subscription_id), Some(1));
         assert!(fixture.links.is_any_behind(700) && !fixture.links.is_any_behind(500));
         assert!(fixture.links.remove(1).is_some() && fixture.links.remove(1).is_none());
         assert_eq!(fixture.links.join_position(700), 700);

@@ -114,6 +114,7 @@ impl Subscription {
     pub(crate) fn link(&self, position: Counter) -> LinkSpec {
         LinkSpec {
             subscription_id: self.registration_id,
+            client_id: self.client_id,
             stream_id: self.stream_id,
             channel: Arc::clone(&self.channel),
             position,

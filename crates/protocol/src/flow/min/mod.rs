@@ -171,6 +171,11 @@ impl FlowControl for MinFlowControl {
         Some(self.receivers.len())
     }
 
+    fn limiting_receiver(&self) -> Option<i64> {
+        let slowest = self.receivers.iter().min_by_key(|receiver| receiver.limit);
+        slowest.map(|receiver| receiver.id)
+    }
+
     fn accepts(&self, message: &StatusMessage) -> bool {
         self.receivers.len() < RECEIVERS_MAX
             || !self.counts(message.group_tag)

@@ -303,6 +303,11 @@ fn strangers_with_ever_new_ids_are_not_all_remembered() {
         flow.on_status_message(&tagged_message(id, Some(TAG), 0), 0, 0, 0);
     }
     assert!(!flow.accepts(&tagged_message(last, Some(TAG), 0)));
+    assert_eq!(
+        flow.limiting_receiver(),
+        Some(0),
+        "the first of those with the lowest limit"
+    );
     assert!(flow.accepts(&tagged_message(0, Some(TAG), 0)));
     assert!(
         flow.accepts(&tagged_message(last, None, 0)),

@@ -1,0 +1,141 @@
+//! Who holds a stream back, as the driver's counters name it.
+
+mod common;
+
+use common::{CHANNEL, Reader, SECOND, STREAM, Stream, World, counters, is_accepted};
+use headrace_client::Publication;
+use headrace_sim::Node;
+
+const IPC: &str = "aeron:ipc?term-length=64k";
+const PUBLISHER: &str = "pub-held";
+const IMAGE: &str = "rcv-held";
+
+/// Who holds the only stream of that kind back, and since when; none when none does.
+fn holder(node: &Node, kind: &str) -> Option<(String, i64)> {
+    let mut held = counters(node);
+    held.retain(|(label, value)| label.starts_with(kind) && *value != 0);
+    assert!(held.len() <= 1, "{held:?}");
+    let (label, since_ms) = held.pop()?;
+    let (_, who) = label.rsplit_once(" by ").unwrap();
+    Some((who.to_owned(), since_ms))
+}
+
+fn name_of(node: &Node, kind: &str) -> Option<String> {
+    holder(node, kind).map(|(name, _)| name)
+}
+
+/// A publisher that offers a hundred messages a second for a time, and readers that read.
+fn publish(world: &World, publication: &Publication, readers: &mut [&mut Reader], duration_ns: i64) {
+    let end_ns = world.now_ns() + duration_ns;
+    while world.now_ns() < end_ns {
+        let _no_room_is_what_is_tested = is_accepted(publication.offer(&[7; 1_000]));
+        world.run_for(SECOND / 100);
+        for reader in readers.iter_mut() {
+            reader.poll();
+        }
+    }
+}
+
+#[test]
+fn a_subscriber_that_stops_is_named_with_its_client_until_it_goes_on() {
+    let world = World::new(1);
+    let node = world.add_node("left").unwrap();
+    let client = node.connect().unwrap();
+    let slow_client = node.connect().unwrap();
+    let mut fast = Reader::subscribe(&client, IPC, STREAM);
+    let mut slow = Reader::subscribe(&slow_client, IPC, STREAM);
+    let publication = client.add_publication(IPC, STREAM).unwrap();
+    world.run_until(SECOND, "a connection", || publication.is_connected());
+    world.run_for(2 * SECOND);
+    assert!(
+        counters(&node)
+            .iter()
+            .all(|(label, _)| !label.starts_with(PUBLISHER))
+    );
+    publish(&world, &publication, &mut [&mut fast], 3 * SECOND);
+    let (name, since_ms) = holder(&node, PUBLISHER).unwrap();
+    let id = slow.subscription.registration_id();
+    assert_eq!(
+        name,
+        format!("subscription {id} of client {}", slow_client.client_id())
+    );
+    publish(&world, &publication, &mut [&mut fast], 3 * SECOND);
+    assert_eq!(
+        holder(&node, PUBLISHER),
+        Some((name, since_ms)),
+        "still, since then"
+    );
+    slow.poll();
+    fast.poll();
+    world.run_for(2 * SECOND);
+    assert_eq!(holder(&node, PUBLISHER), None);
+}
+
+#[test]
+fn a_reader_without_tether_is_named_until_the_others_go_on_without_it() {
+    let world = World::new(2);
+    let node = world.add_node("left").unwrap();
+    let client = node.connect().unwrap();
+    let mut fast = Reader::subscribe(&client, IPC, STREAM);
+    let slow = Reader::subscribe(&client, "aeron:ipc?tether=false", STREAM);
+    let publication = client.add_publication(IPC, STREAM).unwrap();
+    world.run_until(SECOND, "a connection", || publication.is_connected());
+    publish(&world, &publication, &mut [&mut fast], 3 * SECOND);
+    let slow_id = slow.subscription.registration_id();
+    let name = name_of(&node, PUBLISHER).unwrap();
+    assert!(name.starts_with(&format!("subscription {slow_id} of ")), "{name}");
+    publish(&world, &publication, &mut [&mut fast], 15 * SECOND);
+    let name = name_of(&node, PUBLISHER);
+    assert!(name.is_none_or(|name| !name.starts_with(&format!("subscription {slow_id} "))));
+}
+
+#[test]
+fn of_a_group_the_receiver_is_named_at_the_publisher_and_its_reader_at_the_receiver() {
+    const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40123|term-length=64k|fc=min";
+    let world = World::new(3);
+    let nodes = ["publisher", "fast", "slow"].map(|name| world.add_node(name).unwrap());
+    let clients = nodes.each_ref().map(|node| node.connect().unwrap());
+    let publication = clients[0].add_publication(GROUP, STREAM).unwrap();
+    let mut fast = Reader::subscribe(&clients[1], GROUP, STREAM);
+    let slow = Reader::subscribe(&clients[2], GROUP, STREAM);
+    world.run_until(SECOND, "connections", || {
+        publication.is_connected()
+            && [&fast, &slow]
+                .iter()
+                .all(|reader| reader.subscription.is_connected())
+    });
+    publish(&world, &publication, &mut [&mut fast], 4 * SECOND);
+    let at_publisher = name_of(&nodes[0], PUBLISHER).unwrap();
+    let address = at_publisher.strip_prefix("receiver at ").unwrap();
+    let slow_ip = nodes[2].address().to_string();
+    assert!(
+        address.starts_with(&format!("{slow_ip}:")),
+        "{address} is not of {slow_ip}"
+    );
+    let reader = slow.subscription.registration_id();
+    let at_receiver = name_of(&nodes[2], IMAGE).unwrap();
+    assert!(
+        at_receiver.starts_with(&format!("subscription {reader} of ")),
+        "{at_receiver}"
+    );
+    assert_eq!(name_of(&nodes[1], IMAGE), None, "the other one waits for data");
+}
+
+#[test]
+fn a_spy_that_stops_is_named_and_an_idle_or_unconnected_stream_is_held_by_none() {
+    let world = World::new(4);
+    let mut stream = Stream::connected(&world, CHANNEL, STREAM);
+    let spy = Reader::subscribe(&stream.publisher, &format!("aeron-spy:{CHANNEL}"), STREAM);
+    world.run_until(SECOND, "a spy", || spy.subscription.is_connected());
+    world.run_for(2 * SECOND);
+    assert_eq!(holder(&stream.left, PUBLISHER), None);
+    publish(&world, &stream.publication, &mut [&mut stream.reader], 3 * SECOND);
+    let name = name_of(&stream.left, PUBLISHER).unwrap();
+    let id = spy.subscription.registration_id();
+    assert!(name.starts_with(&format!("subscription {id} of ")), "{name}");
+    drop(spy);
+    drop(stream.reader);
+    world.run_until(20 * SECOND, "no reader", || !stream.publication.is_connected());
+    world.run_for(2 * SECOND);
+    assert_eq!(holder(&stream.left, PUBLISHER), None, "it is not connected");
+}
