@@ -28,6 +28,7 @@ from benches.processes import (
     python_peer,
 )
 from benches.report import Measurement, Row
+from benches.request_rows import request_response_many_python, request_response_python
 from benches.sbe_rows import sbe_columnar, sbe_single
 from benches.spark_rows import spark_batch_read
 from benches.stream_rows import streams_1000
@@ -301,6 +302,8 @@ ROWS: dict[str, Callable[[], Row]] = {
         udp_rtt_native,
         udp_rtt_python,
         grpc_rtt_python,
+        request_response_python,
+        request_response_many_python,
         driver_start,
         sbe_single,
         sbe_columnar,

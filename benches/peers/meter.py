@@ -1,8 +1,9 @@
 """Counts messages in windows of time, the same way for every program that is measured."""
 
+import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 
 def expect(payload: bytes, length: int) -> None:
@@ -28,6 +29,28 @@ def spend(windows: int, window_s: float, receive: Callable[[], int]) -> None:
             count += receive()
             now = time.perf_counter_ns()
         print(count, now - start, flush=True)
+
+
+async def spend_async(
+    windows: int, window_s: float, in_flight: int, call: Callable[[], Awaitable[object]]
+) -> None:
+    """As `spend`, for calls that as many coroutines repeat."""
+    done = 0
+    is_over = False
+
+    async def repeat() -> None:
+        nonlocal done
+        while not is_over:
+            await call()
+            done += 1
+
+    callers = [asyncio.ensure_future(repeat()) for _ in range(in_flight)]
+    for _ in range(windows):
+        before, start = done, time.perf_counter_ns()
+        await asyncio.sleep(window_s)
+        print(done - before, time.perf_counter_ns() - start, flush=True)
+    is_over = True
+    await asyncio.gather(*callers)
 
 
 def round_trips(samples: int, warm_up: int, ping: Callable[[], None]) -> None:
