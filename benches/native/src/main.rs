@@ -1,10 +1,11 @@
-//! Native rigs: `throughput`, `ping`, `pong`, the raw UDP echo they are compared with, `latency` of a paced stream and of
+//! Native rigs: `throughput`, `ping`, `pong`, the raw UDP loops they are compared with, `latency` of a paced stream and of
 //! many slow `streams`, what `offers` cost, and the publisher and subscriber at an archive's ends.
 //!
 //! Each prints plain numbers for `benches/run.py`: `count nanoseconds` per window, or one duration a line.
 
 mod archive;
 mod clients;
+mod datagrams;
 mod echo;
 mod latency;
 mod offers;
@@ -18,6 +19,7 @@ const USAGE: &str = "usage:
   headrace-bench throughput DIR CHANNEL MIN_LENGTH MAX_LENGTH WINDOWS WINDOW_MS [SUBSCRIBER_DIR SUBSCRIBER_CHANNEL ...]
   headrace-bench ping DIR PING_CHANNEL PONG_CHANNEL SAMPLES
   headrace-bench pong DIR PING_CHANNEL PONG_CHANNEL
+  headrace-bench datagrams MIN_LENGTH MAX_LENGTH WINDOWS WINDOW_MS
   headrace-bench echo-ping REMOTE SAMPLES
   headrace-bench echo-pong LOCAL
   headrace-bench record DIR CHANNEL STREAM LENGTH BYTES
@@ -45,6 +47,9 @@ fn main() -> ExitCode {
         }
         ["ping", dir, ping, pong, samples] => rtt::ping(dir, ping, pong, samples),
         ["pong", dir, ping, pong] => rtt::pong(dir, ping, pong),
+        ["datagrams", min_length, max_length, windows, window_ms] => {
+            datagrams::run([*min_length, *max_length], [*windows, *window_ms])
+        }
         ["echo-ping", remote, samples] => echo::ping(remote, samples),
         ["echo-pong", local] => echo::pong(local),
         ["record", dir, channel, stream_id, length, bytes] => {

@@ -83,7 +83,7 @@ fn publish(
 }
 
 /// The lengths of the messages, in turn; the publisher and the check draw the same.
-fn lengths(min_length: usize, max_length: usize) -> Vec<usize> {
+pub(crate) fn lengths(min_length: usize, max_length: usize) -> Vec<usize> {
     let mut random = fastrand::Rng::with_seed(7);
     (0..LENGTH_COUNT)
         .map(|_| random.usize(min_length..=max_length))
