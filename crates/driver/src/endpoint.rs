@@ -21,6 +21,8 @@ pub(crate) enum SendDestinations {
     Dynamic(Counter),
     /// To what clients add.
     Manual(Counter),
+    /// Each stream to the receiver that asked for it.
+    Askers,
 }
 
 /// A destination that a client adds to a send channel.

@@ -30,6 +30,12 @@ impl CommandError {
         Self::new(ErrorCode::GenericError, detail)
     }
 
+    /// Names the channel that was asked for.
+    pub(crate) fn in_channel(self, channel: &str) -> Self {
+        let detail = format!("{}, channel={channel}", self.detail);
+        Self { detail, ..self }
+    }
+
     pub(crate) fn invalid_channel(detail: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidChannel, detail)
     }

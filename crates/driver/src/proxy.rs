@@ -1,7 +1,7 @@
 //! What agents say to each other. The queues they say it through are in [`crate::mailbox`].
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use headrace_buffers::counters::Counter;
 use headrace_buffers::doorbell::Doorbell;
@@ -103,6 +103,13 @@ pub(crate) enum ReceiverCommand {
         /// One session, or all.
         session_id: Option<i32>,
     },
+    /// Something about streams of answers.
+    Answers {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// What.
+        command: AnswersCommand,
+    },
     /// The conductor made the image that `CreateImage` asked for.
     AddImage {
         /// Which channel.
@@ -135,6 +142,24 @@ pub(crate) enum ReceiverCommand {
         correlation_id: i64,
         /// Why, for the publisher.
         reason: String,
+    },
+}
+
+/// What a receive channel does about streams of answers.
+pub(crate) enum AnswersCommand {
+    /// The session of one is known: ask for its SETUP at the control address.
+    Ask {
+        /// Which stream.
+        stream_id: i32,
+        /// Which session.
+        session_id: i32,
+    },
+    /// A publication answers the requests of an image: tell the requester which session it has, until it reads it.
+    Announce {
+        /// Which image.
+        correlation_id: i64,
+        /// The publication. The image does not keep it.
+        answers: Weak<PublicationShared>,
     },
 }
 
@@ -183,6 +208,13 @@ pub(crate) enum ConductorRequest {
         setup: Setup,
         /// Who said it.
         source: SocketAddr,
+    },
+    /// A receiver of requests said on which session the answers come. It repeats it until they are read.
+    AnswersAnnounced {
+        /// Which subscription reads them.
+        subscription_id: i64,
+        /// Their session.
+        session_id: i32,
     },
     /// A receiver refused a stream. It says so again at every status message time-out.
     PublicationError {

@@ -200,7 +200,7 @@ fn names_that_do_not_resolve() {
 #[test]
 fn combinations_that_mean_nothing() {
     use ChannelRole::{Publication, ReceiveDestination, Subscription};
-    use ErrorCode::{GenericError, InvalidChannel, NotSupported};
+    use ErrorCode::{GenericError, InvalidChannel};
     for role in [Publication, Subscription] {
         refused(
             role,
@@ -223,9 +223,9 @@ fn combinations_that_mean_nothing() {
         );
         refused(
             role,
-            "aeron:udp?endpoint=localhost:40123|control-mode=response",
-            NotSupported,
-            "'control-mode=response'",
+            "aeron:udp?endpoint=224.0.1.1:40123|control-mode=response",
+            InvalidChannel,
+            "a stream of answers has one receiver",
         );
     }
     for text in ["aeron:udp?tags=5", "aeron:udp?control-mode=manual"] {
@@ -297,6 +297,38 @@ fn publications_with_several_destinations() {
     );
     // An endpoint has no meaning there, so its port may be any.
     publication("aeron:udp?endpoint=localhost:0|control-mode=manual");
+}
+
+#[test]
+fn streams_of_answers_go_to_no_address_that_the_channel_names() {
+    let text = "aeron:udp?control=localhost:24325|control-mode=response";
+    for role in [ChannelRole::Publication, ChannelRole::Subscription] {
+        let channel = parse_as(role, text).expect(text);
+        assert_eq!(channel.kind, UdpChannelKind::Response);
+        assert!(!channel.kind.has_peer() && !channel.kind.has_group_semantics());
+        assert_eq!(channel.local, "127.0.0.1:24325".parse().unwrap());
+        assert_eq!(channel.remote, "0.0.0.0:0".parse().unwrap());
+        assert_eq!(channel.canonical_form, "UDP-localhost:24325-0.0.0.0:0");
+    }
+    let answers = publication(text);
+    let dynamic = publication("aeron:udp?control=localhost:24325|control-mode=dynamic");
+    assert_eq!(answers.check_carries_answers(&answers), Ok(()));
+    assert_eq!(
+        publication("aeron:udp?tags=5").check_carries_answers(&answers),
+        Ok(())
+    );
+    for (one, other) in [(&answers, &dynamic), (&dynamic, &answers)] {
+        let error = one.check_carries_answers(other).expect_err("one of the two");
+        assert!(
+            error.message.contains(&other.uri) && error.message.contains(&one.uri),
+            "{error}"
+        );
+    }
+    // Each without an address is a channel of its own.
+    let anywhere =
+        |id| parse_with_id(ChannelRole::Publication, "aeron:udp?control-mode=response", id).unwrap();
+    assert_eq!(anywhere(1).check_original(), Ok(()));
+    assert!(!anywhere(1).matches_canonical_form(&anywhere(2)));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::event::{Event, PublicationError};
 use headrace_protocol::frame::ErrorFrame;
 
+use super::answers;
 use super::commands::{CommandRing, Progress};
 use super::context::Context;
 use super::images::Arrival;
@@ -133,6 +134,10 @@ impl Inboxes {
                         ring.next_id()
                     });
             }
+            ConductorRequest::AnswersAnnounced {
+                subscription_id,
+                session_id,
+            } => answers::on_announced(rooms, subscription_id, session_id),
             ConductorRequest::PublicationError {
                 registration_id,
                 frame,

@@ -5,6 +5,7 @@
 //! the order they were sent. Only a command that waits for a name server steps aside: those after it go on, and are
 //! answered before it.
 
+mod answers;
 mod channels;
 mod clients;
 mod commands;

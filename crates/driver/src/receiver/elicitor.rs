@@ -30,6 +30,11 @@ impl Elicitor {
         }
     }
 
+    /// Where the sender listens.
+    pub(super) fn control(&self) -> SocketAddr {
+        self.control
+    }
+
     /// Where to send to, if it is time.
     pub(super) fn take_due(&mut self, now_ns: i64, has_subscriptions: bool) -> Option<SocketAddr> {
         let is_due = match self.last_sent_ns {

@@ -14,13 +14,14 @@ use headrace_sys::net::{Coalesced, ReceiveBatch};
 use super::connections::{Connections, Source};
 use super::counters::ReceiverCounters;
 use super::dispatcher::{COOL_DOWN_MAX, Dispatcher, OnData, OnSetup};
+use super::elicitor::Elicitor;
 use super::image::{ImageTimeouts, ReceiverImage};
 use super::outgoing::Outgoing;
 use super::paths::{Path, Paths};
 use super::pending_setups::PendingSetups;
 use crate::endpoint::{EndpointId, ONLY_PATH, ReceiveEndpointSpec, ReceivePathSpec};
 use crate::event_recorder::Reason;
-use crate::proxy::{ConductorProxy, ConductorRequest};
+use crate::proxy::{AnswersCommand, ConductorProxy, ConductorRequest};
 use crate::shared::{ImageShared, ImageState};
 use crate::transport::{self, SENDS_A_TURN};
 
@@ -121,12 +122,13 @@ impl ReceiveEndpoint {
         self.paths.remove(path);
     }
 
-    /// The sender listens somewhere else; true when it was elsewhere before.
-    pub(super) fn move_control(&mut self, path: usize, address: SocketAddr) -> bool {
+    /// The sender listens somewhere else, or still there.
+    pub(super) fn move_control(&mut self, path: usize, address: SocketAddr, cycle: &Cycle<'_>) {
         let found = self.paths.get_mut(path);
-        found
-            .and_then(|path| path.elicitor.as_mut())
-            .is_some_and(|elicitor| elicitor.move_to(address))
+        let elicitor = found.and_then(|path| path.elicitor.as_mut());
+        if elicitor.is_some_and(|elicitor| elicitor.move_to(address)) {
+            cycle.counters.resolution_changes.get_and_add(1);
+        }
     }
 
     /// Arrivals. What images owe their senders is the conductor's to say, which rings.
@@ -199,6 +201,35 @@ impl ReceiveEndpoint {
         let slot = self.slot_of(correlation_id);
         if let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) {
             image.reject(reason);
+        }
+    }
+
+    /// The conductor knows more about a stream of answers.
+    pub(super) fn on_answers(&mut self, command: AnswersCommand, cycle: &mut Cycle<'_>) {
+        match command {
+            AnswersCommand::Ask {
+                stream_id,
+                session_id,
+            } => self.ask_at_control(stream_id, session_id, cycle),
+            AnswersCommand::Announce {
+                correlation_id,
+                answers,
+            } => {
+                let slot = self.slot_of(correlation_id);
+                if let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) {
+                    image.announce(answers);
+                }
+            }
+        }
+    }
+
+    /// Asks the sender at the control address for the SETUP of a session.
+    fn ask_at_control(&mut self, stream_id: i32, session_id: i32, cycle: &mut Cycle<'_>) {
+        let path = ONLY_PATH;
+        let elicitor = self.paths.get(path).and_then(|path| path.elicitor.as_ref());
+        if let Some(address) = elicitor.map(Elicitor::control) {
+            let out = &mut cycle.outgoing(&self.paths, self.speaker);
+            ask_for_setup(session_id, stream_id, Source { path, address }, out);
         }
     }
 
@@ -328,7 +359,8 @@ impl ReceiveEndpoint {
         }
         image.check_end_of_stream(now_ns, cycle.counters);
         let mut out = cycle.outgoing(&self.paths, self.speaker);
-        let work_count = image.send_status(now_ns, timeouts, &mut out)
+        let work_count = image.send_announcement(now_ns, timeouts, &mut out)
+            + image.send_status(now_ns, timeouts, &mut out)
             + image.repair_loss(now_ns, &mut out)
             + image.probe_round_trip(now_ns, &mut out);
         if image.take_new_gap() {

@@ -1,22 +1,23 @@
 //! The receiver's half of an image: packets in, status messages and NAKs out.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use headrace_buffers::log::rebuild;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::frame::{
-    ErrorFrame, FrameError, Nak, RttMeasurement, Setup, StatusMessage, data, rtt, status_message,
-    validate_data,
+    ErrorFrame, FrameError, Nak, ResponseSetup, RttMeasurement, Setup, StatusMessage, data, rtt,
+    status_message, validate_data,
 };
 use headrace_protocol::loss::MeasuredRoundTrip;
 use headrace_protocol::round_trips::RoundTrips;
 
+use super::announcement::Announcement;
 use super::connections::{Connections, Source};
 use super::counters::ReceiverCounters;
 use super::outgoing::Outgoing;
 use crate::event_recorder::Reason;
-use crate::shared::{ImageShared, ImageState, LossRange, StatusMessageDue};
+use crate::shared::{ImageShared, ImageState, LossRange, PublicationShared, StatusMessageDue};
 
 /// Why an image drains whose publisher has closed.
 const END_OF_STREAM: &str = "end of stream reached";
@@ -59,6 +60,7 @@ pub(super) struct ReceiverImage {
     /// Something came after bytes that are missing, and the conductor has not been woken since.
     has_new_gap: bool,
     answers: Answers,
+    announcement: Option<Announcement>,
 }
 
 impl ReceiverImage {
@@ -87,6 +89,7 @@ impl ReceiverImage {
             is_revoked: false,
             has_new_gap: false,
             answers: Answers::StatusMessages,
+            announcement: None,
             shared,
         }
     }
@@ -297,6 +300,35 @@ impl ReceiverImage {
         self.last_status_sent_ns = now_ns;
         self.send_status_message(now_ns, out);
         self.publish_active_count(now_ns, timeouts);
+        1
+    }
+
+    /// A publication answers what the image brings: its publisher is told from now on.
+    pub(super) fn announce(&mut self, answers: Weak<PublicationShared>) {
+        self.announcement = Some(Announcement::new(answers));
+    }
+
+    /// Tells the publisher of requests on which session the answers come, if it is time. Returns the work done.
+    pub(super) fn send_announcement(
+        &mut self,
+        now_ns: i64,
+        timeouts: ImageTimeouts,
+        out: &mut Outgoing<'_>,
+    ) -> usize {
+        if !matches!(self.answers, Answers::StatusMessages) || !self.speaks() {
+            return 0;
+        }
+        let Some(announcement) = &mut self.announcement else {
+            return 0;
+        };
+        let Some(setup) = announcement.take_due(&self.shared, now_ns, timeouts.status_message_ns) else {
+            return 0;
+        };
+        let mut frame = [0; ResponseSetup::LENGTH];
+        setup.encode(&mut frame);
+        for connection in self.connections.answered(now_ns) {
+            out.send_frame(&frame, connection);
+        }
         1
     }
 

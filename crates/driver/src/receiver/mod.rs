@@ -1,5 +1,6 @@
 //! The agent that receives: packets into images, status messages and NAKs back to senders.
 
+mod announcement;
 mod connections;
 mod counters;
 mod dispatcher;
@@ -93,6 +94,19 @@ impl Receiver {
         }
     }
 
+    /// The same for a command that sends or counts.
+    fn at_in_cycle(
+        &mut self,
+        id: EndpointId,
+        now_ns: i64,
+        command: impl FnOnce(&mut ReceiveEndpoint, &mut Cycle<'_>),
+    ) {
+        let (endpoints, _, mut cycle) = self.cycle(now_ns);
+        if let Some(endpoint) = endpoints.iter_mut().find(|endpoint| endpoint.id() == id) {
+            command(endpoint, &mut cycle);
+        }
+    }
+
     fn cycle(&mut self, now_ns: i64) -> (&mut [ReceiveEndpoint], &mut ReceiveBatch, Cycle<'_>) {
         let cycle = Cycle {
             now_ns,
@@ -115,10 +129,9 @@ impl Receiver {
                 self.at(endpoint, |endpoint| endpoint.add_path(path, *spec, now_ns))
             }
             ReceiverCommand::RemovePath { endpoint, path } => {
-                let (endpoints, _, cycle) = self.cycle(now_ns);
-                if let Some(found) = endpoints.iter_mut().find(|found| found.id() == endpoint) {
-                    found.remove_path(path, &cycle);
-                }
+                self.at_in_cycle(endpoint, now_ns, |endpoint, cycle| {
+                    endpoint.remove_path(path, cycle)
+                });
                 self.conductor
                     .reply(ConductorReply::ReceivePathReleased { endpoint, path });
             }
@@ -127,11 +140,8 @@ impl Receiver {
                 path,
                 address,
             } => {
-                let counter = self.counters.resolution_changes.clone();
-                self.at(endpoint, |endpoint| {
-                    if endpoint.move_control(path, address) {
-                        counter.get_and_add(1);
-                    }
+                self.at_in_cycle(endpoint, now_ns, |endpoint, cycle| {
+                    endpoint.move_control(path, address, cycle);
                 });
             }
             ReceiverCommand::RemoveEndpoint(id) => {
@@ -152,6 +162,11 @@ impl Receiver {
             } => self.at(endpoint, |endpoint| {
                 endpoint.remove_subscription(stream_id, session_id)
             }),
+            ReceiverCommand::Answers { endpoint, command } => {
+                self.at_in_cycle(endpoint, now_ns, |endpoint, cycle| {
+                    endpoint.on_answers(command, cycle);
+                });
+            }
             ReceiverCommand::AddImage { endpoint, image } => {
                 self.at(endpoint, |endpoint| endpoint.add_image(image, now_ns))
             }
@@ -159,10 +174,9 @@ impl Receiver {
                 endpoint,
                 correlation_id,
             } => {
-                let (endpoints, _, mut cycle) = self.cycle(now_ns);
-                if let Some(found) = endpoints.iter_mut().find(|found| found.id() == endpoint) {
-                    found.remove_image(correlation_id, &mut cycle);
-                }
+                self.at_in_cycle(endpoint, now_ns, |endpoint, cycle| {
+                    endpoint.remove_image(correlation_id, cycle);
+                });
                 self.conductor
                     .reply(ConductorReply::ImageReleased { correlation_id });
             }

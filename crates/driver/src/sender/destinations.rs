@@ -5,6 +5,7 @@
 //! | unicast, multicast | the peer that the socket is connected to | | |
 //! | `control-mode=dynamic` | receivers | their status messages | after 5 s of silence |
 //! | `control-mode=manual` | what clients added | commands | by command |
+//! | `control-mode=response` | for each stream the receiver that asked for it | the publication knows its own | |
 //!
 //! Source: specification, multi-destination cast. Every datagram goes to each destination, one of them first in turn, so
 //! that a socket without room does not always miss the same ones.
@@ -38,6 +39,7 @@ enum Kind {
     Connected,
     Dynamic,
     Manual,
+    Askers,
 }
 
 #[derive(Debug)]
@@ -83,6 +85,7 @@ impl Destinations {
             SendDestinations::Connected => (Kind::Connected, None),
             SendDestinations::Dynamic(count) => (Kind::Dynamic, Some(count.clone())),
             SendDestinations::Manual(count) => (Kind::Manual, Some(count.clone())),
+            SendDestinations::Askers => (Kind::Askers, None),
         };
         Self {
             kind,
@@ -130,8 +133,10 @@ impl Destinations {
         whole: usize,
         mut send: impl FnMut(Option<SocketAddr>) -> Option<usize>,
     ) -> usize {
-        if self.kind == Kind::Connected {
-            return send(None).unwrap_or(0);
+        match self.kind {
+            Kind::Connected => return send(None).unwrap_or(0),
+            Kind::Askers => return 0, // a stream that a receiver asked for goes there
+            Kind::Dynamic | Kind::Manual => {}
         }
         let (earlier, later) = self.list.split_at(self.first.min(self.list.len()));
         let addresses = later
@@ -157,7 +162,7 @@ impl Destinations {
 
     /// A status message of any session came.
     pub(super) fn on_status_message(&mut self, receiver_id: i64, source: SocketAddr, now_ns: i64) -> Heard {
-        if self.kind == Kind::Connected {
+        if matches!(self.kind, Kind::Connected | Kind::Askers) {
             return Heard::Known;
         }
         let is_dynamic = self.kind == Kind::Dynamic;
@@ -319,6 +324,18 @@ mod tests {
         assert_eq!(reached(&destinations), ["peer"]);
         assert_eq!(destinations.send_to_each(8, |_| Some(3)), 3);
         assert_eq!(destinations.send_to_each(8, |_| None), 0);
+    }
+
+    #[test]
+    fn a_stream_of_answers_that_no_receiver_asked_for_goes_nowhere() {
+        let mut destinations = Destinations::new(&SendDestinations::Askers);
+        assert_eq!(
+            destinations.on_status_message(1, at("10.0.0.2:5"), 0),
+            Heard::Known
+        );
+        assert_eq!(reached(&destinations), [""; 0]);
+        assert_eq!(destinations.send_to_each(8, |_| Some(8)), 0);
+        assert_eq!(destinations.answer_to(at("10.0.0.2:5")), Some(at("10.0.0.2:5")));
     }
 
     #[test]

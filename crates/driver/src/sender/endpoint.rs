@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use headrace_buffers::doorbell::Interests;
 use headrace_protocol::frame::{
-    ErrorFrame, FrameError, FrameKind, Nak, RttMeasurement, StatusMessage, TERM_LENGTH_MAX, classify,
+    ErrorFrame, FrameError, FrameKind, Nak, ResponseSetup, RttMeasurement, StatusMessage, TERM_LENGTH_MAX,
+    classify,
 };
 use headrace_sys::Clock;
 use headrace_sys::net::ReceiveBatch;
@@ -151,8 +152,9 @@ impl SendEndpoint {
         let mut sends = 0;
         for index in (first..count).chain(0..first) {
             let (now_ns, timeout_ns) = (cycle.now_ns, cycle.connection_timeout_ns);
-            let mut out = cycle.outgoing(way);
-            sent.bytes += self.publications[index].send(now_ns, timeout_ns, &mut out);
+            let publication = &mut self.publications[index];
+            let mut out = cycle.outgoing(way.to_asker(publication.asker()));
+            sent.bytes += publication.send(now_ns, timeout_ns, &mut out);
             sends += out.sends;
             if sends >= SENDS_A_TURN {
                 self.first_to_send = index + 1;
@@ -268,6 +270,14 @@ fn answers(spec: &SendEndpointSpec) -> &dyn Transport {
         .as_ref()
 }
 
+/// A frame that the publication of its session has no use for.
+fn unexpected_session(session_id: i32) -> FrameError {
+    FrameError::Field {
+        field: "session_id",
+        value: session_id.into(),
+    }
+}
+
 /// Whether a frame shows that the far side is there.
 enum Liveness {
     Receiver,
@@ -287,9 +297,9 @@ impl Control<'_> {
     fn found(&mut self, session_id: i32, stream_id: i32) -> Option<(&mut SenderPublication, Way<'_>)> {
         let index = *self.by_stream.get(session_id, stream_id)?;
         let way = Way::of(self.spec, self.destinations);
-        self.publications
-            .get_mut(index)
-            .map(|publication| (publication, way))
+        let publication = self.publications.get_mut(index)?;
+        let way = way.to_asker(publication.asker());
+        Some((publication, way))
     }
 
     fn publication(&mut self, session_id: i32, stream_id: i32) -> Option<&mut SenderPublication> {
@@ -315,13 +325,11 @@ impl Control<'_> {
             FrameKind::RttMeasurement => {
                 self.on_rtt_measurement(&RttMeasurement::decode(datagram)?, source, cycle)
             }
-            // Frames for receivers and resolvers are not wrong, only not for this socket; response channels
-            // are not built yet.
-            FrameKind::Data
-            | FrameKind::Pad
-            | FrameKind::Setup
-            | FrameKind::Resolution
-            | FrameKind::ResponseSetup => Ok(Liveness::Nothing),
+            FrameKind::ResponseSetup => self.on_response_setup(&ResponseSetup::decode(datagram)?, cycle),
+            // Frames for receivers and resolvers are not wrong, only not for this socket.
+            FrameKind::Data | FrameKind::Pad | FrameKind::Setup | FrameKind::Resolution => {
+                Ok(Liveness::Nothing)
+            }
         }
     }
 
@@ -352,14 +360,34 @@ impl Control<'_> {
             return Ok(Liveness::Nothing);
         };
         if message.asks_for_setup() {
-            publication.on_setup_wanted(message);
-        } else if publication.accepts(message) {
+            if !publication.on_setup_wanted(message, source) {
+                return Err(unexpected_session(message.session_id));
+            }
+        } else if publication.accepts(message, source) {
             publication.on_status_message(message, source, cycle.now_ns);
         } else {
             cycle.counters.status_messages_rejected.increment_release();
             return Ok(Liveness::Nothing);
         }
         Ok(Liveness::Receiver)
+    }
+
+    /// A receiver says on which session the answers to a stream come. It says so until they do.
+    fn on_response_setup(
+        &mut self,
+        setup: &ResponseSetup,
+        cycle: &mut Cycle<'_>,
+    ) -> Result<Liveness, FrameError> {
+        let publication = self.publication(setup.session_id, setup.stream_id);
+        let subscription_id = publication
+            .and_then(|publication| publication.take_response_setup(cycle.now_ns))
+            .ok_or(unexpected_session(setup.session_id))?;
+        // One that the conductor has no room for now comes again.
+        let _ = cycle.conductor.request(ConductorRequest::AnswersAnnounced {
+            subscription_id,
+            session_id: setup.response_session_id,
+        });
+        Ok(Liveness::Nothing)
     }
 
     fn on_nak(&mut self, nak: &Nak, cycle: &mut Cycle<'_>) -> Result<Liveness, FrameError> {

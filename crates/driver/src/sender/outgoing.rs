@@ -29,6 +29,8 @@ pub(super) struct SendBuffers {
 pub(super) struct Way<'a> {
     pub(super) transport: &'a dyn Transport,
     pub(super) destinations: &'a Destinations,
+    /// The receiver that asked for the stream, where that alone is sent to.
+    pub(super) asker: Option<SocketAddr>,
     // The peer of the socket; for error texts.
     pub(super) remote: SocketAddr,
     /// What a SETUP says of how far datagrams to a group go.
@@ -42,9 +44,23 @@ impl<'a> Way<'a> {
         Self {
             transport: spec.transport.as_ref(),
             destinations,
+            asker: None,
             remote: spec.remote,
             ttl: spec.group.as_ref().map_or(0, |group| group.ttl),
             timestamp: spec.timestamp,
+        }
+    }
+
+    /// The same, to the receiver that asked for a stream.
+    pub(super) fn to_asker(self, asker: Option<SocketAddr>) -> Self {
+        Self { asker, ..self }
+    }
+
+    /// As of all destinations.
+    fn send_to_each(self, whole: usize, mut send: impl FnMut(Option<SocketAddr>) -> Option<usize>) -> usize {
+        match self.asker {
+            Some(_) => send(self.asker).unwrap_or(0),
+            None => self.destinations.send_to_each(whole, send),
         }
     }
 }
@@ -66,9 +82,7 @@ impl Outgoing<'_> {
     pub(super) fn send_frame(&mut self, frame: &[u8]) -> usize {
         self.sends += 1;
         let way = self.way;
-        let sent = way
-            .destinations
-            .send_to_each(frame.len(), |to| self.taken(way.transport.send(frame, to), to));
+        let sent = way.send_to_each(frame.len(), |to| self.taken(way.transport.send(frame, to), to));
         if sent < frame.len() {
             self.counters.short_sends.get_and_add(1);
         }
@@ -91,7 +105,7 @@ impl Outgoing<'_> {
         if let Some(timestamp) = way.timestamp {
             timestamps::write(term, datagrams, timestamp, self.clock.epoch_ns());
         }
-        let sent_count = way.destinations.send_to_each(datagrams.len(), |to| {
+        let sent_count = way.send_to_each(datagrams.len(), |to| {
             self.taken(runs::send_datagrams(way.transport, to, term, datagrams), to)
         });
         if sent_count < datagrams.len() {

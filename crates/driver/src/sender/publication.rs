@@ -15,12 +15,16 @@ use headrace_protocol::retransmit::RetransmitHandler;
 
 use super::liveness::ReceiverLiveness;
 use super::outgoing::Outgoing;
+use crate::shared::publication::Exchange;
 use crate::shared::{ConnectionState, PublicationShared};
 
 /// How often an unanswered SETUP is repeated.
 pub(super) const SETUP_INTERVAL_NS: i64 = 100_000_000;
 /// Silence after which a heartbeat says where the sender is.
 pub(super) const HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
+
+/// How often a receiver may say on which session the answers come.
+const RESPONSE_SETUP_INTERVAL_NS: i64 = 100_000_000;
 
 /// Shortest time for which NAKs for what was sent again are dropped: a receiver's shortest wait for a repair.
 const LINGER_MIN_NS: i64 = 100_000;
@@ -48,6 +52,9 @@ pub(super) struct SenderPublication {
     limiting_receiver: Option<(i64, SocketAddr)>,
     has_initial_connection: bool,
     is_setup_elicited: bool,
+    /// The receiver that asked for a stream of answers.
+    asker: Option<SocketAddr>,
+    last_response_setup_ns: Option<i64>,
     // Running into the limit is counted once between two successful sends.
     counts_next_limit: bool,
     last_setup_ns: i64,
@@ -79,6 +86,8 @@ impl SenderPublication {
             limiting_receiver: None,
             has_initial_connection: false,
             is_setup_elicited: false,
+            asker: None,
+            last_response_setup_ns: None,
             counts_next_limit: false,
             last_setup_ns: now_ns - SETUP_INTERVAL_NS - 1, // the first goes out at once
             last_data_or_heartbeat_ns: now_ns,
@@ -87,6 +96,15 @@ impl SenderPublication {
 
     pub(super) fn shared(&self) -> &PublicationShared {
         &self.shared
+    }
+
+    /// Where the stream goes, if it is sent to the receiver alone that asked for it.
+    pub(super) fn asker(&self) -> Option<SocketAddr> {
+        self.asker
+    }
+
+    fn is_answers(&self) -> bool {
+        matches!(self.shared.exchange, Exchange::Answers { .. })
     }
 
     /// New data rings. Repairs have timers, and spies that stand in for receivers move without a sign.
@@ -99,7 +117,9 @@ impl SenderPublication {
 
     /// One duty cycle. Returns the bytes by which the stream moved, heartbeats included.
     pub(super) fn send(&mut self, now_ns: i64, connection_timeout_ns: i64, out: &mut Outgoing<'_>) -> usize {
-        if !self.has_initial_connection || self.is_setup_elicited {
+        // Answers are announced to the receiver that asks, once for each time that it does: another may have asked in its
+        // name.
+        if self.is_setup_elicited || (!self.has_initial_connection && !self.is_answers()) {
             self.send_setup(now_ns, out);
         }
         let mut bytes = self.send_data(now_ns, out);
@@ -127,12 +147,15 @@ impl SenderPublication {
         }
         let geometry = shared.log.geometry();
         let position = shared.sender_position.get();
+        let mut flags = 0;
+        if shared.has_group_semantics {
+            flags |= setup::FLAG_GROUP;
+        }
+        if matches!(shared.exchange, Exchange::Requests { .. }) {
+            flags |= setup::FLAG_RESPONSE;
+        }
         let setup = Setup {
-            flags: if shared.has_group_semantics {
-                setup::FLAG_GROUP
-            } else {
-                0
-            },
+            flags,
             term_offset: geometry.term_offset(position) as i32,
             session_id: shared.session_id,
             stream_id: shared.stream_id,
@@ -145,7 +168,7 @@ impl SenderPublication {
         let mut frame = [0; Setup::LENGTH];
         setup.encode(&mut frame);
         out.send_frame(&frame);
-        if self.receivers.is_live() {
+        if self.receivers.is_live() || self.is_answers() {
             self.is_setup_elicited = false;
         }
     }
@@ -258,22 +281,55 @@ impl SenderPublication {
         shared.is_end_of_stream() && shared.sender_position.get() >= end
     }
 
-    /// A receiver asks what the stream looks like. An ended stream has nothing left to join.
-    pub(super) fn on_setup_wanted(&mut self, message: &StatusMessage) {
+    /// A receiver asks what the stream looks like. An ended stream has nothing left to join. False for a stream of
+    /// answers that goes to another receiver.
+    pub(super) fn on_setup_wanted(&mut self, message: &StatusMessage, source: SocketAddr) -> bool {
         if self.shared.is_end_of_stream() {
-            return;
+            return true;
+        }
+        match self.shared.exchange {
+            Exchange::Prototype => return false,
+            Exchange::Answers { .. } if self.asker != Some(source) => {
+                if self.receivers.is_live() {
+                    return false;
+                }
+                self.asker = Some(source);
+            }
+            Exchange::None | Exchange::Requests { .. } | Exchange::Answers { .. } => {}
         }
         self.is_setup_elicited = true;
         self.flow_control.on_trigger_setup(message);
+        true
     }
 
-    /// False when the position is further from the sender's than any receiver can be, or there are more receivers
-    /// than are told apart.
-    pub(super) fn accepts(&self, message: &StatusMessage) -> bool {
+    /// A receiver says on which session the answers come: the subscription that reads them. None where no answers are
+    /// asked for, and when it says so too often.
+    pub(super) fn take_response_setup(&mut self, now_ns: i64) -> Option<i64> {
+        let Exchange::Requests { answers_id } = self.shared.exchange else {
+            return None;
+        };
+        let is_due = self
+            .last_response_setup_ns
+            .is_none_or(|last_ns| now_ns.saturating_sub(last_ns) >= RESPONSE_SETUP_INTERVAL_NS);
+        is_due.then(|| {
+            self.last_response_setup_ns = Some(now_ns);
+            answers_id
+        })
+    }
+
+    /// False when the position is further from the sender's than any receiver can be, there are more receivers than are
+    /// told apart, or answers go to a receiver elsewhere.
+    pub(super) fn accepts(&self, message: &StatusMessage, source: SocketAddr) -> bool {
+        let is_from_receiver = match self.shared.exchange {
+            Exchange::Answers { .. } => self.asker == Some(source),
+            Exchange::Prototype => false,
+            Exchange::None | Exchange::Requests { .. } => true,
+        };
         let half_term = self.shared.log.term_length() as i64 / 2;
         let highest = self.shared.sender_position.get() + half_term;
         let range = self.shared.lowest_receiver_position()..=highest;
-        range.contains(&self.position_of(message))
+        is_from_receiver
+            && range.contains(&self.position_of(message))
             && self.receivers.accepts(message.receiver_id)
             && self.flow_control.accepts(message)
     }

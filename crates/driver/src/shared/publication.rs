@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;
+use headrace_protocol::channel::{PublicationParams, ResponseCorrelation};
 
 use crate::event_recorder::{EventRecorder, Subject};
 use crate::states::states;
@@ -32,6 +33,37 @@ impl ConnectionState {
     }
 }
 
+/// What a network publication has to do with answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exchange {
+    /// Nothing.
+    None,
+    /// It carries requests.
+    Requests {
+        /// Of the subscription that reads the answers.
+        answers_id: i64,
+    },
+    /// It carries the answers to the requests of an image.
+    Answers {
+        /// Of the image.
+        image_id: i64,
+    },
+    /// It carries nothing: it holds the endpoint of answers open.
+    Prototype,
+}
+
+impl Exchange {
+    /// What the channel says.
+    pub(crate) fn of(params: &PublicationParams) -> Self {
+        match (params.response_correlation, params.is_response) {
+            (ResponseCorrelation::Id(answers_id), false) => Self::Requests { answers_id },
+            (ResponseCorrelation::Id(image_id), true) => Self::Answers { image_id },
+            (ResponseCorrelation::Prototype, true) => Self::Prototype,
+            (ResponseCorrelation::None, _) | (ResponseCorrelation::Prototype, false) => Self::None,
+        }
+    }
+}
+
 /// Shared by the conductor's and the sender's half of one network publication.
 ///
 /// The log's metadata carries three more shared words: `is_connected` (stored by the sender when a status
@@ -51,6 +83,8 @@ pub(crate) struct PublicationShared {
     pub mtu_length: usize,
     /// Receivers form a group: more than one may answer.
     pub has_group_semantics: bool,
+    /// What it has to do with answers.
+    pub exchange: Exchange,
     /// Heartbeats carry the end-of-stream flag once the stream has ended.
     pub signals_end_of_stream: bool,
     /// Position up to which datagrams were sent. Writer: sender.
@@ -88,6 +122,8 @@ pub(crate) struct PublicationIdentity {
     pub mtu_length: usize,
     /// See [`PublicationShared::has_group_semantics`].
     pub has_group_semantics: bool,
+    /// See [`PublicationShared::exchange`].
+    pub exchange: Exchange,
     /// See [`PublicationShared::signals_end_of_stream`].
     pub signals_end_of_stream: bool,
     /// See [`PublicationShared::spies_simulate_connection`].
@@ -124,6 +160,7 @@ impl PublicationShared {
             log,
             mtu_length: identity.mtu_length,
             has_group_semantics: identity.has_group_semantics,
+            exchange: identity.exchange,
             signals_end_of_stream: identity.signals_end_of_stream,
             spies_simulate_connection: identity.spies_simulate_connection,
             has_spies: AtomicBool::new(false),

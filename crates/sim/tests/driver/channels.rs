@@ -42,9 +42,14 @@ fn publications_that_cannot_be_are_refused_and_leave_nothing() {
             "Multicast data address must be odd",
         ),
         (
-            "aeron:udp?control-mode=response",
-            ErrorCode::NotSupported,
-            "control-mode=response",
+            "aeron:udp?control-mode=response|control=localhost:24325",
+            ErrorCode::GenericError,
+            "control-mode=response was specified, but no response-correlation-id set",
+        ),
+        (
+            "aeron:udp?endpoint=localhost:24325|response-correlation-id=7",
+            ErrorCode::GenericError,
+            "unable to find response subscription for response-correlation-id=7",
         ),
         (
             "aeron:udp?endpoint=localhost:24325|fc=min",
@@ -95,9 +100,9 @@ fn subscriptions_that_cannot_be_are_refused_and_leave_nothing() {
             "endpoint=nowhere:24325",
         ),
         (
-            "aeron-spy:aeron:udp?control-mode=response",
-            ErrorCode::NotSupported,
-            "control-mode=response",
+            "aeron:udp?control-mode=response|control=localhost:0",
+            ErrorCode::GenericError,
+            "control has port=0",
         ),
         (
             "aeron:udp?endpoint=localhost:24325|rcv-wnd=256k",

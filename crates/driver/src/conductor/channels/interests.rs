@@ -1,11 +1,30 @@
 //! Which streams of a receive channel have subscriptions.
 
+/// Sessions of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sessions {
+    All,
+    One(i32),
+    /// None until the session of the answers is known. The channel stays open meanwhile.
+    NoneYet,
+}
+
 /// One stream, or one session of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interest {
     pub(crate) stream_id: i32,
-    /// One session, or all.
-    pub(crate) session_id: Option<i32>,
+    pub(crate) sessions: Sessions,
+}
+
+impl Interest {
+    /// What the receiver accepts for it: one session, or all. None where it accepts nothing yet.
+    pub(crate) fn accepted(self) -> Option<Option<i32>> {
+        match self.sessions {
+            Sessions::All => Some(None),
+            Sessions::One(session_id) => Some(Some(session_id)),
+            Sessions::NoneYet => None,
+        }
+    }
 }
 
 /// The streams that a channel accepts, each with the number of its subscriptions.
@@ -50,9 +69,9 @@ mod tests {
     #[test]
     fn the_first_and_the_last_of_a_kind_are_told() {
         let mut interests = Interests::default();
-        let [all, session] = [None, Some(5)].map(|session_id| Interest {
+        let [all, session] = [Sessions::All, Sessions::One(5)].map(|sessions| Interest {
             stream_id: 10,
-            session_id,
+            sessions,
         });
         assert_eq!(
             [all, all, session].map(|kind| interests.add(kind)),

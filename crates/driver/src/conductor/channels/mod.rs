@@ -11,7 +11,7 @@ mod sockets;
 use std::sync::Arc;
 
 pub(crate) use endpoint::ChannelState;
-pub(crate) use interests::Interest;
+pub(crate) use interests::{Interest, Sessions};
 pub(crate) use receive::{DestinationRequest, ReceiveChannels, ReceiveRequest};
 pub(crate) use send::{SendChannel, SendChannels, SendRequest, wanted_send_buffer_length};
 

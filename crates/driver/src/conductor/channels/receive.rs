@@ -277,6 +277,12 @@ impl ReceiveChannels {
         found.is_some_and(|receive| receive.paths.added().is_some())
     }
 
+    /// Where the sender of a channel listens, if the channel says so.
+    pub(crate) fn has_control(&self, id: EndpointId) -> bool {
+        let found = self.channels.iter().find(|receive| receive.endpoint.id == id);
+        found.is_some_and(|receive| receive.endpoint.channel.control.is_some())
+    }
+
     /// True for a channel in a multicast group.
     pub(crate) fn is_group(&self, id: EndpointId) -> bool {
         let found = self.channels.iter().find(|receive| receive.endpoint.id == id);
@@ -289,11 +295,13 @@ impl ReceiveChannels {
         let Some(receive) = self.get(id) else {
             return headrace_buffers::counters::NULL_COUNTER_ID;
         };
-        if receive.interests.add(interest) {
+        if receive.interests.add(interest)
+            && let Some(session_id) = interest.accepted()
+        {
             cx.receiver.send(ReceiverCommand::AddSubscription {
                 endpoint: id,
                 stream_id: interest.stream_id,
-                session_id: interest.session_id,
+                session_id,
             });
         }
         receive.endpoint.status.id()
@@ -304,11 +312,13 @@ impl ReceiveChannels {
         let Some(receive) = self.get(id) else {
             return;
         };
-        if receive.interests.remove(interest) {
+        if receive.interests.remove(interest)
+            && let Some(session_id) = interest.accepted()
+        {
             cx.receiver.send(ReceiverCommand::RemoveSubscription {
                 endpoint: id,
                 stream_id: interest.stream_id,
-                session_id: interest.session_id,
+                session_id,
             });
         }
         receive.close_if_unused(cx);

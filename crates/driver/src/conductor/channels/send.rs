@@ -69,8 +69,9 @@ impl SendChannels {
     pub(crate) fn find(&self, channel: &UdpChannel) -> Result<Option<&SendChannel>, CommandError> {
         let endpoints = self.channels.iter().map(|send| &send.endpoint);
         let found = find(endpoints, channel, "SendChannelEndpoint")?;
-        if found.is_none() {
-            channel.check_original()?;
+        match found {
+            Some(endpoint) => channel.check_carries_answers(&endpoint.channel)?,
+            None => channel.check_original()?,
         }
         Ok(found.and_then(|endpoint| self.channels.iter().find(|send| send.endpoint.id == endpoint.id)))
     }
@@ -134,7 +135,7 @@ impl SendChannels {
             destinations: destinations(&channel, destination_count.clone()),
             remote: channel.remote,
             is_re_resolvable: group.is_none()
-                && !channel.kind.has_destinations()
+                && channel.kind.has_peer()
                 && channel.endpoint.as_deref().is_some_and(names_a_host),
             group,
             timestamp: request.timestamp,
@@ -157,7 +158,12 @@ impl SendChannels {
     /// share its port with others, so it is not one of this driver's.
     fn take_port(&mut self, channel: &UdpChannel) -> Result<u16, CommandError> {
         let port = channel.local.port();
-        let is_left_to_system = channel.kind == UdpChannelKind::Unicast && port == 0;
+        let is_plain = match channel.kind {
+            UdpChannelKind::Unicast => true,
+            UdpChannelKind::Response => channel.control.is_none(),
+            _ => false,
+        };
+        let is_left_to_system = is_plain && port == 0;
         if is_left_to_system || channel.kind.group().is_some() {
             return Ok(0);
         }
@@ -286,7 +292,7 @@ fn open_socket(
     let Some(group) = channel.kind.group() else {
         let request = SocketRequest {
             local: SocketAddr::new(channel.local.ip(), port),
-            remote: (!channel.kind.has_destinations()).then_some(channel.remote),
+            remote: channel.kind.has_peer().then_some(channel.remote),
             options: socket_options(&cx.config, channel),
         };
         let socket = sockets.open(channel, &request)?;
@@ -335,6 +341,7 @@ fn destinations(channel: &UdpChannel, count: Option<Counter>) -> SendDestination
     match (channel.kind, count) {
         (UdpChannelKind::Dynamic, Some(count)) => SendDestinations::Dynamic(count),
         (UdpChannelKind::Manual, Some(count)) => SendDestinations::Manual(count),
+        (UdpChannelKind::Response, _) => SendDestinations::Askers,
         _ => SendDestinations::Connected,
     }
 }

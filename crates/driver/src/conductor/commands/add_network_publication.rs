@@ -8,6 +8,7 @@ use headrace_protocol::channel::{ChannelRole, TimestampOffset, UdpChannel};
 
 use super::add_publication::{hold, share};
 use super::step::{AddressesWanted, Adds, Next, Origin, Step};
+use crate::conductor::answers::{announce_answers, check_exchange};
 use crate::conductor::channels::{SendChannels, SendRequest, wanted_send_buffer_length};
 use crate::conductor::context::Context;
 use crate::conductor::counters::StreamKey;
@@ -21,7 +22,7 @@ use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
 use crate::proxy::SenderCommand;
 use crate::shared::PublicationShared;
-use crate::shared::publication::{PublicationCounters, PublicationIdentity};
+use crate::shared::publication::{Exchange, PublicationCounters, PublicationIdentity};
 
 /// The first step: the channel has names.
 pub(crate) fn begin(request: PublicationRequest) -> Next {
@@ -44,6 +45,8 @@ impl Step<UdpChannel> for Share {
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError> {
         let Self(mut request) = *self;
+        let exchange = Exchange::of(&request.params);
+        check_exchange(exchange, rooms).map_err(|error| error.in_channel(&request.channel))?;
         let publications = &mut rooms.publications;
         publications.network.adopt_tag(&rooms.cx, &mut request)?;
         publications.check_entity_tag(&request.params, &request.channel)?;
@@ -187,6 +190,7 @@ impl Step<LogBuffers> for Make {
             flow_control: sending.flow_control,
             max_resend: sending.max_resend,
         });
+        announce_answers(&mut rooms.cx, &rooms.images, &rooms.publications, &shared);
         let spec = NetworkSpec {
             shared,
             endpoint,
@@ -302,6 +306,7 @@ fn shared_half(
         stream_id: request.stream_id,
         mtu_length: request.params.mtu_length,
         has_group_semantics,
+        exchange: Exchange::of(&request.params),
         signals_end_of_stream: request.params.signals_end_of_stream,
         spies_simulate_connection: request.params.spies_simulate_connection,
     };

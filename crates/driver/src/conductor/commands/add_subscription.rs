@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headrace_protocol::channel::{ChannelRole, ChannelUri, SubscriptionParams, UdpChannel};
 
 use super::step::{AddressesWanted, Adds, Next, Origin, Step};
-use crate::conductor::channels::{Interest, ReceiveChannels, ReceiveRequest};
+use crate::conductor::channels::{ReceiveChannels, ReceiveRequest};
 use crate::conductor::context::Context;
 use crate::conductor::rooms::Rooms;
 use crate::conductor::subscriptions::{SpiedChannel, Subscription, SubscriptionKind, Subscriptions};
@@ -128,18 +128,14 @@ impl Step<UdpChannel> for Receive {
                 rooms.channels.open_receive(&mut rooms.cx, wanted)?
             }
         };
-        let interest = Interest {
-            stream_id: request.stream_id,
-            session_id: request.params.session_id,
-        };
+        let params = Box::new(request.params.clone());
+        let subscription = request.into_subscription(origin, SubscriptionKind::Network { endpoint, params });
         let receive = &mut rooms.channels.receive;
-        let status_id = receive.add_interest(&mut rooms.cx, endpoint, interest);
+        let status_id = receive.add_interest(&mut rooms.cx, endpoint, subscription.interest());
         rooms
             .cx
             .events
             .subscription_ready(origin.correlation_id, status_id);
-        let params = Box::new(request.params.clone());
-        let subscription = request.into_subscription(origin, SubscriptionKind::Network { endpoint, params });
         rooms.images.link(&mut rooms.cx, &subscription);
         rooms.subscriptions.add(&rooms.cx.recorder, subscription);
         Ok(Next::Done)

@@ -4,9 +4,7 @@ use headrace_protocol::ErrorCode;
 
 use super::progress::Progress;
 use super::step::Adds;
-use crate::conductor::channels::Interest;
 use crate::conductor::rooms::Rooms;
-use crate::conductor::subscriptions::SubscriptionKind;
 use crate::errors::CommandError;
 
 /// Drops a client's hold on a publication, or gives up the add that waits for a name.
@@ -51,20 +49,14 @@ pub(crate) fn release_subscription(rooms: &mut Rooms, registration_id: i64) -> b
     let taken = rooms.subscriptions.take(&rooms.cx.recorder, registration_id);
     let is_known = !taken.is_empty();
     for subscription in taken {
-        match subscription.kind {
-            SubscriptionKind::Ipc | SubscriptionKind::Spy(_) => {
+        match subscription.network() {
+            None => {
                 rooms.publications.unlink(&mut rooms.cx, registration_id);
             }
-            SubscriptionKind::Network { endpoint, .. } => {
+            Some((endpoint, _)) => {
                 rooms.images.unlink(&mut rooms.cx, registration_id);
-                let interest = Interest {
-                    stream_id: subscription.stream_id,
-                    session_id: subscription.session_id,
-                };
-                rooms
-                    .channels
-                    .receive
-                    .remove_interest(&mut rooms.cx, endpoint, interest);
+                let receive = &mut rooms.channels.receive;
+                receive.remove_interest(&mut rooms.cx, endpoint, subscription.interest());
             }
         }
     }

@@ -42,6 +42,8 @@ pub(crate) struct ImageSpec {
     pub(crate) untethered: UntetheredTimeouts,
     pub(crate) loss_detector: LossDetector,
     pub(crate) congestion: Box<dyn CongestionControl>,
+    /// Its publisher wants answers.
+    pub(crate) asks_for_answers: bool,
     /// Of congestion control that changes its window.
     pub(crate) cubic: Option<CubicCounters>,
 }

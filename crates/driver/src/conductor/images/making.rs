@@ -241,6 +241,7 @@ fn make(
         untethered: UntetheredTimeouts::from(params),
         loss_detector,
         congestion,
+        asks_for_answers: setup.flags & setup::FLAG_RESPONSE != 0,
         cubic,
     };
     Ok(Some(Image::new(spec, cx.now_ns)))

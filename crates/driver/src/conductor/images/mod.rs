@@ -18,8 +18,10 @@ use super::context::Context;
 use super::subscriptions::readers::{announce_end, announce_untethered, attach};
 use super::subscriptions::{Subscription, Subscriptions};
 use crate::config::ImageLimits;
+use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
 use crate::proxy::ReceiverCommand;
+use crate::shared::ImageState;
 use budget::ImageBudget;
 use image::{Image, Rebuild};
 use making::Making;
@@ -93,6 +95,26 @@ impl Images {
                 cx.counters.free(link.position.id());
             }
         }
+    }
+
+    /// The channel of an image whose publisher wants answers.
+    pub(crate) fn endpoint_of_asking(&self, correlation_id: i64) -> Result<EndpointId, CommandError> {
+        let fault = |what| CommandError::generic(format!("image.correlationId={correlation_id} {what}"));
+        let mut images = self.images.iter();
+        let image = images
+            .find(|image| image.correlation_id() == correlation_id)
+            .ok_or_else(|| fault("not found"))?;
+        if !image.spec().asks_for_answers {
+            return Err(fault("did not request a response channel"));
+        }
+        Ok(image.spec().endpoint)
+    }
+
+    /// True while a subscription reads a stream whose packets are still taken.
+    pub(crate) fn brings_live_stream_to(&self, subscription_id: i64) -> bool {
+        self.images
+            .iter()
+            .any(|image| image.state() <= ImageState::Active && image.links.contains(subscription_id))
     }
 
     /// A subscriber refuses an image. False when there is no such image.

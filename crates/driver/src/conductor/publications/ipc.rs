@@ -13,7 +13,7 @@
 use headrace_protocol::channel::ResponseCorrelation;
 
 use super::publication::{Publication, Tick};
-use super::stream::{PublicationState, Stream, StreamSpec};
+use super::stream::{ANSWERED_TWICE, PublicationState, Stream, StreamSpec};
 use super::table::Table;
 use super::unblock::unblock;
 use crate::conductor::context::Context;
@@ -149,10 +149,7 @@ impl Table<IpcPublication> {
             stream.state() == PublicationState::Active && stream.links.contains(subscription.registration_id)
         });
         if is_served {
-            cx.warn(
-                "WARN - a second publication answers the same request: the subscription of the request stays with \
-                 the first",
-            );
+            cx.warn(ANSWERED_TWICE);
         } else {
             subscription.session_id = Some(answers.session_id);
         }

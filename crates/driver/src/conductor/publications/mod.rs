@@ -25,7 +25,7 @@ pub(crate) use network::{NetworkPublication, NetworkSpec};
 pub(crate) use publication::Publication;
 pub(crate) use request::{PublicationPlan, PublicationRequest};
 pub(crate) use session_ids::SessionIds;
-pub(crate) use stream::{PublicationState, Stream, StreamCounters};
+pub(crate) use stream::{ANSWERED_TWICE, PublicationState, Stream, StreamCounters};
 pub(crate) use table::Table;
 
 use super::channels::Channels;

@@ -19,6 +19,7 @@ use headrace_buffers::log::frame::FRAME_ALIGNMENT;
 
 use super::publication::{Publication, Tick};
 use super::stream::{PublicationState, Stream, StreamSpec};
+use super::table::Table;
 use super::unblock::unblock;
 use crate::conductor::held_back::{Holder, is_used_up};
 use crate::conductor::subscriptions::links::Link;
@@ -26,6 +27,7 @@ use crate::conductor::subscriptions::{SpiedChannel, Subscription};
 use crate::endpoint::EndpointId;
 use crate::event_recorder::EventRecorder;
 use crate::shared::PublicationShared;
+use crate::shared::publication::Exchange;
 
 /// What a network publication has beside its stream.
 pub(crate) struct NetworkSpec {
@@ -179,6 +181,16 @@ impl NetworkPublication {
     fn is_linger_over(&self, now_ns: i64) -> bool {
         self.spec.shared.is_end_of_stream_confirmed()
             || now_ns - self.last_activity_ns > self.spec.linger_timeout_ns
+    }
+}
+
+impl Table<NetworkPublication> {
+    /// True while a publication answers the requests of an image.
+    pub(crate) fn answers(&self, image_id: i64) -> bool {
+        self.iter().any(|publication| {
+            publication.spec.shared.exchange == Exchange::Answers { image_id }
+                && publication.stream.state() == PublicationState::Active
+        })
     }
 }
 

@@ -20,6 +20,10 @@ use crate::states::states;
 /// Where readers on this host are told that a stream comes from.
 const LOCAL_SOURCE_IDENTITY: &str = "aeron:ipc";
 
+/// A warning: answers that flow are not redirected.
+pub(crate) const ANSWERED_TWICE: &str =
+    "a second publication answers the same request: the subscription of the request stays with the first";
+
 states! {
     /// A stream that clients of this driver publish, over IPC or UDP. It only ever moves down this list.
     pub(crate) enum PublicationState, "publication" {

@@ -96,6 +96,15 @@ impl Subscriptions {
         })
     }
 
+    /// The same over the network.
+    pub(crate) fn awaiting_network_answers(&mut self, registration_id: i64) -> Option<&mut Subscription> {
+        self.subscriptions.iter_mut().find(|subscription| {
+            subscription.registration_id == registration_id
+                && subscription.is_response
+                && subscription.network().is_some()
+        })
+    }
+
     /// The registration ids of a client's subscriptions.
     pub(crate) fn ids_of(&self, client_id: i64) -> Vec<i64> {
         self.iter()

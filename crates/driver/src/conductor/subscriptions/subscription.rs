@@ -6,6 +6,7 @@ use headrace_buffers::counters::Counter;
 use headrace_protocol::channel::{SubscriptionParams, UdpChannel};
 
 use super::links::LinkSpec;
+use crate::conductor::channels::{Interest, Sessions};
 use crate::conductor::counters::StreamKey;
 use crate::endpoint::EndpointId;
 use crate::event_recorder::Subject;
@@ -96,6 +97,19 @@ impl Subscription {
         match &self.kind {
             SubscriptionKind::Ipc | SubscriptionKind::Spy(_) => None,
             SubscriptionKind::Network { endpoint, params } => Some((*endpoint, params)),
+        }
+    }
+
+    /// What it wants of its receive channel.
+    pub(crate) fn interest(&self) -> Interest {
+        let sessions = match self.session_id {
+            Some(session_id) => Sessions::One(session_id),
+            None if self.is_response => Sessions::NoneYet,
+            None => Sessions::All,
+        };
+        Interest {
+            stream_id: self.stream_id,
+            sessions,
         }
     }
 

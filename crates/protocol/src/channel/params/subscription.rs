@@ -99,7 +99,8 @@ impl SubscriptionParams {
             media: uri.media(),
             tags: Tags::from_uri(uri)?,
             session_id: number(uri, keys::SESSION_ID)?,
-            is_response: is_response(uri),
+            // A spy reads what a publication sends: it waits for no session.
+            is_response: is_response(uri) && !uri.is_spy(),
             stream_id: number(uri, keys::STREAM_ID)?,
             is_reliable: boolean(uri, keys::RELIABLE)?.unwrap_or(defaults.is_reliable),
             is_sparse: boolean(uri, keys::SPARSE)?.unwrap_or(defaults.is_sparse),
@@ -152,6 +153,7 @@ impl SubscriptionParams {
         for (key, own, other) in [
             (keys::RELIABLE, self.is_reliable, existing.is_reliable),
             (keys::REJOIN, self.is_rejoin, existing.is_rejoin),
+            ("isResponse", self.is_response, existing.is_response),
         ] {
             if own != other {
                 return Err(ChannelError::generic(format!(

@@ -11,7 +11,7 @@ impl UdpChannel {
         if self.channel_tag.is_none() || self.channel_tag != existing.channel_tag {
             return Ok(false);
         }
-        if self.kind.has_destinations() && self.kind != existing.kind {
+        if !self.kind.has_peer() && self.kind != existing.kind {
             return Err(ChannelError::generic(format!(
                 "matching tag={} has mismatched control-mode: {} <> {}",
                 self.channel_tag.unwrap_or_default(),
@@ -39,10 +39,24 @@ impl UdpChannel {
 
     /// Fails if the channel can only refer to an endpoint, and there is none it refers to.
     pub fn check_original(&self) -> Result<(), ChannelError> {
-        if self.is_wildcard() && self.kind != UdpChannelKind::Manual {
+        let needs_no_address = matches!(self.kind, UdpChannelKind::Manual | UdpChannelKind::Response);
+        if self.is_wildcard() && !needs_no_address {
             return Err(ChannelError::generic(format!(
                 "URI must have explicit control, endpoint, or be manual control-mode when original: {}",
                 self.uri
+            )));
+        }
+        Ok(())
+    }
+
+    /// Fails if only one of the two carries answers: the streams of such an endpoint go each to an address of its own.
+    pub fn check_carries_answers(&self, existing: &UdpChannel) -> Result<(), ChannelError> {
+        let [own, other] = [self, existing].map(|channel| channel.kind == UdpChannelKind::Response);
+        if own != other && !self.is_wildcard() {
+            return Err(ChannelError::generic(format!(
+                "option conflicts with existing publication: control-mode=response must be on both or on neither: \
+                 existingChannel={} channel={}",
+                existing.uri, self.uri
             )));
         }
         Ok(())

@@ -15,7 +15,7 @@ use host_port::{HostPort, Port};
 use role::ChannelRole;
 
 use super::params::{Tags, size_i32};
-use super::{ChannelError, ChannelUri, Media, keys, unsupported};
+use super::{ChannelError, ChannelUri, Media, keys};
 use crate::ErrorCode;
 
 /// How a channel reaches the far side.
@@ -31,6 +31,9 @@ pub enum UdpChannelKind {
     Dynamic,
     /// A publication sends to what its clients add, and a subscription receives through it.
     Manual,
+    /// A publication of answers sends each stream to the one that asked for it, and a subscription asks at the control
+    /// address.
+    Response,
 }
 
 impl UdpChannelKind {
@@ -44,12 +47,18 @@ impl UdpChannelKind {
         matches!(self, Self::Dynamic | Self::Manual)
     }
 
+    /// Such a channel is to one address that it names, of a peer or of a group.
+    pub fn has_peer(self) -> bool {
+        matches!(self, Self::Unicast | Self::Control | Self::Multicast(_))
+    }
+
     /// What `control-mode` says. Receivers of a dynamic publication may repeat it, and destinations what they are
     /// added to: there it means nothing.
     fn by_control_mode(uri: &ChannelUri, role: ChannelRole) -> Option<Self> {
         match (role, uri.get(keys::CONTROL_MODE)) {
             (ChannelRole::Publication, Some("dynamic")) => Some(Self::Dynamic),
             (ChannelRole::Publication | ChannelRole::Subscription, Some("manual")) => Some(Self::Manual),
+            (ChannelRole::Publication | ChannelRole::Subscription, Some("response")) => Some(Self::Response),
             _ => None,
         }
     }
@@ -58,7 +67,7 @@ impl UdpChannelKind {
     pub fn group(self) -> Option<MulticastGroup> {
         match self {
             Self::Multicast(group) => Some(group),
-            Self::Unicast | Self::Control | Self::Dynamic | Self::Manual => None,
+            Self::Unicast | Self::Control | Self::Dynamic | Self::Manual | Self::Response => None,
         }
     }
 }
@@ -109,7 +118,6 @@ impl UdpChannel {
                 "UdpChannel only supports UDP media: {uri}"
             )));
         }
-        unsupported::check_control_mode(uri, role)?;
         let channel_tag = Tags::from_uri(uri)?.channel;
         let (endpoint, control) = (uri.get(keys::ENDPOINT), uri.get(keys::CONTROL));
         check_combination(uri, role)?;
@@ -206,6 +214,12 @@ fn kind_and_local(
     if remote.ip().is_multicast() && mode.is_none() {
         let (group, local) = group::parse(uri, remote, environment)?;
         return Ok((UdpChannelKind::Multicast(group), local));
+    }
+    if remote.ip().is_multicast() && mode == Some(UdpChannelKind::Response) {
+        return Err(ChannelError::invalid(format!(
+            "a stream of answers has one receiver, so with control-mode=response the endpoint must not be a multicast \
+             group: {uri}"
+        )));
     }
     let interface_address = interface::select(uri, remote.ip(), environment)?;
     let Some(control) = uri.get(keys::CONTROL) else {
