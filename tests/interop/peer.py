@@ -2,6 +2,10 @@
 
 usage: python -m tests.interop.peer publish DIR CHANNEL STREAM COUNT MIN_LENGTH MAX_LENGTH SEED [DESTINATION...]
        python -m tests.interop.peer subscribe DIR CHANNEL STREAM COUNT [DESTINATION...]
+       python -m tests.interop.peer request DIR CHANNEL STREAM COUNT MIN_LENGTH MAX_LENGTH SEED ANSWERS ANSWERS_STREAM
+       python -m tests.interop.peer answer DIR CHANNEL STREAM COUNT ANSWERS ANSWERS_STREAM
+
+Requests come back as answers, on the channel and stream that the last two name.
 
 Where a channel has `ts-offset=reserved`, the reserved value of each message is a time of this day, in nanoseconds.
 """
@@ -9,6 +13,7 @@ Where a channel has `ts-offset=reserved`, the reserved value of each message is 
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import headrace
 from tests.interop.messages import Checker, message
@@ -77,6 +82,67 @@ def subscribe(
     print("DONE", checker.count, flush=True)
 
 
+def request(
+    directory: str, requests: tuple[str, int], answers: tuple[str, int], messages: Sequence[bytes]
+) -> None:
+    """Sends messages, and insists that the same come back, and no others."""
+    deadline = time.monotonic() + DEADLINE_S
+    received: list[bytes] = []
+    idle = headrace.BackoffIdleStrategy()
+    with (
+        headrace.Client.connect(directory=directory) as client,
+        client.add_subscription(*answers) as subscription,
+        client.add_publication(
+            f"{requests[0]}|response-correlation-id={subscription.registration_id}", requests[1]
+        ) as publication,
+    ):
+        print("READY", flush=True)
+        sent = 0
+        while len(received) < len(messages):
+            work = subscription.poll(lambda payload, _: received.append(payload), 64)
+            if sent < len(messages) and publication.offer(messages[sent]):
+                sent += 1
+                work += 1
+            idle.idle(work)
+            assert time.monotonic() < deadline, f"sent {sent}, received {len(received)} of {len(messages)}"
+    assert received == list(messages), "the answers differ from the requests"
+    print("DONE", len(received), flush=True)
+
+
+def keep(messages: list[tuple[int, bytes]], image_id: int, payload: bytes, _: headrace.Header) -> None:
+    """Takes a message of an image."""
+    messages.append((image_id, payload))
+
+
+def answer(directory: str, requests: tuple[str, int], answers: tuple[str, int], count: int) -> None:
+    """Sends each message back to the one that sent it."""
+    deadline = time.monotonic() + DEADLINE_S
+    publications: dict[int, headrace.Publication] = {}
+    idle = headrace.BackoffIdleStrategy()
+    with (
+        headrace.Client.connect(directory=directory) as client,
+        client.add_subscription(*requests) as subscription,
+    ):
+        print("READY", flush=True)
+        answered = 0
+        while answered < count:
+            messages: list[tuple[int, bytes]] = []
+            for image in subscription.images:
+                image.poll(partial(keep, messages, image.correlation_id), 10)
+            for image_id, payload in messages:
+                if image_id not in publications:
+                    channel = f"{answers[0]}|response-correlation-id={image_id}"
+                    publications[image_id] = client.add_publication(channel, answers[1])
+                publications[image_id].offer_blocking(payload, timeout_s=DEADLINE_S)
+            answered += len(messages)
+            idle.idle(len(messages))
+            assert time.monotonic() < deadline, f"answered {answered} of {count}"
+        while any(publication.is_connected for publication in publications.values()):
+            assert time.monotonic() < deadline, "a requester stays"
+            time.sleep(0.01)
+    print("DONE", answered, flush=True)
+
+
 def main() -> None:
     """Plays the role named on the command line."""
     match sys.argv[1:]:
@@ -85,6 +151,11 @@ def main() -> None:
             publish(directory, channel, int(stream_id), int(count), lengths, int(seed), destinations)
         case ["subscribe", directory, channel, stream_id, count, *destinations]:
             subscribe(directory, channel, int(stream_id), int(count), destinations)
+        case ["request", directory, channel, stream_id, count, low, high, seed, answers, answers_stream]:
+            messages = [message(int(seed), index, int(low), int(high)) for index in range(int(count))]
+            request(directory, (channel, int(stream_id)), (answers, int(answers_stream)), messages)
+        case ["answer", directory, channel, stream_id, count, answers, answers_stream]:
+            answer(directory, (channel, int(stream_id)), (answers, int(answers_stream)), int(count))
         case _:
             sys.exit(__doc__)
 

@@ -278,3 +278,49 @@ def test_media_timestamps_of_what_the_java_driver_sends(java: JavaPeer, peers: P
             peers.command("python", "subscribe", ours, f"{UDP}|media-rcv-ts-offset=reserved", 7, 3000),
             peers.command("java", "publish", theirs, UDP, 7, 3000, *ALONE, 34),
         )
+
+
+REQUESTS_UDP = f"aeron:udp?endpoint={free_endpoint()}"
+ANSWERS_UDP = f"aeron:udp?control-mode=response|control={free_endpoint()}"
+ANSWERS_IPC = "aeron:ipc?control-mode=response|term-length=64k"
+
+
+@pytest.mark.parametrize("responder", ["java", "python"])
+@pytest.mark.parametrize("losses", [{}, LOSSES], ids=["lossless", "5-percent-loss"])
+def test_answers_between_the_two_drivers(
+    java: JavaPeer, peers: Peers, responder: str, losses: dict[str, str]
+) -> None:
+    """(m) a requester on each driver reads the answers to its own requests; one comes before the responder."""
+    with ExitStack() as stack:
+        ours = stack.enter_context(our_driver_process("interop-m-ours"))
+        theirs = stack.enter_context(java.driver("interop-m-java", "SHARED", losses))
+        directories = {"java": theirs, "python": ours}
+
+        def requester(language: str, seed: int) -> list[str]:
+            directory, channel = directories[language], f"{REQUESTS_UDP}|term-length=64k"
+            return peers.command(
+                language, "request", directory, channel, 7, 1000, *FRAGMENTED, seed, ANSWERS_UDP, 8
+            )
+
+        channel = f"{ANSWERS_UDP}|term-length=64k"
+        peers.run(
+            requester("java", 41),
+            peers.command(responder, "answer", directories[responder], REQUESTS_UDP, 7, 2000, channel, 8),
+            requester("python", 42),
+        )
+
+
+@pytest.mark.parametrize("responder", ["java", "python"])
+@pytest.mark.parametrize("driver", ["ours", "java"])
+def test_answers_over_ipc(request: pytest.FixtureRequest, peers: Peers, driver: str, responder: str) -> None:
+    """(n) requesters of both languages and a responder of one, on a driver of either kind."""
+    directory = request.getfixturevalue("our_driver" if driver == "ours" else "java_driver")
+
+    def requester(language: str, seed: int) -> list[str]:
+        return peers.command(language, "request", directory, IPC, 7, 1000, *FRAGMENTED, seed, ANSWERS_IPC, 8)
+
+    peers.run(
+        requester("java", 43),
+        peers.command(responder, "answer", directory, IPC, 7, 2000, ANSWERS_IPC, 8),
+        requester("python", 44),
+    )

@@ -1,14 +1,19 @@
 import io.aeron.Aeron;
 import io.aeron.FragmentAssembler;
+import io.aeron.Image;
 import io.aeron.Publication;
 import io.aeron.Subscription;
 import io.aeron.logbuffer.FragmentHandler;
+import io.aeron.logbuffer.Header;
+import org.agrona.DirectBuffer;
 import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
 import org.agrona.concurrent.UnsafeBuffer;
 
+import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Queue;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -42,6 +47,8 @@ public final class Peer
                     Long.parseLong(args[7]));
                 case "subscribe" -> subscribe(
                     withDestinations(aeron.addSubscription(channel, streamId), args), count);
+                case "request" -> request(aeron, args);
+                case "answer" -> answer(aeron, args);
                 default -> throw new IllegalArgumentException("unknown role " + args[0]);
             }
         }
@@ -101,10 +108,134 @@ public final class Peer
 
     private static void subscribe(final Subscription subscription, final long count)
     {
+        final Checker checker = new Checker(subscription.channel().contains("ts-offset=reserved"));
+        final FragmentAssembler assembler = new FragmentAssembler(checker);
+        final IdleStrategy idle = new BackoffIdleStrategy();
+        final long deadline = System.nanoTime() + DEADLINE_NS;
+        System.out.println("READY");
+        while (checker.received < count)
+        {
+            idle.idle(subscription.poll(assembler, 64));
+            if (System.nanoTime() > deadline)
+            {
+                throw new IllegalStateException("received " + checker.received + " of " + count);
+            }
+        }
+        System.out.println("DONE " + checker.received);
+    }
+
+    /**
+     * Sends messages, and insists that the same come back, and no others.
+     */
+    private static void request(final Aeron aeron, final String[] args)
+    {
+        final long count = Long.parseLong(args[4]);
+        final int minLength = Integer.parseInt(args[5]);
+        final int maxLength = Integer.parseInt(args[6]);
+        final long seed = Long.parseLong(args[7]);
+        final Subscription answers = aeron.addSubscription(args[8], Integer.parseInt(args[9]));
+        final Publication requests = aeron.addPublication(
+            args[2] + "|response-correlation-id=" + answers.registrationId(), Integer.parseInt(args[3]));
+        final UnsafeBuffer buffer = new UnsafeBuffer(new byte[maxLength]);
+        final Checker checker = new Checker(false);
+        final FragmentAssembler assembler = new FragmentAssembler(checker);
+        final IdleStrategy idle = new BackoffIdleStrategy();
+        final long deadline = System.nanoTime() + DEADLINE_NS;
+        System.out.println("READY");
+        long sent = 0;
+        while (checker.received < count)
+        {
+            int work = answers.poll(assembler, 64);
+            if (sent < count &&
+                requests.offer(buffer, 0, fill(buffer, seed, sent, minLength, maxLength)) > 0)
+            {
+                sent++;
+                work++;
+            }
+            idle.idle(work);
+            if (System.nanoTime() > deadline)
+            {
+                throw new IllegalStateException("sent " + sent + ", received " + checker.received + " of " + count);
+            }
+        }
+        if (checker.nextIndexBySeed.size() != 1)
+        {
+            throw new IllegalStateException("answers to others: " + checker.nextIndexBySeed);
+        }
+        System.out.println("DONE " + checker.received);
+    }
+
+    /**
+     * Sends each message back to the one that sent it.
+     */
+    private static void answer(final Aeron aeron, final String[] args) throws Exception
+    {
+        final long count = Long.parseLong(args[4]);
+        final int answersStreamId = Integer.parseInt(args[6]);
+        final Subscription requests = aeron.addSubscription(args[2], Integer.parseInt(args[3]));
+        final Map<Long, Publication> publications = new HashMap<>();
+        final Queue<Answer> waiting = new ArrayDeque<>();
+        final FragmentAssembler assembler = new FragmentAssembler((buffer, offset, length, header) ->
+        {
+            final byte[] bytes = new byte[length];
+            buffer.getBytes(offset, bytes);
+            final Publication publication = publications.computeIfAbsent(
+                ((Image)header.context()).correlationId(),
+                (id) -> aeron.addPublication(args[5] + "|response-correlation-id=" + id, answersStreamId));
+            waiting.add(new Answer(publication, new UnsafeBuffer(bytes)));
+        });
+        final IdleStrategy idle = new BackoffIdleStrategy();
+        final long deadline = System.nanoTime() + DEADLINE_NS;
+        System.out.println("READY");
+        long answered = 0;
+        while (answered < count)
+        {
+            int work = waiting.isEmpty() ? requests.poll(assembler, 10) : 0;
+            while (!waiting.isEmpty() && waiting.peek().offer())
+            {
+                waiting.remove();
+                answered++;
+                work++;
+            }
+            idle.idle(work);
+            if (System.nanoTime() > deadline)
+            {
+                throw new IllegalStateException("answered " + answered + " of " + count);
+            }
+        }
+        for (final Publication publication : publications.values())
+        {
+            while (publication.isConnected() && System.nanoTime() < deadline)
+            {
+                Thread.sleep(10);
+            }
+        }
+        System.out.println("DONE " + answered);
+    }
+
+    private record Answer(Publication publication, UnsafeBuffer message)
+    {
+        boolean offer()
+        {
+            return publication.offer(message) > 0;
+        }
+    }
+
+    /**
+     * Insists that the messages of each seed come whole and in order.
+     */
+    private static final class Checker implements FragmentHandler
+    {
         final Map<Long, Long> nextIndexBySeed = new HashMap<>();
-        final long[] received = new long[1];
-        final boolean isStamped = subscription.channel().contains("ts-offset=reserved");
-        final FragmentHandler handler = (buffer, offset, length, header) ->
+        final boolean isStamped;
+        long received;
+
+        Checker(final boolean isStamped)
+        {
+            this.isStamped = isStamped;
+        }
+
+        public void onFragment(final DirectBuffer buffer, final int offset, final int length, final Header header)
         {
             if (isStamped)
             {
@@ -126,21 +257,8 @@ public final class Peer
                 }
             }
             nextIndexBySeed.put(seed, index + 1);
-            received[0]++;
-        };
-        final FragmentAssembler assembler = new FragmentAssembler(handler);
-        final IdleStrategy idle = new BackoffIdleStrategy();
-        final long deadline = System.nanoTime() + DEADLINE_NS;
-        System.out.println("READY");
-        while (received[0] < count)
-        {
-            idle.idle(subscription.poll(assembler, 64));
-            if (System.nanoTime() > deadline)
-            {
-                throw new IllegalStateException("received " + received[0] + " of " + count);
-            }
+            received++;
         }
-        System.out.println("DONE " + received[0]);
     }
 
     private static void checkStamp(final long timeNs)
