@@ -60,14 +60,14 @@ def test_handlers_that_wait_run_side_by_side_up_to_the_limit(start, ask):
     assert most == 2
 
 
-def test_server_and_requester_in_one_loop(media_client, stream_id):
+def test_server_and_requester_in_one_loop(media_client, route, stream_id):
     async def handler(request: bytes) -> bytes:
         await asyncio.sleep(0)
         return request[::-1]
 
     async def main():
-        server = headrace.Server(media_client, "aeron:ipc?term-length=64k", stream_id, handler)
-        requester = headrace.Requester(media_client, "aeron:ipc?term-length=64k", stream_id)
+        server = headrace.Server(media_client, route.channel, stream_id, handler, **route.options)
+        requester = headrace.Requester(media_client, route.channel, stream_id, **route.options)
         async with server, requester:
             serving = asyncio.create_task(server.serve_async())
             assert await requester.request_async(b"abc", timeout_s=TIMEOUT_S) == b"cba"

@@ -1,8 +1,10 @@
-"""Requests and answers between threads, over IPC: each call gets its own answer, or an error that says why not."""
+"""Requests and answers between threads, over IPC and UDP: each call gets its own answer, or an error that says why."""
 
 from __future__ import annotations
 
 import functools
+import re
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +14,7 @@ import headrace
 from headrace.rpc._layout import Kind, header
 from headrace.rpc._sessions import Session
 from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.boundary
 
@@ -258,12 +261,12 @@ def test_a_requester_that_does_not_read_holds_up_no_other(start, ask):
     assert [call.result() for call in calls] == [b"l" * 4000] * 200
 
 
-def test_what_is_no_request_is_dropped_and_counted(start, ask, media_client, stream_id):
+def test_what_is_no_request_is_dropped_and_counted(start, ask, route, media_client, stream_id):
     server = start(upper)
     requester = ask()
     requester.request(b"x")
-    answers = media_client.add_subscription("aeron:ipc?control-mode=response", stream_id + 1)
-    channel = f"aeron:ipc?term-length=64k|response-correlation-id={answers.registration_id}"
+    answers = media_client.add_subscription(route.answers_channel, stream_id + 1)
+    channel = f"{route.channel}|response-correlation-id={answers.registration_id}"
     with answers, media_client.add_publication(channel, stream_id) as stranger:
         for message in (
             b"",
@@ -281,13 +284,15 @@ def test_what_is_no_request_is_dropped_and_counted(start, ask, media_client, str
     assert requester.request(b"y") == b"Y"
 
 
-def test_a_program_with_a_loop_of_its_own_polls_the_server(media_client, ask, stream_id):
+def test_a_program_with_a_loop_of_its_own_polls_the_server(media_client, ask, route, stream_id):
     requester = ask()
-    with headrace.Server(media_client, "aeron:ipc?term-length=64k", stream_id, upper) as server:
+    with headrace.Server(media_client, route.channel, stream_id, upper, **route.options) as server:
         await_true(lambda: server.poll() == 0 and server.requester_count == 1)
         call = requester.submit(b"x")
-        await_true(lambda: server.poll() > 0)
-        assert call.result() == b"X"
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(call.result)
+            await_true(lambda: server.poll() >= 0 and answer.done())
+        assert answer.result() == b"X"
     with (
         headrace.Server(media_client, "aeron:ipc", stream_id, upper_async) as server,
         pytest.raises(headrace.ConfigError, match="serve_async"),
@@ -304,14 +309,54 @@ def test_arguments_are_checked(media_client, stream_id):
         headrace.Requester(media_client, "aeron:ipc?term-length=63k", stream_id)
 
 
+UDP = "aeron:udp?endpoint=127.0.0.1:24999"
+
+
 @pytest.mark.parametrize(
-    "channel", ["aeron:udp?endpoint=127.0.0.1:24999", "aeron-spy:aeron:ipc", "tcp://127.0.0.1:1"]
+    ("channel", "control", "rule"),
+    [
+        ("aeron-spy:aeron:ipc", None, "channel='aeron-spy:aeron:ipc': must be aeron:ipc, or aeron:udp with"),
+        ("tcp://127.0.0.1:1", "127.0.0.1:2", "channel='tcp://127.0.0.1:1': must be aeron:ipc, or aeron:udp"),
+        ("aeron:ipc", "127.0.0.1:2", "answers_control='127.0.0.1:2': is for channels of aeron:udp"),
+        (UDP, None, "answers_control=None: must be the host:port that the server sends answers from"),
+        (UDP, "127.0.0.1", "answers_control='127.0.0.1': must be host:port"),
+        (UDP, "127.0.0.1:0", "must be host:port, with a port from 1 to 65535"),
+        (UDP, "127.0.0.1:65536", "must be host:port, with a port from 1 to 65535"),
+        (UDP, "127.0.0.1:5|linger=0", "must be host:port"),
+    ],
 )
-def test_what_has_no_answers_is_refused_at_once(media_client, stream_id, channel):
-    with pytest.raises(headrace.ConfigError, match="must be aeron:ipc"):
-        headrace.Server(media_client, channel, stream_id, upper)
-    with pytest.raises(headrace.ConfigError, match="must be aeron:ipc"):
-        headrace.Requester(media_client, channel, stream_id)
+def test_what_has_no_answers_is_refused_at_once(media_client, stream_id, channel, control, rule):
+    for make in (functools.partial(headrace.Server, handler=upper), headrace.Requester):
+        with pytest.raises(headrace.ConfigError, match=re.escape(rule)):
+            make(media_client, channel, stream_id, answers_control=control)
+
+
+def test_an_address_that_the_server_cannot_have_is_refused_at_once_and_nothing_is_left(
+    media_client, stream_id
+):
+    control = free_endpoint()
+    channel = f"aeron:udp?endpoint={free_endpoint()}"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        of_other = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(headrace.RegistrationError, match=r"(?i)address.* in use"):
+            headrace.Server(media_client, channel, stream_id, upper, answers_control=of_other)
+        with pytest.raises(headrace.RegistrationError, match=r"(?i)address.* in use"):
+            headrace.Server(
+                media_client, f"aeron:udp?endpoint={of_other}", stream_id, upper, answers_control=control
+            )
+    # Nor does the socket of answers stay.
+    host, port = control.split(":")
+    await_true(lambda: can_bind(host, int(port)))
+
+
+def can_bind(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        try:
+            other.bind((host, port))
+        except OSError:
+            return False
+    return True
 
 
 def test_the_last_stream_has_none_after_it_for_answers(media_client):

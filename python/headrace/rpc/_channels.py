@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from headrace._checks import wrong
 
-__all__ = ["answers_channel", "answers_stream", "check_channel", "with_params"]
+__all__ = ["answers_channel", "answers_stream", "prototype_of", "with_params"]
 
-_MEDIA = "aeron:ipc"
+_IPC = "aeron:ipc"
+_UDP = "aeron:udp"
+_HOST_PORT = re.compile(r"[^|?=\s]+:(\d{1,5})")
+_PORT_MAX = (1 << 16) - 1
 _STREAM_ID_MAX = (1 << 31) - 1
-
-
-def check_channel(channel: str) -> None:
-    """Refuses a channel that has no answers: a server would wait on it without ever being asked.
-
-    Raises:
-        ConfigError: It is not a channel of IPC.
-    """
-    if channel.partition("?")[0] != _MEDIA:
-        raise wrong(
-            "channel",
-            channel,
-            f"must be {_MEDIA}: server and requester are on one machine",
-        )
 
 
 def answers_stream(stream_id: int, answers_stream_id: int | None) -> int:
@@ -44,8 +35,36 @@ def with_params(channel: str, *params: str) -> str:
     return f"{channel}{'|' if '?' in channel else '?'}{'|'.join(params)}"
 
 
-def answers_channel(channel: str) -> str:
-    """Where the answers to a channel's requests go, with terms as long as those of the requests."""
+def answers_channel(channel: str, control: str | None) -> str:
+    """Where the answers to a channel's requests go, with terms as long as those of the requests.
+
+    Raises:
+        ConfigError: The channel has no answers, so a server would wait on it without ever being asked; or the address
+            that they come from is missing, malformed or of no use.
+    """
     media, _, params = channel.partition("?")
+    if media not in (_IPC, _UDP):
+        raise wrong("channel", channel, f"must be {_IPC}, or {_UDP} with answers_control")
     kept = [param for param in params.split("|") if param.startswith("term-length=")]
-    return with_params(media, "control-mode=response", *kept)
+    if media == _IPC:
+        if control is not None:
+            raise wrong("answers_control", control, f"is for channels of {_UDP}: {_IPC} needs no address")
+        return with_params(media, "control-mode=response", *kept)
+    if control is None:
+        rule = (
+            f"must be the host:port that the server sends answers from, the same at server and requester, for "
+            f"channel={channel}"
+        )
+        raise wrong("answers_control", control, rule)
+    matched = _HOST_PORT.fullmatch(control)
+    if matched is None or not 0 < int(matched[1]) <= _PORT_MAX:
+        raise wrong("answers_control", control, f"must be host:port, with a port from 1 to {_PORT_MAX}")
+    return with_params(media, "control-mode=response", f"control={control}", *kept)
+
+
+def prototype_of(answers: str) -> str | None:
+    """What holds the socket of answers open while requesters come and go; ``None`` where there is no socket."""
+    if answers.startswith(_IPC):
+        return None
+    # Nothing of it can be missing at a receiver, so it need not linger.
+    return with_params(answers, "response-correlation-id=prototype", "linger=0")

@@ -22,7 +22,7 @@ from headrace._exceptions import (
     ServerLostError,
 )
 from headrace.rpc._calls import Calls
-from headrace.rpc._channels import answers_channel, answers_stream, check_channel, with_params
+from headrace.rpc._channels import answers_channel, answers_stream, with_params
 from headrace.rpc._layout import HEADER_LENGTH, Kind, header
 from headrace.rpc._reading import Call, ThreadReader
 
@@ -46,8 +46,9 @@ class Requester(EitherClosing):
 
     Args:
         client: The client to send and receive with.
-        channel: The server's channel, such as ``"aeron:ipc"``.
+        channel: The server's channel, such as ``"aeron:ipc"`` or ``"aeron:udp?endpoint=server:24324"``.
         stream_id: The server's stream of requests.
+        answers_control: Over UDP, the ``"host:port"`` that the server sends answers from.
         answers_stream_id: The stream of answers, if the server does not use the one after that.
         timeout_s: How long a request may take, in seconds, if it does not say; ``None`` for without end.
 
@@ -55,7 +56,8 @@ class Requester(EitherClosing):
         RegistrationError: The driver refused the channel, with the reason.
         DriverTimeoutError: The driver did not answer.
         ClosedError: The client is closed.
-        ConfigError: The channel is not of IPC, or no stream is left for the answers.
+        ConfigError: The channel is neither of IPC nor of UDP, ``answers_control`` is missing or malformed, or no stream
+            is left for the answers.
     """
 
     def __init__(
@@ -64,10 +66,11 @@ class Requester(EitherClosing):
         channel: str,
         stream_id: int,
         *,
+        answers_control: str | None = None,
         answers_stream_id: int | None = None,
         timeout_s: float | None = 5.0,
     ) -> None:
-        check_channel(channel)
+        answers = answers_channel(channel, answers_control)
         self._clock = client.clock
         self._timeout_s = timeout_s
         self._calls = Calls()
@@ -77,7 +80,7 @@ class Requester(EitherClosing):
         self._is_closed = False
         self._binding = threading.Lock()
         self._answers = client.add_subscription(
-            answers_channel(channel),
+            answers,
             answers_stream(stream_id, answers_stream_id),
             on_unavailable_image=self._on_lost,
         )

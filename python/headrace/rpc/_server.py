@@ -14,7 +14,7 @@ from headrace._closing import EitherClosing
 from headrace._exceptions import ClosedError, HeadraceError
 from headrace._logging import RPC
 from headrace.client import BlockingIdleStrategy
-from headrace.rpc._channels import answers_channel, answers_stream, check_channel, with_params
+from headrace.rpc._channels import answers_channel, answers_stream, prototype_of, with_params
 from headrace.rpc._layout import HEADER_LENGTH, Kind, parse
 from headrace.rpc._sessions import Session
 
@@ -45,9 +45,11 @@ class Server(EitherClosing):
 
     Args:
         client: The client to receive and send with.
-        channel: Where requests come from, such as ``"aeron:ipc"``.
+        channel: Where requests come from, such as ``"aeron:ipc"`` or ``"aeron:udp?endpoint=server:24324"``.
         stream_id: The stream of requests.
         handler: Called with the bytes of a request; gives the bytes of the answer.
+        answers_control: Over UDP, the ``"host:port"`` of this machine that answers are sent from. Requesters give the
+            same.
         answers_stream_id: The stream of answers, if not the one after that.
         max_in_flight: For ``async def`` handlers: how many run at once. While so many run, no request is read.
 
@@ -55,7 +57,8 @@ class Server(EitherClosing):
         RegistrationError: The driver refused the channel, with the reason.
         DriverTimeoutError: The driver did not answer.
         ClosedError: The client is closed.
-        ConfigError: The channel is not of IPC, no stream is left for the answers, or ``max_in_flight`` is below 1.
+        ConfigError: The channel is neither of IPC nor of UDP, ``answers_control`` is missing or malformed, no stream is
+            left for the answers, or ``max_in_flight`` is below 1.
     """
 
     def __init__(
@@ -65,10 +68,11 @@ class Server(EitherClosing):
         stream_id: int,
         handler: Callable[[bytes], bytes | Awaitable[bytes]],
         *,
+        answers_control: str | None = None,
         answers_stream_id: int | None = None,
         max_in_flight: int = 1000,
     ) -> None:
-        check_channel(channel)
+        self._answers_channel = answers_channel(channel, answers_control)
         if max_in_flight < 1:
             raise wrong("max_in_flight", max_in_flight, "must be at least 1")
         self._client = client
@@ -76,7 +80,6 @@ class Server(EitherClosing):
         self._is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004
         )
-        self._answers_channel = answers_channel(channel)
         self._answers_stream_id = answers_stream(stream_id, answers_stream_id)
         self._max_in_flight = max_in_flight
         self._sessions: dict[int, Session] = {}
@@ -84,9 +87,16 @@ class Server(EitherClosing):
         self._rejected_count = 0
         self._lost_count = 0
         self._are_images_new = True
-        self._requests = client.add_subscription(
-            channel, stream_id, on_available_image=self._on_image, on_unavailable_image=self._on_image
-        )
+        # First: an address that cannot be had is told here.
+        prototype = prototype_of(self._answers_channel)
+        self._prototype = prototype and client.add_publication(prototype, self._answers_stream_id)
+        try:
+            self._requests = client.add_subscription(
+                channel, stream_id, on_available_image=self._on_image, on_unavailable_image=self._on_image
+            )
+        except BaseException:
+            self._close_prototype()
+            raise
 
     def serve(self) -> None:
         """Answer requests until the server is closed, by another thread or a handler; Ctrl-C ends it too.
@@ -261,6 +271,11 @@ class Server(EitherClosing):
         self._requests.close()
         for correlation_id in list(self._sessions):
             self._drop(correlation_id)
+        self._close_prototype()
+
+    def _close_prototype(self) -> None:
+        if self._prototype:
+            self._prototype.close()
 
     def __repr__(self) -> str:
         return f"Server(channel={self._requests.channel!r}, stream_id={self._requests.stream_id})"

@@ -1,7 +1,7 @@
 //! Streams of answers over the network: which subscription reads which.
 //!
 //! The driver of the requester learns the session from a frame that its sender takes, and tells its receiver; the driver
-//! of the responder has its receiver send that frame ([`announcement`](crate::receiver)). Over IPC one driver knows
+//! of the responder has its receiver send that frame (`receiver/announcement.rs`). Over IPC one driver knows
 //! both ends. Source: design note 30.
 
 use std::sync::Arc;
