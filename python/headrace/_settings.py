@@ -252,7 +252,8 @@ class DriverConfig(DriverValues):
     """Ports for endpoints with port 0: first and last; 0 0 lets the kernel choose. Default: ``0 0``."""
 
     receiver_io_vector_capacity: int | None = _setting(None, "number", "aeron.receiver.io.vector.capacity")
-    """How many datagrams one system call may receive, where the kernel does not join them. Default: ``4``."""
+    """How many datagrams one system call may receive, where the kernel does not join them. Default:
+    ``16``."""
 
     send_to_status_poll_ratio: int | None = _setting(None, "number", "aeron.send.to.status.poll.ratio")
     """While it sends, the sender looks for status messages once in this number of turns. Default: ``6``."""

@@ -126,6 +126,45 @@ def test_a_mark_file_elsewhere_is_found_by_its_link(tmp_path: Path) -> None:
         )
 
 
+def test_an_operator_looks_after_a_directory(archiving: headrace.ArchivingMediaDriver) -> None:
+    """Looking works while the archive runs; changing does not, and asks before it deletes."""
+    directory = archiving.archive.directory
+    assert run("count", "-a", directory).stdout == "1\n"
+    assert run("pid", "-a", directory).stdout == f"{os.getpid()}\n"
+    capacity = int(run("capacity", "-a", directory).stdout)
+    errors = [json.loads(line) for line in run("errors", "-a", directory, "--json").stdout.splitlines()]
+    assert [one["source"] for one in errors] == ["archive", "driver"]
+    assert json.loads(run("compact", "-a", directory, "--dry-run", "--json").stdout)["files"] == []
+    for change in (["mark-invalid", 0], ["checksum", "CRC-32"], ["capacity", capacity + 1]):
+        assert "another archive is running" in run(*change, "-a", directory, status=1).stderr
+    archiving.close()
+    assert run("capacity", capacity + 64, "-a", directory).stdout == f"{capacity + 64}\n"
+    assert "have checksums" in run("checksum", "CRC-32", "-a", directory).stdout
+    assert "OK" in run("verify", "--checksum", "CRC-32", "-a", directory).stdout
+    (Path(directory) / "0-x.rec").touch()
+    assert (
+        run("delete-orphaned-segments", 0, "-y", "-a", directory).stdout
+        == "  0-x.rec\ndeleted 1 file with 0 B\n"
+    )
+    assert run("mark-invalid", 0, "-a", directory).stdout == "recording 0 is INVALID\n"
+    assert run("count", "-a", directory).stdout == "0\n"
+    would = run("compact", "-n", "-a", directory).stdout
+    assert "  0-0.rec\n" in would
+    assert "would delete 1 recording and 1 file with" in would
+    refused = run("compact", "-a", directory, status=1)
+    assert "delete 1 recording and 1 file" in refused.stdout
+    assert "not confirmed; nothing was deleted" in refused.stderr
+    assert (Path(directory) / "0-0.rec").exists()
+    assert run("mark-valid", 0, "-a", directory).stdout == "recording 0 is VALID\n"
+    run("mark-invalid", 0, "-a", directory)
+    assert "deleted 1 recording and 1 file with" in run("compact", "-y", "-a", directory).stdout
+    assert not (Path(directory) / "0-0.rec").exists()
+    assert run("compact", "-a", directory).stdout == "deleted 0 files with 0 B\n"
+    assert run("delete-orphaned-segments", "-y", "-a", directory).stdout == "deleted 0 files with 0 B\n"
+    assert "unknown recording_id=5" in run("delete-orphaned-segments", 5, "-a", directory, status=1).stderr
+    assert "unknown recording_id=9" in run("mark-valid", 9, "-a", directory, status=1).stderr
+
+
 class FullAfterOneSegment(DirectoryStorage):
     """A disk with room for one segment file of each recording."""
 

@@ -8,7 +8,7 @@ import pytest
 from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory
 
 import headrace
-from headrace.archive import Archive, Catalog, DirectoryStorage, ErrorCode, RecordingSignal
+from headrace.archive import Archive, Catalog, DirectoryStorage, ErrorCode, RecordingSignal, files
 from tests.helpers import TIMEOUT_S, await_true
 from tests.ports import free_endpoint
 
@@ -32,10 +32,15 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
         pytest.skip(f"interoperability: {reason}")
 
 
-def run_java(java: JavaPeer, main: str, *args: object) -> str:
+def run_java(java: JavaPeer, main: str, *args: object, answer: str | None = None) -> str:
     """Runs a Java program to its end and gives what it printed."""
     finished = subprocess.run(
-        java.command(main, *args), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        java.command(main, *args),
+        input=answer,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished.stdout
@@ -277,3 +282,47 @@ def test_our_archive_serves_the_files_of_the_java_archive(
     )
     assert "(recordingId=0) OK" in verified
     assert "(recordingId=1) OK" in verified
+
+
+def test_our_tool_and_the_reference_s_tool_on_one_directory(java: JavaPeer, tmp_path: Path) -> None:
+    """Each agrees with what the other changed, on a directory of either archive."""
+    tool = "io.aeron.archive.ArchiveTool"
+    directory = tmp_path / "files"
+    with (
+        headrace.ArchivingMediaDriver.embedded(
+            archive_directory=directory, segment_file_length=128 << 10
+        ) as archiving,
+        archiving.connect_archive() as archive,
+    ):
+        for stream_id in (1, 2, 3):
+            with archive.add_recorded_publication(LIVE, stream_id) as publication:
+                for message in MESSAGES:
+                    publication.offer_blocking(message)
+            archive.await_signal(RecordingSignal.STOP)
+    run_java(java, tool, directory, "mark-invalid", 0)
+    assert files.mark_invalid(directory, 2)
+    assert "|INVALID" in run_java(java, tool, directory, "describe-all")
+    assert files.mark_valid(directory, 2)
+    deletion = files.compact(directory)
+    assert deletion.recording_ids == (0,)
+    assert len(deletion.files) > 1
+    assert run_java(java, tool, directory, "count-entries").split()[-1] == "2"
+    verified = run_java(java, tool, directory, "verify", "-a")
+    assert "(recordingId=1) OK" in verified
+    assert "(recordingId=2) OK" in verified
+    assert all(finding.is_ok for finding in files.write_checksums(directory, "CRC-32", is_thorough=True))
+    verified = run_java(java, tool, directory, "verify", "-a", "-checksum", "org.agrona.checksum.Crc32")
+    assert "(recordingId=2) OK" in verified
+    run_java(java, tool, directory, "checksum", "org.agrona.checksum.Crc32c", "-a")
+    with files.ArchiveDirectory(directory) as archive_files:
+        findings = list(archive_files.verify(is_thorough=True, checksum="CRC-32C"))
+    assert [(finding.recording_id, finding.is_ok) for finding in findings] == [(1, True), (2, True)]
+    run_java(java, tool, directory, "mark-invalid", 1)
+    run_java(java, tool, directory, "compact", answer="y\n")
+    with (
+        headrace.ArchivingMediaDriver.embedded(archive_directory=directory) as archiving,
+        archiving.connect_archive() as archive,
+    ):
+        assert [recording.recording_id for recording in archive.list_recordings()] == [2]
+        with archive.replay(2) as replay:
+            assert [message.payload for message in replay] == MESSAGES

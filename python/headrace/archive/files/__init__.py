@@ -18,19 +18,35 @@ from headrace.archive.files.catalog import CatalogEntry
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.directory import ArchiveDirectory, RecordedFrame, Segment, repair
 from headrace.archive.files.frames import Frame
+from headrace.archive.files.maintenance import Deletion
 from headrace.archive.files.mark_file import MarkFields
+from headrace.archive.files.upkeep import (
+    compact,
+    delete_orphaned_segments,
+    grow_catalog,
+    mark_invalid,
+    mark_valid,
+    write_checksums,
+)
 from headrace.archive.files.verify import VerifyResult
 
 __all__ = [
     "ArchiveDirectory",
     "CatalogEntry",
+    "Deletion",
     "Frame",
     "MarkFields",
     "RecordedFrame",
     "Segment",
     "VerifyResult",
     "checksum_named",
+    "compact",
+    "delete_orphaned_segments",
+    "grow_catalog",
+    "mark_invalid",
+    "mark_valid",
     "repair",
+    "write_checksums",
 ]
 
 _publish(__name__, globals(), __all__)

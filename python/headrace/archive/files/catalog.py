@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -380,10 +380,20 @@ class Catalog:
         after = self._file.read(start, self._end - start)
         self._reserve(self._end + extra)
         changed = self._changed(entry, descriptor, length)
+        self._put_in_place(before + self._encoded(changed) + after, self.capacity)
+        entry.descriptor, entry.length, entry.checksum = descriptor, length, changed.checksum
+        for follower in self._entries[self._entries.index(entry) + 1 :]:
+            follower.offset += extra
+        self._end += extra
+        # Last, as the new file has the name now, whether or not that can be forced to the medium.
+        self._storage.sync()
+
+    def _put_in_place(self, content: bytes, capacity: int) -> None:
+        """Write a new file and give it the name of the old one."""
         self._storage.delete(_UPDATED_NAME)  # what a refusal left of an earlier one
-        file = self._storage.create(_UPDATED_NAME, self.capacity)
+        file = self._storage.create(_UPDATED_NAME, capacity)
         try:
-            file.write(0, before + self._encoded(changed) + after)
+            file.write(0, content)
             file.sync(_FULL_SYNC)
             self._storage.rename(_UPDATED_NAME, CATALOG_NAME)
         except OSError:
@@ -391,11 +401,23 @@ class Catalog:
             raise
         self._file.close()
         self._file = file
-        entry.descriptor, entry.length, entry.checksum = descriptor, length, changed.checksum
-        for follower in self._entries[self._entries.index(entry) + 1 :]:
-            follower.offset += extra
-        self._end += extra
-        # Last, as the new file has the name now, whether or not that can be forced to the medium.
+
+    def forget(self, recording_ids: Iterable[int]) -> None:
+        """Take entries out, and trim the file to the last one that stays. No other recording gets their ids.
+
+        Their files should be deleted before: afterwards no recording is known that they belong to.
+        """
+        gone = set(recording_ids)
+        kept = [entry for entry in self._entries if entry.recording_id not in gone]
+        content = self._file.read(0, HEADER_LENGTH)
+        content += b"".join(self._file.read(entry.offset, entry.length) for entry in kept)
+        self._put_in_place(content, len(content))
+        self._entries, self._ids = kept, [entry.recording_id for entry in kept]
+        self._end = HEADER_LENGTH
+        for entry in kept:
+            entry.offset = self._end
+            self._end += entry.length
+        self.capacity = self._end
         self._storage.sync()
 
     def set_state(self, recording_id: int, state: int) -> None:

@@ -15,7 +15,8 @@ from headrace.archive.files.catalog import CATALOG_NAME, Catalog, CatalogEntry
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.frames import Frame
 from headrace.archive.files.live_ends import live_ends
-from headrace.archive.files.mark_file import MarkFields, no_archive_running, read_mark_fields
+from headrace.archive.files.maintenance import changed
+from headrace.archive.files.mark_file import MarkFields, read_errors, read_mark_fields
 from headrace.archive.files.stop_position import recovered_stop_position
 from headrace.archive.files.storage import DirectoryStorage
 from headrace.archive.files.verify import VerifyResult, check_frame, frames_of, verify
@@ -25,7 +26,7 @@ from headrace.positions import segment_name, segment_position
 if TYPE_CHECKING:
     from headrace.archive.protocol.descriptor import RecordingDescriptor
 
-__all__ = ["ArchiveDirectory", "RecordedFrame", "Segment", "repair"]
+__all__ = ["ArchiveDirectory", "RecordedFrame", "Segment", "repair", "storage_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class ArchiveDirectory(Closing):
     def __init__(self, directory: str | os.PathLike[str], *, clock: Clock | None = None) -> None:
         self.path = Path(directory)
         self._clock = clock or SYSTEM_CLOCK
-        self._storage = _storage_of(self.path)
+        self._storage = storage_of(self.path)
         self._catalog = Catalog(self._storage, read_only=True)
 
     def entries(self) -> list[CatalogEntry]:
@@ -95,6 +96,19 @@ class ArchiveDirectory(Closing):
             MarkFileError: The directory has no mark file, or it is damaged.
         """
         return read_mark_fields(self._storage)
+
+    def mark_errors(self) -> bytes:
+        """The error log in the archive's mark file, as :func:`headrace.tools.read_error_log` reads it.
+
+        Raises:
+            MarkFileError: The directory has no mark file, or it is damaged.
+        """
+        return read_errors(self._storage)
+
+    @property
+    def catalog_capacity(self) -> int:
+        """Bytes of the catalog's file, of which entries need not have taken all."""
+        return self._catalog.capacity
 
     def segments(self, recording_id: int) -> list[Segment]:
         """The segment files of a recording that exist, in the order of the stream.
@@ -234,25 +248,26 @@ def repair(
         CatalogError: The directory has no catalog, or a damaged one.
         MarkFileError: An archive is running on the directory.
     """
-    storage = _storage_of(Path(directory))
+    storage = storage_of(Path(directory))
     now_ms = (clock or SYSTEM_CLOCK).epoch_ms()
-    with no_archive_running(storage, now_ms):
-        catalog = Catalog(storage)
-        try:
-            yield from verify(
-                catalog,
-                storage,
-                recording_id=recording_id,
-                is_thorough=is_thorough,
-                checksum=checksum_named(checksum),
-                is_repaired=True,
-                now_ms=now_ms,
-            )
-        finally:
-            catalog.close()
+    with changed(storage, now_ms) as catalog:
+        yield from verify(
+            catalog,
+            storage,
+            recording_id=recording_id,
+            is_thorough=is_thorough,
+            checksum=checksum_named(checksum),
+            is_repaired=True,
+            now_ms=now_ms,
+        )
 
 
-def _storage_of(directory: Path) -> DirectoryStorage:
+def storage_of(directory: Path) -> DirectoryStorage:
+    """The files of an archive's directory.
+
+    Raises:
+        CatalogError: The directory has no catalog.
+    """
     if not (directory / CATALOG_NAME).is_file():
         advice = "name the archive's directory: commands take it with --archive-dir or AERON_ARCHIVE_DIR"
         raise CatalogError(f"there is no catalog: {directory / CATALOG_NAME}; {advice}")

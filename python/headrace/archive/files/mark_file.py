@@ -35,7 +35,15 @@ from headrace.positions import NULL_VALUE, align, version_text
 if TYPE_CHECKING:
     from headrace.archive.files.storage import Storage, StorageFile
 
-__all__ = ["LINK_NAME", "MARK_NAME", "MarkFields", "MarkFile", "no_archive_running", "read_mark_fields"]
+__all__ = [
+    "LINK_NAME",
+    "MARK_NAME",
+    "MarkFields",
+    "MarkFile",
+    "no_archive_running",
+    "read_errors",
+    "read_mark_fields",
+]
 
 MARK_NAME = "archive-mark.dat"
 LINK_NAME = "archive-mark.lnk"
@@ -212,6 +220,20 @@ def read_mark_fields(storage: Storage) -> MarkFields:
     Raises:
         MarkFileError: The directory has no mark file, or it is damaged.
     """
+    return _decode(_read_mark_file(storage, 0, HEADER_LENGTH))
+
+
+def read_errors(storage: Storage) -> bytes:
+    """The error log in the mark file of an archive's directory.
+
+    Raises:
+        MarkFileError: The directory has no mark file, or it is damaged.
+    """
+    fields = read_mark_fields(storage)
+    return _read_mark_file(storage, fields.header_length, fields.error_buffer_length)
+
+
+def _read_mark_file(storage: Storage, offset: int, length: int) -> bytes:
     storage = mark_storage(storage)
     path = storage.describe(MARK_NAME)
     try:
@@ -219,12 +241,11 @@ def read_mark_fields(storage: Storage) -> MarkFields:
     except FileNotFoundError:
         raise MarkFileError(f"there is no mark file: {path}") from None
     try:
-        data = file.read(0, HEADER_LENGTH)
+        if not _is_header(file.read(0, HEADER_LENGTH)):
+            raise MarkFileError(f"not the mark file of an archive: {path}")
+        return file.read(max(offset, 0), max(length, 0))
     finally:
         file.close()
-    if not _is_header(data):
-        raise MarkFileError(f"not the mark file of an archive: {path}")
-    return _decode(data)
 
 
 class MarkFile:

@@ -11,6 +11,8 @@ from headrace.client import FrameWalk
 from headrace.positions import HEADER_LENGTH, segment_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from headrace.archive.files.checksum import Checksum
     from headrace.archive.files.storage import Storage, StorageFile
     from headrace.archive.protocol.descriptor import RecordingDescriptor
@@ -78,6 +80,24 @@ class SegmentFrames:
             position = end
         return position, last, None
 
+    def blocks(self, start: int, end: int) -> Iterator[tuple[int, memoryview]]:
+        """Runs of whole frames between two positions, each with its own; they were walked before.
+
+        A run is valid until the next is asked for.
+        """
+        position, length = start, _READ_LENGTH
+        while position < end:
+            block = self._read(position, min(length, end - position))
+            after, last, _ = self._walk.walk(block, position, end)
+            whole = after if after <= position + len(block) or last is None else last
+            if whole > position:
+                yield position, block[: whole - position]
+                position, length = whole, _READ_LENGTH
+            elif len(block) < length:
+                return
+            else:
+                length *= 2
+
     def first_torn(self, start: int, end: int) -> int | None:
         """Position of the first frame between two that was not written whole; they were walked before."""
         position, length = start, _READ_LENGTH
@@ -97,20 +117,10 @@ class SegmentFrames:
 
     def first_wrong(self, start: int, end: int, checksum: Checksum) -> int | None:
         """Position of the first data frame between two that does not have its checksum; they were walked before."""
-        position, length = start, _READ_LENGTH
-        while position < end:
-            block = self._read(position, min(length, end - position))
-            after, last, _ = self._walk.walk(block, position, end)
-            whole = after if after <= position + len(block) or last is None else last
-            wrong = checksum.first_wrong(block, whole - position)
+        for position, block in self.blocks(start, end):
+            wrong = checksum.first_wrong(block, len(block))
             if wrong is not None:
                 return position + wrong
-            if whole > position:
-                position, length = whole, _READ_LENGTH
-            elif len(block) < length:
-                return None
-            else:
-                length *= 2
         return None
 
     def has_frame_at(self, position: int) -> bool:

@@ -17,6 +17,7 @@ from headrace.cli.groups import LazyCommand, LazyGroup
 from headrace.cli.lifecycle import until_stopped
 
 _FILES, _SESSIONS = "headrace.cli.archive.files", "headrace.cli.archive.sessions"
+_UPKEEP = "headrace.cli.archive.upkeep"
 SUBCOMMANDS = {
     "list": LazyCommand(_FILES, "List the recordings in an archive's directory.", "list_command"),
     "describe": LazyCommand(
@@ -24,6 +25,23 @@ SUBCOMMANDS = {
     ),
     "dump": LazyCommand(_FILES, "Print the frames of a recording.", "dump_command"),
     "verify": LazyCommand(_FILES, "Check recordings against their frames.", "verify_command"),
+    "count": LazyCommand(_UPKEEP, "Print the number of valid recordings.", "count_command"),
+    "pid": LazyCommand(_UPKEEP, "Print the process id of the archive.", "pid_command"),
+    "errors": LazyCommand(_UPKEEP, "Show the errors of the archive and of its driver.", "errors_command"),
+    "capacity": LazyCommand(
+        _UPKEEP, "Print the length of the catalog's file, or make it longer.", "capacity_command"
+    ),
+    "checksum": LazyCommand(_UPKEEP, "Write checksums into the catalog and the frames.", "checksum_command"),
+    "mark-invalid": LazyCommand(
+        _UPKEEP, "Hide a recording from the archive's clients.", "mark_invalid_command"
+    ),
+    "mark-valid": LazyCommand(_UPKEEP, "Undo mark-invalid.", "mark_valid_command"),
+    "compact": LazyCommand(
+        _UPKEEP, "Delete invalid and deleted recordings, with their files.", "compact_command"
+    ),
+    "delete-orphaned-segments": LazyCommand(
+        _UPKEEP, "Delete segment files outside their recordings.", "delete_orphaned_segments_command"
+    ),
     "replay": LazyCommand(
         _SESSIONS, "Have a running archive replay a recording; print it.", "replay_command"
     ),

@@ -14,6 +14,7 @@ import click
 
 from headrace.cli import options
 from headrace.cli.connection import connect
+from headrace.cli.lifecycle import FAILED
 
 if TYPE_CHECKING:
     from headrace.archive import Archive, ArchiveError
@@ -40,6 +41,23 @@ def _archive_directory_option(default: Callable[[], str] | None) -> Callable[[Co
         default=default,
         help="The archive's directory.  [default: $AERON_ARCHIVE_DIR, else aeron-archive]",
     )
+
+
+def confirm(question: str, *, is_confirmed: bool) -> None:
+    """Ask before something is deleted, unless the command line has said yes.
+
+    Ctrl-C and a stdin without an answer are no.
+
+    Raises:
+        Exit: The answer is no.
+    """
+    try:
+        if is_confirmed or click.confirm(question):
+            return
+    except click.Abort:
+        click.echo(err=True)
+    click.echo("error: not confirmed; nothing was deleted", err=True)
+    raise click.exceptions.Exit(FAILED)
 
 
 @dataclass(frozen=True, slots=True)

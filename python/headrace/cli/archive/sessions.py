@@ -9,7 +9,7 @@ import click
 
 from headrace._exceptions import ArchiveError
 from headrace.cli import options
-from headrace.cli.archive.access import ArchiveAddress, session, session_options
+from headrace.cli.archive.access import ArchiveAddress, confirm, session, session_options
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED, Stop, until_stopped
 from headrace.cli.output import print_json
@@ -174,18 +174,7 @@ def truncate_command(
             f"delete everything after position {position} from recording {recording_id}, "
             f"which ends at position {stop}?"
         )
-        if not yes and not _is_confirmed(question):
-            click.echo("error: not confirmed; nothing was deleted", err=True)
-            raise click.exceptions.Exit(FAILED)
+        confirm(question, is_confirmed=yes)
         count = archive.truncate_recording(recording_id, position)
     files = "1 file" if count == 1 else f"{count} files"
     click.echo(f"recording {recording_id} now ends at position {position}; {files} deleted")
-
-
-def _is_confirmed(question: str) -> bool:
-    """Ask; Ctrl-C and a stdin without an answer are no."""
-    try:
-        return click.confirm(question)
-    except click.Abort:
-        click.echo(err=True)
-        return False

@@ -1,0 +1,220 @@
+"""Changes to the files of an archive that does not run: what the tool of an operator does.
+
+Each function leaves a directory that an archive starts on, wherever it is killed. Files are deleted before the catalog
+forgets their recording, so that the next call finds the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.archive.errors import ArchiveFileError, CatalogError, SegmentError
+from headrace.archive.files.begun_steps import purged_files
+from headrace.archive.files.catalog import (
+    HEADER_LENGTH,
+    STATE_DELETED,
+    STATE_INVALID,
+    STATE_NAMES,
+    STATE_VALID,
+    Catalog,
+    CatalogEntry,
+)
+from headrace.archive.files.mark_file import no_archive_running
+from headrace.archive.files.segment_frames import SegmentFrames
+from headrace.archive.files.verify import VerifyResult
+from headrace.positions import FRAME_ALIGNMENT, segment_name, segment_position
+
+if TYPE_CHECKING:
+    from headrace.archive.files.checksum import Checksum
+    from headrace.archive.files.storage import Storage
+
+__all__ = [
+    "Deletion",
+    "changed",
+    "compaction",
+    "delete",
+    "orphaned_segments",
+    "set_validity",
+    "write_checksums",
+]
+
+_READ_LENGTH = 1 << 20
+_FULL_SYNC = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What is, or would be, deleted.
+
+    Attributes:
+        recording_ids: Recordings that the catalog forgets.
+        files: Names of the files that go, in the order of names.
+        byte_count: How many bytes these files have, as far as they say.
+    """
+
+    recording_ids: tuple[int, ...]
+    files: tuple[str, ...]
+    byte_count: int
+
+
+@contextmanager
+def changed(
+    storage: Storage, now_ms: int, checksum: Checksum | None = None, capacity: int = 0
+) -> Iterator[Catalog]:
+    """The catalog of a directory on which no archive runs, nor starts meanwhile. It is not made longer unless asked to.
+
+    Raises:
+        CatalogError: The directory has no catalog, or a damaged one.
+        MarkFileError: An archive is running on the directory.
+    """
+    with no_archive_running(storage, now_ms):
+        catalog = Catalog(storage, capacity=max(capacity, HEADER_LENGTH), checksum=checksum)
+        try:
+            yield catalog
+        finally:
+            catalog.close()
+
+
+def compaction(catalog: Catalog, storage: Storage) -> Deletion:
+    """What goes if the catalog keeps valid recordings only: the others, with all their files."""
+    gone = [entry for entry in catalog.entries() if entry.state in (STATE_INVALID, STATE_DELETED)]
+    recording_ids = tuple(entry.recording_id for entry in gone)
+    return _deletion(storage, recording_ids, purged_files(storage, recording_ids))
+
+
+def orphaned_segments(catalog: Catalog, storage: Storage, recording_id: int | None = None) -> Deletion:
+    """Segment files of recordings in the catalog that lie outside them: detached, or left by what was not finished.
+
+    Raises:
+        CatalogError: The recording is unknown.
+    """
+    files: list[str] = []
+    for entry in _entries(catalog, recording_id):
+        prefix = f"{entry.recording_id}-"
+        names = (name for name in storage.names() if name.startswith(prefix) and name.endswith(".rec"))
+        files += [name for name in names if _is_outside(entry, name)]
+    return _deletion(storage, (), files)
+
+
+def _is_outside(entry: CatalogEntry, name: str) -> bool:
+    descriptor = entry.descriptor
+    base = segment_position(name, entry.recording_id)
+    if base is None or base < descriptor.geometry.segment_base(descriptor.start_position):
+        return True
+    return not descriptor.is_active and base > descriptor.geometry.segment_base(descriptor.stop_position)
+
+
+def delete(catalog: Catalog, storage: Storage, deletion: Deletion) -> None:
+    """Delete what :func:`compaction` or :func:`orphaned_segments` found.
+
+    Raises:
+        OSError: The disk refuses; some of it may be deleted, and the next call deletes the rest.
+    """
+    for name in deletion.files:
+        storage.delete(name)
+    storage.sync()
+    if deletion.recording_ids:
+        catalog.forget(deletion.recording_ids)
+
+
+def _deletion(storage: Storage, recording_ids: tuple[int, ...], files: Iterable[str]) -> Deletion:
+    names = tuple(sorted(files))
+    return Deletion(recording_ids, names, sum(storage.length(name) or 0 for name in names))
+
+
+def set_validity(catalog: Catalog, recording_id: int, *, is_valid: bool) -> bool:
+    """Mark a recording as valid or invalid; false if it was so already.
+
+    Raises:
+        CatalogError: The recording is unknown, deleted, or has values that no recording can have.
+    """
+    (entry,) = _entries(catalog, recording_id)
+    wanted = STATE_VALID if is_valid else STATE_INVALID
+    if entry.state == wanted:
+        return False
+    if entry.state not in (STATE_VALID, STATE_INVALID):
+        rule = f"only {STATE_NAMES[STATE_VALID]} and {STATE_NAMES[STATE_INVALID]} become one another"
+        raise CatalogError(f"recording_id={recording_id} has state {entry.state_name}: {rule}")
+    if is_valid:
+        entry.descriptor.check()
+    catalog.set_state(recording_id, wanted)
+    return True
+
+
+def write_checksums(
+    catalog: Catalog,
+    storage: Storage,
+    checksum: Checksum,
+    *,
+    recording_id: int | None = None,
+    is_thorough: bool = False,
+) -> Iterator[VerifyResult]:
+    """Give the catalog's entries and the frames of recordings checksums; frames lose their session ids for them.
+
+    Args:
+        catalog: The catalog, opened with this checksum.
+        storage: The archive's files.
+        checksum: Which.
+        recording_id: Only this one.
+        is_thorough: All segment files and not only the last of each recording.
+
+    Raises:
+        CatalogError: The recording is unknown.
+    """
+    for entry in _entries(catalog, recording_id):
+        if entry.state == STATE_DELETED:
+            continue
+        try:
+            count = _write_frames(storage, entry, checksum, is_thorough=is_thorough)
+            catalog.update(entry.recording_id)
+        except (ArchiveFileError, OSError) as wrong:
+            yield VerifyResult(entry.recording_id, False, str(wrong))
+        else:
+            files = "1 segment file" if count == 1 else f"{count} segment files"
+            yield VerifyResult(entry.recording_id, True, f"the entry and {files} have checksums")
+
+
+def _write_frames(storage: Storage, entry: CatalogEntry, checksum: Checksum, *, is_thorough: bool) -> int:
+    """Number of segment files whose frames have checksums now."""
+    descriptor = entry.descriptor
+    descriptor.check()
+    if descriptor.is_active:
+        raise CatalogError(
+            f"recording_id={entry.recording_id} has no stop position: an archive died while it recorded; start an "
+            "archive on the directory once, or use `headrace archive verify --repair`"
+        )
+    start, stop = descriptor.start_position, descriptor.stop_position
+    bases = list(descriptor.geometry.segment_bases(start, stop - FRAME_ALIGNMENT)) if stop > start else []
+    for base in bases if is_thorough else bases[-1:]:
+        _write_segment(storage, entry, base, checksum)
+    return len(bases) if is_thorough else len(bases[-1:])
+
+
+def _write_segment(storage: Storage, entry: CatalogEntry, base: int, checksum: Checksum) -> None:
+    descriptor = entry.descriptor
+    limit = min(descriptor.stop_position, base + descriptor.segment_file_length)
+    with SegmentFrames(storage, descriptor, base, None) as frames:
+        end, _, fault = frames.walk(frames.start, limit)
+        if end != limit:
+            raise SegmentError(
+                f"{frames.path}: whole frames end at position={end} and not at {limit}: {fault or 'the last goes on'}"
+            )
+        file = storage.open(segment_name(entry.recording_id, base))
+        try:
+            for position, block in frames.blocks(frames.start, limit):
+                file.write(position - base, checksum.put(block))
+            file.sync(_FULL_SYNC)
+        finally:
+            file.close()
+
+
+def _entries(catalog: Catalog, recording_id: int | None) -> list[CatalogEntry]:
+    if recording_id is None:
+        return catalog.entries()
+    entry = catalog.find_entry(recording_id)
+    if entry is None:
+        raise CatalogError(f"unknown recording_id={recording_id}")
+    return [entry]

@@ -1,0 +1,182 @@
+"""An operator's changes to an archive's directory, ours or Aeron's. No archive may run on it meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import ConfigError
+from headrace.archive.files import maintenance
+from headrace.archive.files.catalog import CAPACITY_MAX, Catalog
+from headrace.archive.files.checksum import checksum_named
+from headrace.archive.files.directory import storage_of
+from headrace.clock import SYSTEM_CLOCK, Clock
+
+if TYPE_CHECKING:
+    from headrace.archive.files.maintenance import Deletion
+    from headrace.archive.files.storage import Storage
+    from headrace.archive.files.verify import VerifyResult
+
+__all__ = [
+    "compact",
+    "delete_orphaned_segments",
+    "grow_catalog",
+    "mark_invalid",
+    "mark_valid",
+    "write_checksums",
+]
+
+Directory = str | os.PathLike[str]
+
+
+def compact(directory: Directory, *, is_dry_run: bool = False, clock: Clock | None = None) -> Deletion:
+    """Delete the recordings that are marked as invalid or deleted, with all their files, and shorten the catalog.
+
+    This cannot be undone. Valid recordings stay as they are, and the ids of those that go are not given again.
+
+    Args:
+        directory: The archive's directory.
+        is_dry_run: Change nothing; only say what would go. An archive may run.
+        clock: Where it takes the time from; by default the clock of the machine.
+
+    Raises:
+        CatalogError: The directory has no catalog, or a damaged one.
+        MarkFileError: An archive is running on the directory.
+        OSError: The disk refuses. A second call deletes what is left.
+    """
+    return _deleted(directory, is_dry_run, clock, maintenance.compaction)
+
+
+def delete_orphaned_segments(
+    directory: Directory,
+    recording_id: int | None = None,
+    *,
+    is_dry_run: bool = False,
+    clock: Clock | None = None,
+) -> Deletion:
+    """Delete segment files that belong to no part of their recording.
+
+    They are those before its start position, which were detached, those after its stop position, and those whose names
+    say no position. This cannot be undone: detached segments can be attached again only while their files are there.
+
+    Args:
+        directory: The archive's directory.
+        recording_id: Only files of this recording.
+        is_dry_run: As for :func:`compact`.
+        clock: As for :func:`compact`.
+
+    Raises:
+        CatalogError: The directory has no catalog, or a damaged one, or no such recording.
+        MarkFileError: An archive is running on the directory.
+        OSError: The disk refuses. A second call deletes what is left.
+    """
+
+    def orphans(catalog: Catalog, storage: Storage) -> Deletion:
+        return maintenance.orphaned_segments(catalog, storage, recording_id)
+
+    return _deleted(directory, is_dry_run, clock, orphans)
+
+
+def _deleted(
+    directory: Directory,
+    is_dry_run: bool,
+    clock: Clock | None,
+    find: Callable[[Catalog, Storage], Deletion],
+) -> Deletion:
+    storage = storage_of(Path(directory))
+    if is_dry_run:
+        catalog = Catalog(storage, read_only=True)
+        try:
+            return find(catalog, storage)
+        finally:
+            catalog.close()
+    with maintenance.changed(storage, _now_ms(clock)) as catalog:
+        deletion = find(catalog, storage)
+        maintenance.delete(catalog, storage, deletion)
+    return deletion
+
+
+def mark_valid(directory: Directory, recording_id: int, *, clock: Clock | None = None) -> bool:
+    """Mark an invalid recording as valid: the archive lists it again.
+
+    Returns:
+        False if it was valid already.
+
+    Raises:
+        CatalogError: The recording is unknown or deleted, or the directory has no catalog or a damaged one.
+        DescriptorError: The recording has values that no recording can have.
+        MarkFileError: An archive is running on the directory.
+    """
+    with maintenance.changed(storage_of(Path(directory)), _now_ms(clock)) as catalog:
+        return maintenance.set_validity(catalog, recording_id, is_valid=True)
+
+
+def mark_invalid(directory: Directory, recording_id: int, *, clock: Clock | None = None) -> bool:
+    """Mark a valid recording as invalid: the archive no longer lists it, and :func:`compact` deletes it.
+
+    Returns:
+        False if it was invalid already.
+
+    Raises:
+        CatalogError: The recording is unknown or deleted, or the directory has no catalog or a damaged one.
+        MarkFileError: An archive is running on the directory.
+    """
+    with maintenance.changed(storage_of(Path(directory)), _now_ms(clock)) as catalog:
+        return maintenance.set_validity(catalog, recording_id, is_valid=False)
+
+
+def write_checksums(
+    directory: Directory,
+    name: str,
+    recording_id: int | None = None,
+    *,
+    is_thorough: bool = False,
+    clock: Clock | None = None,
+) -> Iterator[VerifyResult]:
+    """Write checksums into the catalog's entries, and into the frames of each recording's last segment file.
+
+    A frame has its checksum in the place of its session id; the catalog keeps that of the last publisher only.
+
+    Args:
+        directory: The archive's directory.
+        name: Which checksum: ``"CRC-32"`` or ``"CRC-32C"``.
+        recording_id: Only this recording.
+        is_thorough: All segment files and not only the last of each recording.
+        clock: As for :func:`compact`.
+
+    Raises:
+        CatalogError: The directory has no catalog, or a damaged one, or no such recording.
+        ConfigError: No checksum has that name.
+        MarkFileError: An archive is running on the directory.
+    """
+    kind = checksum_named(name)
+    if kind is None:
+        raise ConfigError("checksum='': name one, CRC-32 or CRC-32C", "checksum", name, "CRC-32 or CRC-32C")
+    storage = storage_of(Path(directory))
+    with maintenance.changed(storage, _now_ms(clock), checksum=kind) as catalog:
+        yield from maintenance.write_checksums(
+            catalog, storage, kind, recording_id=recording_id, is_thorough=is_thorough
+        )
+
+
+def grow_catalog(directory: Directory, capacity: int, *, clock: Clock | None = None) -> int:
+    """Make the catalog's file at least this many bytes long; gives how long it is. It never becomes shorter.
+
+    Raises:
+        CatalogError: The directory has no catalog, or a damaged one.
+        ConfigError: No catalog can be that long.
+        MarkFileError: An archive is running on the directory.
+        OSError: The disk refuses.
+    """
+    if not 0 <= capacity <= CAPACITY_MAX:
+        rule = f"must be from 0 to {CAPACITY_MAX} bytes"
+        raise ConfigError(f"capacity={capacity}: {rule}", "capacity", str(capacity), rule)
+    storage = storage_of(Path(directory))
+    with maintenance.changed(storage, _now_ms(clock), capacity=capacity) as catalog:
+        return catalog.capacity
+
+
+def _now_ms(clock: Clock | None) -> int:
+    return (clock or SYSTEM_CLOCK).epoch_ms()
