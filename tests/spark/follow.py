@@ -21,7 +21,18 @@ FAULTS_OF_SPARK = ("failed to connect back", "Task serialization failed: java.la
 
 def has_ended(query: StreamingQuery) -> bool:
     """A query that ended by a fault that is not Spark's; after one of Spark's its operator starts it anew."""
-    return not query.isActive and not any(fault in str(query.exception()) for fault in FAULTS_OF_SPARK)
+    return not query.isActive and not any(fault in causes_of(query) for fault in FAULTS_OF_SPARK)
+
+
+def causes_of(query: StreamingQuery) -> str:
+    """What ended a query, and the causes of that: a sink may tell of a fault of Spark's in words of its own."""
+    found = query._jsq.exception()
+    error = found.get() if found.isDefined() else None
+    causes = []
+    while error is not None:
+        causes.append(error.toString())
+        error = error.getCause()
+    return "\n".join(causes)
 
 
 def main(base: str, driver_directory: str) -> None:
@@ -47,6 +58,7 @@ def main(base: str, driver_directory: str) -> None:
                 seen[sink] = progress["batchId"]
                 print(sink, progress["sources"][0]["endOffset"], flush=True)
         time.sleep(0.05)
+    print(*(causes_of(query) for query in queries.values()), sep="\n", file=sys.stderr)
 
 
 main(*sys.argv[1:])
