@@ -272,7 +272,7 @@ headrace_protocol::settings! {
     "aeron.receiver.wildcard.port.range" =>
         receiver_wildcard_port_range: PortRange = PortRange::default(), Ports;
     /// How many datagrams one system call may receive, where the kernel does not join them.
-    "aeron.receiver.io.vector.capacity" => receiver_io_vector_capacity: usize = 4, VECTOR;
+    "aeron.receiver.io.vector.capacity" => receiver_io_vector_capacity: usize = 16, VECTOR;
 
     /// While it sends, the sender looks for status messages once in this number of turns.
     "aeron.send.to.status.poll.ratio" => send_to_status_poll_ratio: usize = 6, Int { min: 1, max: 255 };
