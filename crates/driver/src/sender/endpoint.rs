@@ -378,15 +378,17 @@ impl Control<'_> {
         setup: &ResponseSetup,
         cycle: &mut Cycle<'_>,
     ) -> Result<Liveness, FrameError> {
-        let publication = self.publication(setup.session_id, setup.stream_id);
-        let subscription_id = publication
-            .and_then(|publication| publication.take_response_setup(cycle.now_ns))
+        let session_id = setup.response_session_id;
+        let publication = self
+            .publication(setup.session_id, setup.stream_id)
             .ok_or(unexpected_session(setup.session_id))?;
-        // One that the conductor has no room for now comes again.
-        let _ = cycle.conductor.request(ConductorRequest::AnswersAnnounced {
-            subscription_id,
-            session_id: setup.response_session_id,
-        });
+        if let Some(subscription_id) = publication.on_response_setup(session_id, cycle.now_ns)? {
+            // One that the conductor has no room for now comes again.
+            let _ = cycle.conductor.request(ConductorRequest::AnswersAnnounced {
+                subscription_id,
+                session_id,
+            });
+        }
         Ok(Liveness::Nothing)
     }
 

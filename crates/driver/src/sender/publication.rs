@@ -9,7 +9,7 @@ use headrace_buffers::doorbell::Interests;
 use headrace_buffers::log::scan::scan_datagrams;
 use headrace_protocol::flow::FlowControl;
 use headrace_protocol::frame::{
-    DataHeader, ErrorFrame, Nak, RttMeasurement, Setup, StatusMessage, data, rtt, setup,
+    DataHeader, ErrorFrame, FrameError, Nak, RttMeasurement, Setup, StatusMessage, data, rtt, setup,
 };
 use headrace_protocol::retransmit::RetransmitHandler;
 
@@ -54,7 +54,8 @@ pub(super) struct SenderPublication {
     is_setup_elicited: bool,
     /// The receiver that asked for a stream of answers.
     asker: Option<SocketAddr>,
-    last_response_setup_ns: Option<i64>,
+    /// When a receiver last said on which session the answers come, and on which.
+    last_response_setup: Option<(i64, i32)>,
     // Running into the limit is counted once between two successful sends.
     counts_next_limit: bool,
     last_setup_ns: i64,
@@ -87,7 +88,7 @@ impl SenderPublication {
             has_initial_connection: false,
             is_setup_elicited: false,
             asker: None,
-            last_response_setup_ns: None,
+            last_response_setup: None,
             counts_next_limit: false,
             last_setup_ns: now_ns - SETUP_INTERVAL_NS - 1, // the first goes out at once
             last_data_or_heartbeat_ns: now_ns,
@@ -302,19 +303,31 @@ impl SenderPublication {
         true
     }
 
-    /// A receiver says on which session the answers come: the subscription that reads them. None where no answers are
-    /// asked for, and when it says so too often.
-    pub(super) fn take_response_setup(&mut self, now_ns: i64) -> Option<i64> {
-        let Exchange::Requests { answers_id } = self.shared.exchange else {
-            return None;
+    /// A receiver says on which session the answers come. Gives the subscription that reads them, none for what it has
+    /// just said. Fails where no answers are asked for, and for one session after another.
+    pub(super) fn on_response_setup(
+        &mut self,
+        response_session_id: i32,
+        now_ns: i64,
+    ) -> Result<Option<i64>, FrameError> {
+        let unexpected = FrameError::Field {
+            field: "response_session_id",
+            value: response_session_id.into(),
         };
-        let is_due = self
-            .last_response_setup_ns
-            .is_none_or(|last_ns| now_ns.saturating_sub(last_ns) >= RESPONSE_SETUP_INTERVAL_NS);
-        is_due.then(|| {
-            self.last_response_setup_ns = Some(now_ns);
-            answers_id
-        })
+        let Exchange::Requests { answers_id } = self.shared.exchange else {
+            return Err(unexpected);
+        };
+        match self.last_response_setup {
+            Some((last_ns, session_id)) if now_ns.saturating_sub(last_ns) < RESPONSE_SETUP_INTERVAL_NS => {
+                // Where there are several paths, each brings it.
+                let is_repeated = session_id == response_session_id;
+                if is_repeated { Ok(None) } else { Err(unexpected) }
+            }
+            _ => {
+                self.last_response_setup = Some((now_ns, response_session_id));
+                Ok(Some(answers_id))
+            }
+        }
     }
 
     /// False when the position is further from the sender's than any receiver can be, there are more receivers than are

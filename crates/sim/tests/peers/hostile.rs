@@ -12,6 +12,8 @@ const CHANNEL: &str = "aeron:udp?endpoint=right:40123";
 /// The stream that is attacked, the same in each world: frames of one are believed in the others.
 const ATTACKED: &str =
     "aeron:udp?endpoint=right:40123|term-length=64k|session-id=-77|init-term-id=5|term-id=5|term-offset=0";
+const CONTROL: &str = "aeron:udp?control=right:24325|control-mode=response";
+const ANSWERS: &str = "term-length=64k|session-id=-78|init-term-id=6|term-id=6|term-offset=0";
 const SEEDS: u64 = 16;
 /// Bent datagrams for each seed.
 const ATTACKS_MAX: usize = 200;
@@ -25,48 +27,101 @@ const KINDS: [FrameKind; 5] = [
     FrameKind::Error,
 ];
 
-/// The stream that is attacked, and the clients at its ends.
+/// The streams that are attacked, and the clients at their ends.
 struct Attacked {
-    publication: Publication,
-    reader: Reader,
+    publications: Vec<Publication>,
+    readers: Vec<Reader>,
     _clients: [Arc<Client>; 2],
 }
 
+/// How a world begins whose streams are attacked.
+type Begin = fn(&World, [&Node; 2]) -> Attacked;
+
 impl Attacked {
-    fn connected(world: &World, nodes: [&Node; 2]) -> Self {
+    /// A stream from the left to the right.
+    fn one_way(world: &World, nodes: [&Node; 2]) -> Self {
         let clients = nodes.map(|node| node.connect().unwrap());
         let reader = Reader::subscribe(&clients[1], CHANNEL, STREAM);
         let publication = clients[0].add_publication(ATTACKED, STREAM).unwrap();
-        world.run_until(SECOND, "a connection", || {
-            publication.is_connected() && reader.subscription.is_connected()
-        });
         Self {
-            publication,
-            reader,
+            publications: vec![publication],
+            readers: vec![reader],
             _clients: clients,
+        }
+        .connected(world)
+    }
+
+    /// Requests from the left, answers from the right.
+    fn both_ways(world: &World, nodes: [&Node; 2]) -> Self {
+        let clients = nodes.map(|node| node.connect().unwrap());
+        let answers = Reader::subscribe(&clients[0], CONTROL, STREAM + 2);
+        let reader = Reader::subscribe(&clients[1], CHANNEL, STREAM);
+        let id = answers.subscription.registration_id();
+        let channel = format!("{ATTACKED}|response-correlation-id={id}");
+        let requests = clients[0].add_publication(&channel, STREAM).unwrap();
+        world.run_until(SECOND, "the requests are read", || {
+            reader.subscription.is_connected()
+        });
+        let id = reader.subscription.images()[0].correlation_id();
+        let channel = format!("{CONTROL}|{ANSWERS}|response-correlation-id={id}");
+        Self {
+            publications: vec![
+                requests,
+                clients[1].add_publication(&channel, STREAM + 2).unwrap(),
+            ],
+            readers: vec![reader, answers],
+            _clients: clients,
+        }
+        .connected(world)
+    }
+
+    fn connected(self, world: &World) -> Self {
+        world.run_until(SECOND, "a connection", || {
+            self.publications
+                .iter()
+                .all(|publication| publication.is_connected())
+                && self
+                    .readers
+                    .iter()
+                    .all(|reader| reader.subscription.is_connected())
+        });
+        self
+    }
+
+    fn offer(&self, message: &[u8]) {
+        for publication in &self.publications {
+            let _ = publication.offer(message);
+        }
+    }
+
+    fn read(&mut self) {
+        for reader in &mut self.readers {
+            reader.poll();
         }
     }
 }
 
-/// What two drivers really send each other on a bad network, until the stream is refused. Sorted by kind.
-fn specimens() -> Vec<Vec<Datagram>> {
+/// What two drivers really send each other on a bad network, until a stream is refused. Sorted by kind.
+fn specimens(begin: Begin, kinds: &[FrameKind]) -> Vec<Vec<Datagram>> {
     let world = World::new(1);
     let tap = world.network().tap();
     let nodes = world.pair();
-    let mut stream = Attacked::connected(&world, nodes.each_ref());
+    let mut streams = begin(&world, nodes.each_ref());
     world.network().set_links(LinkSettings {
         loss: 0.3,
         ..LinkSettings::default()
     });
     for number in 0..40 {
-        let _ = stream.publication.offer(&vec![number; 64 * usize::from(number)]);
+        streams.offer(&vec![number; 64 * usize::from(number)]);
         world.run_for(MILLISECOND);
-        stream.reader.poll();
+        streams.read();
     }
-    let image = Arc::clone(&stream.reader.subscription.images()[0]);
+    let image = Arc::clone(&streams.readers[0].subscription.images()[0]);
     image.async_reject("no thanks").unwrap();
     world.run_for(SECOND / 2);
-    stream.publication.close();
+    for publication in &streams.publications {
+        publication.close();
+    }
     world.run_for(SECOND);
     let sent = tap.take();
     let of_kind = |kind: &FrameKind| {
@@ -75,7 +130,7 @@ fn specimens() -> Vec<Vec<Datagram>> {
         assert!(!found.is_empty(), "no specimen of {kind:?}");
         found
     };
-    KINDS.iter().map(of_kind).collect()
+    kinds.iter().map(of_kind).collect()
 }
 
 /// Changes a datagram somewhere.
@@ -111,15 +166,14 @@ fn bend(random: &mut fastrand::Rng, bytes: &mut Vec<u8>) {
 
 /// Frames that look right are believed, so the stream may be over after this, and the rules of the world do not hold:
 /// they know honest peers only. But both drivers still obey, and let go of everything in the end.
-#[test]
-fn bent_frames_do_no_harm() {
-    let specimens = specimens();
+fn bent_frames_do_no_harm(begin: Begin, kinds: &[FrameKind]) {
+    let specimens = specimens(begin, kinds);
     for seed in 0..SEEDS {
         let world = World::without_rules(seed);
         let mut random = fastrand::Rng::with_seed(seed);
         let nodes = world.pair();
         let fresh = nodes.each_ref().map(Node::holdings);
-        let mut stream = Attacked::connected(&world, nodes.each_ref());
+        let mut streams = begin(&world, nodes.each_ref());
         for _ in 0..random.usize(1..ATTACKS_MAX) {
             let kind = &specimens[random.usize(..specimens.len())];
             let Datagram { from, to, mut bytes } = kind[random.usize(..kind.len())].clone();
@@ -127,16 +181,27 @@ fn bent_frames_do_no_harm() {
                 bend(&mut random, &mut bytes);
             }
             world.network().inject(from, to, &bytes);
-            let _ = stream.publication.offer(&[9; 200]);
+            streams.offer(&[9; 200]);
             world.run_for(random.i64(0..MILLISECOND));
-            stream.reader.poll();
+            streams.read();
         }
-        drop(stream);
+        drop(streams);
         both_still_work(&world, nodes.each_ref());
         world.run_until(60 * SECOND, &format!("nothing is left, seed={seed}"), || {
             nodes.each_ref().map(Node::holdings) == fresh
         });
     }
+}
+
+#[test]
+fn bent_frames_of_a_stream_do_no_harm() {
+    bent_frames_do_no_harm(Attacked::one_way, &KINDS);
+}
+
+#[test]
+fn bent_frames_of_requests_and_answers_do_no_harm() {
+    let kinds = [KINDS.as_slice(), &[FrameKind::ResponseSetup]].concat();
+    bent_frames_do_no_harm(Attacked::both_ways, &kinds);
 }
 
 fn both_still_work(world: &World, [left, right]: [&Node; 2]) {

@@ -1,9 +1,10 @@
 //! Response channels over UDP: each requester reads the answers to its own requests, whatever the network and strangers
 //! do.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod strangers;
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,16 +14,13 @@ use common::{
 use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_client::{Client, ClientError, FragmentAssembler, Image, Publication, Subscription};
 use headrace_protocol::ErrorCode;
-use headrace_protocol::frame::{
-    FrameKind, ResponseSetup, Setup, StatusMessage, classify, setup, status_message,
-};
+use headrace_protocol::frame::{FrameKind, ResponseSetup, Setup, StatusMessage, classify, setup};
 use headrace_sim::{Datagram, Node};
 
 const REQUESTS: i32 = 1001;
 const ANSWERS: i32 = 1002;
 const TO_SERVER: &str = "aeron:udp?endpoint=server:40123|term-length=64k|linger=0";
 const FROM_SERVER: &str = "aeron:udp?control=server:24325|control-mode=response";
-const STRANGER: &str = "10.9.9.9:999";
 
 /// Sends requests that name it, and reads the answers.
 struct Requester {
@@ -40,10 +38,15 @@ impl Requester {
     }
 
     fn on(node: &Rc<Node>, name: &'static str) -> Self {
+        Self::asking(node, name, TO_SERVER)
+    }
+
+    /// Sends its requests on `channel`.
+    fn asking(node: &Rc<Node>, name: &'static str, channel: &str) -> Self {
         let client = node.connect().unwrap();
         let answers = Reader::subscribe(&client, FROM_SERVER, ANSWERS);
         let subscription_id = answers.subscription.registration_id();
-        let channel = format!("{TO_SERVER}|response-correlation-id={subscription_id}");
+        let channel = format!("{channel}|response-correlation-id={subscription_id}");
         Self {
             requests: client.add_publication(&channel, REQUESTS).unwrap(),
             name,
@@ -99,9 +102,13 @@ fn answers_to(image: &Image) -> String {
 
 impl Server {
     fn on(node: &Node) -> Self {
+        Self::reading(node, "aeron:udp?endpoint=server:40123")
+    }
+
+    /// Reads requests from `channel`.
+    fn reading(node: &Node, channel: &str) -> Self {
         let client = node.connect().unwrap();
-        let requests =
-            client.add_subscription("aeron:udp?endpoint=server:40123", REQUESTS, Default::default());
+        let requests = client.add_subscription(channel, REQUESTS, Default::default());
         Self {
             requests: requests.unwrap(),
             client,
@@ -175,13 +182,6 @@ fn invalid_packets(node: &Node) -> i64 {
     system_counter(node, system_counter::INVALID_PACKETS)
 }
 
-fn bytes_of(length: usize, encode: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
-    let mut frame = vec![0; length];
-    let length = encode(&mut frame);
-    frame.truncate(length);
-    frame
-}
-
 #[test]
 fn each_requester_reads_the_answers_to_its_own_requests_on_a_bad_network() {
     for seed in 0..4 {
@@ -252,7 +252,9 @@ fn answers_may_follow_answers_to_the_same_requester() {
         answers: server.client.add_publication(&channel, ANSWERS).unwrap(),
         ..session
     });
+    let begun_ns = world.now_ns();
     run(&world, &mut server, &mut requesters, 20);
+    assert!(world.now_ns() - begun_ns < SECOND, "the first stream has ended");
     assert_eq!(errors_of(&node), [""; 0]);
 }
 
@@ -315,172 +317,6 @@ fn a_setup_says_that_answers_are_wanted_and_the_session_is_told_until_they_are_r
     world.run_for(SECOND);
     assert!((3..=6).contains(&frames(&tap.take(), FrameKind::ResponseSetup).count()));
     assert_eq!([&requesters[0].node, &node].map(invalid_packets), [0, 0]);
-}
-
-/// What a stranger sends who knows the sessions of others.
-struct Stranger<'a> {
-    world: &'a World,
-    server: &'a Node,
-}
-
-impl Stranger<'_> {
-    fn send(&self, to: SocketAddr, frame: &[u8]) {
-        self.world.network().inject(STRANGER.parse().unwrap(), to, frame);
-    }
-
-    /// Says that the answers come on a session of its choice, in the name of the server: others are not heard.
-    fn say_session(&self, requester: &Requester, socket: SocketAddr, response_session_id: i32) {
-        let told = ResponseSetup {
-            flags: 0,
-            session_id: requester.requests.session_id(),
-            stream_id: REQUESTS,
-            response_session_id,
-        };
-        let frame = bytes_of(ResponseSetup::LENGTH, |into| told.encode(into));
-        let server = SocketAddr::new(self.server.address(), 40_123);
-        self.world.network().inject(server, socket, &frame);
-    }
-
-    /// Asks for the answers to another one.
-    fn ask(&self, session_id: i32) {
-        let asks = StatusMessage::eliciting_setup(session_id, ANSWERS, 666, None);
-        let control = SocketAddr::new(self.server.address(), 24_325);
-        self.send(control, &bytes_of(64, |into| asks.encode(into)));
-    }
-
-    /// Claims to be the reader of the answers.
-    fn claim(&self, session_id: i32, setup: &Setup) {
-        let claims = StatusMessage {
-            flags: 0,
-            session_id,
-            stream_id: ANSWERS,
-            consumption_term_id: setup.active_term_id,
-            consumption_term_offset: setup.term_offset,
-            receiver_window_length: 16 * 1024,
-            receiver_id: 666,
-            group_tag: None,
-        };
-        assert_eq!(claims.flags & status_message::FLAG_SETUP, 0);
-        let control = SocketAddr::new(self.server.address(), 24_325);
-        self.send(control, &bytes_of(64, |into| claims.encode(into)));
-    }
-}
-
-/// Where the requests of a node come from.
-fn socket_of(sent: &[Datagram], node: &Node) -> SocketAddr {
-    let setups = frames(sent, FrameKind::Setup);
-    let mut own = setups.filter(|sent| sent.from.ip() == node.address());
-    own.next().expect("a SETUP of the requests").from
-}
-
-#[test]
-fn a_stranger_does_not_turn_away_answers_that_flow() {
-    let world = World::new(6);
-    let node = world.add_node("server").unwrap();
-    let mut server = Server::on(&node);
-    let tap = world.network().tap();
-    let mut requesters = [Requester::new(&world, "one")];
-    run(&world, &mut server, &mut requesters, 10);
-    let socket = socket_of(&tap.take(), &requesters[0].node);
-    let session_id = server.sessions[0].answers.session_id();
-    let stranger = Stranger {
-        world: &world,
-        server: &node,
-    };
-    for _ in 0..20 {
-        stranger.say_session(&requesters[0], socket, 7);
-        stranger.ask(session_id);
-        world.run_for(SECOND / 10);
-    }
-    let sent = tap.take();
-    assert!(
-        sent.iter().all(|sent| sent.to != STRANGER.parse().unwrap()),
-        "{sent:?}"
-    );
-    assert_eq!(frames(&sent, FrameKind::Setup).count(), 0);
-    assert_eq!([&requesters[0].node, &node].map(invalid_packets), [20, 20]);
-    assert_eq!(requesters[0].answers.subscription.image_count(), 1);
-    run(&world, &mut server, &mut requesters, 20);
-    // The true session once more is no offence.
-    world.run_for(SECOND);
-    stranger.say_session(&requesters[0], socket, session_id);
-    run(&world, &mut server, &mut requesters, 30);
-    assert_eq!(invalid_packets(&requesters[0].node), 20);
-}
-
-#[test]
-fn a_stranger_that_comes_first_delays_the_answers_until_the_true_ones_are_told() {
-    let world = World::new(7);
-    let node = world.add_node("server").unwrap();
-    let mut server = Server::on(&node);
-    let tap = world.network().tap();
-    let mut requesters = [Requester::new(&world, "one")];
-    world.run_until(SECOND, "the requests are connected", || {
-        requesters[0].requests.is_connected()
-    });
-    let socket = socket_of(&tap.take(), &requesters[0].node);
-    let stranger = Stranger {
-        world: &world,
-        server: &node,
-    };
-    // A flood of sessions: one in 100 ms is believed, and asked for, where answers are to come from.
-    for session_id in 0..500 {
-        stranger.say_session(&requesters[0], socket, session_id);
-        world.run_for(MILLISECOND);
-    }
-    let sent = tap.take();
-    let asked = frames(&sent, FrameKind::StatusMessage)
-        .filter(|sent| StatusMessage::decode(&sent.bytes).unwrap().stream_id == ANSWERS)
-        .count();
-    assert!((4..=6).contains(&asked), "{asked} in half a second");
-    assert!(invalid_packets(&requesters[0].node) >= 490);
-    assert!(sent.iter().all(|sent| sent.to != STRANGER.parse().unwrap()));
-    run(&world, &mut server, &mut requesters, 20);
-}
-
-#[test]
-fn a_stranger_that_asks_for_answers_is_sent_one_setup_and_is_replaced() {
-    let world = World::new(8);
-    let node = world.add_node("server").unwrap();
-    let mut server = Server::on(&node);
-    let mut requesters = [Requester::new(&world, "one")];
-    // Nothing of the server reaches the requester, so no one reads the answers.
-    world.run_until(SECOND, "the requests are read", || {
-        server.requests.image_count() == 1
-    });
-    node.set_cut_to(&requesters[0].node, true);
-    server.turn();
-    world.run_for(MILLISECOND);
-    let session_id = server.sessions[0].answers.session_id();
-    let stranger = Stranger {
-        world: &world,
-        server: &node,
-    };
-    let tap = world.network().tap();
-    let to_stranger = |sent: &[Datagram]| -> Vec<Datagram> {
-        let own = sent.iter().filter(|sent| sent.to == STRANGER.parse().unwrap());
-        own.cloned().collect()
-    };
-    stranger.ask(session_id);
-    world.run_for(2 * SECOND);
-    let sent = to_stranger(&tap.take());
-    assert_eq!(sent.len(), 1, "{sent:?}");
-    let told = Setup::decode(&sent[0].bytes).unwrap();
-    // However often it asks, a SETUP goes out once in 100 ms.
-    for _ in 0..1_000 {
-        stranger.ask(session_id);
-        world.run_for(MILLISECOND);
-    }
-    world.run_for(SECOND / 5);
-    let count = to_stranger(&tap.take()).len();
-    assert!((9..=11).contains(&count), "{count} in a second");
-    node.set_cut_to(&requesters[0].node, false);
-    run(&world, &mut server, &mut requesters, 10);
-    // One that has asked no longer counts as a receiver.
-    stranger.claim(session_id, &told);
-    run(&world, &mut server, &mut requesters, 20);
-    assert_eq!(to_stranger(&tap.take()), []);
-    assert!(system_counter(&node, system_counter::STATUS_MESSAGES_REJECTED) >= 1);
 }
 
 #[test]
@@ -622,36 +458,6 @@ fn a_socket_carries_answers_or_other_streams() {
 }
 
 #[test]
-fn a_prototype_holds_the_socket_open_and_is_never_connected() {
-    let world = World::new(14);
-    let node = world.add_node("server").unwrap();
-    let client = node.connect().unwrap();
-    let holds_open = format!("{FROM_SERVER}|term-length=1m|response-correlation-id=prototype");
-    let prototype = client.add_publication(&holds_open, ANSWERS).unwrap();
-    assert_eq!(prototype.term_length(), 64 * 1024);
-    let channels = || counters_of(&node, type_ids::SEND_CHANNEL_STATUS);
-    let [before] = <[_; 1]>::try_from(channels()).unwrap();
-    for seconds in 0..2 {
-        let mut server = Server::on(&node);
-        let mut requesters = [Requester::new(&world, ["one", "two"][seconds])];
-        run(&world, &mut server, &mut requesters, 5);
-        drop(server);
-        drop(requesters);
-        world.run_for(20 * SECOND);
-        let [after] = <[_; 1]>::try_from(channels()).unwrap();
-        assert_eq!((after.id, &after.label), (before.id, &before.label));
-    }
-    let stranger = Stranger {
-        world: &world,
-        server: &node,
-    };
-    stranger.ask(prototype.session_id());
-    world.run_for(SECOND);
-    assert!(!prototype.is_connected());
-    assert_eq!(invalid_packets(&node), 1);
-}
-
-#[test]
 fn a_spy_reads_the_answers_that_leave_its_driver() {
     let world = World::new(15);
     let node = world.add_node("server").unwrap();
@@ -683,4 +489,25 @@ fn a_subscription_that_knows_no_session_asks_once_and_takes_no_stream() {
     assert_eq!(asked, [(0, 0)]);
     assert!(frames(&sent, FrameKind::Setup).count() > 10);
     assert_eq!(answers.subscription.image_count(), 0);
+}
+
+#[test]
+fn requests_that_come_on_two_paths_are_answered_on_one() {
+    let world = World::new(17);
+    let node = world.add_node("server").unwrap();
+    let mut server = Server::reading(&node, "aeron:udp?control-mode=manual");
+    let far = Rc::new(world.add_node("far").unwrap());
+    let both = "aeron:udp?control-mode=manual|term-length=64k|linger=0";
+    let mut requesters = [Requester::asking(&far, "one", both)];
+    let tap = world.network().tap();
+    for port in [40_123, 40_124] {
+        let path = format!("aeron:udp?endpoint=server:{port}");
+        server.requests.add_destination(&path).unwrap();
+        requesters[0].requests.add_destination(&path).unwrap();
+    }
+    world.run_for(SECOND / 2);
+    run(&world, &mut server, &mut requesters, 50);
+    assert!(frames(&tap.take(), FrameKind::ResponseSetup).count() >= 2);
+    assert_eq!([&*far, &node].map(invalid_packets), [0, 0]);
+    assert_eq!(requesters[0].answers.subscription.image_count(), 1);
 }
