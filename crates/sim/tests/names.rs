@@ -4,7 +4,7 @@ mod common;
 
 use std::net::SocketAddr;
 
-use common::{Reader, SECOND, World, counter, counters_of, errors_of, faults, system_counter};
+use common::{Gauge, Reader, SECOND, World, counter, counters_of, errors_of, faults, system_counter};
 use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_protocol::frame::{ResolutionEntry, ResolutionFrame, resolution};
 use headrace_sim::{Node, Tap};
@@ -36,11 +36,22 @@ fn drivers<const COUNT: usize>(world: &World, names: [&str; COUNT]) -> [Node; CO
     names.map(|name| add(world, name))
 }
 
-fn known(node: &Node) -> (i64, i64) {
-    (
-        counter(node, type_ids::NAME_RESOLVER_CACHE_ENTRIES),
-        counter(node, type_ids::NAME_RESOLVER_NEIGHBORS),
-    )
+/// How many names and neighbours a driver knows.
+struct Known([Gauge; 2]);
+
+impl Known {
+    fn by(node: &Node) -> Self {
+        let types = [
+            type_ids::NAME_RESOLVER_CACHE_ENTRIES,
+            type_ids::NAME_RESOLVER_NEIGHBORS,
+        ];
+        Self(types.map(|type_id| Gauge::new(node, type_id)))
+    }
+
+    fn counts(&self) -> (i64, i64) {
+        let [names, neighbours] = &self.0;
+        (names.value(), neighbours.value())
+    }
 }
 
 fn labels(node: &Node, type_id: i32) -> Vec<String> {
@@ -53,8 +64,9 @@ fn labels(node: &Node, type_id: i32) -> Vec<String> {
 /// Waits until each of the drivers knows the others.
 fn meet(world: &World, nodes: &[Node]) {
     let others = nodes.len() as i64 - 1;
+    let known: Vec<Known> = nodes.iter().map(Known::by).collect();
     world.run_until(60 * SECOND, "drivers that know each other", || {
-        nodes.iter().all(|node| known(node) == (others, others))
+        known.iter().all(|known| known.counts() == (others, others))
     });
 }
 
@@ -140,8 +152,9 @@ fn the_name_of_a_driver_that_dies_goes_and_comes_back_with_it() {
     let [seed, one, two] = nodes;
     // Also the seed may die: the others know each other.
     seed.crash().unwrap();
+    let known = [&one, &two].map(Known::by);
     world.run_until(15 * SECOND, "a name that goes", || {
-        [&one, &two].iter().all(|node| known(node) == (1, 1))
+        known.iter().all(|known| known.counts() == (1, 1))
     });
     carries(&world, &one, &two);
     world.run_for(2 * SECOND);
@@ -155,7 +168,8 @@ fn a_publication_follows_a_driver_that_moves() {
     let world = World::new(74);
     let seed = add(&world, "seed");
     let before = add_named(&world, "before", "driver-mover");
-    world.run_until(10 * SECOND, "the name", || known(&seed).0 == 1);
+    let known = Known::by(&seed);
+    world.run_until(10 * SECOND, "the name", || known.counts().0 == 1);
     let publisher = seed.connect().unwrap();
     let publication = publisher.add_publication(&channel("mover"), STREAM).unwrap();
     let subscriber = before.connect().unwrap();
@@ -201,8 +215,8 @@ fn a_stranger_takes_over_no_name_and_fills_no_table() {
         }
         world.run_for(SECOND / 10);
     }
-    let (names, neighbours) = known(&seed);
-    assert_eq!((names, neighbours), (1024, 1024));
+    let known = Known::by(&seed);
+    assert_eq!(known.counts(), (1024, 1024));
     let errors = errors_of(&seed);
     for expected in ["holds the name and is alive", "there are 1024 names already"] {
         assert!(errors.iter().any(|text| text.contains(expected)), "{errors:?}");
@@ -210,7 +224,7 @@ fn a_stranger_takes_over_no_name_and_fills_no_table() {
     assert!(errors.len() <= 33, "{}", errors.len());
     carries(&world, &seed, &one);
     world.run_for(25 * SECOND);
-    assert_eq!(known(&seed).0, 1, "the flood is over");
+    assert_eq!(known.counts().0, 1, "the flood is over");
 }
 
 #[test]
@@ -279,5 +293,6 @@ fn a_dead_name_server_holds_up_neither_gossip_nor_streams() {
     world
         .network()
         .inject("10.0.9.9:8050".parse().unwrap(), gossip_of(&one), &hello);
-    world.run_until(SECOND, "its name", || known(&one) == (1, 1));
+    let known = Known::by(&one);
+    world.run_until(SECOND, "its name", || known.counts() == (1, 1));
 }

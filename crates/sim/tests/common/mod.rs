@@ -222,11 +222,30 @@ pub fn counters_of(node: &Node, type_id: i32) -> Vec<CounterRecord> {
     found
 }
 
+/// The only counter of a type that a driver has. Looking at it maps no file, so that a condition may in each step.
+pub struct Gauge {
+    reader: CountersReader,
+    id: i32,
+}
+
+impl Gauge {
+    pub fn new(node: &Node, type_id: i32) -> Self {
+        let found = counters_of(node, type_id);
+        assert_eq!(found.len(), 1, "counters of type {type_id}");
+        Self {
+            reader: reader(node),
+            id: found[0].id,
+        }
+    }
+
+    pub fn value(&self) -> i64 {
+        self.reader.value(self.id).unwrap()
+    }
+}
+
 /// The value of the only counter of a type.
 pub fn counter(node: &Node, type_id: i32) -> i64 {
-    let found = counters_of(node, type_id);
-    assert_eq!(found.len(), 1, "counters of type {type_id}");
-    found[0].value
+    Gauge::new(node, type_id).value()
 }
 
 /// A driver's error log.
