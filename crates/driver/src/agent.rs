@@ -11,6 +11,9 @@ pub(crate) trait Agent: Send {
     /// One duty cycle at `now_ns`, monotonic. Returns a count of the work done; 0 lets the thread idle.
     fn do_work(&mut self, now_ns: i64) -> usize;
 
+    /// The thread slept for `rested_ns` since the last duty cycle, because the agents on it had no work.
+    fn on_rest(&mut self, _rested_ns: i64) {}
+
     /// Names what can give this agent work, for a thread that waits for it. The default looks by itself, every
     /// millisecond at least.
     fn describe(&self, interests: &mut Interests) {
@@ -26,7 +29,7 @@ pub(crate) trait Agent: Send {
     fn on_close(&mut self) {}
 }
 
-/// Publishes how long the gaps between an agent's duty cycles are.
+/// Publishes how long the gaps between an agent's duty cycles are, without the sleep of a thread that has no work.
 pub(crate) struct DutyCycleTracker {
     max_cycle_time: Counter,
     threshold_exceeded: Counter,
@@ -56,6 +59,13 @@ impl DutyCycleTracker {
             }
         }
     }
+
+    /// Leaves a sleep out of the present gap: a counter that moves in an idle driver hides the stalls of a busy one.
+    pub(crate) fn on_rest(&mut self, rested_ns: i64) {
+        if let Some(last_ns) = &mut self.last_ns {
+            *last_ns += rested_ns;
+        }
+    }
 }
 
 /// An agent whose duty cycles are measured.
@@ -80,6 +90,11 @@ impl<A: Agent> Agent for Tracked<A> {
     fn do_work(&mut self, now_ns: i64) -> usize {
         self.tracker.on_cycle(now_ns);
         self.agent.do_work(now_ns)
+    }
+
+    fn on_rest(&mut self, rested_ns: i64) {
+        self.tracker.on_rest(rested_ns);
+        self.agent.on_rest(rested_ns);
     }
 
     fn describe(&self, interests: &mut Interests) {
@@ -117,6 +132,12 @@ impl Agent for Composite {
         self.agents.iter_mut().map(|agent| agent.do_work(now_ns)).sum()
     }
 
+    fn on_rest(&mut self, rested_ns: i64) {
+        for agent in &mut self.agents {
+            agent.on_rest(rested_ns);
+        }
+    }
+
     fn describe(&self, interests: &mut Interests) {
         for agent in &self.agents {
             agent.describe(interests);
@@ -141,19 +162,54 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_duty_cycle_longer_than_the_threshold_is_counted_and_the_longest_is_kept() {
-        let counters = CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
-        let mut counters = counters;
+    /// A tracker, and its two counters.
+    fn tracker(threshold_ns: i64) -> (DutyCycleTracker, Counter, Counter) {
+        let mut counters =
+            CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
         let mut counter = || {
             let id = counters.allocate(0, &[], "", 0).unwrap();
             counters.counter(id)
         };
         let (max, exceeded) = (counter(), counter());
-        let mut tracker = DutyCycleTracker::new(max.clone(), exceeded.clone(), 100);
+        (
+            DutyCycleTracker::new(max.clone(), exceeded.clone(), threshold_ns),
+            max,
+            exceeded,
+        )
+    }
+
+    #[test]
+    fn a_duty_cycle_longer_than_the_threshold_is_counted_and_the_longest_is_kept() {
+        let (mut tracker, max, exceeded) = tracker(100);
         for now_ns in [1_000, 1_100, 1_250, 1_260] {
             tracker.on_cycle(now_ns);
         }
         assert_eq!((max.get(), exceeded.get()), (150, 1));
+    }
+
+    /// Has no work.
+    struct Quiet;
+
+    impl Agent for Quiet {
+        fn role_name(&self) -> &'static str {
+            "quiet"
+        }
+
+        fn do_work(&mut self, _now_ns: i64) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn the_sleep_of_a_thread_without_work_is_no_duty_cycle() {
+        let (tracker, max, exceeded) = tracker(100);
+        let mut shared = Composite::new(vec![Box::new(Quiet), Box::new(Tracked::new(Quiet, tracker))]);
+        shared.do_work(1_000);
+        shared.on_rest(5_000);
+        shared.do_work(6_040);
+        assert_eq!((max.get(), exceeded.get()), (40, 0));
+        shared.on_rest(100);
+        shared.do_work(6_300);
+        assert_eq!((max.get(), exceeded.get()), (160, 1), "it woke too late");
     }
 }

@@ -82,8 +82,12 @@ impl AgentRunner {
             let work = AssertUnwindSafe(|| {
                 while !stopping.load(Ordering::Acquire) {
                     let work_count = agent.do_work(clock.nano_time());
-                    let (agent, doorbells) = (&*agent, &doorbells);
-                    idle.idle(work_count, &AgentWork { agent, doorbells });
+                    let work = AgentWork {
+                        agent: &*agent,
+                        doorbells: &doorbells,
+                    };
+                    let rested = idle.idle(work_count, &work);
+                    agent.on_rest(rested.as_nanos() as i64);
                 }
                 agent.on_close();
             });
@@ -177,6 +181,7 @@ impl Invoker {
 mod tests {
     use std::sync::mpsc;
 
+    use headrace_buffers::doorbell::DriverIdentity;
     use headrace_sys::SystemClock;
 
     use super::*;
@@ -243,6 +248,41 @@ mod tests {
             let closed = cycles.iter().filter(|event| *event == "closed").count();
             assert_eq!(closed, 1);
         });
+        runner.stop();
+    }
+
+    /// Has no work, and tells that it has slept.
+    struct Sleeper(mpsc::SyncSender<i64>);
+
+    impl Agent for Sleeper {
+        fn role_name(&self) -> &'static str {
+            "sleeper"
+        }
+
+        fn do_work(&mut self, _now_ns: i64) -> usize {
+            0
+        }
+
+        fn on_rest(&mut self, rested_ns: i64) {
+            if rested_ns > 0 {
+                let _ = self.0.try_send(rested_ns);
+            }
+        }
+    }
+
+    #[test]
+    fn an_agent_is_told_of_the_sleep_of_its_thread() {
+        let dir = tempfile::tempdir().unwrap();
+        let identity = DriverIdentity {
+            pid: 1,
+            start_timestamp_ms: 1,
+        };
+        let doorbells = Doorbells::create(dir.path(), identity).unwrap();
+        let (sender, rests) = mpsc::sync_channel(1);
+        let (agent, clock) = (Box::new(Sleeper(sender)), Arc::new(SystemClock::new()));
+        let reports = Arc::new(Reports::default());
+        let mut runner = AgentRunner::start(settings(), agent, clock, reports, doorbells).unwrap();
+        assert!(rests.recv_timeout(Duration::from_secs(10)).is_ok());
         runner.stop();
     }
 

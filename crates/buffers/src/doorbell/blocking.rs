@@ -87,10 +87,13 @@ impl BlockingIdle {
     }
 
     /// Call after each look with the work it found; when that is 0, passes some time.
-    pub fn idle(&mut self, work_count: usize, awaited: &dyn Awaited) {
+    ///
+    /// Gives how long the thread slept for want of work: until it was woken, or as long as it may sleep. What it slept
+    /// beyond that, because others had the processor, is not in it.
+    pub fn idle(&mut self, work_count: usize, awaited: &dyn Awaited) -> Duration {
         if work_count > 0 {
             self.reset();
-            return;
+            return Duration::ZERO;
         }
         if LONG_SLEEPS.get() >= LONG_SLEEPS_MIN && !matches!(self.parker, Slot::None) {
             self.strategy.skip_to_block();
@@ -103,17 +106,21 @@ impl BlockingIdle {
             interests,
             parker,
         } = self;
+        let mut rested = Duration::ZERO;
         strategy.idle_or_block(0, |sleep| match parker {
             Slot::Taken(parker) => {
                 interests.clear();
                 awaited.describe(interests);
                 let start = Instant::now();
                 if parker.park(interests, sleep) {
-                    note_sleep(start.elapsed());
+                    let slept = start.elapsed();
+                    note_sleep(slept);
+                    rested = slept.min(interests.park_max());
                 }
             }
             Slot::NotAsked | Slot::None => park::park(sleep),
         });
+        rested
     }
 
     /// Begins again, as after work was done. No doorbell wakes this thread until it idles again.

@@ -82,6 +82,11 @@ impl Interests {
         self.park_max = park_max;
     }
 
+    /// The longest sleep with what is waited for now.
+    pub fn park_max(&self) -> Duration {
+        self.park_max
+    }
+
     /// There is something to look at without a sign, but not before `park_max` is over.
     pub fn limit_park(&mut self, park_max: Duration) {
         self.park_max = self.park_max.min(park_max);

@@ -289,6 +289,22 @@ fn a_thread_whose_sleeps_were_long_arms_at_once_and_one_that_was_woken_soon_spin
 }
 
 #[test]
+fn a_thread_is_told_how_long_it_slept_for_want_of_work() {
+    let (_dir, doorbells) = directory();
+    let awaited = Waits(doorbells, vec![Bell::Events]);
+    let longest = Duration::from_millis(1);
+    let mut idle = BlockingIdle::new(IdleStrategy::default(), longest);
+    (0..blocking::LONG_SLEEPS_MIN).for_each(|_| blocking::note_sleep(longest));
+    assert_eq!(idle.idle(0, &awaited), Duration::ZERO, "it arms, and looks again");
+    let rested = idle.idle(0, &awaited);
+    assert!(
+        rested > Duration::ZERO && rested <= longest,
+        "{rested:?}: what it slept beyond the longest sleep is a stall"
+    );
+    assert_eq!(idle.idle(1, &awaited), Duration::ZERO, "it found work");
+}
+
+#[test]
 fn waits_that_share_a_slot_are_told_apart_by_what_rang() {
     let (_dir, doorbells) = directory();
     let mut parker = doorbells.shared_parker(WITHOUT_END).unwrap();
