@@ -1,10 +1,9 @@
 //! The conductor and its sender or receiver: more ends at once than the two queues between them hold.
 //!
-//! These are as many as it takes: with a queue in each direction full, and one message more for each agent to wait
+//! Ten times as many as a queue holds: with a queue in each direction full, and one message more for each agent to wait
 //! with, agents that wait for each other would wait for ever. `mailbox/model.rs` walks small queues through all states.
 
 use headrace_buffers::counters::{STATE_ALLOCATED, system_counter, type_ids};
-use headrace_driver::QUEUE_CAPACITY;
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 use headrace_protocol::frame::Setup;
@@ -13,17 +12,21 @@ use crate::common::{SECOND, World};
 use crate::foreign::{CLIENT, Driver, IPC, MS};
 use crate::images::{SETUP, quiet_publisher};
 
-/// More than both queues between two agents hold.
-const OBJECT_COUNT: usize = 2 * QUEUE_CAPACITY + 252;
+/// What each queue between two agents holds: a quarter of what it holds outside of tests, so that ten times as many
+/// objects fit into a test.
+const QUEUE_CAPACITY: usize = 256;
+const OBJECT_COUNT: usize = 10 * QUEUE_CAPACITY;
 /// Far more than everything needs.
 const SOON: i64 = 60 * SECOND;
 const MIB: usize = 1024 * 1024;
 
 /// A driver with room for so many objects. Its rules would be checked for each of them after each step.
 fn roomy() -> Driver {
-    Driver::within(World::without_rules(7), |config| {
+    let world = World::without_rules(7);
+    world.set_queue_capacity(QUEUE_CAPACITY);
+    Driver::within(world, |config| {
         config.counters_buffer_length = 4 * MIB;
-        config.image_limit = 4 * QUEUE_CAPACITY;
+        config.image_limit = 2 * OBJECT_COUNT;
         config.image_liveness_timeout_ns = SECOND;
         config.resource_free_limit = 16;
     })
@@ -115,7 +118,7 @@ fn a_flood_of_forged_setups_while_images_end_leaves_the_driver_going() {
         driver.system(system_counter::RECEIVER_PROXY_FAILS) > 0
     });
     // New sessions come faster than they can be dealt with.
-    for session_id in 0..2 * QUEUE_CAPACITY as i32 {
+    for session_id in 0..OBJECT_COUNT as i32 {
         forge(100_000 + session_id);
     }
     add_while_congested(&mut driver);
