@@ -30,6 +30,16 @@ def test_a_class_lists_its_members_with_a_sentence_each():
 
 
 @pytest.mark.parametrize(
+    ("name", "member"), [("Action", "ABORT"), ("HeadraceError", ""), ("Header", "position")]
+)
+def test_a_class_does_not_list_what_it_has_from_python(name: str, member: str):
+    text = shown(name)
+    assert member in text
+    for inherited in ("bit_length", "from_bytes", "with_traceback", "add_note"):
+        assert inherited not in text
+
+
+@pytest.mark.parametrize(
     ("name", "signature", "error"),
     [
         ("Publication.offer_blocking", "timeout_s: float | None = 5.0", "PublicationTimeoutError:"),

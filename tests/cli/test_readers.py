@@ -399,6 +399,12 @@ def test_any_bytes_can_be_read_as_an_error_log(noise: bytes) -> None:
     assert len(list(read_error_log(noise))) <= len(noise) // 24
 
 
+def test_a_path_is_no_error_log(tmp_path: Path) -> None:
+    for path in (tmp_path, str(tmp_path)):
+        with pytest.raises(TypeError, match=r"log=.*: must be bytes, such as CncFile\.error_log"):
+            read_error_log(path)  # type: ignore[arg-type]
+
+
 def test_losses_are_read_past_padding(driver_directory: Path) -> None:
     first, second = read_loss_report(driver_directory)
     assert (first.channel, first.source, first.total_bytes_lost) == (

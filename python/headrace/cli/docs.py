@@ -94,10 +94,14 @@ def _class_page(path: str, shown: type) -> Iterator[str]:
     yield from (inspect.getdoc(shown) or "").splitlines()
     yield ""
     for name in dir(shown):
-        member = inspect.getattr_static(shown, name)
-        is_inherited_error = getattr(BaseException, name, None) is not None
-        if not name.startswith("_") and not is_inherited_error:
-            yield from _line(name, member)
+        if not name.startswith("_") and not _is_of_python(shown, name):
+            yield from _line(name, inspect.getattr_static(shown, name))
+
+
+def _is_of_python(shown: type, name: str) -> bool:
+    """Whether a member comes from a class of Python itself, such as `int` or `Exception`, whose texts are elsewhere."""
+    owners = (base for base in shown.__mro__ if name in vars(base))
+    return next(owners, shown).__module__ == "builtins"
 
 
 def _line(name: str, thing: object) -> Iterator[str]:

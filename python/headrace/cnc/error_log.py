@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headrace._checks import excerpt
 from headrace.positions import align
 
 if TYPE_CHECKING:
@@ -39,7 +40,22 @@ class ErrorEntry:
 
 
 def read_error_log(log: Sliceable, *, since_ms: int = 0) -> Iterator[ErrorEntry]:
-    """The entries last observed at or after `since_ms`, oldest record first; each is read when it is asked for."""
+    """The entries last observed at or after `since_ms`, oldest record first; each is read when it is asked for.
+
+    Args:
+        log: The bytes of a log: :attr:`CncFile.error_log`, or the content of a file.
+        since_ms: Epoch milliseconds.
+
+    Raises:
+        TypeError: ``log`` is a path, or something else without bytes.
+    """
+    given: object = log
+    if isinstance(given, str) or not hasattr(given, "__getitem__"):
+        raise TypeError(f"log={excerpt(repr(log))}: must be bytes, such as CncFile.error_log")
+    return _entries(log, since_ms)
+
+
+def _entries(log: Sliceable, since_ms: int) -> Iterator[ErrorEntry]:
     offset = 0
     while offset + RECORD.size <= len(log):
         length, count, last_ms, first_ms = RECORD.unpack(log[offset : offset + RECORD.size])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import itertools
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -17,20 +16,16 @@ from headrace._logging import RPC
 from headrace.client import BlockingIdleStrategy
 from headrace.rpc._channels import answers_channel, answers_stream, prototype_of, with_params
 from headrace.rpc._layout import HEADER_LENGTH, Kind, parse
-from headrace.rpc._sessions import Losses, Session
+from headrace.rpc._sessions import Session
 
 if TYPE_CHECKING:
-    from headrace.client import Client, Publication
+    from headrace.client import Client
 
 __all__ = ["Server"]
 
 _POLL_LIMIT = 64
-# How often to look whether the driver has made a stream of answers, which has no bell here.
-_ANSWER_LOOK_S = 0.001
-# How often an event loop looks for room for answers: less and less often while there is none.
-_ROOM_LOOK_MIN_S, _ROOM_LOOK_MAX_S = 0.001, 0.016
-# Publications whose room wakes a thread; it looks at the others every 20 ms.
-_AWAITED_MAX = 16
+# How often to look for room for answers, which has no bell here.
+_ROOM_LOOK_S = 0.001
 # How long an idle loop waits at most before it looks for new requesters and whether it is closed.
 _LOOK_S = 0.05
 
@@ -90,7 +85,7 @@ class Server(EitherClosing):
         self._sessions: dict[int, Session] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._rejected_count = 0
-        self._losses = Losses()
+        self._lost_count = 0
         self._are_images_new = True
         # First: an address that cannot be had is told here.
         prototype = prototype_of(self._answers_channel)
@@ -114,17 +109,13 @@ class Server(EitherClosing):
         if self._is_async:
             asyncio.run(self.serve_async())
             return
-        awaited: list[Publication] = []
         idle = BlockingIdleStrategy(self._requests)
         while not self._requests.is_closed:
             work_count = self._turn()
-            if work_count == 0 and self._is_any_asked:
-                self._client.clock.sleep(_ANSWER_LOOK_S)
-                continue
-            blocked = self._blocked_answers
-            if blocked != awaited:
-                awaited, idle = blocked, BlockingIdleStrategy(self._requests, *blocked)
-            idle.idle(work_count)
+            if work_count == 0 and self._is_any_blocked:
+                self._client.clock.sleep(_ROOM_LOOK_S)
+            else:
+                idle.idle(work_count)
 
     async def serve_async(self) -> None:
         """Answer requests until the server is closed, or this is cancelled: handlers that run are cancelled too.
@@ -132,18 +123,14 @@ class Server(EitherClosing):
         Raises:
             DriverTimeoutError: The client ended because the driver is gone.
         """
-        room_look_s = _ROOM_LOOK_MIN_S
         try:
             while not self._requests.is_closed:
                 if self._turn() > 0:
-                    room_look_s = _ROOM_LOOK_MIN_S
                     await asyncio.sleep(0)
                 elif len(self._tasks) >= self._max_in_flight:
                     await asyncio.wait(self._tasks, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
                 elif self._is_any_blocked:
-                    # A wait for messages would end at once for those of a requester that is not read.
-                    await asyncio.sleep(room_look_s)
-                    room_look_s = min(2 * room_look_s, _ROOM_LOOK_MAX_S)
+                    await asyncio.sleep(_ROOM_LOOK_S)
                 else:
                     await aio.wait_for_messages(self._requests, _LOOK_S)
         finally:
@@ -173,9 +160,7 @@ class Server(EitherClosing):
             for session in list(self._sessions.values()):
                 work_count += self._go_on(session)
                 room = self._max_in_flight - len(self._tasks)
-                if session.is_ignored:
-                    work_count += self._drop_messages(session)
-                elif session.is_ready and room > 0:
+                if session.is_ready and room > 0:
                     work_count += self._read(session, min(room, _POLL_LIMIT))
         except ClosedError:
             # By another thread, or a handler: the next look at it says so.
@@ -197,12 +182,7 @@ class Server(EitherClosing):
         for image in new:
             channel = with_params(self._answers_channel, f"response-correlation-id={image.correlation_id}")
             asked = self._client.request_publication(channel, self._answers_stream_id)
-            self._sessions[image.correlation_id] = Session(
-                image, asked, self._losses, connects_at_once=self._prototype is None
-            )
-            if self._requests.is_closed:
-                # By another thread, which may have looked at the sessions before this one was among them.
-                self._drop(image.correlation_id)
+            self._sessions[image.correlation_id] = Session(image, asked)
         return len(new)
 
     def _go_on(self, session: Session) -> int:
@@ -211,24 +191,16 @@ class Server(EitherClosing):
         except ClosedError:
             raise
         except HeadraceError as refusal:
-            # It does not ask for answers, or is gone.
-            RPC.warning(
-                "headrace rpc: a publisher cannot be answered, so its messages are dropped: %r: %s",
-                session.image,
-                refusal,
-            )
-            session.ignore()
+            # It does not ask for answers, or is gone. Its requests are left alone.
+            RPC.warning("headrace rpc: a requester cannot be answered: %r: %s", session.image, refusal)
+            session.close()
             return 1
-
-    def _drop_messages(self, session: Session) -> int:
-        count = session.image.poll(lambda *_: None, _POLL_LIMIT)
-        self._rejected_count += count
-        return count
 
     def _drop(self, correlation_id: int) -> None:
         session = self._sessions.pop(correlation_id, None)
         if session is not None:
             session.close()
+            self._lost_count += session.lost_count
 
     def _read(self, session: Session, limit: int) -> int:
         requests: list[bytes] = []
@@ -280,28 +252,19 @@ class Server(EitherClosing):
         return any(session.is_blocked for session in list(self._sessions.values()))
 
     @property
-    def _is_any_asked(self) -> bool:
-        return any(session.is_asked for session in list(self._sessions.values()))
-
-    @property
-    def _blocked_answers(self) -> list[Publication]:
-        blocked = (session.blocked_answers for session in list(self._sessions.values()))
-        return list(itertools.islice((answers for answers in blocked if answers is not None), _AWAITED_MAX))
-
-    @property
     def requester_count(self) -> int:
         """Requesters that are connected."""
-        return sum(not session.is_ignored for session in list(self._sessions.values()))
+        return len(self._sessions)
 
     @property
     def rejected_count(self) -> int:
-        """Messages that are dropped: they are no requests of a known layout, or their publisher asks for no answers."""
+        """Messages that are no requests of a layout that this version knows. They are dropped."""
         return self._rejected_count
 
     @property
     def lost_count(self) -> int:
         """Answers to requesters that were gone."""
-        return self._losses.count
+        return self._lost_count + sum(session.lost_count for session in list(self._sessions.values()))
 
     def close(self) -> None:
         """Stop answering. Calls in flight raise :class:`headrace.ServerLostError`. Closing again does nothing."""

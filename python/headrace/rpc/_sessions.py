@@ -12,92 +12,48 @@ from headrace.rpc._layout import HEADER_LENGTH, Kind, header
 if TYPE_CHECKING:
     from headrace.client import Image, Pending, Publication
 
-__all__ = ["Losses", "Session"]
+__all__ = ["Session"]
 
 # Bytes of an error's text: it must fit into any term.
 _ERROR_LENGTH_MAX = 4096
 
 
-class Losses:
-    """Answers to requesters that were gone. Some handlers finish after the session of their requester has ended."""
-
-    count = 0
-
-
 class Session:
-    """One requester: the image of its requests, and the publication of the answers to it.
+    """One requester: the image of its requests, and the publication of the answers to it."""
 
-    Args:
-        image: Its requests.
-        asked: The publication of the answers, which the driver has been asked for.
-        losses: Where answers that no one reads are counted.
-        connects_at_once: That publication has its reader when it is made or never, as over IPC.
-    """
-
-    def __init__(
-        self, image: Image, asked: Pending[Publication], losses: Losses, *, connects_at_once: bool
-    ) -> None:
+    def __init__(self, image: Image, asked: Pending[Publication]) -> None:
         self.image = image
-        self._losses = losses
-        self._connects_at_once = connects_at_once
+        self.lost_count = 0
         self._asked: Pending[Publication] | None = asked
         self._answers: Publication | None = None
         self._waiting: deque[tuple[bytes, bytes]] = deque()
         self._is_closed = False
-        self._is_ignored = False
 
     @property
     def is_ready(self) -> bool:
         """True when it can be answered, and reads its answers."""
-        return self._answers is not None and not self._waiting and self._answers.is_connected
-
-    @property
-    def is_ignored(self) -> bool:
-        """True for a publisher that asks for no answers: its messages are read, so that it goes on, and dropped."""
-        return self._is_ignored
-
-    @property
-    def is_asked(self) -> bool:
-        """True while the driver makes the publication of its answers."""
-        return self._asked is not None and not self._is_closed
+        return self._answers is not None and not self._waiting
 
     @property
     def is_blocked(self) -> bool:
-        """True while its requests must wait: its answers have no room, no reader, or no stream yet."""
-        return not (self._is_closed or self._is_ignored or self.is_ready)
-
-    @property
-    def blocked_answers(self) -> Publication | None:
-        """The publication that waits for room or for its reader."""
-        return self._answers if self.is_blocked else None
+        """True while its requests must wait: its answers have no room, or no stream yet."""
+        return not self.is_ready and not self._is_closed
 
     def turn(self) -> int:
         """Go on with what had to wait; returns how much was done.
 
         Raises:
-            ConfigError: No reader waits for the answers.
             HeadraceError: The driver refused the publication of the answers.
         """
         if self._asked is not None:
-            answers = self._asked.poll()
-            if answers is None:
+            self._answers = self._asked.poll()
+            if self._answers is None:
                 return 0
-            self._asked, self._answers = None, answers
-            if self._is_closed:
-                # By another thread, which has seen one of the two only.
-                answers.close()
-                return 1
-            if self._connects_at_once and not answers.is_connected:
-                raise ConfigError("it has no subscription with control-mode=response that reads answers")
+            self._asked = None
         count = len(self._waiting)
         while self._waiting and self._offer(self._waiting[0]):
             self._waiting.popleft()
         return count - len(self._waiting)
-
-    def ignore(self) -> None:
-        """Answer it no more."""
-        self.close()
-        self._is_ignored = True
 
     def answer(self, correlation_id: int, body: bytes) -> None:
         """Send an answer, now or when there is room. One that is too long becomes an error."""
@@ -118,7 +74,7 @@ class Session:
     def _send(self, head: bytes, body: bytes) -> None:
         message = (head, body)
         if self._is_closed or self._answers is None:
-            self._losses.count += 1
+            self.lost_count += 1
         elif self._waiting or not self._offer(message):
             # No request is read meanwhile, so as many wait as were read at once or are being handled.
             self._waiting.append(message)
@@ -128,16 +84,15 @@ class Session:
         assert self._answers is not None
         while (result := self._answers.offer(message)) == OfferResult.ADMIN_ACTION:
             pass
-        is_gone = self._connects_at_once and result == OfferResult.NOT_CONNECTED
-        if is_gone or result in (OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED):
-            self._losses.count += 1
+        if result in (OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED):
+            self.lost_count += 1
             return True
         return bool(result)
 
     def close(self) -> None:
         """The requester is gone, or the server closes: what still waits is lost."""
         self._is_closed = True
-        self._losses.count += len(self._waiting)
+        self.lost_count += len(self._waiting)
         self._waiting.clear()
         if self._asked is not None:
             self._asked.cancel()
