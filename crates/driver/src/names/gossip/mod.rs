@@ -291,10 +291,11 @@ impl Gossip {
         if is_own_name && entry.port == own.port() {
             return None;
         }
-        let heard_ns = now_ns - i64::from(entry.age_ms.max(0)) * 1_000_000;
-        if heard_ns + self.parts.intervals.neighbour_timeout_ns < now_ns {
+        let age_ns = i64::from(entry.age_ms.max(0)) * 1_000_000;
+        if age_ns > self.parts.intervals.neighbour_timeout_ns {
             return None; // Its driver is forgotten already.
         }
+        let heard_ns = now_ns - age_ns;
         let learnt = if is_own_name {
             Err("it is the name of this driver".to_owned())
         } else if !is_of_a_driver(address, source) {

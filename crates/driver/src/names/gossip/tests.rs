@@ -89,6 +89,11 @@ struct Rig {
 
 impl Rig {
     fn new(bootstraps: &[&str]) -> Self {
+        Self::with_timeout(bootstraps, 10 * SECOND)
+    }
+
+    /// The same, forgetting a neighbour after this time.
+    fn with_timeout(bootstraps: &[&str], neighbour_timeout_ns: i64) -> Self {
         let metadata = AtomicBuffer::allocate(64 * counters::METADATA_LENGTH);
         let values = AtomicBuffer::allocate(64 * counters::VALUE_LENGTH);
         let mut manager = CountersManager::new(metadata, values, 0);
@@ -104,7 +109,7 @@ impl Rig {
                 address: at("10.0.0.1:8050"),
             },
             intervals: Intervals {
-                neighbour_timeout_ns: 10 * SECOND,
+                neighbour_timeout_ns,
                 own_name_ns: SECOND,
                 all_names_ns: 2 * SECOND,
                 bootstrap_ns: 10 * SECOND,
@@ -196,6 +201,19 @@ fn a_driver_that_speaks_for_itself_is_known_and_answered() {
     );
     rig.pass(9 * SECOND);
     assert_eq!(rig.counts(), (0, 0), "it was silent for too long");
+}
+
+#[test]
+fn a_neighbour_that_may_be_silent_for_ever_is_learnt_and_kept() {
+    let mut rig = Rig::with_timeout(&[], i64::MAX);
+    rig.pass(2 * SECOND);
+    let spoken_of = ResolutionEntry {
+        age_ms: 1_000,
+        ..entry("other", "10.0.0.2:8050", 0)
+    };
+    rig.wire.arrive("10.0.0.3:8050", frame_of(&[spoken_of]));
+    rig.pass(100 * SECOND);
+    assert_eq!(rig.gossip.address_of("other"), Some(at("10.0.0.2:1").ip()));
 }
 
 #[test]
