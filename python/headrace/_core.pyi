@@ -1454,7 +1454,7 @@ class IdleStrategy:
     Args:
         name: ``"blocking"``, ``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``, ``"sleep-ns"`` or ``"sleep-ms"``.
         init_args: A duration for ``"sleep-ns"``; ``"spins-yields-minPark-maxPark"`` for ``"backoff"``.
-        awaited: Subscriptions and publications that end a sleep of ``"blocking"``.
+        awaited: Subscriptions and publications that end a sleep of ``"blocking"`` or ``"backoff"``.
     """
 
     def __new__(

@@ -263,11 +263,11 @@ def _waker() -> _Waker:
     return waker
 
 
-async def wait_for_messages(subscription: Subscription, timeout_s: float) -> None:
-    """Wait until a poll of a subscription may find something, until it is closed, or until the time is over."""
+async def wait_for_messages(subscription: Subscription, timeout_s: float, *others: Subscription) -> None:
+    """Wait until a poll of a subscription may find something, until one is closed, or until the time is over."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
-            await _waker().wait_for(subscription)
+            await _waker().wait_for(subscription, *others)
 
 
 async def receive(subscription: Subscription) -> Message:

@@ -22,8 +22,13 @@ pub(crate) struct IdleStrategy {
 impl IdleStrategy {
     /// Idles as `strategy` says, and until one of `awaited` rings.
     pub(crate) fn new(strategy: idle::IdleStrategy, awaited: AnyOf) -> Self {
+        let idle = if awaited.0.is_empty() {
+            BlockingIdle::new(strategy, PARK_MAX)
+        } else {
+            BlockingIdle::woken(strategy, PARK_MAX)
+        };
         Self {
-            idle: Mutex::new(BlockingIdle::new(strategy, PARK_MAX)),
+            idle: Mutex::new(idle),
             awaited: ForkGuard::new(awaited),
         }
     }

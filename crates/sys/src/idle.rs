@@ -178,8 +178,8 @@ impl IdleStrategy {
         self.idle_or_block(work_count, park);
     }
 
-    /// As [`Self::idle`] for a caller that can be woken: where [`Self::Blocking`] would sleep, `block` is called
-    /// with the length of that sleep instead, and passes the time as it sees fit.
+    /// As [`Self::idle`] for a caller that can be woken: where [`Self::Blocking`] and [`Self::Backoff`] would sleep,
+    /// `block` is called with the length of that sleep instead, and passes the time as it sees fit.
     #[inline]
     pub fn idle_or_block(&mut self, work_count: usize, block: impl FnOnce(Duration)) {
         if work_count > 0 {
@@ -190,7 +190,7 @@ impl IdleStrategy {
             Pause::None => {}
             Pause::Spin => std::hint::spin_loop(),
             Pause::Yield => std::thread::yield_now(),
-            Pause::Sleep(duration) if matches!(self, Self::Blocking(_)) => block(duration),
+            Pause::Sleep(duration) if matches!(self, Self::Blocking(_) | Self::Backoff(_)) => block(duration),
             Pause::Sleep(duration) => park(duration),
         }
     }

@@ -22,6 +22,7 @@ from headrace._exceptions import ArchiveError, ArchiveTimeoutError
 from headrace._names import publish as _publish
 from headrace.archive.archiving_driver import ArchivingMediaDriver
 from headrace.archive.client.archive import Archive, extension_channel
+from headrace.archive.client.durable import DurablePublication
 from headrace.archive.client.notices import Signal
 from headrace.archive.client.replay import Replay
 from headrace.archive.client.settings import ArchiveClientConfig
@@ -46,6 +47,7 @@ __all__ = [
     "CatalogEntry",
     "CatalogError",
     "DirectoryStorage",
+    "DurablePublication",
     "ErrorCode",
     "MarkFileError",
     "RecordingDescriptor",

@@ -38,12 +38,14 @@ pub trait Awaited {
     fn describe(&self, interests: &mut Interests);
 }
 
-/// An idle strategy that blocks, if it is [`IdleStrategy::Blocking`], until what is waited for may have happened.
+/// An idle strategy that blocks, if it is [`IdleStrategy::Blocking`], until what is waited for may have happened. One
+/// made with [`Self::woken`] sleeps as its strategy says, and is woken from these sleeps.
 ///
 /// A slot to be woken through is taken when the thread first comes to sleep, and given back when this is dropped. A
 /// thread whose last sleeps were long neither spins nor yields before the next one.
 pub struct BlockingIdle {
     strategy: IdleStrategy,
+    is_woken: bool,
     interests: Interests,
     parker: Slot,
 }
@@ -58,15 +60,26 @@ impl BlockingIdle {
     /// Idles as `strategy` says, and sleeps for at most `park_max` where all that is waited for rings.
     pub fn new(strategy: IdleStrategy, park_max: Duration) -> Self {
         Self {
+            is_woken: matches!(strategy, IdleStrategy::Blocking(_)),
             strategy,
             interests: Interests::new(park_max),
             parker: Slot::NotAsked,
         }
     }
 
+    /// As [`Self::new`], and a sleep of [`IdleStrategy::Backoff`] ends early too when what is waited for may have
+    /// happened. For a thread that also has to look at what does not ring, or must not ring.
+    pub fn woken(strategy: IdleStrategy, park_max: Duration) -> Self {
+        let is_woken = matches!(strategy, IdleStrategy::Blocking(_) | IdleStrategy::Backoff(_));
+        Self {
+            is_woken,
+            ..Self::new(strategy, park_max)
+        }
+    }
+
     /// Takes the slot now. None where this never blocks.
     pub fn parker(&mut self, doorbells: &Doorbells) -> Option<&Parker> {
-        if matches!(self.strategy, IdleStrategy::Blocking(_)) && matches!(self.parker, Slot::NotAsked) {
+        if self.is_woken && matches!(self.parker, Slot::NotAsked) {
             let taken = doorbells.parker();
             self.parker = taken.map_or(Slot::None, |taken| Slot::Taken(Box::new(taken)));
         }
@@ -105,12 +118,17 @@ impl BlockingIdle {
             strategy,
             interests,
             parker,
+            ..
         } = self;
         let mut rested = Duration::ZERO;
+        let is_bounded = matches!(strategy, IdleStrategy::Backoff(_));
         strategy.idle_or_block(0, |sleep| match parker {
             Slot::Taken(parker) => {
                 interests.clear();
                 awaited.describe(interests);
+                if is_bounded {
+                    interests.limit_park(sleep);
+                }
                 let start = Instant::now();
                 if parker.park(interests, sleep) {
                     let slept = start.elapsed();

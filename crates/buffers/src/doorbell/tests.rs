@@ -305,6 +305,38 @@ fn a_thread_is_told_how_long_it_slept_for_want_of_work() {
 }
 
 #[test]
+fn a_thread_that_backs_off_is_woken_only_where_it_asked_for_that() {
+    let (_dir, doorbells) = directory();
+    let awaited = Waits(doorbells.clone(), vec![Bell::Events]);
+    let backoff = || IdleStrategy::parse("backoff", Some("0-0-10s-10s")).unwrap();
+    let mut plain = BlockingIdle::new(backoff(), WITHOUT_END);
+    assert!(plain.parker(&doorbells).is_none());
+    let mut woken = BlockingIdle::woken(backoff(), WITHOUT_END);
+    let alarm = woken.parker(&doorbells).unwrap().alarm();
+    while !doorbells.bell(Bell::Events).is_armed() {
+        woken.idle(0, &awaited);
+    }
+    alarm.wake();
+    // Does not return before ten seconds are over, unless it is woken: then the test has no end within its time.
+    woken.idle(0, &awaited);
+    woken.idle(1, &awaited);
+    assert!(!doorbells.bell(Bell::Events).is_armed());
+}
+
+#[test]
+fn a_woken_back_off_sleeps_no_longer_than_it_says() {
+    let (_dir, doorbells) = directory();
+    let awaited = Waits(doorbells.clone(), vec![Bell::Events]);
+    let mut idle = BlockingIdle::woken(
+        IdleStrategy::parse("backoff", Some("0-0-1us-1ms")).unwrap(),
+        WITHOUT_END,
+    );
+    (0..30).for_each(|_| {
+        idle.idle(0, &awaited);
+    });
+}
+
+#[test]
 fn waits_that_share_a_slot_are_told_apart_by_what_rang() {
     let (_dir, doorbells) = directory();
     let mut parker = doorbells.shared_parker(WITHOUT_END).unwrap();

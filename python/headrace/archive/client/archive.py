@@ -12,6 +12,7 @@ from headrace._arguments import checked, checked_class
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ClientError, ClosedError
 from headrace._fork import is_own
 from headrace.archive.client import requests, steps
+from headrace.archive.client.durable import DurablePublication
 from headrace.archive.client.exchange import Exchange, Steps
 from headrace.archive.client.notices import Signal
 from headrace.archive.client.replay import Replay, Replayed, ReplayRange
@@ -264,6 +265,25 @@ class Archive(ArchiveSession):
             publication.close()
             raise
         return publication
+
+    def add_durable_publication(self, channel: str, stream_id: int) -> DurablePublication:
+        """As :meth:`add_recorded_publication`, and it can wait until what it published is recorded.
+
+        Args:
+            channel: The channel of the publication.
+            stream_id: Which flow on the channel.
+
+        Raises:
+            ArchiveError: As for :meth:`add_recorded_publication`.
+            ArchiveTimeoutError: As for :meth:`add_recorded_publication`.
+        """
+        publication = self._client.add_exclusive_publication(channel, stream_id)
+        try:
+            recording_id = self._run(steps.recorded(recording_of(publication, channel)))
+            return DurablePublication(self, publication, recording_id)
+        except BaseException:
+            publication.close()
+            raise
 
     # --- replay ----------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from headrace._exceptions import (
 )
 from headrace.archive.client import requests, steps
 from headrace.archive.client.archive import POLL_INTERVAL_S, REPLAY_STREAM_ID, Archive, recording_of
+from headrace.archive.client.durable import DurablePublication
 from headrace.archive.client.replay import Replay, Replayed, ReplayRange
 from headrace.archive.client.session import LOOK_INTERVAL_S, Streams
 from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
@@ -276,6 +277,16 @@ class AsyncArchive(AsyncClosing):
             publication.close()
             raise
         return publication
+
+    async def add_durable_publication(self, channel: str, stream_id: int) -> DurablePublication:
+        """See :meth:`headrace.Archive.add_durable_publication`. Await the methods of it that end in ``_async``."""
+        publication = await self.archive.client.request_exclusive_publication(channel, stream_id)
+        try:
+            recording_id = await self._run(steps.recorded(recording_of(publication, channel)))
+            return DurablePublication(self.archive, publication, recording_id)
+        except BaseException:
+            publication.close()
+            raise
 
     async def replay(
         self,

@@ -201,6 +201,16 @@ class ArchiveSession(Closing):
             self._publication.channel,
         )
 
+    def _nudge(self) -> None:
+        """End the archive's pause. Never waits; nothing answers."""
+        # Held by a thread that awaits an answer: its request has ended the pause.
+        if not self._is_closed and self._lock.acquire(blocking=False):
+            try:
+                request = KeepAliveRequest(control_session_id=self.control_session_id)
+                self._publication.offer(encode(request))
+            finally:
+                self._lock.release()
+
     # --- what comes unasked ----------------------------------------------------------------------------------------
 
     def _pass_on(self, message: Answer) -> None:

@@ -136,12 +136,15 @@ def _check_end(answer: Answer, end: Response) -> None:
 
 
 def recorded(request: StartRecordingRequest2) -> Steps[int]:
-    """Record until the publisher ends, and wait until the recording has begun. Stopped if that does not come."""
-    subscription_id = yield from recording_started(request)
+    """Record until the publisher ends, and wait until the recording has begun; gives its id.
+
+    Stopped if that does not come.
+    """
+    yield from recording_started(request)
     while True:
         answer = yield Awaiting()
         if isinstance(answer, RecordingSignalEvent) and answer.signal is RecordingSignal.START:
-            return subscription_id
+            return answer.recording_id
         if isinstance(answer, ControlResponse) and answer.code is not Response.OK:
             raise refusal_of(answer, None)
 

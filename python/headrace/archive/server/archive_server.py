@@ -307,7 +307,8 @@ class ArchiveServer(Closing):
             counters.cycle_time_exceeded.get_and_add(1)
 
     def _run(self) -> None:
-        idle = IdleStrategy(self.config.idle_strategy)
+        # A request ends a pause, so that clients need not wait for it; a message to record does not, see duty_cycle.py.
+        idle = IdleStrategy(self.config.idle_strategy, None, self._control.subscriptions)
         try:
             while not self._stop.is_set():
                 idle.idle(self.do_work())

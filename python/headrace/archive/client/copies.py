@@ -1,0 +1,213 @@
+"""How far one archive has recorded a stream, found out step by step without waiting.
+
+A recording on the driver of this program is followed by its position counter. Any other archive is asked, again and
+again: each answer comes as soon as the archive gets to it. See design note 40.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import ArchiveError, ArchiveTimeoutError, HeadraceError
+from headrace.archive.client import requests
+from headrace.archive.protocol.counters import RECORDING_POSITION, archive_id_of, recording_id_of
+
+if TYPE_CHECKING:
+    from headrace.archive.client.exchange import Exchange, Steps
+    from headrace.archive.client.session import ArchiveSession
+    from headrace.client import Subscription
+
+__all__ = ["Copy", "RecordedStream"]
+
+# Between two questions when the answer to the first was nothing new.
+_PAUSE_MIN_NS = 50_000
+_PAUSE_MAX_NS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStream:
+    """What is recorded: the stream of one publication, from a position on."""
+
+    stream_id: int
+    session_id: int
+    begin_position: int
+
+
+class Copy:
+    """The recording of a stream by one archive. Used by one thread at a time.
+
+    Attributes:
+        session: The session with the archive.
+        recording_id: Which recording; ``None`` until the archive has told.
+        position: How far it was at the last look; ``None`` before the first.
+        failure: Why it will come no further, when that is so.
+    """
+
+    def __init__(
+        self,
+        session: ArchiveSession,
+        stream: RecordedStream,
+        recording_id: int | None,
+        *,
+        is_from_begin: bool = False,
+    ) -> None:
+        """``is_from_begin``: the recording is known to have the stream from its first byte."""
+        self.session = session
+        self.recording_id = recording_id
+        self.position: int | None = None
+        self.failure: HeadraceError | None = None
+        self._stream = stream
+        self._is_checked = is_from_begin
+        self._counter = self._found_counter() if is_from_begin else None
+        self._exchange: Exchange[int | None] | None = None
+        self._next_ask_ns = 0
+        self._pause_ns = 0
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is followed by a counter, which rings no doorbell."""
+        return self._counter is not None
+
+    @property
+    def subscription(self) -> Subscription:
+        """What the archive's answers come on."""
+        return self.session._subscription
+
+    def look(self, position: int) -> bool:
+        """Whether everything before a position is recorded, as far as is known by now; goes on finding out."""
+        if self.position is not None and self.position >= position:
+            return True
+        if self.failure is None:
+            try:
+                self._step(position)
+            except HeadraceError as failure:
+                self.failure = failure
+        return self.position is not None and self.position >= position
+
+    def hasten(self) -> None:
+        """Wake the archive, so that it does not finish its pause before it records what has come."""
+        if self.is_counted:
+            self.session._nudge()
+
+    def close(self) -> None:
+        """Ask no more."""
+        if self._exchange is not None:
+            with self.session._lock:
+                self.session._end(self._exchange)
+            self._exchange = None
+
+    def describe(self) -> str:
+        """How far it is, for people."""
+        archive = f"the archive at {self.session._publication.channel}"
+        if self.failure is not None:
+            return f"{archive}: {self.failure}"
+        if self.recording_id is None:
+            return f"{archive} has no recording of the stream"
+        if self.position is None:
+            return f"{archive} has not said how far recording {self.recording_id} is"
+        return f"recording {self.recording_id} of {archive} is at {self.position}"
+
+    def _step(self, position: int) -> None:
+        if self._counter is not None and self._read_counter():
+            return
+        now_ns = self.session.clock.monotonic_ns()
+        if self._exchange is None and now_ns < self._next_ask_ns:
+            return
+        # Held by a thread that awaits an answer of its own: it takes ours, and the next look asks.
+        if not self.session._lock.acquire(blocking=False):
+            return
+        try:
+            self._ask(now_ns, position)
+        finally:
+            self.session._lock.release()
+
+    def _ask(self, now_ns: int, position: int) -> None:
+        session = self.session
+        exchange = self._exchange
+        if exchange is None:
+            exchange = self._exchange = session._begin(self._told(position))
+        if exchange.to_send is not None and session._publication.offer(exchange.to_send):
+            exchange.sent()
+        if not session.poll():
+            session._look_after(exchange)
+        if not exchange.is_done:
+            return
+        session._end(exchange)
+        self._exchange = None
+        known = self.position
+        try:
+            told = exchange.result()
+        except ArchiveTimeoutError:
+            told = None  # It may be busy, and what waits has a time-out of its own.
+        if told is not None:
+            if known is None:
+                self._counter = self._found_counter()
+            self.position = told
+        self._pause_ns = 0 if told != known else min(max(self._pause_ns * 2, _PAUSE_MIN_NS), _PAUSE_MAX_NS)
+        self._next_ask_ns = now_ns + self._pause_ns
+
+    def _told(self, position: int) -> Steps[int | None]:
+        """How far the archive says it is; ``None`` when it has no recording yet."""
+        recording_id = self.recording_id
+        if recording_id is None:
+            stream = self._stream
+            recording_id = yield from requests.find_last_matching_recording(
+                "", stream.stream_id, stream.session_id
+            )
+            if recording_id is None:
+                return None
+        if not self._is_checked:
+            yield from self._checked(recording_id)
+        active = yield from requests.recording_position(recording_id)
+        if active is not None:
+            return active
+        stopped = yield from requests.max_recorded_position(recording_id)
+        if stopped < position:
+            text = f"recording {recording_id} stopped at position {stopped}, before {position}"
+            raise ArchiveError(text, recording_id=recording_id)
+        return stopped
+
+    def _checked(self, recording_id: int) -> Steps[None]:
+        start = yield from requests.start_position(recording_id)
+        begin = self._stream.begin_position
+        if start > begin:
+            text = f"recording {recording_id} begins at position {start}, and the stream at {begin}"
+            advice = "begin to record before the publication is made, or give the id of a replica"
+            raise ArchiveError(f"{text}; {advice}", recording_id=recording_id)
+        self.recording_id, self._is_checked = recording_id, True
+
+    def _found_counter(self) -> tuple[int, int] | None:
+        """The id and the registration of the recording's counter, if the archive is on this driver.
+
+        Ids of archives and of recordings are those of one driver: archives on two of them may have the same.
+        """
+        if not self.session._publication.channel.startswith("aeron:ipc"):
+            return None
+        for one in self.session.client.counters:
+            if (
+                one.type_id == RECORDING_POSITION
+                and recording_id_of(one.key) == self.recording_id
+                and archive_id_of(one.key) == self.session.archive_id
+            ):
+                return one.counter_id, one.registration_id
+        return None
+
+    def _read_counter(self) -> bool:
+        """Take the counter's value; false, and it is asked for from now on, once the counter is another's."""
+        assert self._counter is not None
+        counter_id, registration_id = self._counter
+        try:
+            # All of it is of one moment: a value is that of the counter's owner.
+            record = self.session.client.counters[counter_id]
+        except KeyError:
+            record = None
+        if (
+            record is None
+            or record.registration_id != registration_id
+            or record.type_id != RECORDING_POSITION
+        ):
+            self._counter = None
+            return False
+        self.position = record.value
+        return True
