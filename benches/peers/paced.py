@@ -27,11 +27,11 @@ CHANNELS = {
     "udp": "aeron:udp?endpoint=127.0.0.1:24987",
     "room": "aeron:ipc?term-length=64k",
 }
-# As much as the publisher's limit is raised at a time at least, so that each message taken makes room for one.
+# As much as the publisher's limit rises at a time at least, so that each message taken makes room for one.
 ROOM_LENGTH = 8 << 10
 # A write to a FIFO comes as it is; so messages are told apart by their length.
 PIPE_LENGTH = 32
-# Messages of the first seconds, in which driver and clients settle.
+# Messages of the first seconds, until driver and clients run evenly.
 SKIPPED = 1000
 
 

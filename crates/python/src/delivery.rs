@@ -23,7 +23,7 @@ pub(crate) enum HandlerError {
     /// What a handler wanted to send was refused.
     Offer(OfferError),
     /// The handler raised.
-    Raised(PyErr),
+    Exception(PyErr),
 }
 
 impl From<PollError> for HandlerError {
@@ -40,7 +40,7 @@ impl From<OfferError> for HandlerError {
 
 impl From<PyErr> for HandlerError {
     fn from(error: PyErr) -> Self {
-        Self::Raised(error)
+        Self::Exception(error)
     }
 }
 
@@ -50,7 +50,7 @@ impl From<HandlerError> for PyErr {
             HandlerError::Poll(error) => errors::poll(error),
             HandlerError::Client(error) => errors::client(*error),
             HandlerError::Offer(error) => errors::offer(error),
-            HandlerError::Raised(error) => error,
+            HandlerError::Exception(error) => error,
         }
     }
 }
@@ -166,7 +166,7 @@ impl<'a, 'py> Reception<'a, 'py> {
         let delivered = self.assembler.on_fragment(payload, header, |payload, header| {
             delivery.message(payload, header).map(drop)
         });
-        delivered.unwrap_or(Ok(())).map_err(HandlerError::Raised)
+        delivered.unwrap_or(Ok(())).map_err(HandlerError::Exception)
     }
 
     /// As [`Self::fragment`] for handlers that say how to go on.
@@ -177,7 +177,9 @@ impl<'a, 'py> Reception<'a, 'py> {
     ) -> Result<Action, HandlerError> {
         let delivery = &mut self.delivery;
         let mut handle = |payload: &[u8], header: &LogHeader<'_>| {
-            delivery.controlled(payload, header).map_err(HandlerError::Raised)
+            delivery
+                .controlled(payload, header)
+                .map_err(HandlerError::Exception)
         };
         if self.assemble {
             self.assembler.on_controlled_fragment(payload, header, handle)

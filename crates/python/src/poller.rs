@@ -135,7 +135,7 @@ impl Poller {
                     count += fragments;
                     are_all_closed = false;
                 }
-                Err(HandlerError::Raised(error)) => return Err(error),
+                Err(HandlerError::Exception(error)) => return Err(error),
                 Err(_) if subscription.get().is_closed_by_program() => {}
                 Err(error) => return Err(error.into()),
             }

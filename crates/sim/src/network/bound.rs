@@ -107,7 +107,7 @@ impl Bound {
     }
 
     /// Puts what has arrived into the receive buffer, as far as there is room.
-    pub(super) fn settle(&mut self, now_ns: i64, trace: &mut Trace) {
+    pub(super) fn fill_receive_buffer(&mut self, now_ns: i64, trace: &mut Trace) {
         while let Some(entry) = self.expected.first_entry() {
             let (arrival_ns, _) = *entry.key();
             if arrival_ns > now_ns {

@@ -90,7 +90,7 @@ impl Wire {
             .collect();
         for id in members {
             if let Some(member) = self.sockets.get_mut(&id) {
-                member.settle(now_ns, &mut self.trace);
+                member.fill_receive_buffer(now_ns, &mut self.trace);
                 member.expect(route, bytes, arrival_ns);
                 self.trace.on_datagram(now_ns, route, bytes, fate);
             }

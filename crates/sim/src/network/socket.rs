@@ -80,7 +80,7 @@ impl Transport for Socket {
             let Some(bound) = wire.sockets.get_mut(&self.id) else {
                 return Ok(0);
             };
-            bound.settle(now_ns, &mut wire.trace);
+            bound.fill_receive_buffer(now_ns, &mut wire.trace);
             (bound.take_arrived(), bound.stamps_arrivals)
         };
         let count = arrived.len();

@@ -267,7 +267,7 @@ impl Wire {
             self.trace.on_datagram(now_ns, route, bytes, Fate::NoSocket);
             return false;
         };
-        receiver.settle(now_ns, &mut self.trace);
+        receiver.fill_receive_buffer(now_ns, &mut self.trace);
         receiver.expect(route, bytes, arrival_ns);
         self.trace.on_datagram(now_ns, route, bytes, fate);
         true

@@ -20,7 +20,7 @@ pub(crate) struct Shape {
     /// Messages that fit in each queue between the agents of a driver.
     pub(crate) queue_capacity: usize,
     /// What all time-outs are divided by. Most of a run is waiting for them.
-    pub(crate) haste: i64,
+    pub(crate) time_divisor: i64,
 }
 
 impl Shape {
@@ -33,7 +33,7 @@ impl Shape {
             actions: 60,
             is_patient: seed % 5 == 1,
             queue_capacity: [4, 64, 1024][seed as usize % 3],
-            haste: 10,
+            time_divisor: 10,
         };
         match seed % 120 {
             5 | 45 | 85 => Self {
@@ -43,7 +43,10 @@ impl Shape {
                 actions: 12,
                 ..base
             },
-            turn if turn % 60 == 3 => Self { haste: 1, ..base },
+            turn if turn % 60 == 3 => Self {
+                time_divisor: 1,
+                ..base
+            },
             turn if turn % 4 == 2 => Self { nodes: 2, ..base },
             _ => base,
         }
@@ -51,7 +54,7 @@ impl Shape {
 
     /// A time that is this long where time-outs are those of the specification.
     pub(crate) fn time(self, ns: i64) -> i64 {
-        ns / self.haste
+        ns / self.time_divisor
     }
 
     pub(crate) fn change_driver(self, config: &mut DriverConfig) {
@@ -66,7 +69,7 @@ impl Shape {
             &mut config.counters_free_to_reuse_timeout_ns,
             &mut config.timer_interval_ns,
         ] {
-            *timeout_ns /= self.haste;
+            *timeout_ns /= self.time_divisor;
         }
         if self.is_patient {
             config.untethered_window_limit_timeout_ns = i64::MAX;
@@ -74,8 +77,8 @@ impl Shape {
     }
 
     pub(crate) fn change_client(self, config: &mut ClientConfig) {
-        config.keepalive_interval_ns /= self.haste;
-        config.resource_linger_ns /= self.haste;
+        config.keepalive_interval_ns /= self.time_divisor;
+        config.resource_linger_ns /= self.time_divisor;
     }
 
     /// The node that a stream goes to.

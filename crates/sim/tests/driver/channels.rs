@@ -4,7 +4,7 @@ use headrace_buffers::counters::type_ids;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::event::Event;
 
-use crate::foreign::Driver;
+use crate::byte_client::Driver;
 
 fn refused(driver: &mut Driver, code: ErrorCode, text: &str) {
     let refusals = driver.refusals();
@@ -135,7 +135,7 @@ fn a_port_in_use_is_named_and_the_log_taken_back() {
     );
     driver.add_publication("aeron:udp?endpoint=localhost:1|interface=127.0.0.1:24325", 10);
     refused(&mut driver, ErrorCode::GenericError, "endpoint=localhost:1");
-    driver.settle();
+    driver.finish_commands();
     assert_eq!(driver.log_files(), 0);
     assert_eq!(
         driver

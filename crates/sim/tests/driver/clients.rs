@@ -5,8 +5,8 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 
+use crate::byte_client::{CLIENT, Driver, IPC};
 use crate::common::SECOND;
-use crate::foreign::{CLIENT, Driver, IPC};
 
 fn add_counter(driver: &mut Driver, type_id: i32) -> i64 {
     let correlation_id = driver.next_id();

@@ -14,8 +14,8 @@ use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_protocol::event::Event;
 use headrace_protocol::frame::{Setup, data};
 
+use crate::byte_client::{CLIENT, Driver, MS};
 use crate::common::SECOND;
-use crate::foreign::{CLIENT, Driver, MS};
 use crate::peers::FarPublisher;
 use crate::publications::only_the_client_is_left;
 
@@ -358,7 +358,7 @@ fn a_later_reader_joins_where_the_stream_is_or_the_slowest_reader() {
     }
     driver.pass_alive(10 * MS);
     driver.counter(first.position_counter_id).set_release(JOIN + 256);
-    driver.settle();
+    driver.finish_commands();
     driver.add_subscription(NEAR, 10);
     let second = driver.images().remove(1);
     assert_eq!(second.image_correlation_id, first.image_correlation_id);
@@ -468,7 +468,7 @@ fn a_rejected_image_tells_its_publisher_why() {
 fn set_up_sessions(driver: &mut Driver, publisher: &RefCell<FarPublisher>, sessions: std::ops::Range<i32>) {
     for session_id in sessions {
         publisher.borrow().send_setup(&Setup { session_id, ..SETUP });
-        driver.settle();
+        driver.finish_commands();
     }
 }
 

@@ -12,8 +12,8 @@ use headrace_buffers::log::{Append, ConcurrentAppender};
 use headrace_protocol::ErrorCode;
 use headrace_protocol::event::Event;
 
+use crate::byte_client::{CLIENT, Driver, IPC};
 use crate::common::SECOND;
-use crate::foreign::{CLIENT, Driver, IPC};
 
 /// A publication with one reader and `count` messages of 128 bytes, frame header included.
 fn stream(driver: &mut Driver, count: usize) -> (i64, i64, ConcurrentAppender) {

@@ -5,8 +5,8 @@ use headrace_buffers::log::{Append, ConcurrentAppender};
 use headrace_protocol::ErrorCode;
 use headrace_protocol::event::Event;
 
+use crate::byte_client::{CLIENT, Driver, IPC, fill};
 use crate::common::{SECOND, World};
-use crate::foreign::{CLIENT, Driver, IPC, fill};
 
 #[test]
 fn an_added_publication_is_answered_then_its_image_announced() {
@@ -228,7 +228,7 @@ fn the_limit_follows_the_slowest_reader_and_falls_back_without_one() {
     let publication = driver.add_publication(IPC, 10);
     let limit = driver.counter(driver.ready(publication).limit_counter_id);
     let log = driver.log(publication);
-    driver.settle();
+    driver.finish_commands();
     assert_eq!((limit.get(), log.metadata().is_connected_acquire()), (0, false));
     driver.add_subscription("aeron:ipc", 10);
     let slow = driver.add_subscription("aeron:ipc", 10);
@@ -246,14 +246,14 @@ fn the_limit_follows_the_slowest_reader_and_falls_back_without_one() {
     let images = driver.images();
     driver.counter(images[0].position_counter_id).set_release(25_600);
     driver.counter(images[1].position_counter_id).set_release(6_400);
-    driver.settle();
+    driver.finish_commands();
     assert_eq!(limit.get(), 6_400 + 32_768);
     // Without the slow one the fast one counts.
     driver.remove_subscription(slow);
-    driver.settle();
+    driver.finish_commands();
     assert_eq!(limit.get(), 25_600 + 32_768);
     driver.remove_subscription(images[0].subscription_id);
-    driver.settle();
+    driver.finish_commands();
     assert_eq!(
         (limit.get(), log.metadata().is_connected_acquire()),
         (25_600, false)
@@ -276,7 +276,7 @@ fn a_reader_that_claims_more_than_was_written_does_not_move_the_limit_past_it() 
     driver
         .counter(driver.images()[0].position_counter_id)
         .set_release(i64::MAX / 2);
-    driver.settle();
+    driver.finish_commands();
     assert_eq!(
         driver.counter(driver.ready(publication).limit_counter_id).get(),
         32_768

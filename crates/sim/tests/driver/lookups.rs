@@ -5,8 +5,8 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 
+use crate::byte_client::{CLIENT, Driver, IPC};
 use crate::common::{self, SECOND};
-use crate::foreign::{CLIENT, Driver, IPC};
 
 const OTHER_CLIENT: i64 = CLIENT + 1;
 /// How long the name server takes.

@@ -7,9 +7,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod byte_client;
 mod channels;
 mod clients;
-mod foreign;
 mod images;
 mod ipc_life;
 mod ipc_links;

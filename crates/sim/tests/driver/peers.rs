@@ -6,9 +6,9 @@ use headrace_protocol::frame::{
     DataHeader, ErrorFrame, FrameKind, Nak, Setup, StatusMessage, classify, data, status_message,
 };
 
+use crate::byte_client::MS;
 use crate::common::World;
 use crate::common::peer::Peer;
-use crate::foreign::MS;
 
 /// How often a peer says that it lives.
 const INTERVAL_NS: i64 = 100 * MS;

@@ -5,8 +5,8 @@ use headrace_buffers::liveness::Liveness;
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 
+use crate::byte_client::{CLIENT, Driver, IPC, MS};
 use crate::common::SECOND;
-use crate::foreign::{CLIENT, Driver, IPC, MS};
 
 const OTHER_CLIENT: i64 = CLIENT + 1;
 /// Longer than the driver goes without a look at the processes of its clients.

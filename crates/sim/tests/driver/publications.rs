@@ -15,9 +15,9 @@ use headrace_buffers::log::ConcurrentAppender;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::event::Event;
 
+use crate::byte_client::{CLIENT, Driver, MS, fill};
 use crate::common::SECOND;
 use crate::common::peer::Peer;
-use crate::foreign::{CLIENT, Driver, MS, fill};
 use crate::peers::FarReceiver;
 
 pub(crate) const FAR: &str = "aeron:udp?endpoint=far:40123|term-length=64k";
@@ -261,7 +261,7 @@ fn a_flood_of_error_frames_leaves_the_error_log_room_for_others() {
         far.borrow_mut().become_receiver(receiver_id);
         far.borrow()
             .refuse(receiver_id as i32, &format!("{receiver_id:01000}"));
-        driver.settle();
+        driver.finish_commands();
     }
     let errors = driver.recorded_errors();
     assert_eq!(errors.len(), 33);

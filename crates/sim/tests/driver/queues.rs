@@ -8,8 +8,8 @@ use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 use headrace_protocol::frame::Setup;
 
+use crate::byte_client::{CLIENT, Driver, IPC, MS};
 use crate::common::{SECOND, World};
-use crate::foreign::{CLIENT, Driver, IPC, MS};
 use crate::images::{SETUP, quiet_publisher};
 
 /// What each queue between two agents holds: a quarter of what it holds outside of tests, so that ten times as many
@@ -54,7 +54,7 @@ fn run_until(driver: &mut Driver, what: &str, condition: impl Fn(&Driver) -> boo
             "{what} did not happen, errors={:?}",
             driver.recorded_errors()
         );
-        driver.settle();
+        driver.finish_commands();
     }
 }
 

@@ -12,8 +12,8 @@ use headrace_buffers::log::{ConcurrentAppender, LogBuffers};
 use headrace_protocol::command::Command;
 use headrace_protocol::frame::Setup;
 
+use crate::byte_client::Driver;
 use crate::common::{SECOND, World};
-use crate::foreign::Driver;
 use crate::images::SETUP;
 use crate::peers::FarPublisher;
 
@@ -105,7 +105,7 @@ impl Chaos {
                 let duration_ns = self.random.i64(0..SECOND);
                 self.driver.pass(duration_ns);
             }
-            _ => self.driver.settle(),
+            _ => self.driver.finish_commands(),
         }
     }
 
@@ -289,7 +289,7 @@ impl Chaos {
             }
         }
         drop(peer);
-        self.driver.settle();
+        self.driver.finish_commands();
     }
 
     /// Every client dies, and time passes.

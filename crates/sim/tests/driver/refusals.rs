@@ -4,7 +4,7 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::command::{Command, type_id};
 use headrace_protocol::event::Event;
 
-use crate::foreign::{CLIENT, Driver, IPC};
+use crate::byte_client::{CLIENT, Driver, IPC};
 
 #[test]
 fn a_channel_that_cannot_be_is_refused_with_its_rule_and_recorded() {

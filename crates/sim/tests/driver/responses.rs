@@ -2,8 +2,8 @@
 
 use headrace_protocol::ErrorCode;
 
+use crate::byte_client::{CLIENT, Driver, IPC};
 use crate::common::SECOND;
-use crate::foreign::{CLIENT, Driver, IPC};
 
 const REQUESTS: i32 = 10;
 const ANSWERS: i32 = 11;

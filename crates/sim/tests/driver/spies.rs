@@ -5,8 +5,8 @@ use headrace_buffers::log::ConcurrentAppender;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::event::Event;
 
+use crate::byte_client::{CLIENT, Driver, MS, fill};
 use crate::common::{SECOND, World};
-use crate::foreign::{CLIENT, Driver, MS, fill};
 use crate::publications::{FAR, connected, limit, only_the_client_is_left, sender_position};
 
 const SPY: &str = "aeron-spy:aeron:udp?endpoint=far:40123";
@@ -157,7 +157,7 @@ fn the_slowest_spy_holds_the_publisher_and_the_cleaning_back() {
     fill(&log, 64);
     driver.pass(10 * MS);
     fast.set_release(log.producer_position());
-    driver.settle();
+    driver.finish_commands();
     assert_eq!(limit.get(), WINDOW, "the slow one is at 0");
     // Through several terms, the slow one always half a window below the other.
     for _ in 0..40 {
@@ -166,7 +166,7 @@ fn the_slowest_spy_holds_the_publisher_and_the_cleaning_back() {
         let produced = log.producer_position();
         fast.set_release(produced);
         slow.set_release(produced - WINDOW / 2);
-        driver.settle();
+        driver.finish_commands();
         assert_eq!(limit.get(), produced + WINDOW / 2);
     }
     // A spy that reads what is not sent yet does not let the publisher run further.
@@ -177,7 +177,7 @@ fn the_slowest_spy_holds_the_publisher_and_the_cleaning_back() {
     driver.pass_alive(200 * MS);
     slow.set_release(log.producer_position());
     fast.set_release(log.producer_position());
-    driver.settle();
+    driver.finish_commands();
     assert_eq!(sender_position(&driver, publication).get(), sent);
     assert_eq!(limit.get(), sent + WINDOW);
 }

@@ -3,8 +3,8 @@
 use headrace_driver::DriverConfig;
 use headrace_protocol::frame::data;
 
+use crate::byte_client::{Driver, IPC, fill};
 use crate::common::SECOND;
-use crate::foreign::{Driver, IPC, fill};
 use crate::images::{SETUP, quiet_publisher};
 
 fn never_end(config: &mut DriverConfig) {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_goes_when_its_driver_was_not_heard_for_the_timeout_whoever_told_of_it() {
+    fn a_name_goes_when_its_driver_was_not_heard_for_the_timeout_although_others_tell_of_it() {
         let mut names = Names::new(TIMEOUT_NS);
         names.learn("a", at("10.0.0.1:8050"), SECOND, 5 * SECOND).unwrap();
         names.expire(11 * SECOND);

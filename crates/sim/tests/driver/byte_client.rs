@@ -1,4 +1,4 @@
-//! A driver of a world, and the far end of its queues to clients.
+//! A driver of a world, and clients of it that write commands and read events as bytes.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use crate::common::{self, SECOND, World};
 use crate::peers::{FarReceiver, TakesTurns};
 
 pub(crate) const MS: i64 = 1_000_000;
-/// The foreign client that tests speak for; they may speak for others as well.
+/// The client that tests speak for; they may speak for others as well.
 pub(crate) const CLIENT: i64 = 1_000_001;
 
 /// The smallest log, so that tests can fill one.
@@ -65,7 +65,7 @@ pub(crate) struct ImageSeen {
     pub(crate) log_file_name: String,
 }
 
-/// A driver on the node `near`, and foreign clients of it.
+/// A driver on the node `near`, and clients of it that are no code of ours.
 pub(crate) struct Driver {
     pub(crate) world: World,
     pub(crate) node: Node,
@@ -139,7 +139,7 @@ impl Driver {
     }
 
     /// Enough steps for anything a command sets off.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn finish_commands(&mut self) {
         for _ in 0..STEPS_OF_A_COMMAND {
             self.step();
         }
@@ -201,12 +201,12 @@ impl Driver {
     /// Sends a command and gives it time.
     pub(crate) fn command(&mut self, command: &Command<'_>) {
         self.write(command);
-        self.settle();
+        self.finish_commands();
     }
 
     pub(crate) fn raw_command(&mut self, type_id: i32, message: &[u8]) {
         assert!(self.ring.try_write(type_id, message).unwrap());
-        self.settle();
+        self.finish_commands();
     }
 
     pub(crate) fn next_id(&self) -> i64 {
