@@ -129,6 +129,16 @@ def headrace_driver(
         yield directory
 
 
+def fetch_jars(pom: Path, jars: Path) -> None:
+    """Fetches what a project depends on from the public repository into a directory."""
+    if shutil.which("mvn") is None or shutil.which("javac") is None:
+        raise PeerUnavailable("the peer needs a JDK and Maven: `mvn` or `javac` is not on the PATH")
+    fetch = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+    finished = subprocess.run([str(word) for word in fetch], capture_output=True, text=True, check=False)
+    if finished.returncode != 0:
+        raise PeerUnavailable(f"Maven could not fetch the peer: {finished.stdout.strip()[:300]}")
+
+
 class JavaPeer:
     """The reference's Java artifacts, from the public repository through Maven."""
 
@@ -146,14 +156,8 @@ class JavaPeer:
         `properties` go to every program that is started.
         """
         self.properties = properties or {}
-        if shutil.which("mvn") is None or shutil.which("javac") is None:
-            raise PeerUnavailable("the peer needs a JDK and Maven: `mvn` or `javac` is not on the PATH")
         jars = classes / "jars"
-        pom = ROOT / "tests" / "interop" / "java" / "pom.xml"
-        fetch = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
-        finished = subprocess.run([str(word) for word in fetch], capture_output=True, text=True, check=False)
-        if finished.returncode != 0:
-            raise PeerUnavailable(f"Maven could not fetch the peer: {finished.stdout.strip()[:300]}")
+        fetch_jars(ROOT / "tests" / "interop" / "java" / "pom.xml", jars)
         self.class_path = os.pathsep.join([*(str(jar) for jar in jars.glob("*.jar")), str(classes)])
         subprocess.run(
             ["javac", "-J-XX:-UsePerfData", "-cp", self.class_path, "-d", str(classes), *map(str, sources)],

@@ -14,6 +14,7 @@ from benches.archive_rows import (
     archive_record_small,
     archive_replay,
 )
+from benches.durable_rows import archive_ack
 from benches.figures import rates, rtt_row, samples, thrice
 from benches.group_rows import ipc_many_subscribers, mdc_throughput, multicast_throughput
 from benches.loss_rows import loss_latency
@@ -317,6 +318,7 @@ ROWS: dict[str, Callable[[], Row]] = {
         archive_record_bytes,
         archive_replay,
         archive_live_latency,
+        archive_ack,
         archive_memory,
     )
 }

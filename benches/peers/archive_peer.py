@@ -1,6 +1,6 @@
 """Our driver and archive in one process until SIGTERM.
 
-usage: archive_peer.py DIR ARCHIVE_DIR
+usage: archive_peer.py DIR ARCHIVE_DIR [CONTROL_CHANNEL]
 """
 
 import signal
@@ -9,7 +9,7 @@ import sys
 import headrace
 
 
-def main(directory: str, archive_directory: str) -> None:
+def main(directory: str, archive_directory: str, control_channel: str | None = None) -> None:
     """Says READY when clients can connect."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())
     properties = {
@@ -18,13 +18,17 @@ def main(directory: str, archive_directory: str) -> None:
         "aeron.dir.delete.on.shutdown": "true",
     }
     with headrace.ArchivingMediaDriver(
-        driver_properties=properties, archive_directory=archive_directory, control_channel_enabled=False
+        driver_properties=properties,
+        archive_directory=archive_directory,
+        control_channel=control_channel,
+        control_channel_enabled=control_channel is not None,
+        replication_channel="aeron:udp?endpoint=127.0.0.1:0",
     ):
         print("READY", flush=True)
         while True:
             signal.pause()
 
 
-if len(sys.argv) != 3:
+if len(sys.argv) not in (3, 4):
     sys.exit(__doc__)
 main(*sys.argv[1:])
