@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Destinations"]
 
-_Native = TypeVar("_Native", "Publication", "Subscription")
+_Native = TypeVar("_Native", bound="Publication | Subscription")
 
 # Drivers count up from 1.
 _NO_ID = -1

@@ -15,7 +15,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from headrace._arguments import checked_class
 from headrace._checks import check_callable
@@ -39,14 +39,30 @@ if TYPE_CHECKING:
     from headrace.client._keywords import ImageHandler
     from headrace.clock import Clock
 
-__all__ = ["ConnectionState", "ReconnectingClient", "ReconnectingPublication", "ReconnectingSubscription"]
+__all__ = [
+    "ConnectionState",
+    "Reconnecting",
+    "ReconnectingClient",
+    "ReconnectingPublication",
+    "ReconnectingSubscription",
+]
 
 # Between two attempts, when a driver is there but did not take everything.
 _RETRY_S = 1.0
 # For something to be added while there is no driver; the default of driver_timeout_ms.
 _ADD_TIMEOUT_S = 10.0
 
-_Native = TypeVar("_Native", Publication, Subscription)
+
+class _Ending(Protocol):
+    """What ends with the client of one driver."""
+
+    @property
+    def is_closed(self) -> bool: ...
+    def close(self) -> None: ...
+
+
+_Native = TypeVar("_Native", bound=_Ending)
+_Stream = TypeVar("_Stream", bound=Publication | Subscription)
 _Value = TypeVar("_Value")
 
 
@@ -58,13 +74,12 @@ class ConnectionState(Enum):
     CLOSED = "closed"
 
 
-class _Reconnecting(Closing, Generic[_Native]):
+class Reconnecting(Closing, Generic[_Native]):
     """What was added once and is added again for each driver."""
 
     def __init__(self, owner: ReconnectingClient, add: Callable[[Client], _Native]) -> None:
         self._owner = owner
-        self._destinations = Destinations()
-        self._add: Callable[[Client], _Native] = lambda client: self._destinations.restore(add(client))
+        self._add = add
         self._is_closed = False
         # Which connection of the client, and the object made with it. Replaced whole, so read together.
         self._bound: tuple[int, _Native] = owner._adopt(self)
@@ -84,63 +99,6 @@ class _Reconnecting(Closing, Generic[_Native]):
         self._is_closed = True
         self._owner._discard(self)
         self._bound[1].close()
-
-    def add_destination(self, channel: str, /) -> int:
-        """As ``add_destination`` of :attr:`current`, on each next driver as well; waits for one, at most 10 s."""
-        native_id = self._waiting(lambda native, _: native.add_destination(channel), _ADD_TIMEOUT_S)
-        return self._destinations.note_added(channel, self._answered(native_id))
-
-    def remove_destination(self, channel: str, /) -> None:
-        """As ``remove_destination`` of :attr:`current`; waits for a driver, at most 10 s.
-
-        The next driver is not given it again if the text is the one that it was added with.
-        """
-
-        def remove(native: _Native, _: float | None) -> bool:
-            native.remove_destination(channel)
-            return True
-
-        self._answered(self._waiting(remove, _ADD_TIMEOUT_S))
-        self._destinations.note_removed(channel)
-
-    def remove_destination_by_id(self, registration_id: int, /) -> None:
-        """As ``remove_destination_by_id`` of :attr:`current`; waits for a driver, at most 10 s."""
-        ids = self._destinations
-
-        def remove(native: _Native, _: float | None) -> bool:
-            native.remove_destination_by_id(ids.native_id(registration_id))
-            return True
-
-        self._answered(self._waiting(remove, _ADD_TIMEOUT_S))
-        ids.note_removed_by_id(registration_id)
-
-    async def add_destination_async(self, channel: str, /) -> int:
-        """As :meth:`add_destination`, without blocking the event loop."""
-        native_id = await self._waiting_async(
-            lambda native, _: native.add_destination_async(channel), _ADD_TIMEOUT_S
-        )
-        return self._destinations.note_added(channel, self._answered(native_id))
-
-    async def remove_destination_async(self, channel: str, /) -> None:
-        """As :meth:`remove_destination`, without blocking the event loop."""
-
-        async def remove(native: _Native, _: float | None) -> bool:
-            await native.remove_destination_async(channel)
-            return True
-
-        self._answered(await self._waiting_async(remove, _ADD_TIMEOUT_S))
-        self._destinations.note_removed(channel)
-
-    async def remove_destination_by_id_async(self, registration_id: int, /) -> None:
-        """As :meth:`remove_destination_by_id`, without blocking the event loop."""
-        ids = self._destinations
-
-        async def remove(native: _Native, _: float | None) -> bool:
-            await native.remove_destination_by_id_async(ids.native_id(registration_id))
-            return True
-
-        self._answered(await self._waiting_async(remove, _ADD_TIMEOUT_S))
-        ids.note_removed_by_id(registration_id)
 
     def _is_lost(self, native: _Native) -> bool:
         """True when an object closed because its driver ended, and not because this program closed it."""
@@ -196,12 +154,6 @@ class _Reconnecting(Closing, Generic[_Native]):
             if not await self._owner._await_connection_async(self, connection, deadline.left_s()):
                 return None
 
-    def _answered(self, value: _Value | None) -> _Value:
-        if value is None:
-            directory = self._owner.directory
-            raise DriverTimeoutError(f"no driver in {directory} came back within {_ADD_TIMEOUT_S} s")
-        return value
-
     def _wait_for_peer(self, call: Callable[[_Native, float | None], bool], timeout_s: float | None) -> bool:
         """As :meth:`_waiting` for waits that give False when they are closed."""
         try:
@@ -219,7 +171,78 @@ class _Reconnecting(Closing, Generic[_Native]):
         return f"{type(self).__name__}({self._bound[1]!r}, {state})"
 
 
-class ReconnectingPublication(_Reconnecting[Publication]):
+class _ReconnectingStream(Reconnecting[_Stream]):
+    """A publication or a subscription, whose destinations come back with it."""
+
+    def __init__(self, owner: ReconnectingClient, add: Callable[[Client], _Stream]) -> None:
+        self._destinations = Destinations()
+        super().__init__(owner, lambda client: self._destinations.restore(add(client)))
+
+    def add_destination(self, channel: str, /) -> int:
+        """As ``add_destination`` of :attr:`current`, on each next driver as well; waits for one, at most 10 s."""
+        native_id = self._waiting(lambda native, _: native.add_destination(channel), _ADD_TIMEOUT_S)
+        return self._destinations.note_added(channel, self._answered(native_id))
+
+    def remove_destination(self, channel: str, /) -> None:
+        """As ``remove_destination`` of :attr:`current`; waits for a driver, at most 10 s.
+
+        The next driver is not given it again if the text is the one that it was added with.
+        """
+
+        def remove(native: _Stream, _: float | None) -> bool:
+            native.remove_destination(channel)
+            return True
+
+        self._answered(self._waiting(remove, _ADD_TIMEOUT_S))
+        self._destinations.note_removed(channel)
+
+    def remove_destination_by_id(self, registration_id: int, /) -> None:
+        """As ``remove_destination_by_id`` of :attr:`current`; waits for a driver, at most 10 s."""
+        ids = self._destinations
+
+        def remove(native: _Stream, _: float | None) -> bool:
+            native.remove_destination_by_id(ids.native_id(registration_id))
+            return True
+
+        self._answered(self._waiting(remove, _ADD_TIMEOUT_S))
+        ids.note_removed_by_id(registration_id)
+
+    async def add_destination_async(self, channel: str, /) -> int:
+        """As :meth:`add_destination`, without blocking the event loop."""
+        native_id = await self._waiting_async(
+            lambda native, _: native.add_destination_async(channel), _ADD_TIMEOUT_S
+        )
+        return self._destinations.note_added(channel, self._answered(native_id))
+
+    async def remove_destination_async(self, channel: str, /) -> None:
+        """As :meth:`remove_destination`, without blocking the event loop."""
+
+        async def remove(native: _Stream, _: float | None) -> bool:
+            await native.remove_destination_async(channel)
+            return True
+
+        self._answered(await self._waiting_async(remove, _ADD_TIMEOUT_S))
+        self._destinations.note_removed(channel)
+
+    async def remove_destination_by_id_async(self, registration_id: int, /) -> None:
+        """As :meth:`remove_destination_by_id`, without blocking the event loop."""
+        ids = self._destinations
+
+        async def remove(native: _Stream, _: float | None) -> bool:
+            await native.remove_destination_by_id_async(ids.native_id(registration_id))
+            return True
+
+        self._answered(await self._waiting_async(remove, _ADD_TIMEOUT_S))
+        ids.note_removed_by_id(registration_id)
+
+    def _answered(self, value: _Value | None) -> _Value:
+        if value is None:
+            directory = self._owner.directory
+            raise DriverTimeoutError(f"no driver in {directory} came back within {_ADD_TIMEOUT_S} s")
+        return value
+
+
+class ReconnectingPublication(_ReconnectingStream[Publication]):
     """A publication that comes back with the next driver; see :class:`headrace.Publication`.
 
     Without a driver it is not connected: ``offer`` gives ``NOT_CONNECTED``, and what waits waits for a driver too.
@@ -308,7 +331,7 @@ class ReconnectingPublication(_Reconnecting[Publication]):
         return value
 
 
-class ReconnectingSubscription(_Reconnecting[Subscription]):
+class ReconnectingSubscription(_ReconnectingStream[Subscription]):
     """A subscription that comes back with the next driver; see :class:`headrace.Subscription`.
 
     Without a driver nothing arrives: polls take nothing, and what waits waits for a driver too. The publishers that
@@ -401,9 +424,9 @@ class ReconnectingClient(EitherClosing):
     Made by ``headrace.connect(..., reconnect=True)``. Its publications and subscriptions come back by themselves.
     Thread-safe. A context manager that closes it.
 
-    Its publications and subscriptions follow it to the next driver, and nothing else does: a :class:`headrace.Poller`,
-    counters, images and claims are those of one driver's client, :attr:`current`, and end with it. Make them again in
-    ``on_reconnect``.
+    Its publications and subscriptions follow it to the next driver, also those in a :class:`headrace.Server` or
+    :class:`headrace.Requester`, and nothing else does: a :class:`headrace.Poller`, counters, images and claims are
+    those of one driver's client, :attr:`current`, and end with it. Make them again in ``on_reconnect``.
 
     A thread of its own waits for the driver's end and for the next driver, without end, and calls the handlers. It ends
     after :meth:`close`, at the latest when ``driver_timeout_ms`` is over.
@@ -424,7 +447,7 @@ class ReconnectingClient(EitherClosing):
         # Guards all that follows; its waiters are woken by every change, and by the end of a driver.
         self._changed = threading.Condition()
         self._wakers: list[Callable[[], object]] = []
-        self._added: list[_Reconnecting[Any]] = []
+        self._added: list[Reconnecting[Any]] = []
         self._state = ConnectionState.CONNECTED
         self._connection = 0
         self._client = connect(self._notify)
@@ -503,7 +526,7 @@ class ReconnectingClient(EitherClosing):
 
     # What publications and subscriptions ask of it.
 
-    def _adopt(self, added: _Reconnecting[_Native]) -> tuple[int, _Native]:
+    def _adopt(self, added: Reconnecting[_Native]) -> tuple[int, _Native]:
         """Adds it for the first time, and from now on for each driver."""
         while True:
             with self._changed:
@@ -523,21 +546,21 @@ class ReconnectingClient(EitherClosing):
                     self._added.append(added)
                     return connection, native
 
-    def _discard(self, added: _Reconnecting[Any]) -> None:
+    def _discard(self, added: Reconnecting[Any]) -> None:
         with self._changed:
             if added in self._added:
                 self._added.remove(added)
         self._notify()
 
     def _await_connection(
-        self, added: _Reconnecting[Any] | None, connection: int, timeout_s: float | None
+        self, added: Reconnecting[Any] | None, connection: int, timeout_s: float | None
     ) -> bool:
         """Waits for a later connection than one; the thread wakes it. False when the time is over."""
         with self._changed:
             return self._changed.wait_for(lambda: self._is_later(added, connection), timeout_s)
 
     async def _await_connection_async(
-        self, added: _Reconnecting[Any], connection: int, timeout_s: float | None
+        self, added: Reconnecting[Any], connection: int, timeout_s: float | None
     ) -> bool:
         import asyncio
 
@@ -561,7 +584,7 @@ class ReconnectingClient(EitherClosing):
                 self._wakers.remove(wake)
         return True
 
-    def _is_later(self, added: _Reconnecting[Any] | None, connection: int) -> bool:
+    def _is_later(self, added: Reconnecting[Any] | None, connection: int) -> bool:
         if added is not None and added.is_closed:
             raise added._closed_error()
         if self.is_closed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol
 
 from headrace._exceptions import RemoteError
@@ -30,17 +30,18 @@ class Calls:
     """The calls in flight, by correlation id. Any thread may add and remove; one reads answers at a time."""
 
     def __init__(self) -> None:
-        self._outcomes: dict[int, Outcome] = {}
+        # With what reads the answers of each.
+        self._outcomes: dict[int, tuple[Outcome, object]] = {}
         self._ids = itertools.count(1)
         self.unclaimed_count = 0
 
     def __len__(self) -> int:
         return len(self._outcomes)
 
-    def add(self, outcome: Outcome) -> int:
+    def add(self, outcome: Outcome, reader: object) -> int:
         """Give it a correlation id."""
         correlation_id = next(self._ids)
-        self._outcomes[correlation_id] = outcome
+        self._outcomes[correlation_id] = outcome, reader
         return correlation_id
 
     def forget(self, correlation_id: int) -> None:
@@ -52,7 +53,7 @@ class Calls:
         parsed = parse(message)
         outcome = None
         if parsed is not None and parsed[0] in (Kind.ANSWER, Kind.ERROR):
-            outcome = self._outcomes.pop(parsed[1], None)
+            outcome, _ = self._outcomes.pop(parsed[1], (None, None))
         if parsed is None or outcome is None or outcome.done():
             self.unclaimed_count += 1
         elif parsed[0] == Kind.ANSWER:
@@ -60,15 +61,10 @@ class Calls:
         else:
             outcome.set_exception(RemoteError(message[HEADER_LENGTH:].decode(errors="replace")))
 
-    def fail(self, error: Callable[[], Exception]) -> None:
-        """End all calls with an error."""
-        for outcome in self._take_all():
-            if not outcome.done():
-                outcome.set_exception(error())
-
-    def _take_all(self) -> Iterator[Outcome]:
-        while self._outcomes:
-            try:
-                yield self._outcomes.popitem()[1]
-            except KeyError:
-                return
+    def fail(self, error: Callable[[], Exception], reader: object = None) -> None:
+        """End the calls whose answers this one reads, or all, with an error."""
+        for correlation_id, (outcome, of) in list(self._outcomes.items()):
+            if reader is None or of is reader:
+                self._outcomes.pop(correlation_id, None)
+                if not outcome.done():
+                    outcome.set_exception(error())

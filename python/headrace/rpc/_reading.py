@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ClosedError, RequestError, RequestTimeoutError
+from headrace._exceptions import HeadraceError, RequestError, RequestTimeoutError, ServerLostError
 
 if TYPE_CHECKING:
     from headrace.client import Subscription
     from headrace.clock import Deadline
     from headrace.rpc._calls import Calls
 
-__all__ = ["Call", "ThreadReader"]
+__all__ = ["DRIVER_LOST", "Call", "ThreadReader"]
+
+DRIVER_LOST = "the driver ended before the answer came; the request may have been carried out"
 
 # How long a reader sleeps at most before it looks whether its server is lost, which rings no bell.
 _LOOK_S = 0.05
@@ -29,7 +32,7 @@ class Call:
         self._deadline = deadline
         self._result: bytes | None = None
         self._error: Exception | None = None
-        self._correlation_id = reader.calls.add(self)
+        self._correlation_id = reader.calls.add(self, reader)
 
     @property
     def correlation_id(self) -> int:
@@ -53,7 +56,8 @@ class Call:
 
         Raises:
             RemoteError: The server's handler raised; the text is the server's.
-            ServerLostError: The server went away. It may have carried the request out.
+            ServerLostError: The server, or a driver of which the client survives, went away. The request may have been
+                carried out.
             RequestTimeoutError: The time is over. The server may still carry the request out.
             RequestError: The call was cancelled.
             ClosedError: The requester, or its client, is closed.
@@ -79,18 +83,25 @@ class Call:
 
 
 class ThreadReader:
-    """Reads the answers of one requester for all threads that wait: the first one does, then the next one."""
+    """Reads the answers of one requester for all threads that wait: the first one does, then the next one.
 
-    def __init__(self, answers: Subscription, calls: Calls) -> None:
+    Args:
+        answers: Where they come.
+        calls: Who gets them.
+        is_lost: Whether the answers have ended with their driver while another one follows.
+    """
+
+    def __init__(self, answers: Subscription, calls: Calls, is_lost: Callable[[], bool]) -> None:
         self.calls = calls
         self._answers = answers
+        self._is_lost = is_lost
         self._is_read = False
         self._waiting_count = 0
         self._changed = threading.Condition(threading.Lock())
 
     def fail(self, error: type[Exception], text: str) -> None:
-        """End all calls with an error, from any thread."""
-        self.calls.fail(lambda: error(text))
+        """End the calls whose answers this reads with an error, from any thread."""
+        self.calls.fail(lambda: error(text), self)
         with self._changed:
             self._changed.notify_all()
 
@@ -115,6 +126,11 @@ class ThreadReader:
             self._is_read = True
         try:
             return self._read(call, deadline)
+        except HeadraceError:
+            if not self._is_lost():
+                raise
+            self.fail(ServerLostError, DRIVER_LOST)
+            return call.done()
         finally:
             with self._changed:
                 self._is_read = False
@@ -135,7 +151,3 @@ class ThreadReader:
                 with self._changed:
                     self._changed.notify_all()
         return True
-
-    def close(self) -> None:
-        """No answers come any more."""
-        self.fail(ClosedError, "the requester is closed")

@@ -22,12 +22,13 @@ from headrace._exceptions import (
     ServerLostError,
 )
 from headrace.rpc._calls import Calls
-from headrace.rpc._channels import answers_channel, answers_stream, with_params
+from headrace.rpc._exchange import Exchange, Route
 from headrace.rpc._layout import HEADER_LENGTH, Kind, header
-from headrace.rpc._reading import Call, ThreadReader
+from headrace.rpc._links import Link, end_of, link
+from headrace.rpc._reading import DRIVER_LOST, Call
 
 if TYPE_CHECKING:
-    from headrace.client import Client, Image
+    from headrace.client import Client, ReconnectingClient
 
 __all__ = ["Requester"]
 
@@ -43,6 +44,9 @@ class Requester(EitherClosing):
     ``async with`` does so without blocking the event loop.
 
     Making one blocks as ``Client.add_publication``, and needs no server yet: the first request waits for one.
+
+    With a client made with ``reconnect=True`` it goes on at the next driver: calls in flight raise
+    :class:`headrace.ServerLostError` when their driver ends, and later requests wait for the next driver and server.
 
     Args:
         client: The client to send and receive with.
@@ -62,7 +66,7 @@ class Requester(EitherClosing):
 
     def __init__(
         self,
-        client: Client,
+        client: Client | ReconnectingClient,
         channel: str,
         stream_id: int,
         *,
@@ -70,27 +74,24 @@ class Requester(EitherClosing):
         answers_stream_id: int | None = None,
         timeout_s: float | None = 5.0,
     ) -> None:
-        answers = answers_channel(channel, answers_control)
+        self._route = route = Route.checked(channel, stream_id, answers_control, answers_stream_id)
         self._clock = client.clock
         self._timeout_s = timeout_s
         self._calls = Calls()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._reading: asyncio.Task[None] | None = None
         self._is_shared_by_threads = False
         self._is_closed = False
         self._binding = threading.Lock()
-        self._answers = client.add_subscription(
-            answers,
-            answers_stream(stream_id, answers_stream_id),
-            on_unavailable_image=self._on_lost,
+        self._link: Link[Exchange] = link(
+            client,
+            lambda client: Exchange(
+                client,
+                route,
+                self._calls,
+                on_lost=self._on_lost,
+                is_lost=lambda exchange: self._link.is_lost(exchange),
+            ),
         )
-        self._reader = ThreadReader(self._answers, self._calls)
-        correlation = f"response-correlation-id={self._answers.registration_id}"
-        try:
-            self._requests = client.add_publication(with_params(channel, correlation), stream_id)
-        except BaseException:
-            self._answers.close()
-            raise
 
     def request(self, data: Any, timeout_s: float | None = None) -> bytes:
         """Send a request and wait for its answer, without the GIL; Ctrl-C ends the wait.
@@ -105,10 +106,12 @@ class Requester(EitherClosing):
 
         Raises:
             RemoteError: The server's handler raised; the text is the server's.
-            ServerLostError: The server went away before it answered. It may have carried the request out.
+            ServerLostError: The server, or a driver of which the client survives, went away before the answer came. The
+                request may have been carried out.
             RequestTimeoutError: The time is over. Unless no server was connected, it may have carried it out.
             ConfigError: The request is longer than :attr:`max_request_length`.
             ClosedError: The requester, or its client, is closed.
+            DriverTimeoutError: The client ended with its driver.
             ReentrantError: The requester belongs to an event loop.
         """
         return self.submit(data, timeout_s).result()
@@ -121,22 +124,27 @@ class Requester(EitherClosing):
         """
         self._bind(None)
         deadline = self._clock.deadline(self._timeout_s if timeout_s is None else timeout_s)
-        call = Call(self._reader, deadline)
-        message = (header(Kind.REQUEST, call.correlation_id), *_parts(data))
+
+        def send(exchange: Exchange, left_s: float | None) -> Call:
+            call = Call(exchange.reader, deadline)
+            message = (header(Kind.REQUEST, call.correlation_id), *_parts(data))
+            try:
+                exchange.requests.offer_blocking(message, timeout_s=left_s)
+            except BaseException:
+                call.cancel()
+                raise
+            return call
+
         try:
-            self._requests.offer_blocking(message, timeout_s=deadline.left_s())
+            call = self._link.waiting(send, deadline.left_s())
         except PublicationTimeoutError as refusal:
-            call.cancel()
             raise RequestTimeoutError(f"the request was not sent: {refusal}") from refusal
-        except PublicationClosedError as refusal:
-            call.cancel()
-            raise ClosedError(f"{self!r} is closed") from refusal
+        except (ClosedError, PublicationClosedError) as refusal:
+            raise end_of(self, self._link.current.client, self._is_closed) from refusal
         except (TypeError, ConfigError) as refusal:
-            call.cancel()
             raise self._refused(data, refusal) from None
-        except BaseException:
-            call.cancel()
-            raise
+        if call is None:
+            raise RequestTimeoutError(f"the request was not sent: no driver came back in time: {self!r}")
         return call
 
     async def request_async(self, data: Any, timeout_s: float | None = None) -> bytes:
@@ -150,25 +158,42 @@ class Requester(EitherClosing):
         loop = asyncio.get_running_loop()
         self._bind(loop)
         answer: asyncio.Future[bytes] = loop.create_future()
-        correlation_id = self._calls.add(answer)
-        message = (header(Kind.REQUEST, correlation_id), *_parts(data))
+        sent_id = None
         try:
             async with asyncio.timeout(self._timeout_s if timeout_s is None else timeout_s):
-                await aio.offer(self._requests, message)
-                if self._reading is None or self._reading.done():
-                    self._reading = loop.create_task(self._read(), name="headrace-answers")
+                sent_id = await self._link.waiting_async(
+                    lambda exchange: self._send(exchange, answer, _parts(data))
+                )
                 return await answer
-        except PublicationClosedError as refusal:
-            raise ClosedError(f"{self!r} is closed") from refusal
+        except (ClosedError, PublicationClosedError) as refusal:
+            raise end_of(self, self._link.current.client, self._is_closed) from refusal
         except (TypeError, ConfigError) as refusal:
             raise self._refused(data, refusal) from None
         except DriverTimeoutError:
             raise
         except TimeoutError as late:
-            missing = "no answer came" if self._requests.is_connected else "no server is connected"
-            raise RequestTimeoutError(f"{missing} in the time-out of the call: {self!r}") from late
+            raise RequestTimeoutError(f"{self._missing} in the time-out of the call: {self!r}") from late
         finally:
+            if sent_id is not None:
+                self._calls.forget(sent_id)
+
+    @property
+    def _missing(self) -> str:
+        if self._link.is_lost(self._link.current):
+            return "no driver is there"
+        return "no answer came" if self.is_connected else "no server is connected"
+
+    async def _send(self, exchange: Exchange, answer: asyncio.Future[bytes], parts: tuple[Any, ...]) -> int:
+        """Send a request whose answer is to be read; returns its correlation id."""
+        correlation_id = self._calls.add(answer, exchange.reader)
+        try:
+            await aio.offer(exchange.requests, (header(Kind.REQUEST, correlation_id), *parts))
+        except BaseException:
             self._calls.forget(correlation_id)
+            raise
+        if exchange.reading is None or exchange.reading.done():
+            exchange.reading = asyncio.create_task(self._read(exchange), name="headrace-answers")
+        return correlation_id
 
     def _refused(self, data: Any, refusal: TypeError | ConfigError) -> TypeError | ConfigError:
         """The error of an offer, which knows the header before the request, in the words of the caller."""
@@ -185,15 +210,15 @@ class Requester(EitherClosing):
                 return TypeError(f"{name}={excerpt(repr(part))}: {rule}")
         return refusal
 
-    async def _read(self) -> None:
+    async def _read(self, exchange: Exchange) -> None:
         """Give answers to their calls while there are any."""
         try:
             while self._calls:
-                await aio.wait_for_messages(self._answers, 1.0)
-                self._answers.poll(self._calls.settle, _POLL_LIMIT)
+                await aio.wait_for_messages(exchange.answers, 1.0)
+                exchange.answers.poll(self._calls.settle, _POLL_LIMIT)
         except HeadraceError as ended:
-            error = ended
-            self._calls.fail(lambda: error)
+            error = ServerLostError(DRIVER_LOST) if self._link.is_lost(exchange) else ended
+            self._calls.fail(lambda: error, exchange.reader)
 
     def _bind(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Only one at a time reads answers: threads in turn, or one loop."""
@@ -207,25 +232,27 @@ class Requester(EitherClosing):
                 )
             self._loop, self._is_shared_by_threads = loop, loop is None
 
-    def _on_lost(self, lost: Image) -> None:
+    def _on_lost(self, exchange: Exchange) -> None:
         """The answers of a server ended. Runs on the client's conductor thread."""
-        if self._is_closed or any(image != lost for image in self._answers.images):
-            return
+        if not self._is_closed:
+            self._fail(exchange, ServerLostError, _LOST)
+
+    def _fail(self, exchange: Exchange, error: type[Exception], text: str) -> None:
         loop = self._loop
         if loop is None:
-            self._reader.fail(ServerLostError, _LOST)
+            exchange.reader.fail(error, text)
         elif not loop.is_closed():
-            loop.call_soon_threadsafe(self._calls.fail, lambda: ServerLostError(_LOST))
+            loop.call_soon_threadsafe(self._calls.fail, lambda: error(text), exchange.reader)
 
     @property
     def is_connected(self) -> bool:
         """True while a server reads the requests."""
-        return self._requests.is_connected
+        return self._link.current.requests.is_connected
 
     @property
     def max_request_length(self) -> int:
         """Longest request, in bytes."""
-        return self._requests.max_message_length - HEADER_LENGTH
+        return self._link.current.requests.max_message_length - HEADER_LENGTH
 
     @property
     def in_flight_count(self) -> int:
@@ -241,16 +268,11 @@ class Requester(EitherClosing):
         """Stop asking. Calls in flight raise :class:`headrace.ClosedError`. Closing again does nothing."""
         # First: the end of the answers is then no loss of a server.
         self._is_closed = True
-        self._requests.close()
-        self._answers.close()
-        loop = self._loop
-        if loop is None:
-            self._reader.close()
-        elif not loop.is_closed():
-            loop.call_soon_threadsafe(self._calls.fail, lambda: ClosedError("the requester is closed"))
+        self._link.close()
+        self._fail(self._link.current, ClosedError, "the requester is closed")
 
     def __repr__(self) -> str:
-        return f"Requester(channel={self._requests.channel!r}, stream_id={self._requests.stream_id})"
+        return f"Requester(channel={self._route.channel!r}, stream_id={self._route.stream_id})"
 
 
 def _parts(data: Any) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -14,18 +15,24 @@ from headrace._closing import EitherClosing
 from headrace._exceptions import ClosedError, HeadraceError
 from headrace._logging import RPC
 from headrace.client import BlockingIdleStrategy
-from headrace.rpc._channels import answers_channel, answers_stream, prototype_of, with_params
+from headrace.rpc._exchange import Route
 from headrace.rpc._layout import HEADER_LENGTH, Kind, parse
-from headrace.rpc._sessions import Session
+from headrace.rpc._links import Link, end_of, link
+from headrace.rpc._listening import Listening
+from headrace.rpc._sessions import Losses, Session
 
 if TYPE_CHECKING:
-    from headrace.client import Client
+    from headrace.client import Client, Publication, ReconnectingClient, Subscription
 
 __all__ = ["Server"]
 
 _POLL_LIMIT = 64
-# How often to look for room for answers, which has no bell here.
-_ROOM_LOOK_S = 0.001
+# How often to look whether the driver has made a stream of answers, which has no bell here.
+_ANSWER_LOOK_S = 0.001
+# How often an event loop looks for room for answers: less and less often while there is none.
+_ROOM_LOOK_MIN_S, _ROOM_LOOK_MAX_S = 0.001, 0.016
+# Publications whose room wakes a thread; it looks at the others every 20 ms.
+_AWAITED_MAX = 16
 # How long an idle loop waits at most before it looks for new requesters and whether it is closed.
 _LOOK_S = 0.05
 
@@ -41,7 +48,8 @@ class Server(EitherClosing):
     A requester that does not read its answers is not read either, and holds up no other one. A context manager that
     closes it; ``async with`` does so without blocking the event loop.
 
-    Making one blocks as ``Client.add_subscription``.
+    Making one blocks as ``Client.add_subscription``. With a client made with ``reconnect=True`` it goes on at the next
+    driver; answers to requesters of the last one are lost, and counted.
 
     Args:
         client: The client to receive and send with.
@@ -63,7 +71,7 @@ class Server(EitherClosing):
 
     def __init__(
         self,
-        client: Client,
+        client: Client | ReconnectingClient,
         channel: str,
         stream_id: int,
         handler: Callable[[bytes], bytes | Awaitable[bytes]],
@@ -72,7 +80,7 @@ class Server(EitherClosing):
         answers_stream_id: int | None = None,
         max_in_flight: int = 1000,
     ) -> None:
-        self._answers_channel = answers_channel(channel, answers_control)
+        self._route = route = Route.checked(channel, stream_id, answers_control, answers_stream_id)
         if max_in_flight < 1:
             raise wrong("max_in_flight", max_in_flight, "must be at least 1")
         self._client = client
@@ -80,23 +88,16 @@ class Server(EitherClosing):
         self._is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004
         )
-        self._answers_stream_id = answers_stream(stream_id, answers_stream_id)
         self._max_in_flight = max_in_flight
         self._sessions: dict[int, Session] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._rejected_count = 0
-        self._lost_count = 0
+        self._losses = Losses()
         self._are_images_new = True
-        # First: an address that cannot be had is told here.
-        prototype = prototype_of(self._answers_channel)
-        self._prototype = prototype and client.add_publication(prototype, self._answers_stream_id)
-        try:
-            self._requests = client.add_subscription(
-                channel, stream_id, on_available_image=self._on_image, on_unavailable_image=self._on_image
-            )
-        except BaseException:
-            self._close_prototype()
-            raise
+        self._is_closed = False
+        self._link: Link[Listening] = link(client, lambda client: Listening(client, route, self._on_image))
+        # Whose requesters the sessions are.
+        self._followed = self._link.current
 
     def serve(self) -> None:
         """Answer requests until the server is closed, by another thread or a handler; Ctrl-C ends it too.
@@ -104,38 +105,61 @@ class Server(EitherClosing):
         With an ``async def`` handler it runs an event loop.
 
         Raises:
-            DriverTimeoutError: The client ended because the driver is gone.
+            DriverTimeoutError: The client ended because the driver is gone, and was not made with ``reconnect=True``.
         """
         if self._is_async:
             asyncio.run(self.serve_async())
             return
-        idle = BlockingIdleStrategy(self._requests)
-        while not self._requests.is_closed:
+        awaited: list[Subscription | Publication] = []
+        idle = BlockingIdleStrategy()
+        while not self._link.is_closed:
             work_count = self._turn()
-            if work_count == 0 and self._is_any_blocked:
-                self._client.clock.sleep(_ROOM_LOOK_S)
+            if self._followed.is_closed:
+                self._client.clock.sleep(_LOOK_S)
+            elif work_count == 0 and self._is_any_asked:
+                self._client.clock.sleep(_ANSWER_LOOK_S)
             else:
+                now_awaited: list[Subscription | Publication] = [
+                    self._followed.requests,
+                    *self._blocked_answers,
+                ]
+                if now_awaited != awaited:
+                    awaited, idle = now_awaited, BlockingIdleStrategy(*now_awaited)
                 idle.idle(work_count)
+        self._tell_end()
 
     async def serve_async(self) -> None:
         """Answer requests until the server is closed, or this is cancelled: handlers that run are cancelled too.
 
         Raises:
-            DriverTimeoutError: The client ended because the driver is gone.
+            DriverTimeoutError: The client ended because the driver is gone, and was not made with ``reconnect=True``.
         """
+        room_look_s = _ROOM_LOOK_MIN_S
         try:
-            while not self._requests.is_closed:
+            while not self._link.is_closed:
                 if self._turn() > 0:
+                    room_look_s = _ROOM_LOOK_MIN_S
                     await asyncio.sleep(0)
+                elif self._followed.is_closed:
+                    await asyncio.sleep(_LOOK_S)
                 elif len(self._tasks) >= self._max_in_flight:
                     await asyncio.wait(self._tasks, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
                 elif self._is_any_blocked:
-                    await asyncio.sleep(_ROOM_LOOK_S)
+                    # A wait for messages would end at once for those of a requester that is not read.
+                    await asyncio.sleep(room_look_s)
+                    room_look_s = min(2 * room_look_s, _ROOM_LOOK_MAX_S)
                 else:
-                    await aio.wait_for_messages(self._requests, _LOOK_S)
+                    await aio.wait_for_messages(self._followed.requests, _LOOK_S)
         finally:
             for task in self._tasks:
                 task.cancel()
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        """Raise why the client ended, if neither it nor the server was closed."""
+        end = end_of(self, self._followed.client, self._is_closed)
+        if not isinstance(end, ClosedError):
+            raise end
 
     def poll(self) -> int:
         """Do what can be done now, for programs with a loop of their own and a plain handler. Never blocks.
@@ -145,26 +169,34 @@ class Server(EitherClosing):
 
         Raises:
             ClosedError: The server is closed.
+            DriverTimeoutError: The client ended with its driver.
         """
         if self._is_async:
             raise wrong(
                 "handler", self._handler, "must be a plain function for poll(); await serve_async() instead"
             )
-        if self._requests.is_closed:
-            raise ClosedError(f"{self!r} is closed")
+        if self._link.is_closed:
+            raise end_of(self, self._followed.client, self._is_closed)
         return self._turn()
 
     def _turn(self) -> int:
+        listening = self._link.current
+        if listening is not self._followed:
+            # At another driver: those who asked at the last one have to come again.
+            self._drop_all()
+            self._followed, self._are_images_new = listening, True
         try:
-            work_count = self._follow_images() if self._are_images_new else 0
+            work_count = self._follow_images(listening) if self._are_images_new else 0
             for session in list(self._sessions.values()):
                 work_count += self._go_on(session)
                 room = self._max_in_flight - len(self._tasks)
-                if session.is_ready and room > 0:
+                if session.is_ignored:
+                    work_count += self._drop_messages(session)
+                elif session.is_ready and room > 0:
                     work_count += self._read(session, min(room, _POLL_LIMIT))
-        except ClosedError:
-            # By another thread, or a handler: the next look at it says so.
-            if not self._requests.is_closed:
+        except HeadraceError:
+            # It was closed by another thread or a handler, or its driver ended: the next look at it says so.
+            if not listening.is_closed:
                 raise
             return 0
         return work_count
@@ -173,16 +205,17 @@ class Server(EitherClosing):
         """A requester came or went. Runs on the client's conductor thread."""
         self._are_images_new = True
 
-    def _follow_images(self) -> int:
+    def _follow_images(self, listening: Listening) -> int:
         self._are_images_new = False
-        images = {image.correlation_id: image for image in self._requests.images}
+        images = {image.correlation_id: image for image in listening.requests.images}
         for correlation_id in [known for known in list(self._sessions) if known not in images]:
             self._drop(correlation_id)
         new = [image for correlation_id, image in images.items() if correlation_id not in self._sessions]
         for image in new:
-            channel = with_params(self._answers_channel, f"response-correlation-id={image.correlation_id}")
-            asked = self._client.request_publication(channel, self._answers_stream_id)
-            self._sessions[image.correlation_id] = Session(image, asked)
+            self._sessions[image.correlation_id] = listening.session(image, self._losses)
+            if listening.is_closed:
+                # By another thread, which may have looked at the sessions before this one was among them.
+                self._drop(image.correlation_id)
         return len(new)
 
     def _go_on(self, session: Session) -> int:
@@ -191,16 +224,30 @@ class Server(EitherClosing):
         except ClosedError:
             raise
         except HeadraceError as refusal:
-            # It does not ask for answers, or is gone. Its requests are left alone.
-            RPC.warning("headrace rpc: a requester cannot be answered: %r: %s", session.image, refusal)
-            session.close()
+            if self._followed.is_closed:
+                raise
+            # It does not ask for answers, or is gone.
+            RPC.warning(
+                "headrace rpc: a publisher cannot be answered, so its messages are dropped: %r: %s",
+                session.image,
+                refusal,
+            )
+            session.ignore()
             return 1
+
+    def _drop_messages(self, session: Session) -> int:
+        count = session.image.poll(lambda *_: None, _POLL_LIMIT)
+        self._rejected_count += count
+        return count
 
     def _drop(self, correlation_id: int) -> None:
         session = self._sessions.pop(correlation_id, None)
         if session is not None:
             session.close()
-            self._lost_count += session.lost_count
+
+    def _drop_all(self) -> None:
+        for correlation_id in list(self._sessions):
+            self._drop(correlation_id)
 
     def _read(self, session: Session, limit: int) -> int:
         requests: list[bytes] = []
@@ -252,30 +299,34 @@ class Server(EitherClosing):
         return any(session.is_blocked for session in list(self._sessions.values()))
 
     @property
+    def _is_any_asked(self) -> bool:
+        return any(session.is_asked for session in list(self._sessions.values()))
+
+    @property
+    def _blocked_answers(self) -> list[Publication]:
+        blocked = (session.blocked_answers for session in list(self._sessions.values()))
+        return list(itertools.islice((answers for answers in blocked if answers is not None), _AWAITED_MAX))
+
+    @property
     def requester_count(self) -> int:
         """Requesters that are connected."""
-        return len(self._sessions)
+        return sum(not session.is_ignored for session in list(self._sessions.values()))
 
     @property
     def rejected_count(self) -> int:
-        """Messages that are no requests of a layout that this version knows. They are dropped."""
+        """Messages that are dropped: they are no requests of a known layout, or their publisher asks for no answers."""
         return self._rejected_count
 
     @property
     def lost_count(self) -> int:
         """Answers to requesters that were gone."""
-        return self._lost_count + sum(session.lost_count for session in list(self._sessions.values()))
+        return self._losses.count
 
     def close(self) -> None:
         """Stop answering. Calls in flight raise :class:`headrace.ServerLostError`. Closing again does nothing."""
-        self._requests.close()
-        for correlation_id in list(self._sessions):
-            self._drop(correlation_id)
-        self._close_prototype()
-
-    def _close_prototype(self) -> None:
-        if self._prototype:
-            self._prototype.close()
+        self._is_closed = True
+        self._link.close()
+        self._drop_all()
 
     def __repr__(self) -> str:
-        return f"Server(channel={self._requests.channel!r}, stream_id={self._requests.stream_id})"
+        return f"Server(channel={self._route.channel!r}, stream_id={self._route.stream_id})"

@@ -1,0 +1,94 @@
+"""The streams of a requester at one driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.rpc._channels import answers_channel, answers_stream, with_params
+from headrace.rpc._reading import ThreadReader
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from headrace.client import Client, Image
+    from headrace.rpc._calls import Calls
+
+__all__ = ["Exchange", "Route"]
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where requests and answers go."""
+
+    channel: str
+    stream_id: int
+    answers_channel: str
+    answers_stream_id: int
+
+    @classmethod
+    def checked(
+        cls, channel: str, stream_id: int, control: str | None, answers_stream_id: int | None
+    ) -> Route:
+        """From the arguments of a requester.
+
+        Raises:
+            ConfigError: One of them is wrong.
+        """
+        return cls(
+            channel,
+            stream_id,
+            answers_channel(channel, control),
+            answers_stream(stream_id, answers_stream_id),
+        )
+
+
+class Exchange:
+    """A publication of requests, and the subscription to their answers.
+
+    Args:
+        client: The client of the driver.
+        route: Where they go.
+        calls: Who gets the answers.
+        on_lost: Called with this when a server's stream of answers ended, on the client's conductor thread.
+        is_lost: Whether this has ended with its driver while another one follows.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        route: Route,
+        calls: Calls,
+        *,
+        on_lost: Callable[[Exchange], object],
+        is_lost: Callable[[Exchange], bool],
+    ) -> None:
+        self.client = client
+        self.reading: asyncio.Task[None] | None = None
+        self._on_lost = on_lost
+        self.answers = client.add_subscription(
+            route.answers_channel, route.answers_stream_id, on_unavailable_image=self._on_unavailable
+        )
+        self.reader = ThreadReader(self.answers, calls, lambda: is_lost(self))
+        correlation = f"response-correlation-id={self.answers.registration_id}"
+        try:
+            self.requests = client.add_publication(with_params(route.channel, correlation), route.stream_id)
+        except BaseException:
+            self.answers.close()
+            raise
+
+    def _on_unavailable(self, lost: Image) -> None:
+        # With the client all images end: what reads the answers then tells why.
+        if not self.is_closed and all(image == lost for image in self.answers.images):
+            self._on_lost(self)
+
+    @property
+    def is_closed(self) -> bool:
+        """True once one of the two is closed, by the program or with the driver."""
+        return self.requests.is_closed or self.answers.is_closed
+
+    def close(self) -> None:
+        """Give both up."""
+        self.requests.close()
+        self.answers.close()

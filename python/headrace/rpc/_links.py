@@ -1,0 +1,116 @@
+"""What a server or a requester has at its driver, and at the next driver if its client connects again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from headrace._exceptions import ClosedError, HeadraceError
+from headrace.client import ReconnectingClient
+from headrace.client._reconnecting import Reconnecting
+
+if TYPE_CHECKING:
+    from headrace.client import Client
+
+__all__ = ["Link", "end_of", "link"]
+
+
+class Held(Protocol):
+    """What ends with the client of one driver."""
+
+    @property
+    def is_closed(self) -> bool: ...
+    def close(self) -> None: ...
+
+
+_Held = TypeVar("_Held", bound=Held)
+_Value = TypeVar("_Value")
+
+
+class Link(Protocol[_Held]):
+    """Gives what is there now."""
+
+    @property
+    def current(self) -> _Held:
+        """What was made at the present driver, or at the last one. Another one at each driver."""
+
+    @property
+    def is_closed(self) -> bool:
+        """True once nothing will be there any more."""
+
+    def is_lost(self, held: _Held) -> bool:
+        """True for what ended with its driver, when another one follows."""
+
+    def waiting(
+        self, call: Callable[[_Held, float | None], _Value], timeout_s: float | None
+    ) -> _Value | None:
+        """A call that waits, made again at the next driver if it failed by the end of its own.
+
+        Returns:
+            What the call gives; ``None`` when no driver came in time.
+        """
+
+    async def waiting_async(self, call: Callable[[_Held], Awaitable[_Value]]) -> _Value:
+        """As :meth:`waiting`, without blocking the event loop, and without end."""
+
+    def close(self) -> None:
+        """Close it for good. Closing again does nothing."""
+
+
+class _OneDriver(Generic[_Held]):
+    """For a client that ends with its driver."""
+
+    def __init__(self, client: Client, add: Callable[[Client], _Held]) -> None:
+        self.current = add(client)
+
+    @property
+    def is_closed(self) -> bool:
+        return self.current.is_closed
+
+    def is_lost(self, _: _Held) -> bool:
+        return False
+
+    def waiting(
+        self, call: Callable[[_Held, float | None], _Value], timeout_s: float | None
+    ) -> _Value | None:
+        return call(self.current, timeout_s)
+
+    async def waiting_async(self, call: Callable[[_Held], Awaitable[_Value]]) -> _Value:
+        return await call(self.current)
+
+    def close(self) -> None:
+        self.current.close()
+
+
+class _EachDriver(Reconnecting[_Held]):
+    """For a client that connects again."""
+
+    def is_lost(self, held: _Held) -> bool:
+        return self._is_lost(held)
+
+    def waiting(
+        self, call: Callable[[_Held, float | None], _Value], timeout_s: float | None
+    ) -> _Value | None:
+        return self._waiting(call, timeout_s)
+
+    async def waiting_async(self, call: Callable[[_Held], Awaitable[_Value]]) -> _Value:
+        value = await self._waiting_async(lambda held, _: call(held), None)
+        assert value is not None, "a wait without a time limit does not run out"
+        return value
+
+
+def link(client: Client | ReconnectingClient, add: Callable[[Client], _Held]) -> Link[_Held]:
+    """Adds it, and adds it again for each driver to which the client connects again."""
+    if isinstance(client, ReconnectingClient):
+        return _EachDriver(client, add)
+    return _OneDriver(client, add)
+
+
+def end_of(side: object, client: Client, is_closed: bool) -> HeadraceError:
+    """Why a server or a requester has ended: because the program closed it, or with its client."""
+    if not is_closed:
+        try:
+            client.next_correlation_id()
+        except HeadraceError as reason:
+            return reason
+    return ClosedError(f"{side!r} is closed")
