@@ -439,9 +439,11 @@ impl ReceiverImage {
         let Some(round_trips) = &mut self.round_trips else {
             return false;
         };
-        if let Some(rtt_ns) = round_trips.on_echo(echo, now_ns) {
+        let rtt_ns = round_trips.on_echo(echo, now_ns);
+        if let (Some(rtt_ns), Some(estimate)) = (rtt_ns, round_trips.estimate()) {
             self.shared.report_round_trip(MeasuredRoundTrip {
                 rtt_ns,
+                estimate,
                 receiver_count: echo.receiver_count(),
             });
         }

@@ -7,7 +7,7 @@ use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;
 use headrace_buffers::seq_lock::SeqLock;
 use headrace_protocol::loss::MeasuredRoundTrip;
-use headrace_protocol::round_trips::RoundTrips;
+use headrace_protocol::round_trips::{RoundTripEstimate, RoundTrips};
 
 use crate::event_recorder::{EventRecorder, Reason, Subject};
 use crate::states::{State, states};
@@ -93,7 +93,7 @@ pub(crate) struct ImageShared {
     events: EventRecorder,
     status_message: SeqLock<2>,
     loss: SeqLock<3>,
-    round_trip: SeqLock<2>,
+    round_trip: SeqLock<4>,
     is_end_of_stream: AtomicBool,
     sends_end_of_stream_status: AtomicBool,
     status_message_requested: AtomicBool,
@@ -258,14 +258,17 @@ impl ImageShared {
     /// Writer: receiver.
     pub(crate) fn report_round_trip(&self, measured: MeasuredRoundTrip) {
         let count = measured.receiver_count.unwrap_or_default();
-        self.round_trip.write([measured.rtt_ns, count.into()]);
+        let [smoothed_ns, deviation_ns] = measured.estimate.to_parts();
+        self.round_trip
+            .write([measured.rtt_ns, smoothed_ns, deviation_ns, count.into()]);
     }
 
     /// Reader: conductor. The latest measured round trip, if it is newer than change `seen`.
     pub(crate) fn round_trip_after(&self, seen: i64) -> Option<(i64, MeasuredRoundTrip)> {
-        let (change, [rtt_ns, count]) = self.round_trip.read_after(seen)?;
+        let (change, [rtt_ns, smoothed_ns, deviation_ns, count]) = self.round_trip.read_after(seen)?;
         let measured = MeasuredRoundTrip {
             rtt_ns,
+            estimate: RoundTripEstimate::from_parts([smoothed_ns, deviation_ns]),
             receiver_count: u32::try_from(count).ok().filter(|count| *count > 0),
         };
         Some((change, measured))

@@ -14,6 +14,8 @@ const RETRY_MAX_NS: i64 = 1_000_000_000;
 pub struct MeasuredRoundTrip {
     /// How long it took.
     pub rtt_ns: i64,
+    /// What it and those before it say of the next one.
+    pub estimate: RoundTripEstimate,
     /// Receivers of the stream at most, if the sender says so.
     pub receiver_count: Option<u32>,
 }
@@ -110,8 +112,7 @@ impl From<DelayGenerator> for Delays {
 
 impl Follows {
     fn on_round_trip(&mut self, measured: MeasuredRoundTrip) {
-        let before = self.measured.map(|measured| measured.round_trip);
-        let round_trip = RoundTripEstimate::updated(before, measured.rtt_ns);
+        let round_trip = measured.estimate;
         let told = measured
             .receiver_count
             .and_then(|count| i32::try_from(count).ok());
@@ -138,6 +139,7 @@ mod tests {
     fn measured(rtt_ns: i64, receiver_count: impl Into<Option<u32>>) -> MeasuredRoundTrip {
         MeasuredRoundTrip {
             rtt_ns,
+            estimate: RoundTripEstimate::first(rtt_ns),
             receiver_count: receiver_count.into(),
         }
     }

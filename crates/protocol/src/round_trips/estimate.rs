@@ -32,6 +32,24 @@ impl RoundTripEstimate {
         estimate.map_or_else(|| Self::first(rtt_ns), |before| before.with(rtt_ns))
     }
 
+    /// Written in two numbers: the round trip to expect, and how far the single ones are from it.
+    pub fn to_parts(self) -> [i64; 2] {
+        [self.smoothed_ns, self.deviation_ns]
+    }
+
+    /// What [`Self::to_parts`] gave.
+    pub fn from_parts([smoothed_ns, deviation_ns]: [i64; 2]) -> Self {
+        Self {
+            smoothed_ns,
+            deviation_ns,
+        }
+    }
+
+    /// Whether a round trip, longer or shorter, is one that was not to be expected.
+    pub fn is_far_off(&self, rtt_ns: i64) -> bool {
+        rtt_ns.abs_diff(self.smoothed_ns) > self.deviation_ns.saturating_mul(4).unsigned_abs()
+    }
+
     /// The round trip to expect.
     pub fn smoothed_ns(&self) -> i64 {
         self.smoothed_ns

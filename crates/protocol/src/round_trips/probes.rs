@@ -3,9 +3,10 @@
 //! The next probe leaves four round trips after the last echo. While none comes back the wait doubles, so that a sender
 //! that does not answer is not asked thousands of times a second. Only an echo of a probe that is remembered counts, and
 //! only once: an echo that a stranger makes up, or the network repeats, measures nothing. Where a round trip is only
-//! watched, the pace becomes a slow one after a few echoes.
+//! watched, the pace becomes a slow one after a few echoes. An echo that is far from what was expected brings the quick
+//! pace back until the new round trip is known: one pause of a process would otherwise be believed for a minute.
 
-use super::RARE_PROBE_INTERVAL_NS;
+use super::{RARE_PROBE_INTERVAL_NS, RoundTripEstimate};
 use crate::frame::RttMeasurement;
 
 /// Round trips between an echo and the next probe.
@@ -18,6 +19,8 @@ const REMEMBERED: usize = 8;
 const WATCHED_INITIAL_NS: i64 = 100_000;
 /// Echoes after which a round trip that is only watched is known.
 const WATCHED_ECHOES: u32 = 8;
+/// The same after one far from what was expected: what is left of it in the estimate is less than a hundred-thousandth.
+const ECHOES_AFTER_CHANGE: u32 = 96;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Probe {
@@ -37,6 +40,7 @@ pub struct RoundTrips {
     next_probe: usize,
     /// Echoes until probes become rare, if they do.
     until_rare: Option<u32>,
+    estimate: Option<RoundTripEstimate>,
 }
 
 impl RoundTrips {
@@ -50,6 +54,7 @@ impl RoundTrips {
             probes: [None; REMEMBERED],
             next_probe: 0,
             until_rare: None,
+            estimate: None,
         }
     }
 
@@ -59,6 +64,11 @@ impl RoundTrips {
             until_rare: Some(WATCHED_ECHOES),
             ..Self::new(WATCHED_INITIAL_NS)
         }
+    }
+
+    /// What the echoes so far say of the next one.
+    pub fn estimate(&self) -> Option<RoundTripEstimate> {
+        self.estimate
     }
 
     /// True if a probe should leave now; the first does at once.
@@ -101,7 +111,12 @@ impl RoundTrips {
         let rtt_ns = elapsed_ns - echo.reception_delta_ns;
         self.awaits_echo = false;
         self.last_ns = Some(now_ns);
-        self.until_rare = self.until_rare.map(|echoes| echoes.saturating_sub(1));
+        let is_change = self.estimate.is_some_and(|before| before.is_far_off(rtt_ns));
+        self.until_rare = match self.until_rare {
+            Some(0) if is_change => Some(ECHOES_AFTER_CHANGE),
+            echoes => echoes.map(|echoes| echoes.saturating_sub(1)),
+        };
+        self.estimate = Some(RoundTripEstimate::updated(self.estimate, rtt_ns));
         let least_ns = if self.until_rare == Some(0) {
             RARE_PROBE_INTERVAL_NS
         } else {
@@ -185,6 +200,65 @@ mod tests {
         assert_eq!(sent.len(), WATCHED_ECHOES as usize + 4, "{sent:?}");
         let quick_ns = sent[WATCHED_ECHOES as usize - 1];
         assert!(quick_ns < 5_000_000, "{sent:?}");
+    }
+
+    /// The round trip changes for one echo, or for good. Returns when the estimate has followed, and the probes until then.
+    fn followed(round_trips: &mut RoundTrips, from_ns: i64, rtt_of: impl Fn(usize) -> i64) -> (i64, usize) {
+        let mut now_ns = from_ns;
+        for count in 1.. {
+            while !round_trips.is_probe_due(now_ns) {
+                now_ns += 50_000;
+            }
+            round_trips.on_probe_sent(now_ns);
+            let (sent_ns, rtt_ns) = (now_ns, rtt_of(count));
+            now_ns += rtt_ns;
+            round_trips.on_echo(&echo(sent_ns, 0), now_ns).unwrap();
+            let late_ns = round_trips.estimate().unwrap().late_after_ns();
+            if (rtt_ns..2 * rtt_ns).contains(&late_ns) {
+                return (now_ns - from_ns, count);
+            }
+        }
+        unreachable!("the estimate never follows")
+    }
+
+    #[test]
+    fn after_a_round_trip_far_from_what_was_expected_the_estimate_follows_within_a_few_seconds() {
+        const NEAR_NS: i64 = 50_000;
+        const FAR_NS: i64 = 200_000_000;
+        let mut round_trips = RoundTrips::watched();
+        let (mut now_ns, _) = followed(&mut round_trips, 0, |_| NEAR_NS);
+        let pause = |count| if count == 1 { FAR_NS } else { NEAR_NS };
+        now_ns += 10 * RARE_PROBE_INTERVAL_NS;
+        while now_ns < 12 * RARE_PROBE_INTERVAL_NS {
+            now_ns += followed(&mut round_trips, now_ns, |_| NEAR_NS).0;
+        }
+        let (elapsed_ns, probes) = followed(&mut round_trips, now_ns, pause);
+        assert!(elapsed_ns < 3 * RARE_PROBE_INTERVAL_NS, "{elapsed_ns}");
+        assert!(probes <= 1 + ECHOES_AFTER_CHANGE as usize, "{probes}");
+        now_ns += elapsed_ns;
+        let (elapsed_ns, _) = followed(&mut round_trips, now_ns, |_| FAR_NS);
+        now_ns += elapsed_ns + 100 * RARE_PROBE_INTERVAL_NS;
+        for _ in 0..2 * ECHOES_AFTER_CHANGE {
+            now_ns += followed(&mut round_trips, now_ns, |_| FAR_NS).0;
+        }
+        let (elapsed_ns, _) = followed(&mut round_trips, now_ns, |_| NEAR_NS);
+        assert!(elapsed_ns < 3 * RARE_PROBE_INTERVAL_NS, "{elapsed_ns}");
+    }
+
+    #[test]
+    fn round_trips_that_are_never_as_expected_are_still_asked_for_at_a_bounded_pace() {
+        let mut round_trips = RoundTrips::watched();
+        let mut count = 0;
+        for now_ns in (0..60 * RARE_PROBE_INTERVAL_NS).step_by(50_000) {
+            if round_trips.is_probe_due(now_ns) {
+                round_trips.on_probe_sent(now_ns);
+                let rtt_ns = if count % 7 == 0 { 40_000 } else { 0 };
+                round_trips.on_echo(&echo(now_ns, 0), now_ns + rtt_ns).unwrap();
+                count += 1;
+            }
+        }
+        let most = 60 * (1 + ECHOES_AFTER_CHANGE) + WATCHED_ECHOES;
+        assert!(count <= most, "{count}");
     }
 
     #[test]
