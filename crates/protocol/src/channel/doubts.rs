@@ -63,6 +63,9 @@ const OF_STREAMS: [&str; 20] = [
     keys::CHANNEL_SEND_TIMESTAMP_OFFSET,
 ];
 
+/// Of these, what a destination that is published on this host has for itself.
+const OF_LOCAL_DESTINATIONS: [&str; 2] = [keys::TETHER, keys::REJOIN];
+
 /// One sentence for each parameter that has no effect, or not the one that its text suggests.
 pub fn doubts(uri: &ChannelUri, role: ChannelRole) -> Vec<String> {
     uri.params()
@@ -110,12 +113,20 @@ fn doubt(uri: &ChannelUri, role: ChannelRole, key: &str, value: &str) -> Option<
 /// Why a known parameter changes nothing where it stands.
 fn without_effect(uri: &ChannelUri, role: ChannelRole, key: &str, value: &str) -> Option<&'static str> {
     let mode = uri.get(keys::CONTROL_MODE);
-    let is_path = matches!(
-        role,
-        ChannelRole::SendDestination | ChannelRole::ReceiveDestination
-    );
-    if is_path && OF_STREAMS.contains(&key) {
+    let is_receive_path = role == ChannelRole::ReceiveDestination;
+    let is_path = role == ChannelRole::SendDestination || is_receive_path;
+    let is_socket = uri.media() == Media::Udp && !uri.is_spy();
+    let is_of_stream = OF_STREAMS.contains(&key) && (is_socket || !OF_LOCAL_DESTINATIONS.contains(&key));
+    if is_path && (is_of_stream || is_socket && key == keys::SESSION_ID) {
         Some("it belongs to the channel that the destination is added to")
+    } else if is_path && key == keys::CONTROL_MODE && value == "manual" {
+        Some("a destination has no destinations of its own")
+    } else if is_receive_path
+        && key == keys::CONTROL_MODE
+        && value == "dynamic"
+        && !uri.contains(keys::CONTROL)
+    {
+        Some("without control no publisher is told of the receiver")
     } else if uri.media() == Media::Ipc
         && (OF_NETWORKS.contains(&key) || key == keys::CONTROL_MODE && matches!(value, "manual" | "dynamic"))
     {
@@ -224,6 +235,47 @@ mod tests {
             "channel parameter term-length=64k has no effect here: it belongs to the channel that the destination \
              is added to"
         );
+    }
+
+    #[test]
+    fn what_has_no_effect_in_a_destination_is_told() {
+        let told = |channel: &str| {
+            doubts(
+                &ChannelUri::parse(channel).unwrap(),
+                ChannelRole::ReceiveDestination,
+            )
+            .join("; ")
+        };
+        for (given, reason) in [
+            (
+                "session-id=5",
+                "it belongs to the channel that the destination is added to",
+            ),
+            (
+                "tether=false",
+                "it belongs to the channel that the destination is added to",
+            ),
+            (
+                "control-mode=manual",
+                "a destination has no destinations of its own",
+            ),
+            (
+                "control-mode=dynamic",
+                "without control no publisher is told of the receiver",
+            ),
+        ] {
+            assert_eq!(
+                told(&format!("aeron:udp?endpoint=a:1|{given}")),
+                format!("channel parameter {given} has no effect here: {reason}")
+            );
+        }
+        for right in [
+            "aeron:udp?endpoint=a:1|control=a:2|control-mode=dynamic",
+            "aeron:ipc?session-id=5|tether=false",
+            "aeron-spy:aeron:udp?endpoint=a:1|session-id=5|rejoin=false",
+        ] {
+            assert_eq!(told(right), "");
+        }
     }
 
     #[test]
