@@ -207,18 +207,28 @@ if one is given. `headraced` has no options: its properties files are read last 
 Sizes take `k`, `m`, `g`; durations `ns`, `us`, `ms`, `s`; keywords take bytes, and durations in the unit of
 their name. A wrong value is refused with an error that names the setting, the value and the rule; an unknown keyword
 or property is refused as well. A variable of the environment that is nearly the name of a setting has no effect, and
-the error log names it. A time-out of 0 counts as `1us`.
+the error log names it.
 
 | property | environment | Python keyword | default | must be | meaning |
 |---|---|---|---|---|---|
 """
 _INEFFECTIVE = """
-### Settings of Aeron's drivers without effect
+### Settings without effect
 
-Only the values below are accepted, since any other asks for a feature that this release does not have:
+Aeron's drivers have these settings, and here they change nothing. The accepted values ask for what this driver does
+anyway. Another value is refused where a stream or the driver would be another than was asked for; elsewhere the error
+log names it.
 
-| property | accepted |
-|---|---|
+| property | accepted | another value | why, and what to do instead |
+|---|---|---|---|
+"""
+_ALIASES = """
+### Older names of settings
+
+Of an older and a newer name, the newer one wins.
+
+| property | sets | must be |
+|---|---|---|
 """
 _CLIENT = """
 ## Client
@@ -244,6 +254,7 @@ def page() -> str:
     declared = _core.setting_declarations()
     parts = (
         (_PAGE, _driver_rows(declared["driver"])),
+        (_ALIASES, _alias_rows(declared["driver_aliases"])),
         (_INEFFECTIVE, _ineffective_rows(declared["driver_ineffective"])),
         (_CLIENT, _client_rows(declared["client"])),
         (_ARCHIVE, _archive_rows()),
@@ -275,14 +286,16 @@ def _rule(setting: Declaration) -> str:
     return setting["rule"].removeprefix("must be ")
 
 
+def _alias_rows(declared: list[Declaration]) -> Iterator[str]:
+    for alias in sorted(declared, key=lambda alias: alias["property"]):
+        yield _row(_code(alias["property"]), _code(alias["sets"]), _rule(alias))
+
+
 def _ineffective_rows(declared: list[Declaration]) -> Iterator[str]:
     for setting in sorted(declared, key=lambda setting: setting["property"]):
-        if setting["rule"]:
-            accepted = ", ".join(f"`{value}`" for value in setting["accepted"])
-            yield _row(_code(setting["property"]), accepted or "none")
-    ignored = sorted(setting["property"] for setting in declared if not setting["rule"])
-    yield "\nThese are accepted with any value: "
-    yield ", ".join(f"`{name}`" for name in ignored) + ".\n"
+        accepted = ", ".join(_code(value) for value in setting["accepted"]) or "none"
+        other = "refused" if setting["is_refused"] else "noted"
+        yield _row(_code(setting["property"]), accepted, other, setting["reason"])
 
 
 def _client_rows(declared: list[Declaration]) -> Iterator[str]:

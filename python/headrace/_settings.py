@@ -52,7 +52,10 @@ class DriverSettings(TypedDict, total=False):
     socket_multicast_ttl: int | None
     sender_wildcard_port_range: str | None
     receiver_wildcard_port_range: str | None
+    connects_sockets: bool | None
     receiver_io_vector_capacity: int | None
+    sender_io_vector_capacity: int | None
+    max_messages_per_send: int | None
     send_to_status_poll_ratio: int | None
     incoming_interceptors: str | None
     outgoing_interceptors: str | None
@@ -128,6 +131,8 @@ class DriverSettings(TypedDict, total=False):
     sender_cpu_affinity: int | None
     receiver_cpu_affinity: int | None
     resource_agent_cpu_affinity: int | None
+    cpuset_affinity: bool | None
+    cpuset_warnings_as_errors: bool | None
     conductor_cycle_threshold_ns: int | None
     sender_cycle_threshold_ns: int | None
     receiver_cycle_threshold_ns: int | None
@@ -251,9 +256,23 @@ class DriverConfig(DriverValues):
     receiver_wildcard_port_range: str | None = _setting(None, "text", "aeron.receiver.wildcard.port.range")
     """Ports for endpoints with port 0: first and last; 0 0 lets the kernel choose. Default: ``0 0``."""
 
+    connects_sockets: bool | None = _setting(None, "boolean", "aeron.driver.connect")
+    """Whether the socket of a publication with one endpoint is connected to it. A connected socket takes
+    status messages from that address alone; without a connection they may come from another address of the
+    same machine. Default: ``true``."""
+
     receiver_io_vector_capacity: int | None = _setting(None, "number", "aeron.receiver.io.vector.capacity")
     """How many datagrams one system call may receive, where the kernel does not join them. Default:
     ``16``."""
+
+    sender_io_vector_capacity: int | None = _setting(None, "number", "aeron.sender.io.vector.capacity")
+    """How many datagrams one system call may send; unset: as many as are ready. Default: none."""
+
+    max_messages_per_send: int | None = _setting(
+        None, "number", "aeron.network.publication.max.messages.per.send"
+    )
+    """How many datagrams of a publication the sender sends before the next publication has its turn; unset:
+    128 KiB. Default: none."""
 
     send_to_status_poll_ratio: int | None = _setting(None, "number", "aeron.send.to.status.poll.ratio")
     """While it sends, the sender looks for status messages once in this number of turns. Default: ``6``."""
@@ -510,10 +529,11 @@ class DriverConfig(DriverValues):
     """The driver counts name lookups that take longer, and notes them in the error log. Default: ``5s``."""
 
     threading_mode: str | None = _setting(None, "text", "aeron.threading.mode")
-    """DEDICATED: conductor, sender and receiver have a thread each; SHARED_NETWORK: sender and receiver share
-    one; SHARED: all three share one; INVOKER: they run on the program's thread. Unset: DEDICATED, unless a
-    container or an affinity mask leaves the driver fewer than three of more processors: SHARED_NETWORK with
-    two, SHARED with less. Default: none."""
+    """How many threads the driver's work is done on. DEDICATED: the conductor, the sender and the receiver
+    have a thread each. SHARED_NETWORK: the sender and the receiver share a thread. SHARED: all three share
+    one thread. INVOKER: they have no thread, and work when the program calls the driver. Unset: DEDICATED;
+    where a container or an affinity mask leaves the driver only some of the machine's processors,
+    SHARED_NETWORK with two of them and SHARED with fewer than two. Default: none."""
 
     thread_naming: str | None = _setting(None, "text", "aeron.thread.naming")
     """The names of the driver's threads: classic or new. Default: ``classic``."""
@@ -571,10 +591,12 @@ class DriverConfig(DriverValues):
     """Arguments of the idle strategy of the thread that creates and deletes logs. Default: none."""
 
     conductor_cpu_affinity: int | None = _setting(None, "number", "aeron.conductor.cpu.affinity")
-    """Processor of the conductor's thread; -1 leaves it to the kernel. Default: ``-1``."""
+    """Processor of the conductor's thread, in mode SHARED of the one thread; -1 leaves it to the kernel.
+    Default: ``-1``."""
 
     sender_cpu_affinity: int | None = _setting(None, "number", "aeron.sender.cpu.affinity")
-    """Processor of the sender's thread; -1 leaves it to the kernel. Default: ``-1``."""
+    """Processor of the sender's thread, in mode SHARED_NETWORK of the thread of sender and receiver; -1
+    leaves it to the kernel. Default: ``-1``."""
 
     receiver_cpu_affinity: int | None = _setting(None, "number", "aeron.receiver.cpu.affinity")
     """Processor of the receiver's thread; -1 leaves it to the kernel. Default: ``-1``."""
@@ -583,6 +605,18 @@ class DriverConfig(DriverValues):
         None, "number", "aeron.driver.native.resource.agent.cpu.affinity"
     )
     """Processor of the thread that creates and deletes logs; -1 leaves it to the kernel. Default: ``-1``."""
+
+    cpuset_affinity: bool | None = _setting(None, "boolean", "aeron.driver.cpuset.affinity")
+    """Whether the numbers in ``aeron.sender.cpu.affinity`` and its like count the processors that the driver
+    may use, from 0 (true), or those of the machine (false). With true the same numbers work in each
+    container, whatever processors it was given. Default: ``false``."""
+
+    cpuset_warnings_as_errors: bool | None = _setting(
+        None, "boolean", "aeron.driver.cpuset.warnings_as_errors"
+    )
+    """With ``aeron.driver.cpuset.affinity``, the driver warns in the error log of bound threads on processors
+    that share no cache, and of processors that other programs may share a core with. With this setting it
+    does not start then. Default: ``false``."""
 
     conductor_cycle_threshold_ns: int | None = _setting(
         None, "nanoseconds", "aeron.driver.conductor.cycle.threshold"

@@ -10,7 +10,6 @@ mod echo;
 mod latency;
 mod offers;
 mod rtt;
-mod stamp;
 mod streams;
 mod throughput;
 

@@ -15,8 +15,10 @@ pub(crate) struct EndpointId(pub i64);
 /// Where a send channel sends to. The counters show how many destinations there are.
 #[derive(Clone, Debug)]
 pub(crate) enum SendDestinations {
-    /// To the peer of its socket.
+    /// To one peer, which the socket is connected to.
     Connected,
+    /// To one peer, whose address goes with each send.
+    Peer(SocketAddr),
     /// To receivers, who say where they are.
     Dynamic(Counter),
     /// To what clients add.
@@ -63,7 +65,7 @@ pub(crate) enum DestinationChange {
 pub(crate) struct SendEndpointSpec {
     /// Names the channel.
     pub id: EndpointId,
-    /// The open socket, connected to `remote` if that is where it sends to.
+    /// The open socket, connected to `remote` if [`Self::destinations`] says so.
     pub transport: Box<dyn Transport>,
     /// Where it sends to.
     pub destinations: SendDestinations,

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod affinity;
 mod agent;
 mod conductor;
 pub mod config;

@@ -17,8 +17,8 @@ pub trait Machine: Send + Sync {
     /// Processors that are running.
     fn processor_count(&self) -> usize;
 
-    /// Processors that this process may run on.
-    fn allowed_processor_count(&self) -> usize;
+    /// The numbers of the processors that this process may run on.
+    fn allowed_processors(&self) -> Vec<usize>;
 }
 
 /// This machine.
@@ -33,8 +33,8 @@ impl Machine for SystemMachine {
         headrace_sys::affinity::online_count()
     }
 
-    fn allowed_processor_count(&self) -> usize {
-        headrace_sys::affinity::allowed().len()
+    fn allowed_processors(&self) -> Vec<usize> {
+        headrace_sys::affinity::allowed()
     }
 }
 
@@ -51,7 +51,7 @@ impl ProcessorLimit {
     /// The limit of this process, if it has one.
     pub(crate) fn find(machine: &dyn Machine) -> Option<Self> {
         let count = machine.processor_count();
-        let allowed = machine.allowed_processor_count() as f64;
+        let allowed = machine.allowed_processors().len() as f64;
         let quota = quota(machine).unwrap_or(f64::INFINITY);
         let processors = allowed.min(quota);
         (processors > 0.0 && processors < count as f64).then_some(Self {
@@ -152,8 +152,8 @@ mod tests {
             self.0
         }
 
-        fn allowed_processor_count(&self) -> usize {
-            self.1
+        fn allowed_processors(&self) -> Vec<usize> {
+            (0..self.1).collect()
         }
     }
 

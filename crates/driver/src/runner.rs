@@ -18,7 +18,7 @@ use crate::agent::Agent;
 /// What a runner's thread tells the driver about itself.
 pub(crate) trait Supervisor: Send + Sync {
     /// The thread could not be bound to its processor; it runs anyway.
-    fn on_pin_failure(&self, role_name: &str, cpu: i32, error: &io::Error);
+    fn on_pin_failure(&self, role_name: &str, cpu: usize, error: &io::Error);
     /// The agent broke an invariant and has stopped.
     fn on_panic(&self, role_name: &str, message: &str);
 }
@@ -27,8 +27,8 @@ pub(crate) trait Supervisor: Send + Sync {
 pub(crate) struct ThreadSettings {
     /// Name shown in thread lists.
     pub name: String,
-    /// Processor to stay on, or -1.
-    pub cpu: i32,
+    /// Processor to stay on.
+    pub cpu: Option<usize>,
     /// What to do when there is no work.
     pub idle: IdleStrategy,
 }
@@ -74,8 +74,8 @@ impl AgentRunner {
         let mut idle = BlockingIdle::new(idle, PARK_MAX);
         let alarm = idle.parker(&doorbells).map(Parker::alarm);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
-            if let Ok(cpu_index) = usize::try_from(cpu)
-                && let Err(error) = affinity::pin_current_thread(cpu_index)
+            if let Some(cpu) = cpu
+                && let Err(error) = affinity::pin_current_thread(cpu)
             {
                 supervisor.on_pin_failure(agent.role_name(), cpu, &error);
             }
@@ -212,7 +212,7 @@ mod tests {
     struct Reports(Mutex<Vec<String>>);
 
     impl Supervisor for Reports {
-        fn on_pin_failure(&self, role_name: &str, cpu: i32, _error: &io::Error) {
+        fn on_pin_failure(&self, role_name: &str, cpu: usize, _error: &io::Error) {
             self.0
                 .lock()
                 .unwrap()
@@ -227,7 +227,7 @@ mod tests {
     fn settings() -> ThreadSettings {
         ThreadSettings {
             name: "probe".to_owned(),
-            cpu: -1,
+            cpu: None,
             idle: IdleStrategy::default(),
         }
     }

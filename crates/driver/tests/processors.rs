@@ -22,8 +22,8 @@ impl Machine for Container {
         8
     }
 
-    fn allowed_processor_count(&self) -> usize {
-        8
+    fn allowed_processors(&self) -> Vec<usize> {
+        (0..8).collect()
     }
 }
 

@@ -35,14 +35,24 @@ impl From<Declaration> for Effective {
 #[derive(IntoPyObject)]
 struct Ineffective {
     property: &'static str,
-    rule: Option<String>,
     accepted: Vec<&'static str>,
+    is_refused: bool,
+    reason: &'static str,
+}
+
+/// A setting that sets the field of another one.
+#[derive(IntoPyObject)]
+struct Alias {
+    property: &'static str,
+    sets: &'static str,
+    rule: String,
 }
 
 /// Every setting of the Rust parts, by part.
 #[derive(IntoPyObject)]
 pub(crate) struct Declarations {
     driver: Vec<Effective>,
+    driver_aliases: Vec<Alias>,
     driver_ineffective: Vec<Ineffective>,
     client: Vec<Effective>,
 }
@@ -56,11 +66,18 @@ fn effective(declared: Vec<Declaration>) -> Vec<Effective> {
 pub(crate) fn setting_declarations() -> Declarations {
     let ineffective = driver::ineffective().into_iter().map(|setting| Ineffective {
         property: setting.property,
-        rule: setting.rule,
         accepted: setting.accepted.to_vec(),
+        is_refused: setting.is_refused,
+        reason: setting.reason,
+    });
+    let aliases = driver::aliases().into_iter().map(|alias| Alias {
+        property: alias.property,
+        sets: alias.sets,
+        rule: alias.rule,
     });
     Declarations {
         driver: effective(driver::declarations()),
+        driver_aliases: aliases.collect(),
         driver_ineffective: ineffective.collect(),
         client: effective(client::declarations()),
     }

@@ -16,7 +16,7 @@ impl Machine for SimulatedMachine {
         1
     }
 
-    fn allowed_processor_count(&self) -> usize {
-        1
+    fn allowed_processors(&self) -> Vec<usize> {
+        vec![0]
     }
 }

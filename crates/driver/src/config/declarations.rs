@@ -2,7 +2,8 @@
 
 use headrace_protocol::settings::{self, Declaration};
 
-use super::without_effect::{Unbuilt, WITHOUT_EFFECT};
+use super::aliases::ALIASES;
+use super::without_effect::WITHOUT_EFFECT;
 use super::{DriverConfig, SETTINGS, default_directory};
 
 /// A setting that Aeron's drivers have, and that has no effect here.
@@ -10,10 +11,23 @@ use super::{DriverConfig, SETTINGS, default_directory};
 pub struct Ineffective {
     /// Name of the property.
     pub property: &'static str,
-    /// What a value must be; none if any may be given.
-    pub rule: Option<String>,
-    /// Values that are accepted.
+    /// Values that ask for what this driver does anyway.
     pub accepted: &'static [&'static str],
+    /// Another value is refused; else it is noted in the error log.
+    pub is_refused: bool,
+    /// Why, and what to do instead.
+    pub reason: &'static str,
+}
+
+/// A setting that says in an older form what another one says.
+#[derive(Clone, Debug)]
+pub struct AliasDeclaration {
+    /// Name of the property.
+    pub property: &'static str,
+    /// The property of the other one.
+    pub sets: &'static str,
+    /// What a text must be.
+    pub rule: String,
 }
 
 /// Every setting that has an effect, with its default for a user named USER.
@@ -29,8 +43,19 @@ pub fn declarations() -> Vec<Declaration> {
 pub fn ineffective() -> Vec<Ineffective> {
     let ineffective = WITHOUT_EFFECT.iter().map(|setting| Ineffective {
         property: setting.property,
-        rule: setting.unbuilt.as_ref().map(Unbuilt::rule),
-        accepted: setting.unbuilt.as_ref().map_or(&[], |unbuilt| unbuilt.accepted),
+        accepted: setting.accepted,
+        is_refused: setting.is_refused,
+        reason: setting.reason,
     });
     ineffective.collect()
+}
+
+/// Every setting that sets the field of another one.
+pub fn aliases() -> Vec<AliasDeclaration> {
+    let aliases = ALIASES.iter().map(|alias| AliasDeclaration {
+        property: alias.property,
+        sets: alias.sets,
+        rule: (alias.rule)(),
+    });
+    aliases.collect()
 }

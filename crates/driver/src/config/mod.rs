@@ -1,10 +1,12 @@
 //! The driver's settings: one row each, which makes a typed field and the code that reads and shows it.
 //!
-//! A setting may be given by its property name (`aeron.dir`) or its environment name (`AERON_DIR`). Settings of
-//! features this release does not have are refused when they ask for anything but the default, so that no
-//! user believes that a setting works when it does not.
+//! A setting may be given by its property name (`aeron.dir`) or its environment name (`AERON_DIR`). Settings of Aeron's
+//! drivers that cannot have an effect here are refused or noted when they ask for anything but what this driver does, so that
+//! no user believes that a setting works when it does not.
 
+mod aliases;
 mod checks;
+mod choices;
 mod declarations;
 mod default_directory;
 mod error;
@@ -22,7 +24,7 @@ mod without_effect;
 use headrace_protocol::channel::{ChannelDefaults, FlowControlParam};
 use headrace_protocol::settings::Setting;
 
-pub use declarations::{Ineffective, declarations, ineffective};
+pub use declarations::{AliasDeclaration, Ineffective, aliases, declarations, ineffective};
 pub use error::ConfigError;
 pub use idle::IdleSetting;
 pub use modes::{ImageLimits, NameResolver, TerminationValidator, ThreadNaming, ThreadingMode};
@@ -56,9 +58,14 @@ impl DriverConfig {
     /// the others as they are now. The driver puts them into its error log.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = self.misspelt.clone();
+        doubts.extend(self.noted.values().cloned());
         doubts.extend(self.idle_doubts());
         doubts.extend(self.name_doubts());
         doubts.extend(self.interceptor_doubts());
+        if self.cpuset_warnings_as_errors && !self.cpuset_affinity {
+            let (strict, counted) = (property::cpuset_warnings_as_errors, property::cpuset_affinity);
+            doubts.push(format!("{strict}=true has no effect without {counted}=true"));
+        }
         doubts
     }
 

@@ -3,15 +3,20 @@
 //! A row of this file becomes a field here, and a keyword, a field and a line of the reference in Python. After a
 //! change run `scripts/settings.py`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use headrace_protocol::channel::{CongestionControlKind, FlowControlStrategy, GroupConsideration};
 use headrace_protocol::settings::{
-    Bool, Choice, Codec, Directory, Duration, FlooredDuration, Int, Kind, Milliseconds, Mtu, Named,
-    OptionalDuration, OptionalInt64, OptionalText, PowerOfTwo, RingLength, Size,
+    Bool, Directory, Duration, FlooredDuration, Int, Milliseconds, Mtu, Named, Optional, OptionalDuration,
+    OptionalInt64, OptionalText, PowerOfTwo, RingLength, Size,
 };
 use headrace_sys::idle::IdleStrategy;
 
+use super::choices::{
+    CONGESTION_CONTROL, Group, MULTICAST_FLOW_CONTROL, NAME_RESOLVER, TERMINATION, THREAD_NAMING,
+    THREADING_MODES,
+};
 use super::default_directory::default_directory;
 use super::modes::{NameResolver, TerminationValidator, ThreadNaming, ThreadingMode};
 use super::ports::{PortRange, Ports};
@@ -76,112 +81,6 @@ const fn ring_length(trailer: usize) -> RingLength {
     RingLength {
         trailer,
         min: MIB + trailer,
-    }
-}
-
-const THREADING_MODES: Choice<Option<ThreadingMode>> = Choice {
-    names: &[
-        ("DEDICATED", Some(ThreadingMode::Dedicated)),
-        ("SHARED_NETWORK", Some(ThreadingMode::SharedNetwork)),
-        ("SHARED", Some(ThreadingMode::Shared)),
-        ("INVOKER", Some(ThreadingMode::Invoker)),
-    ],
-};
-
-const THREAD_NAMING: Choice<ThreadNaming> = Choice {
-    names: &[("classic", ThreadNaming::Classic), ("new", ThreadNaming::New)],
-};
-
-const TERMINATION: Choice<TerminationValidator> = Choice {
-    names: &[
-        ("allow", TerminationValidator::Allow),
-        ("deny", TerminationValidator::Deny),
-        (
-            "aeron_driver_termination_validator_default_allow",
-            TerminationValidator::Allow,
-        ),
-        (
-            "aeron_driver_termination_validator_default_deny",
-            TerminationValidator::Deny,
-        ),
-    ],
-};
-
-/// This driver's names, and those that other drivers load the resolvers by.
-const NAME_RESOLVER: Choice<NameResolver> = Choice {
-    names: &[
-        ("default", NameResolver::Default),
-        ("driver", NameResolver::Driver),
-        ("csv_table", NameResolver::CsvTable),
-        ("aeron_default_name_resolver_supplier", NameResolver::Default),
-        ("aeron_driver_name_resolver_supplier", NameResolver::Driver),
-        ("aeron_csv_table_name_resolver_supplier", NameResolver::CsvTable),
-    ],
-};
-
-/// This driver's names, and those that other drivers load the strategies by.
-const MULTICAST_FLOW_CONTROL: Choice<FlowControlStrategy> = Choice {
-    names: &[
-        ("multicast_max", FlowControlStrategy::Max),
-        ("multicast_min", FlowControlStrategy::Min),
-        ("multicast_tagged", FlowControlStrategy::Tagged),
-        (
-            "aeron_max_multicast_flow_control_strategy_supplier",
-            FlowControlStrategy::Max,
-        ),
-        (
-            "aeron_min_flow_control_strategy_supplier",
-            FlowControlStrategy::Min,
-        ),
-        (
-            "aeron_tagged_flow_control_strategy_supplier",
-            FlowControlStrategy::Tagged,
-        ),
-    ],
-};
-
-const CONGESTION_CONTROL: Choice<Option<CongestionControlKind>> = Choice {
-    names: &[
-        ("default", None),
-        ("static", Some(CongestionControlKind::Static)),
-        ("cubic", Some(CongestionControlKind::Cubic)),
-        ("aeron_congestion_control_default_strategy_supplier", None),
-        (
-            "aeron_static_window_congestion_control_strategy_supplier",
-            Some(CongestionControlKind::Static),
-        ),
-        (
-            "aeron_cubic_congestion_control_strategy_supplier",
-            Some(CongestionControlKind::Cubic),
-        ),
-    ],
-};
-
-/// `true`, `infer`, and any other text for "never", as every driver reads it.
-struct Group;
-
-impl Codec for Group {
-    type Value = GroupConsideration;
-
-    fn parse(&self, text: &str) -> Option<GroupConsideration> {
-        Some(GroupConsideration::parse(text))
-    }
-
-    fn format(&self, value: &GroupConsideration) -> String {
-        match value {
-            GroupConsideration::ForceTrue => "true",
-            GroupConsideration::Infer => "infer",
-            GroupConsideration::ForceFalse => "false",
-        }
-        .to_owned()
-    }
-
-    fn rule(&self) -> String {
-        "must be true, infer, or another text for false".to_owned()
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Text
     }
 }
 
@@ -271,8 +170,16 @@ headrace_protocol::settings! {
     /// Ports for endpoints with port 0: first and last; 0 0 lets the kernel choose.
     "aeron.receiver.wildcard.port.range" =>
         receiver_wildcard_port_range: PortRange = PortRange::default(), Ports;
+    /// Whether the socket of a publication with one endpoint is connected to it. A connected socket takes status messages
+    /// from that address alone; without a connection they may come from another address of the same machine.
+    "aeron.driver.connect" => connects_sockets: bool = true, Bool;
     /// How many datagrams one system call may receive, where the kernel does not join them.
     "aeron.receiver.io.vector.capacity" => receiver_io_vector_capacity: usize = 16, VECTOR;
+    /// How many datagrams one system call may send; unset: as many as are ready.
+    "aeron.sender.io.vector.capacity" => sender_io_vector_capacity: Option<usize> = None, Optional(VECTOR);
+    /// How many datagrams of a publication the sender sends before the next publication has its turn; unset: 128 KiB.
+    "aeron.network.publication.max.messages.per.send" =>
+        max_messages_per_send: Option<usize> = None, Optional(VECTOR);
 
     /// While it sends, the sender looks for status messages once in this number of turns.
     "aeron.send.to.status.poll.ratio" => send_to_status_poll_ratio: usize = 6, Int { min: 1, max: 255 };
@@ -433,9 +340,10 @@ headrace_protocol::settings! {
     "aeron.name.resolver.threshold" => name_resolver_threshold_ns: i64 = 5 * SECOND, INTERVAL;
 
     // Threads, idling, affinity.
-    /// DEDICATED: conductor, sender and receiver have a thread each; SHARED_NETWORK: sender and receiver share one;
-    /// SHARED: all three share one; INVOKER: they run on the program's thread. Unset: DEDICATED, unless a container or an
-    /// affinity mask leaves the driver fewer than three of more processors: SHARED_NETWORK with two, SHARED with less.
+    /// How many threads the driver's work is done on. DEDICATED: the conductor, the sender and the receiver have a thread
+    /// each. SHARED_NETWORK: the sender and the receiver share a thread. SHARED: all three share one thread. INVOKER: they have
+    /// no thread, and work when the program calls the driver. Unset: DEDICATED; where a container or an affinity mask leaves
+    /// the driver only some of the machine's processors, SHARED_NETWORK with two of them and SHARED with fewer than two.
     "aeron.threading.mode" => threading_mode: Option<ThreadingMode> = None, THREADING_MODES;
     /// The names of the driver's threads: classic or new.
     "aeron.thread.naming" => thread_naming: ThreadNaming = ThreadNaming::Classic, THREAD_NAMING;
@@ -471,14 +379,22 @@ headrace_protocol::settings! {
     /// Arguments of the idle strategy of the thread that creates and deletes logs.
     "aeron.driver.native.resource.agent.idle.strategy.init.args" =>
         resource_agent_idle_strategy_init_args: Option<String> = None, OptionalText;
-    /// Processor of the conductor's thread; -1 leaves it to the kernel.
+    /// Processor of the conductor's thread, in mode SHARED of the one thread; -1 leaves it to the kernel.
     "aeron.conductor.cpu.affinity" => conductor_cpu_affinity: i32 = -1, CPU;
-    /// Processor of the sender's thread; -1 leaves it to the kernel.
+    /// Processor of the sender's thread, in mode SHARED_NETWORK of the thread of sender and receiver; -1 leaves it to the
+    /// kernel.
     "aeron.sender.cpu.affinity" => sender_cpu_affinity: i32 = -1, CPU;
     /// Processor of the receiver's thread; -1 leaves it to the kernel.
     "aeron.receiver.cpu.affinity" => receiver_cpu_affinity: i32 = -1, CPU;
     /// Processor of the thread that creates and deletes logs; -1 leaves it to the kernel.
     "aeron.driver.native.resource.agent.cpu.affinity" => resource_agent_cpu_affinity: i32 = -1, CPU;
+    /// Whether the numbers in `aeron.sender.cpu.affinity` and its like count the processors that the driver may use, from 0
+    /// (true), or those of the machine (false). With true the same numbers work in each container, whatever processors it
+    /// was given.
+    "aeron.driver.cpuset.affinity" => cpuset_affinity: bool = false, Bool;
+    /// With `aeron.driver.cpuset.affinity`, the driver warns in the error log of bound threads on processors that share no
+    /// cache, and of processors that other programs may share a core with. With this setting it does not start then.
+    "aeron.driver.cpuset.warnings_as_errors" => cpuset_warnings_as_errors: bool = false, Bool;
     /// The driver counts turns of the conductor that take longer.
     "aeron.driver.conductor.cycle.threshold" =>
         conductor_cycle_threshold_ns: i64 = 100 * MILLISECOND, INTERVAL;
@@ -490,5 +406,7 @@ headrace_protocol::settings! {
     beside {
         /// One sentence for each name of the environment or of a file that looks like a misspelt setting.
         misspelt: Vec<String> = Vec::new();
+        /// One sentence for each setting of Aeron's drivers that was given and has no effect, by its property.
+        noted: BTreeMap<&'static str, String> = BTreeMap::new();
     }
 }

@@ -3,6 +3,7 @@
 use headrace_protocol::settings::{Setting, environment_name};
 use headrace_protocol::text;
 
+use super::aliases::{ALIASES, Alias};
 use super::settings::SETTINGS;
 use super::without_effect::{WITHOUT_EFFECT, WithoutEffect};
 use super::{ConfigError, DriverConfig};
@@ -11,20 +12,23 @@ use super::{ConfigError, DriverConfig};
 pub(crate) enum Known {
     /// Sets a field.
     Effective(&'static Setting<DriverConfig>),
-    /// Is accepted or refused, and no more.
+    /// Sets the field of another one.
+    Alias(&'static Alias),
+    /// Is accepted, noted or refused, and no more.
     WithoutEffect(&'static WithoutEffect),
 }
 
 impl Known {
-    /// Every setting, those with an effect first.
+    /// Every setting: aliases first, so that what they stand for wins where both are given.
     fn all() -> impl Iterator<Item = (&'static str, Self)> {
+        let aliases = ALIASES.iter().map(|alias| (alias.property, Self::Alias(alias)));
         let effective = SETTINGS
             .iter()
             .filter_map(|setting| Some((setting.property?, Self::Effective(setting))));
         let others = WITHOUT_EFFECT
             .iter()
             .map(|setting| (setting.property, Self::WithoutEffect(setting)));
-        effective.chain(others)
+        aliases.chain(effective).chain(others)
     }
 
     pub(crate) fn apply(
@@ -37,12 +41,8 @@ impl Known {
             Self::Effective(setting) => {
                 (setting.set)(config, value).map_err(|rule| ConfigError::new(property, value, rule))
             }
-            Self::WithoutEffect(setting) => match &setting.unbuilt {
-                Some(unbuilt) if !unbuilt.accepted.contains(&value) => {
-                    Err(ConfigError::new(property, value, unbuilt.rule()))
-                }
-                _ => Ok(()),
-            },
+            Self::Alias(alias) => alias.apply(config, value),
+            Self::WithoutEffect(setting) => setting.apply(config, value),
         }
     }
 }

@@ -87,13 +87,46 @@ fn an_unknown_setting_is_refused_when_set_and_left_alone_in_the_environment() {
 }
 
 #[test]
-fn features_not_built_are_refused_by_name_and_their_defaults_accepted() {
-    let error = config_of(&[("AERON_DRIVER_CONNECT", "false")]).unwrap_err();
-    assert!(
-        error.to_string().contains("not supported in this release"),
-        "{error}"
-    );
-    config_of(&[
+fn what_cannot_have_an_effect_is_refused_with_the_reason() {
+    for (name, value, rule) in [
+        (
+            "aeron.driver.dynamic.libraries",
+            "libx.so",
+            "must be left out: the driver loads no libraries",
+        ),
+        (
+            "aeron.SendChannelEndpoint.supplier",
+            "io.aeron.driver.ext.DebugSendChannelEndpointSupplier",
+            "set aeron.udp.channel.incoming.interceptors",
+        ),
+        (
+            "aeron.unicast.FlowControl.supplier",
+            "multicast_min",
+            "must be unicast_max, aeron_unicast_flow_control_strategy_supplier",
+        ),
+        ("aeron.enable.experimental.features", "maybe", "must be true"),
+        (
+            "aeron.multicast.FlowControl.supplier",
+            "com.example.Mine",
+            "one of multicast_max, multicast_min, multicast_tagged, or a name that Aeron has for it",
+        ),
+        (
+            "aeron.multicast.flow.control.strategy",
+            "io.aeron.driver.UnicastFlowControl",
+            "io.aeron.driver.TaggedMulticastFlowControl; aeron.multicast.FlowControl.supplier is the newer setting",
+        ),
+    ] {
+        let error = config_of(&[(name, value)]).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("{name}={value}")) && error.contains(rule),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_test_harnesses_set_is_accepted_without_a_word() {
+    let config = config_of(&[
         ("AERON_FLOW_CONTROL_GROUP_TAG", "-1"),
         ("AERON_FLOW_CONTROL_GROUP_MIN_SIZE", "0"),
         (
@@ -101,9 +134,89 @@ fn features_not_built_are_refused_by_name_and_their_defaults_accepted() {
             "aeron_unicast_flow_control_strategy_supplier",
         ),
         ("AERON_EVENT_LOG", "admin"),
+        ("AERON_EVENT_LOG_DISABLE", ""),
         ("AERON_ENABLE_EXPERIMENTAL_FEATURES", "true"),
     ])
     .unwrap();
+    assert_eq!(config, DriverConfig::default());
+}
+
+#[test]
+fn what_a_logger_or_a_debugger_sets_is_noted() {
+    let mut config = config_of(&[
+        ("AERON_EVENT_LOG", "all"),
+        ("AERON_DEBUG_SEND_DATA_LOSS_RATE", "0.1"),
+        ("AERON_DEBUG_SEND_DATA_LOSS_SEED", "-1"),
+    ])
+    .unwrap();
+    let doubts = config.doubts();
+    assert_eq!(doubts.len(), 2, "{doubts:?}");
+    assert!(doubts[0].starts_with("aeron.debug.send.data.loss.rate=0.1 has no effect: to drop datagrams"));
+    assert!(
+        doubts[1].starts_with("aeron.event.log=all has no effect: the driver keeps a log of its changes")
+    );
+    config.set("aeron.event.log", "admin").unwrap();
+    assert_eq!(config.doubts().len(), 1);
+}
+
+#[test]
+fn names_that_other_drivers_load_a_strategy_by_choose_it_here() {
+    use headrace_protocol::channel::{CongestionControlKind, FlowControlStrategy};
+    for (name, value, expected) in [
+        (
+            "aeron.multicast.FlowControl.supplier",
+            "aeron_min_flow_control_strategy_supplier",
+            FlowControlStrategy::Min,
+        ),
+        (
+            "aeron.multicast.FlowControl.supplier",
+            "io.aeron.driver.TaggedMulticastFlowControlSupplier",
+            FlowControlStrategy::Tagged,
+        ),
+        (
+            "aeron.multicast.flow.control.strategy",
+            "io.aeron.driver.MinMulticastFlowControl",
+            FlowControlStrategy::Min,
+        ),
+    ] {
+        let config = config_of(&[(name, value)]).unwrap();
+        assert_eq!(config.multicast_flow_control, expected, "{name}={value}");
+    }
+    let both = config_of(&[
+        ("aeron.multicast.FlowControl.supplier", "multicast_tagged"),
+        (
+            "aeron.multicast.flow.control.strategy",
+            "io.aeron.driver.MinMulticastFlowControl",
+        ),
+    ]);
+    assert_eq!(
+        both.unwrap().multicast_flow_control,
+        FlowControlStrategy::Tagged,
+        "the newer setting wins"
+    );
+    let cubic = "io.aeron.driver.ext.CubicCongestionControlSupplier";
+    let config = config_of(&[("aeron.CongestionControl.supplier", cubic)]).unwrap();
+    assert_eq!(config.congestion_control, Some(CongestionControlKind::Cubic));
+}
+
+#[test]
+fn older_settings_have_group_tags_as_bytes() {
+    let config = config_of(&[
+        ("aeron.PreferredMulticastFlowControl.asf", "FFFFFFFFFFFFFFFF"),
+        (
+            "aeron.flow.control.sm.applicationSpecificFeedback",
+            "2a00000000000000",
+        ),
+    ])
+    .unwrap();
+    assert_eq!(
+        (config.flow_control_group_tag, config.receiver_group_tag),
+        (-1, Some(42))
+    );
+    for wrong in ["2a", "+a00000000000000", "2a000000000000000", "zz00000000000000"] {
+        let error = config_of(&[("aeron.PreferredMulticastFlowControl.asf", wrong)]).unwrap_err();
+        assert!(error.rule.contains("16 hexadecimal digits"), "{error}");
+    }
 }
 
 #[test]
@@ -332,6 +445,21 @@ fn the_settings_of_name_resolution_belong_together() {
             "cannot stand beside",
         ),
         (vec![("AERON_DRIVER_RESOLVER_NAME", "a b")], "printable ASCII"),
+        (
+            vec![("AERON_DRIVER_RESOLVER_NAME", "LocalHost")],
+            "nor for localhost",
+        ),
+        (
+            vec![("AERON_DRIVER_RESOLVER_NAME", "10.0.0.7")],
+            "never ask for an address",
+        ),
+        (
+            vec![
+                ("AERON_NAME_RESOLVER_SUPPLIER", "csv_table"),
+                ("AERON_NAME_RESOLVER_INIT_ARGS", "garbage|a,b"),
+            ],
+            "1 to 1024 rows of name,host,other host separated by bars; it has 0",
+        ),
         (vec![("AERON_DRIVER_RESOLVER_NAME", &long_name)], "1 to 512"),
         (
             vec![
@@ -356,6 +484,40 @@ fn the_settings_of_name_resolution_belong_together() {
     let config = config_of(&[NAME, bootstrap]).unwrap();
     config.validate().unwrap();
     assert!(config.doubts()[0].contains("has no effect without aeron.driver.resolver.interface"));
+}
+
+#[test]
+fn settings_of_names_that_are_of_no_use_are_told() {
+    let config = config_of(&[
+        ("AERON_NAME_RESOLVER_SUPPLIER", "csv_table"),
+        ("AERON_NAME_RESOLVER_INIT_ARGS", "a,b,c|too,few|"),
+    ])
+    .unwrap();
+    config.validate().unwrap();
+    assert_eq!(
+        config.doubts(),
+        ["too,few of aeron.name.resolver.init.args is no row of three columns, and has no effect"]
+    );
+    let config = config_of(&[
+        ("AERON_DRIVER_RESOLVER_NAME", "a"),
+        ("AERON_DRIVER_RESOLVER_INTERFACE", "127.0.0.1:0"),
+        ("AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT", "0"),
+    ])
+    .unwrap();
+    let told = "aeron.driver.resolver.neighbor.timeout=1ms is not above \
+                aeron.driver.resolver.self.resolution.interval=1s";
+    assert!(config.doubts()[0].starts_with(told), "{:?}", config.doubts());
+}
+
+#[test]
+fn a_strict_check_of_a_cpuset_that_is_not_used_is_told() {
+    let config = config_of(&[("AERON_DRIVER_CPUSET_WARNINGS_AS_ERRORS", "true")]).unwrap();
+    assert_eq!(
+        config.doubts(),
+        [
+            "aeron.driver.cpuset.warnings_as_errors=true has no effect without aeron.driver.cpuset.affinity=true"
+        ]
+    );
 }
 
 #[test]

@@ -1,138 +1,174 @@
-//! Settings of Aeron's drivers that have no effect here.
+//! Settings of Aeron's drivers that have no effect here, each with the reason and with what to do instead.
 //!
-//! Those of features this release does not have are refused when they ask for anything but what it does, so that no
-//! user believes that a setting works when it does not.
+//! What would change a stream or the driver is refused, so that no user believes that it works. What a debugger, a logger or
+//! a test harness sets is noted in the error log: the driver does all that was asked for but that.
+
+use headrace_protocol::text::excerpt;
+
+use super::{ConfigError, DriverConfig};
 
 /// A setting without effect.
 pub(super) struct WithoutEffect {
     /// Name of the property.
     pub(super) property: &'static str,
-    /// The feature it belongs to; none if any value may be given.
-    pub(super) unbuilt: Option<Unbuilt>,
-}
-
-/// A feature that this release does not have.
-pub(super) struct Unbuilt {
-    /// What it is.
-    pub(super) feature: &'static str,
-    /// Values that ask for what this release does.
+    /// Values that ask for what this driver does anyway.
     pub(super) accepted: &'static [&'static str],
+    /// Another value is refused; else it is noted.
+    pub(super) is_refused: bool,
+    /// Why, and what to do instead.
+    pub(super) reason: &'static str,
 }
 
-impl Unbuilt {
+impl WithoutEffect {
+    pub(super) fn apply(&self, config: &mut DriverConfig, value: &str) -> Result<(), ConfigError> {
+        config.noted.remove(self.property);
+        if self.accepted.contains(&value) {
+            return Ok(());
+        }
+        if self.is_refused {
+            return Err(ConfigError::new(self.property, value, self.rule()));
+        }
+        let Self { property, reason, .. } = self;
+        let note = format!("{property}={} has no effect: {reason}", excerpt(value));
+        config.noted.insert(property, note);
+        Ok(())
+    }
+
     /// What a value must be.
-    pub(super) fn rule(&self) -> String {
-        format!(
-            "{} is not supported in this release, leave the setting out",
-            self.feature
-        )
+    fn rule(&self) -> String {
+        let Self { accepted, reason, .. } = self;
+        match accepted {
+            [] => format!("must be left out: {reason}"),
+            _ => format!("must be {} or left out: {reason}", accepted.join(", ")),
+        }
     }
 }
 
-const fn unbuilt(
+const fn refused(
     property: &'static str,
     accepted: &'static [&'static str],
-    feature: &'static str,
+    reason: &'static str,
 ) -> WithoutEffect {
     WithoutEffect {
         property,
-        unbuilt: Some(Unbuilt { feature, accepted }),
+        accepted,
+        is_refused: true,
+        reason,
     }
 }
 
-/// Known to other drivers or to test harnesses.
-const fn inert(property: &'static str) -> WithoutEffect {
+const fn noted(
+    property: &'static str,
+    accepted: &'static [&'static str],
+    reason: &'static str,
+) -> WithoutEffect {
     WithoutEffect {
         property,
-        unbuilt: None,
+        accepted,
+        is_refused: false,
+        reason,
     }
 }
 
-const UNICAST_FLOW_CONTROL: &[&str] = &["unicast_max", "aeron_unicast_flow_control_strategy_supplier"];
+const BOTH: &[&str] = &["true", "on", "1", "false", "off", "0"];
+const FALSE: &[&str] = &["false", "off", "0"];
+const NO_LOSS: &[&str] = &["0", "0.0"];
+const NO_SEED: &[&str] = &["-1"];
+
+const SOCKETS: &str = "the driver has the sockets of the system, and no others can be loaded into it";
+const ENDPOINTS: &str = "it names a Java class, and the driver runs no Java; to drop datagrams on purpose set \
+    aeron.udp.channel.incoming.interceptors";
+const ONE_RECEIVER: &str = "a publication to one receiver always goes as far as that receiver has room; for groups of \
+    receivers set aeron.multicast.FlowControl.supplier";
+const EVENTS: &str = "the driver keeps a log of its changes of state by itself, which `headrace events` shows; \
+    aeron.headrace.event.limit is its length";
+const LOSS: &str = "to drop datagrams on purpose set aeron.udp.channel.incoming.interceptors=loss and \
+    aeron.udp.channel.transport.bindings.loss.args";
 
 pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
     // Directory, life cycle, storage.
-    inert("aeron.enable.experimental.features"),
-    unbuilt("aeron.driver.dynamic.libraries", &[], "loading foreign libraries"),
-    unbuilt("aeron.agent.on.start.function", &[], "loading foreign functions"),
-    // Sockets and transport.
-    unbuilt(
-        "aeron.driver.connect",
-        &["true", "on", "1"],
-        "sending through unconnected sockets",
+    refused(
+        "aeron.enable.experimental.features",
+        BOTH,
+        "no feature waits for this switch, in Aeron's drivers neither",
     ),
-    // How much the sender hands to the kernel at once follows from the offload in use, not from these.
-    inert("aeron.sender.io.vector.capacity"),
-    inert("aeron.network.publication.max.messages.per.send"),
-    unbuilt(
+    refused(
+        "aeron.driver.dynamic.libraries",
+        &[],
+        "the driver loads no libraries; name resolvers, flow control, congestion control and interceptors are built in, and \
+         the settings of those names choose among them",
+    ),
+    refused(
+        "aeron.agent.on.start.function",
+        &[],
+        "the driver calls no functions of libraries; to bind or name its threads set aeron.sender.cpu.affinity and its \
+         like, and aeron.thread.naming",
+    ),
+    // Sockets and transport.
+    refused(
         "aeron.udp.channel.transport.bindings.media",
         &["default"],
-        "choosing transport bindings",
+        SOCKETS,
     ),
-    unbuilt(
+    refused(
         "aeron.conductor.udp.channel.transport.bindings.media",
         &["default"],
-        "choosing transport bindings",
+        SOCKETS,
     ),
-    unbuilt("aeron.SendChannelEndpoint.supplier", &[], "loading Java classes"),
-    unbuilt(
+    refused(
+        "aeron.SendChannelEndpoint.supplier",
+        &["io.aeron.driver.DefaultSendChannelEndpointSupplier"],
+        ENDPOINTS,
+    ),
+    refused(
         "aeron.ReceiveChannelEndpoint.supplier",
-        &[],
-        "loading Java classes",
+        &["io.aeron.driver.DefaultReceiveChannelEndpointSupplier"],
+        ENDPOINTS,
     ),
-    // Flow and congestion control.
-    unbuilt(
+    // Flow control.
+    refused(
         "aeron.unicast.FlowControl.supplier",
-        UNICAST_FLOW_CONTROL,
-        "another unicast flow control",
+        &[
+            "unicast_max",
+            "aeron_unicast_flow_control_strategy_supplier",
+            "io.aeron.driver.DefaultUnicastFlowControlSupplier",
+        ],
+        ONE_RECEIVER,
     ),
-    unbuilt(
+    refused(
         "aeron.unicast.flow.control.strategy",
         &["io.aeron.driver.UnicastFlowControl"],
-        "loading Java classes",
+        ONE_RECEIVER,
     ),
-    unbuilt(
-        "aeron.multicast.flow.control.strategy",
-        &["io.aeron.driver.MaxMulticastFlowControl"],
-        "a Java class (aeron.multicast.FlowControl.supplier takes the strategy's name)",
+    // Threads.
+    noted(
+        "aeron.use.windows.high.res.timer",
+        FALSE,
+        "the driver runs on Linux, whose timers are as fine as they can be",
     ),
-    unbuilt(
-        "aeron.PreferredMulticastFlowControl.asf",
-        &["FFFFFFFFFFFFFFFF"],
-        "the legacy form of aeron.flow.control.group.tag",
-    ),
-    unbuilt(
-        "aeron.flow.control.sm.applicationSpecificFeedback",
+    // Logging and debugging. `admin` is what test harnesses set, and what the log has.
+    noted("aeron.event.log", &["admin"], EVENTS),
+    noted("aeron.event.log.disable", &[], EVENTS),
+    noted("aeron.event.log.filename", &[], EVENTS),
+    noted("aeron.event.log.file.max.length", &[], EVENTS),
+    noted("aeron.event.buffer.length", &[], EVENTS),
+    noted("aeron.event.log.reader.classname", &[], EVENTS),
+    noted(
+        "aeron.debug.timeout",
         &[],
-        "the legacy form of aeron.receiver.group.tag",
+        "it is for a debugger of Java; for another debugger set aeron.client.liveness.timeout and its like",
     ),
-    // Threads, idling, affinity.
-    unbuilt(
-        "aeron.driver.cpuset.affinity",
-        &["false", "off", "0"],
-        "affinity by cpuset index",
+    noted(
+        "aeron.fallback.logger",
+        &["stderr"],
+        "errors are in the error log, which `headrace errors` shows; those of the start are printed",
     ),
-    unbuilt(
-        "aeron.driver.cpuset.warnings_as_errors",
-        &["false", "off", "0"],
-        "affinity by cpuset index",
-    ),
-    inert("aeron.use.windows.high.res.timer"),
-    // Logging and debugging. Test harnesses set the event log by default and expect silence.
-    inert("aeron.event.log"),
-    inert("aeron.event.log.disable"),
-    inert("aeron.event.log.filename"),
-    inert("aeron.event.log.file.max.length"),
-    inert("aeron.event.buffer.length"),
-    inert("aeron.event.log.reader.classname"),
-    inert("aeron.debug.timeout"),
-    inert("aeron.fallback.logger"),
-    inert("aeron.debug.receive.data.loss.rate"),
-    inert("aeron.debug.receive.data.loss.seed"),
-    inert("aeron.debug.receive.control.loss.rate"),
-    inert("aeron.debug.receive.control.loss.seed"),
-    inert("aeron.debug.send.data.loss.rate"),
-    inert("aeron.debug.send.data.loss.seed"),
-    inert("aeron.debug.send.control.loss.rate"),
-    inert("aeron.debug.send.control.loss.seed"),
+    noted("aeron.debug.receive.data.loss.rate", NO_LOSS, LOSS),
+    noted("aeron.debug.receive.data.loss.seed", NO_SEED, LOSS),
+    noted("aeron.debug.receive.control.loss.rate", NO_LOSS, LOSS),
+    noted("aeron.debug.receive.control.loss.seed", NO_SEED, LOSS),
+    noted("aeron.debug.send.data.loss.rate", NO_LOSS, LOSS),
+    noted("aeron.debug.send.data.loss.seed", NO_SEED, LOSS),
+    noted("aeron.debug.send.control.loss.rate", NO_LOSS, LOSS),
+    noted("aeron.debug.send.control.loss.seed", NO_SEED, LOSS),
 ];

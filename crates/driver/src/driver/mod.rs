@@ -23,6 +23,7 @@ use headrace_buffers::ring::ManyToOneRing;
 pub use error::DriverError;
 pub use version::{COMMIT, VERSION};
 
+use crate::affinity::Affinity;
 use crate::conductor::SystemCounters;
 use crate::config::DriverConfig;
 use crate::directory;
@@ -75,9 +76,10 @@ impl MediaDriver {
             ProcessorLimit::find(environment.machine.as_ref()).filter(|_| config.threading_mode.is_none());
         let mode = limit.map_or_else(|| config.threading(), ProcessorLimit::threading_mode);
         config.threading_mode = Some(mode);
+        let affinity = Affinity::find(&config, environment.machine.as_ref())?;
         let config = Arc::new(config);
         directory::prepare(&config, environment.clock.as_ref())?;
-        let started = start(&config, environment, limit);
+        let started = start(&config, environment, limit, affinity);
         if started.is_err() {
             // The first error is the one to tell; a directory that cannot be deleted adds nothing to it.
             let _ = directory::delete(&config.directory);
@@ -189,6 +191,7 @@ fn start(
     config: &Arc<DriverConfig>,
     environment: Environment,
     limit: Option<ProcessorLimit>,
+    affinity: Affinity,
 ) -> Result<(Running, Arc<DriverSupervisor>), DriverError> {
     let Environment {
         clock,
@@ -211,16 +214,13 @@ fn start(
     let event_log = files::create_event_log(config, &cnc, &errors, clock.as_ref());
     let recorder = EventRecorder::new(event_log, events, Arc::clone(&clock), errors.clone());
     let supervisor = DriverSupervisor::new(errors.clone(), recorder.clone(), Arc::clone(&clock), limit);
-    for warning in system_buffers.warnings.iter().chain(&config.doubts()) {
+    let warnings = system_buffers.warnings.iter().chain(&affinity.warnings);
+    for warning in warnings.chain(&config.doubts()) {
         errors.warn(warning, clock.epoch_ms());
     }
     // Before clients can connect: what they see of it then tells them whether to watch it.
     let liveness = files::create_liveness(config, &errors, clock.as_ref());
-    let ring = ManyToOneRing::new(cnc.to_driver())?;
-    // Zero is never handed out: it is what a client that leaves the field empty sends.
-    ring.next_correlation_id();
-    ring.put_consumer_heartbeat_ms(clock.epoch_ms());
-
+    let ring = command_ring(&cnc, clock.as_ref())?;
     let doorbells = files::create_doorbells(config, &cnc, &errors, clock.as_ref());
     let queues = Queues::new(queue_capacity);
     let wiring = Wiring {
@@ -241,6 +241,7 @@ fn start(
         receiver: wiring.receiver(),
         resource_agent: wiring.resource_agent(wiring.names(&mut counters)?, lookups),
         conductor: wiring.conductor(&cnc, ring, counters, &supervisor, random)?,
+        affinity,
     };
     let (runners, invoker) = agents.start(config, &clock, &supervisor, &doorbells)?;
     cnc.signal_ready().map_err(|source| DriverError::Io {
@@ -254,4 +255,13 @@ fn start(
         _liveness: liveness,
     };
     Ok((running, supervisor))
+}
+
+/// Where clients send their commands.
+fn command_ring(cnc: &CncFile, clock: &dyn headrace_sys::Clock) -> Result<ManyToOneRing, DriverError> {
+    let ring = ManyToOneRing::new(cnc.to_driver())?;
+    // Zero is never handed out: it is what a client that leaves the field empty sends.
+    ring.next_correlation_id();
+    ring.put_consumer_heartbeat_ms(clock.epoch_ms());
+    Ok(ring)
 }

@@ -16,7 +16,7 @@ use crate::environment::{Network, SocketRequest};
 use crate::errors::ErrorRecorder;
 use crate::names::{
     Bootstrap, Gossip, GossipCounters, GossipParts, HELD_BACK, Identity, Intervals, NameSource, NameTable,
-    ROWS_MAX, Row, TABLE_ROW, by_itself,
+    Row, TABLE_ROW, by_itself,
 };
 
 /// What a source of names is made with.
@@ -50,10 +50,6 @@ impl NameParts<'_> {
     fn table(&mut self) -> Result<NameTable, DriverError> {
         let text = self.config.name_resolver_init_args.as_deref().unwrap_or_default();
         let rows = Row::parse_all(text);
-        if rows.len() > ROWS_MAX {
-            let rule = format!("must have at most {ROWS_MAX} rows, not {}", rows.len());
-            return Err(ConfigError::new(property::name_resolver_init_args, text, rule).into());
-        }
         let with_counter = |row: Row| {
             let name = &row.name.as_bytes()[..row.name.len().min(ROW_KEY_NAME_MAX)];
             let mut key = (name.len() as i32).to_le_bytes().to_vec();

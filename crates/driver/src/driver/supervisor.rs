@@ -83,7 +83,7 @@ fn subject() -> Subject<'static> {
 }
 
 impl Supervisor for DriverSupervisor {
-    fn on_pin_failure(&self, role_name: &str, cpu: i32, error: &io::Error) {
+    fn on_pin_failure(&self, role_name: &str, cpu: usize, error: &io::Error) {
         let text = format!("cannot keep {role_name} on cpu={cpu}: {error}");
         self.errors.warn(&text, self.clock.epoch_ms());
     }

@@ -6,6 +6,7 @@ use headrace_buffers::doorbell::Doorbells;
 use headrace_sys::Clock;
 
 use super::{DriverError, DriverSupervisor};
+use crate::affinity::Affinity;
 use crate::agent::{Agent, Composite};
 use crate::config::{DriverConfig, IdleSetting, ThreadNaming, ThreadingMode};
 use crate::runner::{AgentRunner, Invoker, Supervisor, ThreadSettings};
@@ -16,12 +17,14 @@ pub(super) struct Agents {
     pub(super) receiver: Box<dyn Agent>,
     pub(super) resource_agent: Box<dyn Agent>,
     pub(super) conductor: Box<dyn Agent>,
+    /// Where their threads run.
+    pub(super) affinity: Affinity,
 }
 
 /// A thread to be: its names, classic and new, its processor, its idling and its agent.
 struct Placement<'a> {
     names: (&'static str, &'static str),
-    cpu: i32,
+    cpu: Option<usize>,
     idle: IdleSetting<'a>,
     agent: Box<dyn Agent>,
 }
@@ -49,9 +52,10 @@ impl Agents {
 
     /// In the order in which threads are stopped: the conductor first, since it gives the others their work.
     fn placements(self, config: &DriverConfig) -> Vec<Placement<'_>> {
+        let affinity = self.affinity;
         let resource_agent = Placement {
             names: ("aeron-md-nra", "aeron-md-nra"),
-            cpu: config.resource_agent_cpu_affinity,
+            cpu: affinity.resource_agent,
             idle: config.resource_agent_idle(),
             agent: self.resource_agent,
         };
@@ -60,7 +64,7 @@ impl Agents {
             return vec![
                 Placement {
                     names: ("[conductor, sender, receiver]", "aeron-md-shd"),
-                    cpu: config.conductor_cpu_affinity,
+                    cpu: affinity.conductor,
                     idle: config.shared_idle(),
                     agent: Box::new(shared),
                 },
@@ -70,7 +74,7 @@ impl Agents {
         let mut placements = vec![
             Placement {
                 names: ("conductor", "aeron-md-cnd"),
-                cpu: config.conductor_cpu_affinity,
+                cpu: affinity.conductor,
                 idle: config.conductor_idle(),
                 agent: self.conductor,
             },
@@ -79,20 +83,20 @@ impl Agents {
         if config.threading() == ThreadingMode::SharedNetwork {
             placements.push(Placement {
                 names: ("[sender, receiver]", "aeron-md-net"),
-                cpu: config.sender_cpu_affinity,
+                cpu: affinity.sender,
                 idle: config.shared_network_idle(),
                 agent: Box::new(Composite::new(vec![self.sender, self.receiver])),
             });
         } else {
             placements.push(Placement {
                 names: ("sender", "aeron-md-snd"),
-                cpu: config.sender_cpu_affinity,
+                cpu: affinity.sender,
                 idle: config.sender_idle(),
                 agent: self.sender,
             });
             placements.push(Placement {
                 names: ("receiver", "aeron-md-rcv"),
-                cpu: config.receiver_cpu_affinity,
+                cpu: affinity.receiver,
                 idle: config.receiver_idle(),
                 agent: self.receiver,
             });

@@ -26,7 +26,7 @@ use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCom
 use crate::receiver::{Receiver, ReceiverCounters, ReceiverSettings};
 use crate::resource_agent::{ResourceAgent, ResourceCounters, ResourceSettings};
 use crate::resource_tasks::{ResourceOutcome, ResourceTask};
-use crate::sender::{Sender, SenderCounters, SenderSettings};
+use crate::sender::{SendLimits, Sender, SenderCounters, SenderSettings};
 
 /// The queues between the agents of one driver.
 pub(super) struct Queues {
@@ -111,7 +111,11 @@ impl Wiring<'_> {
                 retransmit_linger_ns: config.retransmit_unicast_linger_ns,
                 adapts_linger: config.adapts_retransmit_linger(),
                 re_resolution_check_interval_ns: config.reresolution_check_interval_ns,
-                ..SenderSettings::default()
+                limits: SendLimits {
+                    turn: config.max_messages_per_send.unwrap_or(usize::MAX),
+                    call: config.sender_io_vector_capacity.unwrap_or(usize::MAX),
+                    ..SendLimits::default()
+                },
             },
             Arc::clone(self.clock),
         );

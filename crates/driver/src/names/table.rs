@@ -34,7 +34,7 @@ impl Row {
         text.split('|').filter_map(Self::parse).collect()
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut columns = text.split(',').map(str::to_owned);
         let row = Self {
             name: columns.next()?,

@@ -2,7 +2,7 @@
 //!
 //! | channel | destinations | who fills the list | leaves it |
 //! |---|---|---|---|
-//! | unicast, multicast | the peer that the socket is connected to | | |
+//! | unicast, multicast | one peer, which the socket is connected to unless `aeron.driver.connect=false` | | |
 //! | `control-mode=dynamic` | receivers | their status messages | after 5 s of silence |
 //! | `control-mode=manual` | what clients added | commands | by command |
 //! | `control-mode=response` | for each stream the receiver that asked for it | the publication knows its own | |
@@ -36,7 +36,8 @@ pub(super) enum Heard {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Connected,
+    /// One peer; its address, if the socket is not connected to it.
+    Peer(Option<SocketAddr>),
     Dynamic,
     Manual,
     Askers,
@@ -82,7 +83,8 @@ impl Destinations {
     /// None yet, but for the peer of the socket.
     pub(super) fn new(spec: &SendDestinations) -> Self {
         let (kind, count) = match spec {
-            SendDestinations::Connected => (Kind::Connected, None),
+            SendDestinations::Connected => (Kind::Peer(None), None),
+            SendDestinations::Peer(address) => (Kind::Peer(Some(*address)), None),
             SendDestinations::Dynamic(count) => (Kind::Dynamic, Some(count.clone())),
             SendDestinations::Manual(count) => (Kind::Manual, Some(count.clone())),
             SendDestinations::Askers => (Kind::Askers, None),
@@ -98,6 +100,17 @@ impl Destinations {
     fn publish_count(&self) {
         if let Some(count) = &self.count {
             count.set_release(self.list.len() as i64);
+        }
+    }
+
+    /// The one peer is at another address. False if that is the socket's to know.
+    pub(super) fn move_peer(&mut self, remote: SocketAddr) -> bool {
+        match &mut self.kind {
+            Kind::Peer(Some(address)) => {
+                *address = remote;
+                true
+            }
+            _ => false,
         }
     }
 
@@ -134,7 +147,7 @@ impl Destinations {
         mut send: impl FnMut(Option<SocketAddr>) -> Option<usize>,
     ) -> usize {
         match self.kind {
-            Kind::Connected => return send(None).unwrap_or(0),
+            Kind::Peer(address) => return send(address).unwrap_or(0),
             Kind::Askers => return 0, // a stream that a receiver asked for goes there
             Kind::Dynamic | Kind::Manual => {}
         }
@@ -157,12 +170,17 @@ impl Destinations {
     /// Where an answer to `source` goes, none for the peer of the socket. It is sent to no other destination: a stranger
     /// must not bring more packets onto the network than it sends.
     pub(super) fn answer_to(&self, source: SocketAddr) -> Option<SocketAddr> {
-        (self.kind != Kind::Connected).then_some(source)
+        match self.kind {
+            Kind::Peer(None) => None,
+            // Those that hear a group answer to the group.
+            Kind::Peer(Some(group)) if group.ip().is_multicast() => Some(group),
+            _ => Some(source),
+        }
     }
 
     /// A status message of any session came.
     pub(super) fn on_status_message(&mut self, receiver_id: i64, source: SocketAddr, now_ns: i64) -> Heard {
-        if matches!(self.kind, Kind::Connected | Kind::Askers) {
+        if matches!(self.kind, Kind::Peer(_) | Kind::Askers) {
             return Heard::Known;
         }
         let is_dynamic = self.kind == Kind::Dynamic;

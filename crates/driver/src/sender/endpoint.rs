@@ -12,7 +12,7 @@ use headrace_sys::net::ReceiveBatch;
 
 use super::counters::SenderCounters;
 use super::destinations::{Destinations, Heard, LEARNT_MAX};
-use super::outgoing::{Outgoing, SendBuffers, Way};
+use super::outgoing::{Outgoing, SendBuffers, SendLimits, Way};
 use super::publication::SenderPublication;
 use crate::endpoint::{EndpointId, SendEndpointSpec};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest};
@@ -42,7 +42,7 @@ pub(super) struct Cycle<'a> {
     pub(super) counters: &'a SenderCounters,
     pub(super) conductor: &'a mut ConductorProxy,
     pub(super) scratch: &'a mut SendBuffers,
-    pub(super) burst_length_max: usize,
+    pub(super) limits: SendLimits,
     pub(super) connection_timeout_ns: i64,
     pub(super) clock: &'a dyn Clock,
 }
@@ -71,7 +71,7 @@ impl Cycle<'_> {
             counters: self.counters,
             conductor: self.conductor,
             scratch: self.scratch,
-            burst_length_max: self.burst_length_max,
+            limits: self.limits,
             clock: self.clock,
             sends: 0,
         }
@@ -243,7 +243,12 @@ impl SendEndpoint {
         if remote == self.spec.remote {
             return;
         }
-        match self.spec.transport.connect(remote) {
+        let moved = if self.destinations.move_peer(remote) {
+            Ok(())
+        } else {
+            self.spec.transport.connect(remote)
+        };
+        match moved {
             Ok(()) => {
                 self.spec.remote = remote;
                 cycle.counters.resolution_changes.get_and_add(1);

@@ -21,6 +21,7 @@ use headrace_sys::Clock;
 use headrace_sys::net::ReceiveBatch;
 
 pub(crate) use counters::SenderCounters;
+pub(crate) use outgoing::SendLimits;
 
 use crate::agent::Agent;
 use crate::endpoint::EndpointId;
@@ -53,8 +54,8 @@ pub(crate) struct SenderSettings {
     pub adapts_linger: bool,
     /// How often silent channels are considered for re-resolution; 0 for never.
     pub re_resolution_check_interval_ns: i64,
-    /// Most bytes of one publication in one duty cycle.
-    pub burst_length_max: usize,
+    /// How much is sent at once.
+    pub limits: SendLimits,
 }
 
 impl Default for SenderSettings {
@@ -67,7 +68,7 @@ impl Default for SenderSettings {
             retransmit_linger_ns: 10_000_000,
             adapts_linger: true,
             re_resolution_check_interval_ns: 1_000_000_000,
-            burst_length_max: 128 * 1024,
+            limits: SendLimits::default(),
         }
     }
 }
@@ -126,7 +127,7 @@ impl Sender {
             counters: &self.counters,
             conductor: &mut self.conductor,
             scratch: &mut self.scratch,
-            burst_length_max: self.settings.burst_length_max,
+            limits: self.settings.limits,
             connection_timeout_ns: self.settings.publication_connection_timeout_ns,
             clock: self.clock.as_ref(),
         };

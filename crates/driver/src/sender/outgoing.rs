@@ -24,6 +24,27 @@ pub(super) struct SendBuffers {
     pub(super) datagrams: Vec<Datagram>,
 }
 
+/// How much is sent at most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SendLimits {
+    /// Bytes of one publication in one duty cycle.
+    pub burst_length: usize,
+    /// Datagrams of one publication in one duty cycle.
+    pub turn: usize,
+    /// Datagrams in one system call.
+    pub call: usize,
+}
+
+impl Default for SendLimits {
+    fn default() -> Self {
+        Self {
+            burst_length: 128 * 1024,
+            turn: usize::MAX,
+            call: usize::MAX,
+        }
+    }
+}
+
 /// The socket of a channel, and where it sends to.
 #[derive(Clone, Copy)]
 pub(super) struct Way<'a> {
@@ -71,7 +92,7 @@ pub(super) struct Outgoing<'a> {
     pub(super) counters: &'a SenderCounters,
     pub(super) conductor: &'a ConductorProxy,
     pub(super) scratch: &'a mut SendBuffers,
-    pub(super) burst_length_max: usize,
+    pub(super) limits: SendLimits,
     pub(super) clock: &'a dyn Clock,
     /// Sends so far: of a frame, or of a run of datagrams.
     pub(super) sends: usize,
@@ -106,7 +127,10 @@ impl Outgoing<'_> {
             timestamps::write(term, datagrams, timestamp, self.clock.epoch_ns());
         }
         let sent_count = way.send_to_each(datagrams.len(), |to| {
-            self.taken(runs::send_datagrams(way.transport, to, term, datagrams), to)
+            self.taken(
+                runs::send_datagrams(way.transport, to, term, datagrams, self.limits.call),
+                to,
+            )
         });
         if sent_count < datagrams.len() {
             self.counters.short_sends.get_and_add(1);
@@ -136,7 +160,7 @@ impl Outgoing<'_> {
                 offset,
                 end - offset,
                 shared.mtu_length,
-                self.burst_length_max,
+                self.limits.burst_length,
                 &mut datagrams,
             );
             let sent_count = self.send_datagrams(term, &datagrams);

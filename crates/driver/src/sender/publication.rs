@@ -191,9 +191,10 @@ impl SenderPublication {
             geometry.term_offset(position),
             window as usize,
             shared.mtu_length,
-            out.burst_length_max,
+            out.limits.burst_length,
             &mut datagrams,
         );
+        datagrams.truncate(out.limits.turn);
         let mut advance = 0;
         if !datagrams.is_empty() {
             let sent_count = out.send_datagrams(term, &datagrams);

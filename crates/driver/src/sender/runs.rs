@@ -15,12 +15,14 @@ const RUNS_MAX: usize = 64;
 
 /// Sends datagrams straight from the log, in order, and returns how many of them went completely.
 ///
-/// Neighbours of equal length that follow on in memory become one run, which may end with one shorter datagram.
+/// Neighbours of equal length that follow on in memory become one run, which may end with one shorter datagram. At most
+/// `call_max` of them go in one call.
 pub(super) fn send_datagrams(
     transport: &dyn Transport,
     to: Option<SocketAddr>,
     term: &AtomicBuffer,
     datagrams: &[Datagram],
+    call_max: usize,
 ) -> io::Result<usize> {
     let mut sent_count = 0;
     while sent_count < datagrams.len() {
@@ -31,9 +33,11 @@ pub(super) fn send_datagrams(
         let mut run_count = 0;
         let mut grouped = 0;
         let mut bytes = 0;
-        while run_count < RUNS_MAX && sent_count + grouped < datagrams.len() {
-            let (count, length) = next_run(&datagrams[sent_count + grouped..]);
-            let first = datagrams[sent_count + grouped];
+        let ready = &datagrams[sent_count..];
+        let ready = &ready[..ready.len().min(call_max)];
+        while run_count < RUNS_MAX && grouped < ready.len() {
+            let (count, length) = next_run(&ready[grouped..]);
+            let first = ready[grouped];
             runs[run_count] = Run {
                 region: term.region(first.offset, length),
                 datagram_length: first.length,
@@ -48,7 +52,7 @@ pub(super) fn send_datagrams(
             Err(error) => return Err(error),
         };
         if accepted < bytes {
-            return Ok(sent_count + whole(&datagrams[sent_count..], accepted));
+            return Ok(sent_count + whole(ready, accepted));
         }
         sent_count += grouped;
     }
@@ -83,7 +87,70 @@ fn whole(datagrams: &[Datagram], bytes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::os::fd::RawFd;
+
+    use headrace_sys::net::{Coalesced, OffloadMode, ReceiveBatch};
+
     use super::*;
+
+    /// A socket that takes all, and knows how many datagrams each call brought.
+    #[derive(Default)]
+    struct Taking(RefCell<Vec<usize>>);
+
+    impl Transport for Taking {
+        fn send_runs(&self, runs: &[Run<'_>], _to: Option<SocketAddr>) -> io::Result<usize> {
+            let lengths = || runs.iter().map(|run| (run.region.len(), run.datagram_length));
+            let count = lengths().map(|(bytes, length)| bytes.div_ceil(length)).sum();
+            self.0.borrow_mut().push(count);
+            Ok(lengths().map(|(bytes, _)| bytes).sum())
+        }
+
+        fn send(&self, _datagram: &[u8], _to: Option<SocketAddr>) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn receive(
+            &self,
+            _batch: &mut ReceiveBatch,
+            _handler: &mut dyn FnMut(Coalesced<'_>),
+        ) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn connect(&self, _remote: SocketAddr) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn descriptor(&self) -> Option<RawFd> {
+            None
+        }
+
+        fn send_mode(&self) -> OffloadMode {
+            OffloadMode::Segmentation
+        }
+
+        fn receive_mode(&self) -> OffloadMode {
+            OffloadMode::Segmentation
+        }
+    }
+
+    #[test]
+    fn a_call_takes_as_many_datagrams_as_it_may() {
+        let term = AtomicBuffer::allocate(4_096);
+        let all = datagrams(&[(128, 0), (128, 0), (128, 0), (64, 0), (32, 0)]);
+        for (call_max, calls) in [
+            (1, vec![1; 5]),
+            (3, vec![3, 2]),
+            (4, vec![4, 1]),
+            (usize::MAX, vec![5]),
+        ] {
+            let socket = Taking::default();
+            let sent = send_datagrams(&socket, None, &term, &all, call_max);
+            assert_eq!(sent.unwrap(), 5);
+            assert_eq!(*socket.0.borrow(), calls, "call_max={call_max}");
+        }
+    }
 
     fn datagrams(shapes: &[(usize, usize)]) -> Vec<Datagram> {
         let mut offset = 0;

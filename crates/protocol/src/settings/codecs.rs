@@ -215,6 +215,32 @@ where
     }
 }
 
+/// A value that may be absent.
+pub struct Optional<C>(pub C);
+
+impl<C: Codec> Codec for Optional<C> {
+    type Value = Option<C::Value>;
+
+    fn parse(&self, text: &str) -> Option<Self::Value> {
+        self.0.parse(text).map(Some)
+    }
+
+    fn format(&self, value: &Self::Value) -> String {
+        value
+            .as_ref()
+            .map(|value| self.0.format(value))
+            .unwrap_or_default()
+    }
+
+    fn rule(&self) -> String {
+        self.0.rule()
+    }
+
+    fn kind(&self) -> Kind {
+        self.0.kind()
+    }
+}
+
 /// A number of milliseconds, without a suffix.
 pub struct Milliseconds {
     /// Shortest.
@@ -466,7 +492,8 @@ impl Codec for FlooredDuration {
     }
 
     fn rule(&self) -> String {
-        Duration::ANY.rule()
+        let floor = units::format_duration(self.floor_ns);
+        format!("must be a duration (suffixes s, ms, us, ns); less than {floor} counts as {floor}")
     }
 
     fn kind(&self) -> Kind {
@@ -501,10 +528,12 @@ impl Codec for OptionalDuration {
     }
 }
 
-/// One of a few names, some of them synonyms.
+/// One of a few names.
 pub struct Choice<T: 'static> {
     /// Names and what they mean; the first of a value's names is the one that is shown.
     pub names: &'static [(&'static str, T)],
+    /// Names that Aeron's drivers have for the same: of functions in C, of classes in Java.
+    pub synonyms: &'static [(&'static str, T)],
 }
 
 impl<T: Copy + PartialEq> Codec for Choice<T> {
@@ -513,6 +542,7 @@ impl<T: Copy + PartialEq> Codec for Choice<T> {
     fn parse(&self, text: &str) -> Option<T> {
         self.names
             .iter()
+            .chain(self.synonyms)
             .find(|(name, _)| *name == text)
             .map(|(_, value)| *value)
     }
@@ -527,7 +557,12 @@ impl<T: Copy + PartialEq> Codec for Choice<T> {
 
     fn rule(&self) -> String {
         let names: Vec<_> = self.names.iter().map(|(name, _)| *name).collect();
-        format!("must be one of {}", names.join(", "))
+        let others = if self.synonyms.is_empty() {
+            ""
+        } else {
+            ", or a name that Aeron has for it"
+        };
+        format!("must be one of {}{others}", names.join(", "))
     }
 
     fn kind(&self) -> Kind {

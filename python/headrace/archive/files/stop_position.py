@@ -116,7 +116,7 @@ def _last_segment(
 ) -> int | None:
     """Base of the last segment file that continues the recording without a gap; ``None`` without files.
 
-    Files before the recording were detached. Files elsewhere are noted and left as they are.
+    Files elsewhere are noted and left as they are.
     """
 
     def path(base: int) -> str:
@@ -131,13 +131,11 @@ def _last_segment(
         with SegmentFrames(storage, descriptor, base, checksum) as frames:
             return frames.walk(max(frames.start, end - descriptor.term_buffer_length))[0] == end
 
-    first, length = descriptor.geometry.first_segment, descriptor.segment_file_length
     found = _segment_bases(storage, descriptor.recording_id)
+    first, length = descriptor.geometry.first_segment, descriptor.segment_file_length
     if not found:
         return None
     if first not in found:
-        if max(found) == first - length and descriptor.start_position == first:
-            return None  # All was detached, and nothing was recorded since.
         raise SegmentError(f"the first segment file is missing, and others are there: {path(first)}")
     last = first
     while last + length in found:
@@ -149,7 +147,7 @@ def _last_segment(
                 "`headrace archive verify --repair` truncates the recording there"
             )
         last -= length
-    for base in sorted(found - set(range(first % length, last + 1, length))):
+    for base in sorted(found - set(range(first, last + 1, length))):
         if base > first and (base - first) % length and has_frames(base):
             raise SegmentError(f"{path(base)} has frames of the recording where no segment file begins")
         on_note(

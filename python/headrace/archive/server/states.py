@@ -206,12 +206,7 @@ STORED_RECORDING = StateTable(
     },
     {
         StoredState.ACTIVE: (StoredState.STOPPED, StoredState.SKIPPED),
-        StoredState.STOPPED: (
-            StoredState.ACTIVE,
-            StoredState.TRUNCATING,
-            StoredState.PURGING,
-            StoredState.SKIPPED,
-        ),
+        StoredState.STOPPED: (StoredState.ACTIVE, StoredState.TRUNCATING, StoredState.PURGING),
         StoredState.TRUNCATING: (StoredState.STOPPED,),
         StoredState.PURGING: (StoredState.DELETED,),
         StoredState.DELETED: (),

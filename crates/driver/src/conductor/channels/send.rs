@@ -11,6 +11,7 @@ use super::sockets::{
     SEND, Sockets, channel_counters, group_request, names_a_host, open_error, socket_options, usable_length,
 };
 use crate::conductor::context::Context;
+use crate::config::DriverConfig;
 use crate::endpoint::{DestinationChange, EndpointId, SendDestinations, SendEndpointSpec, SendGroup};
 use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
@@ -132,7 +133,7 @@ impl SendChannels {
         let spec = SendEndpointSpec {
             id,
             transport: socket.transport,
-            destinations: destinations(&channel, destination_count.clone()),
+            destinations: destinations(&cx.config, &channel, destination_count.clone()),
             remote: channel.remote,
             is_re_resolvable: group.is_none()
                 && channel.kind.has_peer()
@@ -292,7 +293,7 @@ fn open_socket(
     let Some(group) = channel.kind.group() else {
         let request = SocketRequest {
             local: SocketAddr::new(channel.local.ip(), port),
-            remote: channel.kind.has_peer().then_some(channel.remote),
+            remote: connected_to(&cx.config, channel),
             options: socket_options(&cx.config, channel),
         };
         let socket = sockets.open(channel, &request)?;
@@ -305,7 +306,7 @@ fn open_socket(
         });
     };
     let to_group = SocketRequest {
-        remote: Some(channel.remote),
+        remote: connected_to(&cx.config, channel),
         ..group_request(&cx.config, channel, &group, None)
     };
     let from_members = group_request(&cx.config, channel, &group, Some(group.control));
@@ -337,11 +338,18 @@ fn count_of_destinations(
         .map(Some)
 }
 
-fn destinations(channel: &UdpChannel, count: Option<Counter>) -> SendDestinations {
+/// The peer of the socket, if it is to have one.
+fn connected_to(config: &DriverConfig, channel: &UdpChannel) -> Option<SocketAddr> {
+    let is_connected = config.connects_sockets && channel.kind.has_peer();
+    is_connected.then_some(channel.remote)
+}
+
+fn destinations(config: &DriverConfig, channel: &UdpChannel, count: Option<Counter>) -> SendDestinations {
     match (channel.kind, count) {
         (UdpChannelKind::Dynamic, Some(count)) => SendDestinations::Dynamic(count),
         (UdpChannelKind::Manual, Some(count)) => SendDestinations::Manual(count),
         (UdpChannelKind::Response, _) => SendDestinations::Askers,
-        _ => SendDestinations::Connected,
+        _ if config.connects_sockets => SendDestinations::Connected,
+        _ => SendDestinations::Peer(channel.remote),
     }
 }

@@ -1,0 +1,165 @@
+//! Settings that name one of a few things: this driver's names, and those that Aeron's drivers have for the same, of
+//! functions in C and of classes in Java. Nothing is loaded by them.
+
+use headrace_protocol::channel::{CongestionControlKind, FlowControlStrategy, GroupConsideration};
+use headrace_protocol::settings::{Choice, Codec, Kind};
+
+use super::modes::{NameResolver, TerminationValidator, ThreadNaming, ThreadingMode};
+
+pub(super) const THREADING_MODES: Choice<Option<ThreadingMode>> = Choice {
+    names: &[
+        ("DEDICATED", Some(ThreadingMode::Dedicated)),
+        ("SHARED_NETWORK", Some(ThreadingMode::SharedNetwork)),
+        ("SHARED", Some(ThreadingMode::Shared)),
+        ("INVOKER", Some(ThreadingMode::Invoker)),
+    ],
+    synonyms: &[],
+};
+
+pub(super) const THREAD_NAMING: Choice<ThreadNaming> = Choice {
+    names: &[("classic", ThreadNaming::Classic), ("new", ThreadNaming::New)],
+    synonyms: &[],
+};
+
+pub(super) const TERMINATION: Choice<TerminationValidator> = Choice {
+    names: &[
+        ("allow", TerminationValidator::Allow),
+        ("deny", TerminationValidator::Deny),
+    ],
+    synonyms: &[
+        (
+            "aeron_driver_termination_validator_default_allow",
+            TerminationValidator::Allow,
+        ),
+        (
+            "aeron_driver_termination_validator_default_deny",
+            TerminationValidator::Deny,
+        ),
+        (
+            "io.aeron.driver.DefaultAllowTerminationValidator",
+            TerminationValidator::Allow,
+        ),
+        (
+            "io.aeron.driver.DefaultDenyTerminationValidator",
+            TerminationValidator::Deny,
+        ),
+    ],
+};
+
+pub(super) const NAME_RESOLVER: Choice<NameResolver> = Choice {
+    names: &[
+        ("default", NameResolver::Default),
+        ("driver", NameResolver::Driver),
+        ("csv_table", NameResolver::CsvTable),
+    ],
+    synonyms: &[
+        ("aeron_default_name_resolver_supplier", NameResolver::Default),
+        ("aeron_driver_name_resolver_supplier", NameResolver::Driver),
+        ("aeron_csv_table_name_resolver_supplier", NameResolver::CsvTable),
+    ],
+};
+
+pub(super) const MULTICAST_FLOW_CONTROL: Choice<FlowControlStrategy> = Choice {
+    names: &[
+        ("multicast_max", FlowControlStrategy::Max),
+        ("multicast_min", FlowControlStrategy::Min),
+        ("multicast_tagged", FlowControlStrategy::Tagged),
+    ],
+    synonyms: &[
+        (
+            "aeron_max_multicast_flow_control_strategy_supplier",
+            FlowControlStrategy::Max,
+        ),
+        (
+            "aeron_min_flow_control_strategy_supplier",
+            FlowControlStrategy::Min,
+        ),
+        (
+            "aeron_tagged_flow_control_strategy_supplier",
+            FlowControlStrategy::Tagged,
+        ),
+        (
+            "io.aeron.driver.MaxMulticastFlowControlSupplier",
+            FlowControlStrategy::Max,
+        ),
+        (
+            "io.aeron.driver.MinMulticastFlowControlSupplier",
+            FlowControlStrategy::Min,
+        ),
+        (
+            "io.aeron.driver.TaggedMulticastFlowControlSupplier",
+            FlowControlStrategy::Tagged,
+        ),
+    ],
+};
+
+/// The classes of strategies, for the setting that names one of them.
+pub(super) const MULTICAST_FLOW_CONTROL_CLASS: Choice<FlowControlStrategy> = Choice {
+    names: &[
+        (
+            "io.aeron.driver.MaxMulticastFlowControl",
+            FlowControlStrategy::Max,
+        ),
+        (
+            "io.aeron.driver.MinMulticastFlowControl",
+            FlowControlStrategy::Min,
+        ),
+        (
+            "io.aeron.driver.TaggedMulticastFlowControl",
+            FlowControlStrategy::Tagged,
+        ),
+    ],
+    synonyms: &[],
+};
+
+pub(super) const CONGESTION_CONTROL: Choice<Option<CongestionControlKind>> = Choice {
+    names: &[
+        ("default", None),
+        ("static", Some(CongestionControlKind::Static)),
+        ("cubic", Some(CongestionControlKind::Cubic)),
+    ],
+    synonyms: &[
+        ("aeron_congestion_control_default_strategy_supplier", None),
+        (
+            "aeron_static_window_congestion_control_strategy_supplier",
+            Some(CongestionControlKind::Static),
+        ),
+        (
+            "aeron_cubic_congestion_control_strategy_supplier",
+            Some(CongestionControlKind::Cubic),
+        ),
+        ("io.aeron.driver.DefaultCongestionControlSupplier", None),
+        (
+            "io.aeron.driver.ext.CubicCongestionControlSupplier",
+            Some(CongestionControlKind::Cubic),
+        ),
+    ],
+};
+
+/// `true`, `infer`, and any other text for "never", as every driver reads it.
+pub(super) struct Group;
+
+impl Codec for Group {
+    type Value = GroupConsideration;
+
+    fn parse(&self, text: &str) -> Option<GroupConsideration> {
+        Some(GroupConsideration::parse(text))
+    }
+
+    fn format(&self, value: &GroupConsideration) -> String {
+        match value {
+            GroupConsideration::ForceTrue => "true",
+            GroupConsideration::Infer => "infer",
+            GroupConsideration::ForceFalse => "false",
+        }
+        .to_owned()
+    }
+
+    fn rule(&self) -> String {
+        "must be true, infer, or another text for false".to_owned()
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Text
+    }
+}
