@@ -18,7 +18,7 @@ from headrace.archive import ArchiveServer
 from headrace.archive.errors import ArchiveFileError
 from headrace.spark import PayloadError
 from tests.helpers import await_true
-from tests.spark.recordings import RecordingFiles
+from tests.spark.recordings import SEGMENT_LENGTH, RecordingFiles
 from tests.spark.streams import free_udp_channel
 
 if TYPE_CHECKING:
@@ -284,6 +284,22 @@ def test_a_recording_that_was_truncated_meanwhile_fails_the_task(stored: Stored)
         session.purge_recording(0)
     with pytest.raises(headrace.ArchiveError, match=f"{what}: .*UNKNOWN_RECORDING"):
         list(reader.read(parts[0]))
+
+
+def test_segments_that_were_purged_meanwhile_fail_the_task_that_reads_them(stored: Stored):
+    """By name, over the control channel and from the files; the task that reads what is left does not notice."""
+    reader, parts = stored.planned()
+    from_files = {"path": stored.server.directory, "bytesPerPartition": "128k"}
+    file_reader = _source.reader(from_files, schema_of(from_files))
+    file_parts = list(file_reader.partitions())
+    with stored.session() as session:
+        assert session.purge_segments(0, SEGMENT_LENGTH) == 1
+        session.await_signal(headrace.archive.RecordingSignal.DELETE)
+    with pytest.raises(headrace.ArchiveError, match=f"is below start={SEGMENT_LENGTH} for recording 0"):
+        list(reader.read(parts[0]))
+    with pytest.raises(ArchiveFileError, match=r"0-0\.rec"):
+        list(file_reader.read(file_parts[0]))
+    assert list(reader.read(parts[-1])) == list(file_reader.read(file_parts[-1]))
 
 
 def test_a_recording_that_was_read_to_its_end_may_be_purged_while_no_query_runs(stored: Stored):
