@@ -53,10 +53,14 @@ class Recorded:
     """Where a truncation was asked for, until a check has found it undone or finished."""
     is_purged: bool | None = False
     """``None``: asked for, and not answered."""
+    start: int = 0
+    """Where it begins: where a term does, so that no message reaches over it."""
+    asked_start: int | None = None
+    """Where it was to begin after a purge of segments, until a check has found that undone or finished."""
 
     def expected(self, stop: int) -> list[bytes]:
         """The messages that a recording with this end has."""
-        return [payload for end, payload in self.messages if end <= stop]
+        return [payload for end, payload in self.messages if self.start < end <= stop]
 
     def drop_after(self, position: int) -> None:
         """The recording goes on from here."""
@@ -271,6 +275,31 @@ class Library:
         self.world.run_until(lambda: self._leftovers() == [], within_s=10, what="the end of its note")
         self._check_truncated(one)
 
+    def purge_segments(self, one: Recorded, position: int) -> None:
+        """Have it begin in a later segment; until the answer is there it may have happened or not."""
+        one.asked_start = position
+        try:
+            self.archive.purge_segments(one.recording_id, position)
+        except ArchiveError as refusal:
+            if self._is_undone(refusal):
+                one.asked_start = None
+            raise
+        self._begin_at(one, position)
+        self.world.run_until(lambda: self._leftovers() == [], within_s=10, what="the end of its note")
+        self._check_purged_segments(one)
+
+    @staticmethod
+    def _begin_at(one: Recorded, position: int) -> None:
+        one.start, one.asked_start = position, None
+        one.messages = [message for message in one.messages if message[0] > position]
+
+    def _check_purged_segments(self, one: Recorded) -> None:
+        """No file is left of what was purged."""
+        if self._leftovers() or self._is_refused:
+            return
+        bases = [segment_position(name, one.recording_id) for name in self._files(one)]
+        assert all(base is None or base >= one.start for base in bases), f"{one} has {bases}"
+
     def purge(self, one: Recorded) -> None:
         """Delete it; until the answer is there it may have happened or not."""
         one.is_purged = None
@@ -339,6 +368,9 @@ class Library:
             return
         assert one.is_purged is not True, f"{one} was purged, and is back"
         one.is_purged = False
+        assert found.start_position in (one.start, one.asked_start), f"{one} begins at {found.start_position}"
+        self._begin_at(one, found.start_position)
+        self._check_purged_segments(one)
         if found.stop_position < 0:
             return
         if found.stop_position == one.truncated_to:

@@ -11,7 +11,7 @@ import pytest
 
 from headrace.archive.files.catalog import CATALOG_NAME
 from headrace.testing import Link, World
-from tests.sim.archives import GONE, Library, Recorded, local, remote
+from tests.sim.archives import GONE, SEGMENT_LENGTH, Library, Recorded, local, remote
 from tests.sim.seeded import SECONDS, replayable, run_new_seeds
 
 pytestmark = pytest.mark.sim
@@ -121,6 +121,18 @@ class Chaos:
             self.library.truncate(one, self.chance.choice(ends))
             self.chance.choice((self.crash, self.extend, self.extend, self.check))()
 
+    def purge_segments(self) -> None:
+        """Of a recording that goes on, or of one that has stopped."""
+        one = self.chance.choice((self.active, self.stopped))()
+        stop = self.library.archive.stop_position(one.recording_id)
+        if stop is None:
+            self.library.await_recorded(one)
+        end = one.acknowledged if stop is None else stop
+        position = self.chance.randint(0, end) // SEGMENT_LENGTH * SEGMENT_LENGTH
+        if position > one.start:
+            self.library.purge_segments(one, position)
+            self.chance.choice((self.crash, self.publish, self.check))()
+
     def purge(self) -> None:
         one = self.stopped()
         self.library.purge(one)
@@ -137,12 +149,12 @@ class Chaos:
             self.publish()
 
     def crash_in_a_deletion(self) -> None:
-        """Between two steps of a truncation or of a purge."""
+        """Between two steps of a truncation, or of a purge."""
         self.stopped()
         self.is_broken = True
         kind = self.chance.choice((None, None, "delete"))
         self.library.disk.kill_before(self.chance.randint(0, 10 if kind is None else 2), kind)
-        self.chance.choice((Chaos.truncate, Chaos.truncate, Chaos.purge))(self)
+        self.chance.choice((Chaos.truncate, Chaos.truncate, Chaos.purge, Chaos.purge_segments))(self)
 
     def lose_power_after_a_deletion(self) -> None:
         """What the archive has told of must be on the disk by then."""
@@ -153,7 +165,7 @@ class Chaos:
             self.library.purge(one)
             self.library.recordings.remove(one)
         else:
-            ends = [0, *(end for end, _ in one.messages)]
+            ends = [one.start, *(end for end, _ in one.messages)]
             self.library.truncate(one, self.chance.choice(ends[: len(ends) // 2 + 1]))
         self.is_broken = True
         self.library.crash()
@@ -165,7 +177,14 @@ class Chaos:
         self.is_broken = True
         kind = self.chance.choice(("write", "sync"))
         self.library.disk.fail(kind, CATALOG_NAME, times=self.chance.randint(1, 2))
-        change = (Chaos.record, Chaos.stop, *(Chaos.extend,) * 3, *(Chaos.truncate,) * 2, Chaos.purge)
+        change = (
+            Chaos.record,
+            Chaos.stop,
+            *(Chaos.extend,) * 3,
+            *(Chaos.truncate,) * 2,
+            Chaos.purge,
+            Chaos.purge_segments,
+        )
         self.chance.choice(change)(self)
 
     def fill_the_disk(self) -> None:
@@ -194,6 +213,7 @@ ACTS = (
     *(Chaos.extend,) * 3,
     *(Chaos.truncate,) * 3,
     Chaos.purge,
+    *(Chaos.purge_segments,) * 2,
     Chaos.check,
     *(Chaos.crash_at_a_step,) * 2,
     *(Chaos.crash_in_a_deletion,) * 3,

@@ -122,6 +122,22 @@ def truncate(library: Library, one: Recorded) -> None:
     library.truncate(one, library.chance.choice(ends))
 
 
+def purge_segments(library: Library, one: Recorded) -> None:
+    """All but the last."""
+    end = one.messages[-1][0]
+    assert end > SEGMENT_LENGTH
+    library.purge_segments(one, end - end % SEGMENT_LENGTH)
+
+
+def purge_active_segments(library: Library, one: Recorded) -> None:
+    """While it goes on."""
+    library.extend(one)
+    purge_segments(library, one)
+    library.publish(one, 5)
+    library.await_recorded(one)
+    library.stop(one)
+
+
 def extend(library: Library, one: Recorded) -> None:
     library.extend(one)
     library.publish(one, 5)
@@ -144,6 +160,8 @@ def record(library: Library, _: Recorded) -> None:
 OPERATIONS = {
     "truncate": truncate,
     "purge": Library.purge,
+    "purge segments": purge_segments,
+    "purge segments and go on": purge_active_segments,
     "extend": extend,
     "truncate and extend": truncate_and_extend,
     "record": record,
@@ -159,6 +177,8 @@ def test_what_was_begun_is_undone_or_finished(name: str, keeps_writes: bool) -> 
         while not is_over:
             one = library.record()
             library.publish(one, 60)
+            library.fill(one)
+            library.publish(one, 20)
             library.await_recorded(one)
             library.stop(one)
             library.disk.kill_before(step)
@@ -181,7 +201,7 @@ def test_what_was_begun_is_undone_or_finished(name: str, keeps_writes: bool) -> 
 
 
 @pytest.mark.parametrize("kind", ["create", "write", "sync", "delete"])
-@pytest.mark.parametrize("name", ["truncate", "purge"])
+@pytest.mark.parametrize("name", ["truncate", "purge", "purge segments"])
 def test_what_the_disk_refuses_of_a_deletion_is_undone_or_finished_by_the_next_start(
     name: str, kind: str
 ) -> None:
@@ -191,6 +211,8 @@ def test_what_the_disk_refuses_of_a_deletion_is_undone_or_finished_by_the_next_s
         while not is_over:
             one = library.record()
             library.publish(one, 60)
+            library.fill(one)
+            library.publish(one, 20)
             library.await_recorded(one)
             library.stop(one)
             refused = library.disk.refused_count
