@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +17,7 @@ import headrace
 from headrace.rpc._layout import Kind, header
 from headrace.rpc._sessions import Session
 from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.boundary
 
@@ -127,3 +131,123 @@ def test_an_answer_that_is_late_for_its_requester_is_counted(start, ask):
     await_true(lambda: server.requester_count == 0)
     release.set()
     await_true(lambda: server.lost_count == 1)
+
+
+def test_hundreds_of_requesters_are_answered_and_leave_nothing(start, media_driver, route, stream_id):
+    server = start(upper)
+    count = 300
+    with media_driver.connect() as client:
+        requesters = [
+            headrace.Requester(client, route.channel, stream_id, timeout_s=TIMEOUT_S, **route.options)
+            for _ in range(count)
+        ]
+        for turn in range(2):
+            calls = [each.submit(b"a%d-%d" % (index, turn)) for index, each in enumerate(requesters)]
+            assert [call.result() for call in calls] == [b"A%d-%d" % (index, turn) for index in range(count)]
+        assert server.requester_count == count
+    await_true(lambda: server.requester_count == 0)
+    assert server._sessions == {}
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_a_requester_that_never_reads_keeps_little_here_and_holds_up_no_other(start, ask, kind):
+    answer = bytes(4000)
+
+    async def long_async(request: bytes) -> bytes:
+        return answer
+
+    in_flight_max = 10
+    server = start(long_async if kind == "async" else lambda request: answer, max_in_flight=in_flight_max)
+    lazy, eager = ask(), ask()
+    for _ in range(300):
+        lazy.submit(b"l")
+    await_true(lambda: server._blocked_answers)
+    for _ in range(30):
+        assert eager.request(b"e") == answer
+    (session,) = [session for session in server._sessions.values() if session.is_blocked]
+    assert 0 < len(session._waiting) <= in_flight_max
+    lazy.close()
+    await_true(lambda: server.requester_count == 1)
+    assert server.lost_count > 0
+    assert eager.request(b"e") == answer
+
+
+SERVE = """
+import sys, time, headrace
+directory, channel, stream_id, control = sys.argv[1:]
+options = {"answers_control": control} if control else {}
+def handle(request):
+    if request == b"stuck":
+        print("taken", flush=True)
+        time.sleep(3600)
+    return request.upper()
+client = headrace.connect(directory)
+with client, headrace.Server(client, channel, int(stream_id), handle, **options) as server:
+    server.serve()
+"""
+
+
+def test_calls_end_when_the_process_of_the_server_is_killed_and_the_next_one_answers(
+    media_driver, route, stream_id, ask, start
+):
+    control = route.options.get("answers_control", "")
+    arguments = [sys.executable, "-c", SERVE, media_driver.directory, route.channel, str(stream_id), control]
+    requester = ask()
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert requester.request(b"one") == b"ONE"
+            calls = [requester.submit(b"stuck"), requester.submit(b"behind it")]
+            assert process.stdout is not None
+            assert process.stdout.readline() == "taken\n"
+        finally:
+            process.kill()
+    for call in calls:
+        with pytest.raises(headrace.ServerLostError, match="the server went away"):
+            call.result()
+    start(upper)
+    assert requester.request(b"two") == b"TWO"
+    assert requester.unclaimed_count == 0
+
+
+UNKNOWN = "no-such-host.invalid:1"
+
+
+@pytest.mark.parametrize("place", ["endpoint", "control"])
+def test_a_name_that_no_one_knows_is_told_where_the_side_is_made(media_client, stream_id, place):
+    endpoint, control = (UNKNOWN, free_endpoint()) if place == "endpoint" else (free_endpoint(), UNKNOWN)
+    channel = f"aeron:udp?endpoint={endpoint}"
+    for make in (functools.partial(headrace.Server, handler=upper), headrace.Requester):
+        with pytest.raises(headrace.RegistrationError, match=rf"unknown host.*{place}={UNKNOWN}"):
+            make(media_client, channel, stream_id, answers_control=control)
+
+
+@pytest.mark.parametrize("route", ["udp"], indirect=True)
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        ("endpoint", "no server is connected: one must run with this channel and stream_id"),
+        ("answers_control", "no stream of answers came: it must serve, with the same answers_control"),
+        ("answers_stream_id", "no stream of answers came: it must serve, with the same answers_control"),
+    ],
+)
+def test_a_time_out_names_what_the_two_sides_must_agree_on(
+    start, ask, media_client, route, stream_id, wrong, rule
+):
+    start(upper)
+    assert ask().request(b"x") == b"X"
+    channel, options = route.channel, dict(route.options)
+    if wrong == "endpoint":
+        channel = f"aeron:udp?endpoint={free_endpoint()}"
+    else:
+        options[wrong] = free_endpoint() if wrong == "answers_control" else 99
+    with headrace.Requester(media_client, channel, stream_id, **options) as requester:
+        if wrong != "endpoint":
+            await_true(lambda: requester.is_connected)
+        with pytest.raises(headrace.RequestTimeoutError, match=rule):
+            requester.request(b"x", timeout_s=0.05)
+    with headrace.Requester(media_client, channel, stream_id, **options) as requester:
+        if wrong != "endpoint":
+            await_true(lambda: requester.is_connected)
+        with pytest.raises(headrace.RequestTimeoutError, match=rule):
+            asyncio.run(requester.request_async(b"x", timeout_s=0.05))
+    assert ask().request(b"x") == b"X"

@@ -323,6 +323,11 @@ UDP = "aeron:udp?endpoint=127.0.0.1:24999"
         (UDP, "127.0.0.1:0", "must be host:port, with a port from 1 to 65535"),
         (UDP, "127.0.0.1:65536", "must be host:port, with a port from 1 to 65535"),
         (UDP, "127.0.0.1:5|linger=0", "must be host:port"),
+        (
+            UDP,
+            "127.0.0.1:24999",
+            "answers_control='127.0.0.1:24999': must have another port than the endpoint",
+        ),
     ],
 )
 def test_what_has_no_answers_is_refused_at_once(media_client, stream_id, channel, control, rule):

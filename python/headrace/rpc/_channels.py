@@ -59,6 +59,10 @@ def answers_channel(channel: str, control: str | None) -> str:
     matched = _HOST_PORT.fullmatch(control)
     if matched is None or not 0 < int(matched[1]) <= _PORT_MAX:
         raise wrong("answers_control", control, f"must be host:port, with a port from 1 to {_PORT_MAX}")
+    if f"endpoint={control}" in params.split("|"):
+        raise wrong(
+            "answers_control", control, "must have another port than the endpoint, where requests arrive"
+        )
     return with_params(media, "control-mode=response", f"control={control}", *kept)
 
 

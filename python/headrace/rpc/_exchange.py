@@ -70,7 +70,9 @@ class Exchange:
         self.answers = client.add_subscription(
             route.answers_channel, route.answers_stream_id, on_unavailable_image=self._on_unavailable
         )
-        self.reader = ThreadReader(self.answers, calls, lambda: is_lost(self))
+        self.reader = ThreadReader(
+            self.answers, calls, is_lost=lambda: is_lost(self), missing=lambda: self.missing
+        )
         correlation = f"response-correlation-id={self.answers.registration_id}"
         try:
             self.requests = client.add_publication(with_params(route.channel, correlation), route.stream_id)
@@ -82,6 +84,18 @@ class Exchange:
         # With the client all images end: what reads the answers then tells why.
         if not self.is_closed and all(image == lost for image in self.answers.images):
             self._on_lost(self)
+
+    @property
+    def missing(self) -> str:
+        """What a call whose time is over has waited for."""
+        if not self.requests.is_connected:
+            return "no server is connected: one must run with this channel and stream_id"
+        if not self.answers.images:
+            same = "answers_control and answers_stream_id"
+            return (
+                f"a server is connected, but no stream of answers came: it must serve, with the same {same}"
+            )
+        return "the server has not answered"
 
     @property
     def is_closed(self) -> bool:

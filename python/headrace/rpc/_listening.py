@@ -42,7 +42,7 @@ class Listening:
         """Ask the driver for a stream of answers to a requester."""
         channel = with_params(self._route.answers_channel, f"response-correlation-id={image.correlation_id}")
         asked = self.client.request_publication(channel, self._route.answers_stream_id)
-        return Session(image, asked, losses, connects_at_once=self._prototype is None)
+        return Session(image, asked, losses, clock=self.client.clock, is_local=self._prototype is None)
 
     @property
     def is_closed(self) -> bool:

@@ -64,7 +64,7 @@ class Call:
         """
         try:
             if not self.done() and not self._reader.read_until(self, self._deadline):
-                raise RequestTimeoutError("no answer came in the time-out of the call")
+                raise RequestTimeoutError(f"no answer came in time: {self._reader.missing()}")
         finally:
             self._reader.calls.forget(self._correlation_id)
         if self._error is not None:
@@ -89,10 +89,19 @@ class ThreadReader:
         answers: Where they come.
         calls: Who gets them.
         is_lost: Whether the answers have ended with their driver while another one follows.
+        missing: What has not come, for the error of a call whose time is over.
     """
 
-    def __init__(self, answers: Subscription, calls: Calls, is_lost: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        answers: Subscription,
+        calls: Calls,
+        *,
+        is_lost: Callable[[], bool],
+        missing: Callable[[], str],
+    ) -> None:
         self.calls = calls
+        self.missing = missing
         self._answers = answers
         self._is_lost = is_lost
         self._is_read = False

@@ -138,7 +138,8 @@ class Requester(EitherClosing):
         try:
             call = self._link.waiting(send, deadline.left_s())
         except PublicationTimeoutError as refusal:
-            raise RequestTimeoutError(f"the request was not sent: {refusal}") from refusal
+            missing = refusal if self.is_connected else self._link.current.missing
+            raise RequestTimeoutError(f"the request was not sent: {missing}: {self!r}") from refusal
         except (ClosedError, PublicationClosedError) as refusal:
             raise end_of(self, self._link.current.client, self._is_closed) from refusal
         except (TypeError, ConfigError) as refusal:
@@ -172,7 +173,7 @@ class Requester(EitherClosing):
         except DriverTimeoutError:
             raise
         except TimeoutError as late:
-            raise RequestTimeoutError(f"{self._missing} in the time-out of the call: {self!r}") from late
+            raise RequestTimeoutError(f"no answer came in time: {self._missing}: {self!r}") from late
         finally:
             if sent_id is not None:
                 self._calls.forget(sent_id)
@@ -181,7 +182,7 @@ class Requester(EitherClosing):
     def _missing(self) -> str:
         if self._link.is_lost(self._link.current):
             return "no driver is there"
-        return "no answer came" if self.is_connected else "no server is connected"
+        return self._link.current.missing
 
     async def _send(self, exchange: Exchange, answer: asyncio.Future[bytes], parts: tuple[Any, ...]) -> int:
         """Send a request whose answer is to be read; returns its correlation id."""

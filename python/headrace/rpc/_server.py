@@ -191,7 +191,11 @@ class Server(EitherClosing):
                 work_count += self._go_on(session)
                 room = self._max_in_flight - len(self._tasks)
                 if session.is_ignored:
-                    work_count += self._drop_messages(session)
+                    count = session.discard(_POLL_LIMIT)
+                    self._rejected_count += count
+                    work_count += count
+                elif session.has_left:
+                    work_count += session.leave(session.discard(_POLL_LIMIT))
                 elif session.is_ready and room > 0:
                     work_count += self._read(session, min(room, _POLL_LIMIT))
         except HeadraceError:
@@ -234,11 +238,6 @@ class Server(EitherClosing):
             )
             session.ignore()
             return 1
-
-    def _drop_messages(self, session: Session) -> int:
-        count = session.image.poll(lambda *_: None, _POLL_LIMIT)
-        self._rejected_count += count
-        return count
 
     def _drop(self, correlation_id: int) -> None:
         session = self._sessions.pop(correlation_id, None)
@@ -319,7 +318,7 @@ class Server(EitherClosing):
 
     @property
     def lost_count(self) -> int:
-        """Answers to requesters that were gone."""
+        """Requests of requesters that were gone, and answers to them."""
         return self._losses.count
 
     def close(self) -> None:

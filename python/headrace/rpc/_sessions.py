@@ -12,11 +12,16 @@ from headrace.rpc._layout import HEADER_LENGTH, Kind, header
 
 if TYPE_CHECKING:
     from headrace.client import Image, Pending, Publication
+    from headrace.clock import Clock, Deadline
 
 __all__ = ["Losses", "Session"]
 
 # Bytes of an error's text: it must fit into any term.
 _ERROR_LENGTH_MAX = 4096
+
+
+# The driver tells that it has made a publication a moment before it links the reader.
+_READER_TIMEOUT_S = 2.0
 
 
 class Losses:
@@ -32,15 +37,19 @@ class Session:
         image: Its requests.
         asked: The publication of the answers, which the driver has been asked for.
         losses: Where answers that no one reads are counted.
-        connects_at_once: That publication has its reader when it is made or never, as over IPC.
+        clock: What the wait for a reader of the answers goes by.
+        is_local: Both sides share a driver: the answers have their reader soon after they are made, or never.
     """
 
     def __init__(
-        self, image: Image, asked: Pending[Publication], losses: Losses, *, connects_at_once: bool
+        self, image: Image, asked: Pending[Publication], losses: Losses, *, clock: Clock, is_local: bool
     ) -> None:
         self.image = image
         self._losses = losses
-        self._connects_at_once = connects_at_once
+        self._clock = clock
+        self._is_local = is_local
+        # While the answers are there, and have not had a reader yet.
+        self._connects_by: Deadline | None = None
         self._asked: Pending[Publication] | None = asked
         self._answers: Publication | None = None
         self._waiting: deque[tuple[bytes, bytes]] = deque()
@@ -50,12 +59,24 @@ class Session:
     @property
     def is_ready(self) -> bool:
         """True when it can be answered, and reads its answers."""
-        return self._answers is not None and not self._waiting and self._answers.is_connected
+        answers = self._answers
+        return (
+            answers is not None and self._connects_by is None and not self._waiting and answers.is_connected
+        )
 
     @property
     def is_ignored(self) -> bool:
         """True for a publisher that asks for no answers: its messages are read, so that it goes on, and dropped."""
         return self._is_ignored
+
+    @property
+    def has_left(self) -> bool:
+        """True for a requester that reads no answers any more. It stays as long as its requests are not read."""
+        if self._answers is None or self._answers.is_connected:
+            return False
+        # Over a network a reader that was cut off may come back, while it has not ended its requests.
+        is_gone = self._is_local and self._connects_by is None
+        return is_gone or self.image.end_of_stream_position is not None
 
     @property
     def is_asked(self) -> bool:
@@ -65,7 +86,7 @@ class Session:
     @property
     def is_blocked(self) -> bool:
         """True while its requests must wait: its answers have no room, no reader, or no stream yet."""
-        return not (self._is_closed or self._is_ignored or self.is_ready)
+        return not (self._is_closed or self._is_ignored or self.is_ready or self.has_left)
 
     @property
     def blocked_answers(self) -> Publication | None:
@@ -88,12 +109,30 @@ class Session:
                 # By another thread, which has seen one of the two only.
                 answers.close()
                 return 1
-            if self._connects_at_once and not answers.is_connected:
-                raise ConfigError("it has no subscription with control-mode=response that reads answers")
+            self._connects_by = self._clock.deadline(_READER_TIMEOUT_S if self._is_local else None)
+        assert self._answers is not None
+        if self._connects_by is not None:
+            if not self._answers.is_connected:
+                if self._connects_by.is_over:
+                    raise ConfigError("it has no subscription with control-mode=response that reads answers")
+                return 0
+            self._connects_by = None
+            return 1
         count = len(self._waiting)
         while self._waiting and self._offer(self._waiting[0]):
             self._waiting.popleft()
         return count - len(self._waiting)
+
+    def discard(self, limit: int) -> int:
+        """Read so many messages, as those of a publisher that no one answers; returns how many came."""
+        return self.image.poll(lambda *_: None, limit)
+
+    def leave(self, unread_count: int) -> int:
+        """Count what it has no answers to, or does not read; returns how much that is."""
+        count = unread_count + len(self._waiting)
+        self._waiting.clear()
+        self._losses.count += count
+        return count
 
     def ignore(self) -> None:
         """Answer it no more."""
@@ -129,8 +168,7 @@ class Session:
         assert self._answers is not None
         while (result := self._answers.offer(message)) == OfferResult.ADMIN_ACTION:
             pass
-        is_gone = self._connects_at_once and result == OfferResult.NOT_CONNECTED
-        if is_gone or result in (OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED):
+        if result in (OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED):
             self._losses.count += 1
             return True
         return bool(result)
