@@ -466,6 +466,69 @@ class Archive(ArchiveSession):
         """
         return self._run(requests.purge_recording(recording_id))
 
+    def detach_segments(self, recording_id: int, new_start_position: int) -> None:
+        """Have a recording begin in a later segment file. The files before it stay on disk, and belong to no recording.
+
+        Args:
+            recording_id: Which recording; it may be active. No replay may be in a file before the position.
+            new_start_position: Where one of its segment files begins, after the first:
+                ``descriptor.geometry.segment_base(position)`` is the beginning of the one with a position.
+        """
+        self._run(requests.detach_segments(recording_id, new_start_position))
+
+    def delete_detached_segments(self, recording_id: int) -> int:
+        """Delete the segment files before the start of a recording. This cannot be undone.
+
+        Returns:
+            The number of segment files that the archive deletes; the signal DELETE tells when they are gone.
+        """
+        return self._run(requests.delete_detached_segments(recording_id))
+
+    def purge_segments(self, recording_id: int, new_start_position: int) -> int:
+        """Have a recording begin in a later segment file, and delete the files before. This cannot be undone.
+
+        Files that were detached earlier stay.
+
+        Args:
+            recording_id: As for :meth:`detach_segments`.
+            new_start_position: As for :meth:`detach_segments`.
+
+        Returns:
+            The number of segment files that the archive deletes; the signal DELETE tells when they are gone.
+        """
+        return self._run(requests.purge_segments(recording_id, new_start_position))
+
+    def attach_segments(self, recording_id: int) -> int:
+        """Take back segment files that were detached: those that end where the recording begins, and those before.
+
+        The archive looks at the length of each file, its first frame and its end.
+
+        Args:
+            recording_id: Which recording; it may be active.
+
+        Returns:
+            The number of segment files that belong to the recording again; 0 if there are none.
+
+        Raises:
+            ArchiveError: A file is not of the recording, or not whole. Files after it were attached.
+        """
+        return self._run(requests.attach_segments(recording_id))
+
+    def migrate_segments(self, source_id: int, destination_id: int) -> int:
+        """Make all of a stopped recording the beginning, or the end, of another one. The source is empty afterwards.
+
+        Both must be of one stream, with the same lengths of terms, segment files and MTU, and join where segment
+        files of both begin.
+
+        Args:
+            source_id: The recording whose segment files move. It has no replays.
+            destination_id: The recording that gets them. It may be active if the source ends where it begins.
+
+        Returns:
+            The number of segment files that have moved.
+        """
+        return self._run(requests.migrate_segments(source_id, destination_id))
+
     def update_channel(self, recording_id: int, channel: str) -> None:
         """Replace the channel in a recording's description."""
         self._run(requests.update_channel(recording_id, channel))

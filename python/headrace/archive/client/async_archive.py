@@ -266,6 +266,11 @@ class AsyncArchive(AsyncClosing):
     max_recorded_position = _awaited(Archive.max_recorded_position, requests.max_recorded_position)
     truncate_recording = _awaited(Archive.truncate_recording, requests.truncate_recording)
     purge_recording = _awaited(Archive.purge_recording, requests.purge_recording)
+    detach_segments = _awaited(Archive.detach_segments, requests.detach_segments)
+    delete_detached_segments = _awaited(Archive.delete_detached_segments, requests.delete_detached_segments)
+    purge_segments = _awaited(Archive.purge_segments, requests.purge_segments)
+    attach_segments = _awaited(Archive.attach_segments, requests.attach_segments)
+    migrate_segments = _awaited(Archive.migrate_segments, requests.migrate_segments)
     update_channel = _awaited(Archive.update_channel, requests.update_channel)
 
     async def add_recorded_publication(self, channel: str, stream_id: int) -> ExclusivePublication:

@@ -23,13 +23,18 @@ from headrace.positions import NULL_VALUE
 
 __all__ = [
     "COUNT_MAX",
+    "attach_segments",
+    "delete_detached_segments",
+    "detach_segments",
     "extend_recording",
     "find_last_matching_recording",
     "find_recording",
     "list_recording_subscriptions",
     "list_recordings",
     "max_recorded_position",
+    "migrate_segments",
     "purge_recording",
+    "purge_segments",
     "recording_position",
     "start_position",
     "start_recording",
@@ -215,6 +220,37 @@ def truncate_recording(recording_id: int, position: int) -> Steps[int]:
 def purge_recording(recording_id: int) -> Steps[int]:
     """Delete a whole recording; gives the number of files."""
     return answered(requests.PurgeRecordingRequest(recording_id=recording_id))
+
+
+def detach_segments(recording_id: int, new_start_position: int) -> Steps[None]:
+    """Have a recording begin in a later segment file."""
+    return done(
+        requests.DetachSegmentsRequest(recording_id=recording_id, new_start_position=new_start_position)
+    )
+
+
+def delete_detached_segments(recording_id: int) -> Steps[int]:
+    """Delete the segment files before the start of a recording; gives how many."""
+    return answered(requests.DeleteDetachedSegmentsRequest(recording_id=recording_id))
+
+
+def purge_segments(recording_id: int, new_start_position: int) -> Steps[int]:
+    """Detach segment files and delete them; gives how many."""
+    return answered(
+        requests.PurgeSegmentsRequest(recording_id=recording_id, new_start_position=new_start_position)
+    )
+
+
+def attach_segments(recording_id: int) -> Steps[int]:
+    """Take back the segment files that end where a recording begins; gives how many."""
+    return answered(requests.AttachSegmentsRequest(recording_id=recording_id))
+
+
+def migrate_segments(source_id: int, destination_id: int) -> Steps[int]:
+    """Make one recording the beginning, or the end, of another; gives how many segment files have moved."""
+    return answered(
+        requests.MigrateSegmentsRequest(src_recording_id=source_id, dst_recording_id=destination_id)
+    )
 
 
 def update_channel(recording_id: int, channel: str) -> Steps[None]:

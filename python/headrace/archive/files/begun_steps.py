@@ -6,6 +6,8 @@ A note is an empty file whose name says everything, so it is there or it is not.
     purge-<recording id>.begun                  the recording is to go
     delete-all.begun                            catalog and segment files are to go
 
+Those of segment files alone are in ``begun_segments.py``.
+
 The second step decides: the stop position in the catalog, or the state DELETED. A note that the catalog does not agree
 with is of something that never happened, or that another archive has gone on from: it is dropped. The state alone does
 not delete: no checksum covers it, and damage of four bytes must not cost a recording.
@@ -13,10 +15,22 @@ not delete: no checksum covers it, and damage of four bytes must not cost a reco
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from headrace.archive.files.begun_notes import (
+    NOTE_SUFFIX,
+    begin_note,
+    end_note,
+    note_name,
+    note_numbers,
+)
+from headrace.archive.files.begun_segments import (
+    Migration,
+    SegmentPurge,
+    finish_migration,
+    finish_purge_of_segments,
+)
 from headrace.archive.files.catalog import CATALOG_NAME, STATE_DELETED, STATE_INVALID
 from headrace.archive.files.cut_files import CUT_SUFFIXES
 from headrace.positions import segment_name, segment_position
@@ -39,8 +53,7 @@ __all__ = [
     "tell_hidden",
 ]
 
-_SUFFIX = ".begun"
-_DELETE_ALL_NAME = f"delete-all{_SUFFIX}"
+_DELETE_ALL_NAME = note_name("delete-all")
 _SEGMENT_SUFFIXES = (".rec", ".rec.del")
 # How many recordings one note names.
 _LISTED_MAX = 20
@@ -56,23 +69,17 @@ class Truncation:
     @property
     def name(self) -> str:
         """Name of the note."""
-        return f"truncate-{self.recording_id}-{self.position}{_SUFFIX}"
+        return note_name("truncate", self.recording_id, self.position)
 
     @classmethod
     def named(cls, name: str) -> Self | None:
         """The truncation that a note is of; ``None`` for other files."""
-        parts = name.removesuffix(_SUFFIX).split("-")
-        if not name.endswith(_SUFFIX) or parts[0] != "truncate" or len(parts) != 3:
-            return None
-        try:
-            truncation = cls(int(parts[1]), int(parts[2]))
-        except ValueError:
-            return None
-        return truncation if truncation.name == name else None
+        numbers = note_numbers(name, "truncate", 2)
+        return None if numbers is None else cls(*numbers)
 
     def begin(self, storage: Storage, sync_level: int) -> None:
         """Write the note."""
-        _begin(self.name, storage, sync_level)
+        begin_note(self.name, storage, sync_level)
 
     def files(self, storage: Storage, descriptor: RecordingDescriptor) -> list[str]:
         """Segment files that have nothing before the position."""
@@ -99,7 +106,7 @@ class Truncation:
 
     def end(self, storage: Storage, sync_level: int) -> None:
         """Take the note away, when all else is done."""
-        _end(self.name, storage, sync_level)
+        end_note(self.name, storage, sync_level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,44 +118,21 @@ class Purge:
     @property
     def name(self) -> str:
         """Name of the note."""
-        return f"purge-{self.recording_id}{_SUFFIX}"
+        return note_name("purge", self.recording_id)
 
     @classmethod
     def named(cls, name: str) -> Self | None:
         """The purge that a note is of; ``None`` for other files."""
-        recording_id = name.removesuffix(_SUFFIX).removeprefix("purge-")
-        if not recording_id.isdecimal():
-            return None
-        purge = cls(int(recording_id))
-        return purge if purge.name == name else None
+        numbers = note_numbers(name, "purge", 1)
+        return None if numbers is None else cls(*numbers)
 
     def begin(self, storage: Storage, sync_level: int) -> None:
         """Write the note."""
-        _begin(self.name, storage, sync_level)
+        begin_note(self.name, storage, sync_level)
 
     def end(self, storage: Storage, sync_level: int) -> None:
         """Take the note away, when all else is done."""
-        _end(self.name, storage, sync_level)
-
-
-def _begin(name: str, storage: Storage, sync_level: int) -> None:
-    was_begun = storage.length(name) is not None
-    try:
-        storage.create(name, 0, may_exist=True).close()
-        if sync_level > 0:
-            storage.sync()
-    except OSError:
-        # The request is refused, and nothing has begun: but for an earlier one that is not finished yet.
-        if not was_begun:
-            with contextlib.suppress(OSError):
-                storage.delete(name)
-        raise
-
-
-def _end(name: str, storage: Storage, sync_level: int) -> None:
-    if sync_level > 0:
-        storage.sync()
-    storage.delete(name)
+        end_note(self.name, storage, sync_level)
 
 
 def segment_files(storage: Storage, recording_id: int) -> list[str]:
@@ -173,7 +157,7 @@ def delete_all(storage: Storage) -> None:
     """Delete the catalog and all files of recordings."""
     storage.create(_DELETE_ALL_NAME, 0, may_exist=True).close()
     for name in storage.names():
-        is_note = name.endswith(_SUFFIX) and name != _DELETE_ALL_NAME
+        is_note = name.endswith(NOTE_SUFFIX) and name != _DELETE_ALL_NAME
         if is_note or name == CATALOG_NAME or name.endswith((*_SEGMENT_SUFFIXES, *CUT_SUFFIXES)):
             storage.delete(name)
     storage.delete(_DELETE_ALL_NAME)
@@ -182,17 +166,22 @@ def delete_all(storage: Storage) -> None:
 def finish_begun(
     catalog: Catalog, storage: Storage, sync_level: int, on_note: Callable[[str], object]
 ) -> None:
-    """Finish the truncations and purges of an archive that was killed.
+    """Finish truncations, purges and migrations of an archive that was killed.
 
     What the disk refuses is noted and tried again at the next start.
     """
     for name in storage.names():
         truncation, purge = Truncation.named(name), Purge.named(name)
+        segments, migration = SegmentPurge.named(name), Migration.named(name)
         try:
             if truncation is not None:
                 _finish(truncation, catalog, storage, sync_level, on_note)
             elif purge is not None:
                 _finish_purge(purge, catalog, storage, sync_level, on_note)
+            elif segments is not None:
+                finish_purge_of_segments(segments, catalog, storage, sync_level, on_note)
+            elif migration is not None:
+                finish_migration(migration, catalog, storage, sync_level, on_note)
         except OSError as refusal:
             on_note(
                 f"cannot finish what {name} is the note of: {refusal}; it is tried again at the next start"

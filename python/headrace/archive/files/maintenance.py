@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import ArchiveFileError, CatalogError, SegmentError
+from headrace.archive.files.begun_segments import Migration
 from headrace.archive.files.begun_steps import purged_files
 from headrace.archive.files.catalog import (
     HEADER_LENGTH,
@@ -89,14 +90,25 @@ def orphaned_segments(catalog: Catalog, storage: Storage, recording_id: int | No
     """Segment files of recordings in the catalog that lie outside them: detached, or left by what was not finished.
 
     Raises:
-        CatalogError: The recording is unknown.
+        CatalogError: The recording is unknown, or files are on their way to it in a migration that a kill interrupted.
     """
     files: list[str] = []
     for entry in _entries(catalog, recording_id):
+        _check_no_migration(storage, entry.recording_id)
         prefix = f"{entry.recording_id}-"
         names = (name for name in storage.names() if name.startswith(prefix) and name.endswith(".rec"))
         files += [name for name in names if _is_outside(entry, name)]
     return _deletion(storage, (), files)
+
+
+def _check_no_migration(storage: Storage, recording_id: int) -> None:
+    for name in storage.names():
+        migration = Migration.named(name)
+        if migration is not None and recording_id in (migration.source_id, migration.destination_id):
+            raise CatalogError(
+                f"recording_id={recording_id}: {name} says that a migration is not finished: start the archive, which "
+                "finishes it, and stop it again"
+            )
 
 
 def _is_outside(entry: CatalogEntry, name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from headrace.archive.files.frames import read_frame
 from headrace.archive.protocol.descriptor import TERM_LENGTHS
 from headrace.client import FrameWalk
-from headrace.positions import HEADER_LENGTH, segment_name
+from headrace.positions import FRAME_ALIGNMENT, HEADER_LENGTH, segment_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,8 @@ class SegmentFrames:
         self._descriptor = descriptor
         geometry = descriptor.geometry
         self.start = descriptor.start_position if base == geometry.first_segment else base
-        self.limit = base + min(descriptor.segment_file_length, self._file.length())
+        self.length = self._file.length()
+        self.limit = base + min(descriptor.segment_file_length, self.length)
         self._walk = FrameWalk(
             descriptor.recording_id,
             start_position=descriptor.start_position,
@@ -140,6 +141,30 @@ class SegmentFrames:
                 return term
             term += length
         return None
+
+    def first_frame(self) -> int | None:
+        """Position of the first frame, which is in the file's first term; ``None`` if what is first is no such frame.
+
+        A recording may begin anywhere in a term, after zeros.
+        """
+        at, end = 0, self._descriptor.term_buffer_length
+        while (found := self._file.next_data(at)) is not None and found < end:
+            data = self._file.read(found, min(_READ_LENGTH, end - found))
+            zeros = len(data) - len(data.lstrip(b"\0"))
+            if zeros < len(data):
+                offset = found + zeros
+                position = self._base + offset - offset % FRAME_ALIGNMENT
+                return position if self.has_frame_at(position) else None
+            if not data:
+                return None
+            at = found + len(data)
+        return None
+
+    def is_full_after(self, position: int) -> bool:
+        """Whether frames end where the file does. Only the last term is walked: terms are written one after another."""
+        end = self._base + self._descriptor.segment_file_length
+        term = end - self._descriptor.term_buffer_length
+        return self.limit == end and self.walk(max(position, term))[0] == end
 
     def contradiction(self, end: int) -> str | None:
         """What the file has that the recording's description does not allow, where a walk from the start ended.

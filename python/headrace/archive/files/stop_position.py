@@ -106,6 +106,15 @@ def _segment_bases(storage: Storage, recording_id: int) -> set[int]:
     return {base for base in found if base is not None and base >= 0}
 
 
+def _detached_bases(storage: Storage, descriptor: RecordingDescriptor) -> set[int]:
+    """Positions in the names of segment files before the start, where a detachment would have left them."""
+    start, length = descriptor.start_position, descriptor.segment_file_length
+    if start != descriptor.geometry.first_segment:
+        return set()
+    bases = _segment_bases(storage, descriptor.recording_id)
+    return {base for base in bases if base < start and (start - base) % length == 0}
+
+
 def _last_segment(
     storage: Storage,
     descriptor: RecordingDescriptor,
@@ -131,8 +140,8 @@ def _last_segment(
         with SegmentFrames(storage, descriptor, base, checksum) as frames:
             return frames.walk(max(frames.start, end - descriptor.term_buffer_length))[0] == end
 
-    found = _segment_bases(storage, descriptor.recording_id)
     first, length = descriptor.geometry.first_segment, descriptor.segment_file_length
+    found = _segment_bases(storage, descriptor.recording_id) - _detached_bases(storage, descriptor)
     if not found:
         return None
     if first not in found:

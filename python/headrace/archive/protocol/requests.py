@@ -14,9 +14,12 @@ from headrace.positions import NULL_VALUE
 __all__ = [
     "REQUESTS",
     "ArchiveIdRequest",
+    "AttachSegmentsRequest",
     "AuthConnectRequest",
     "BoundedReplayRequest",
     "CloseSessionRequest",
+    "DeleteDetachedSegmentsRequest",
+    "DetachSegmentsRequest",
     "ExtendRecordingRequest",
     "ExtendRecordingRequest2",
     "FindLastMatchingRecordingRequest",
@@ -26,7 +29,9 @@ __all__ = [
     "ListRecordingsForUriRequest",
     "ListRecordingsRequest",
     "MaxRecordedPositionRequest",
+    "MigrateSegmentsRequest",
     "PurgeRecordingRequest",
+    "PurgeSegmentsRequest",
     "RecordingPositionRequest",
     "RecordingRequest",
     "ReplayRequest",
@@ -278,6 +283,38 @@ class PurgeRecordingRequest(RecordingRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DetachSegmentsRequest(RecordingRequest):
+    """Have a recording begin in a later segment file; the files before stay on disk."""
+
+    new_start_position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteDetachedSegmentsRequest(RecordingRequest):
+    """Delete the segment files before the start of a recording; answered with how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeSegmentsRequest(RecordingRequest):
+    """Detach segment files and delete them; answered with how many."""
+
+    new_start_position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachSegmentsRequest(RecordingRequest):
+    """Take back the segment files that end where a recording begins; answered with how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrateSegmentsRequest(Request):
+    """Make one recording the beginning, or the end, of another; answered with how many segment files have moved."""
+
+    src_recording_id: int
+    dst_recording_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateChannelRequest(RecordingRequest):
     """Replace the channel in a recording's description."""
 
@@ -318,6 +355,11 @@ REQUESTS: tuple[type[AuthConnectRequest | CloseSessionRequest | Request], ...] =
     MaxRecordedPositionRequest,
     TruncateRecordingRequest,
     PurgeRecordingRequest,
+    DetachSegmentsRequest,
+    DeleteDetachedSegmentsRequest,
+    PurgeSegmentsRequest,
+    AttachSegmentsRequest,
+    MigrateSegmentsRequest,
     UpdateChannelRequest,
     StopReplicationRequest,
 )

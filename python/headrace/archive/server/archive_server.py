@@ -32,6 +32,7 @@ from headrace.archive.server.recordings import Recordings
 from headrace.archive.server.recovery import open_files
 from headrace.archive.server.replays import Replays
 from headrace.archive.server.requests import Requests
+from headrace.archive.server.segments import Segments
 from headrace.archive.server.states import ARCHIVE, ArchiveState
 from headrace.archive.server.stored import StoredRecordings
 from headrace.channel import format_duration
@@ -200,7 +201,8 @@ class ArchiveServer(Closing):
         )
         self._recordings = Recordings(context, RecordingEvents(events))
         self._replays = Replays(context, self._recordings)
-        requests = Requests(context, self._recordings, self._replays, self._deletions)
+        self._segments = Segments(context, self._recordings, self._replays, self._deletions)
+        requests = Requests(context, self._recordings, self._replays, self._deletions, self._segments)
         self._control = Control(context, requests, chance)
 
     def _open_events(self, start_ms: int) -> None:
@@ -271,6 +273,7 @@ class ArchiveServer(Closing):
         work_count += self._control.do_work()
         work_count += self._replays.do_work()
         work_count += self._deletions.do_work()
+        work_count += self._segments.do_work()
         if now_ns >= self._next_mark_ns:
             self._next_mark_ns = now_ns + _MARK_INTERVAL_NS
             self._mark()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,11 +34,13 @@ class _Deletion:
     recording_id: int
     names: deque[str]
     end: Callable[[Storage, int], None]
+    is_of_segments: bool = False
+    """Whether the recording stays what it is, and only loses files that it does not need."""
     is_whole: bool = True
 
 
 class Deletions:
-    """Truncates and purges recordings, and deletes the files that this leaves over.
+    """Truncates and purges recordings, and deletes the files that this, or a change of segments, leaves over.
 
     Args:
         context: What the archive shares.
@@ -102,6 +104,22 @@ class Deletions:
         self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names), purge.end))
         return len(names)
 
+    def delete_segments(
+        self,
+        session: ControlSession,
+        correlation_id: int,
+        recording_id: int,
+        names: Iterable[str],
+        end: Callable[[Storage, int], None],
+    ) -> None:
+        """Delete segment files that a recording has lost, then call `end`, and send the signal.
+
+        The recording is kept from other changes meanwhile: by :meth:`StoredRecordings.begin_segment_work`, which the
+        caller has called.
+        """
+        deletion = _Deletion(session, correlation_id, recording_id, deque(names), end, is_of_segments=True)
+        self._deletions.append(deletion)
+
     @contextlib.contextmanager
     def _ends_if_it_fails(self, recording_id: int) -> Iterator[None]:
         """Around what follows the catalog; its note makes the next start finish it."""
@@ -120,9 +138,9 @@ class Deletions:
         return descriptor
 
     def _check_free(self, recording_id: int) -> None:
-        if self._context.stored.has_deletion(recording_id):
-            text = f"another delete operation in progress for recording id: {recording_id}"
-            raise RequestError(ErrorCode.GENERIC, text)
+        work = self._context.stored.work_under_way(recording_id)
+        if work is not None:
+            raise RequestError(ErrorCode.GENERIC, f"{work} in progress for recording id: {recording_id}")
 
     def _check_frame(self, descriptor: RecordingDescriptor, position: int) -> None:
         geometry = descriptor.geometry
@@ -152,10 +170,15 @@ class Deletions:
                 self._context.log.error(text, failure)
                 if deletion in self._deletions:
                     self._deletions.remove(deletion)
-                self._context.stored.deletion_ended(
-                    deletion.recording_id, f"failed: {failure!r}", is_fault=True
-                )
+                self._tell_end(deletion, f"failed: {failure!r}", is_fault=True)
         return work_count
+
+    def _tell_end(self, deletion: _Deletion, how: str, *, is_fault: bool) -> None:
+        stored = self._context.stored
+        if deletion.is_of_segments:
+            stored.end_segment_work(deletion.recording_id)
+        else:
+            stored.deletion_ended(deletion.recording_id, how, is_fault=is_fault)
 
     def _step(self, deletion: _Deletion) -> None:
         if deletion.names:
@@ -164,7 +187,7 @@ class Deletions:
         self._deletions.remove(deletion)
         self._end(deletion)
         how = "all its files were deleted" if deletion.is_whole else "the disk did not delete all its files"
-        self._context.stored.deletion_ended(deletion.recording_id, how, is_fault=not deletion.is_whole)
+        self._tell_end(deletion, how, is_fault=not deletion.is_whole)
         deletion.session.send_signal(
             deletion.correlation_id,
             deletion.recording_id,

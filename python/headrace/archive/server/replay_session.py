@@ -166,6 +166,11 @@ class ReplaySession:
         """Up to where it was sent."""
         return self._position
 
+    @property
+    def segment_base(self) -> int:
+        """Where the segment file begins that it reads, or is about to."""
+        return self._geometry.segment_base(self._position)
+
     def abort(self, reason: str | None = None) -> None:
         """End without sending the rest; the client that reads the replay is told the reason, if there is one."""
         if self.is_done:

@@ -264,6 +264,13 @@ class Replays:
         """True while a recording is being replayed."""
         return any(one.recording_id == recording_id for one in self._sessions.values())
 
+    def reads_before(self, recording_id: int, position: int) -> bool:
+        """True while a replay of a recording is in a segment file that begins before a position."""
+        return any(
+            one.recording_id == recording_id and one.segment_base < position
+            for one in self._sessions.values()
+        )
+
     def do_work(self) -> int:
         """One turn: a block for each session, and the end of those that are done."""
         work_count = 0

@@ -10,7 +10,10 @@ from headrace.archive.files.storage_space import is_out_of_space
 from headrace.archive.protocol.codes import ErrorCode, Response
 from headrace.archive.protocol.requests import (
     ArchiveIdRequest,
+    AttachSegmentsRequest,
     BoundedReplayRequest,
+    DeleteDetachedSegmentsRequest,
+    DetachSegmentsRequest,
     ExtendRecordingRequest,
     ExtendRecordingRequest2,
     FindLastMatchingRecordingRequest,
@@ -20,7 +23,9 @@ from headrace.archive.protocol.requests import (
     ListRecordingsRequest,
     ListRecordingSubscriptionsRequest,
     MaxRecordedPositionRequest,
+    MigrateSegmentsRequest,
     PurgeRecordingRequest,
+    PurgeSegmentsRequest,
     RecordingPositionRequest,
     ReplayRequest,
     Request,
@@ -41,6 +46,7 @@ from headrace.archive.server.context import Context
 from headrace.archive.server.control_session import ControlSession
 from headrace.archive.server.errors import RequestError
 from headrace.archive.server.listings import RecordingListing, SubscriptionListing, encode_descriptor
+from headrace.archive.server.segments import Asked
 from headrace.channel import ChannelUri
 from headrace.positions import NULL_VALUE
 
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
     from headrace.archive.server.deletions import Deletions
     from headrace.archive.server.recordings import Recordings
     from headrace.archive.server.replays import Replays
+    from headrace.archive.server.segments import Segments
 
 __all__ = ["Requests"]
 
@@ -59,11 +66,6 @@ _UNBUILT = {
     "ReplicateRequest": "replication",
     "ReplicateRequest2": "replication",
     "TaggedReplicateRequest": "replication",
-    "DetachSegmentsRequest": "detaching segments",
-    "DeleteDetachedSegmentsRequest": "deleting detached segments",
-    "PurgeSegmentsRequest": "purging segments",
-    "AttachSegmentsRequest": "attaching segments",
-    "MigrateSegmentsRequest": "migrating segments",
     "ReplayTokenRequest": "replay through a response channel",
 }
 _LIMITS = (ErrorCode.MAX_RECORDINGS, ErrorCode.MAX_REPLAYS, ErrorCode.STORAGE_SPACE)
@@ -73,13 +75,19 @@ class Requests:
     """Carries out requests and answers them, each with one terminal answer."""
 
     def __init__(
-        self, context: Context, recordings: Recordings, replays: Replays, deletions: Deletions
+        self,
+        context: Context,
+        recordings: Recordings,
+        replays: Replays,
+        deletions: Deletions,
+        segments: Segments,
     ) -> None:
         self._context = context
         self._catalog = context.catalog
         self._recordings = recordings
         self._replays = replays
         self._deletions = deletions
+        self._segments = segments
         self._handlers: dict[type[Request], Callable[[ControlSession, Any], None]] = {}
         self._on(KeepAliveRequest, lambda session, request: None)
         self._on(ReplayRequest, self._replays.start)
@@ -105,6 +113,11 @@ class Requests:
         self._on(ArchiveIdRequest, self._archive_id)
         self._on(TruncateRecordingRequest, self._truncate)
         self._on(PurgeRecordingRequest, self._purge)
+        self._on(DetachSegmentsRequest, self._detach_segments)
+        self._on(DeleteDetachedSegmentsRequest, self._delete_detached_segments)
+        self._on(PurgeSegmentsRequest, self._purge_segments)
+        self._on(AttachSegmentsRequest, self._attach_segments)
+        self._on(MigrateSegmentsRequest, self._migrate_segments)
         self._on(UpdateChannelRequest, self._update_channel)
         self._on(StopReplicationRequest, self._stop_replication)
 
@@ -269,6 +282,29 @@ class Requests:
 
     def _purge(self, session: ControlSession, request: PurgeRecordingRequest) -> None:
         count = self._deletions.purge(session, request.correlation_id, request.recording_id)
+        session.send_ok(request.correlation_id, count)
+
+    def _detach_segments(self, session: ControlSession, request: DetachSegmentsRequest) -> None:
+        self._segments.detach(request.recording_id, request.new_start_position)
+        session.send_ok(request.correlation_id)
+
+    def _delete_detached_segments(
+        self, session: ControlSession, request: DeleteDetachedSegmentsRequest
+    ) -> None:
+        asked = Asked(session, request.correlation_id)
+        session.send_ok(request.correlation_id, self._segments.delete_detached(asked, request.recording_id))
+
+    def _purge_segments(self, session: ControlSession, request: PurgeSegmentsRequest) -> None:
+        asked = Asked(session, request.correlation_id)
+        count = self._segments.purge(asked, request.recording_id, request.new_start_position)
+        session.send_ok(request.correlation_id, count)
+
+    def _attach_segments(self, session: ControlSession, request: AttachSegmentsRequest) -> None:
+        self._segments.attach(Asked(session, request.correlation_id), request.recording_id)
+
+    def _migrate_segments(self, session: ControlSession, request: MigrateSegmentsRequest) -> None:
+        asked = Asked(session, request.correlation_id)
+        count = self._segments.migrate(asked, request.src_recording_id, request.dst_recording_id)
         session.send_ok(request.correlation_id, count)
 
     def _update_channel(self, session: ControlSession, request: UpdateChannelRequest) -> None:

@@ -206,7 +206,12 @@ STORED_RECORDING = StateTable(
     },
     {
         StoredState.ACTIVE: (StoredState.STOPPED, StoredState.SKIPPED),
-        StoredState.STOPPED: (StoredState.ACTIVE, StoredState.TRUNCATING, StoredState.PURGING),
+        StoredState.STOPPED: (
+            StoredState.ACTIVE,
+            StoredState.TRUNCATING,
+            StoredState.PURGING,
+            StoredState.SKIPPED,
+        ),
         StoredState.TRUNCATING: (StoredState.STOPPED,),
         StoredState.PURGING: (StoredState.DELETED,),
         StoredState.DELETED: (),

@@ -6,6 +6,7 @@ which something goes on has a life of its own, all others are what the catalog s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace._states import Life
@@ -22,6 +23,12 @@ __all__ = ["StoredRecordings"]
 _UNDER_WAY = (StoredState.ACTIVE, StoredState.TRUNCATING, StoredState.PURGING)
 
 
+@dataclass(frozen=True, slots=True)
+class _SegmentWork:
+    what: str
+    is_at_end: bool
+
+
 class StoredRecordings:
     """Recordings in the catalog, by id.
 
@@ -34,6 +41,7 @@ class StoredRecordings:
         self._catalog = catalog
         self._events = events
         self._lives: dict[int, Life[StoredState]] = {}
+        self._segment_work: dict[int, _SegmentWork] = {}
 
     def state(self, recording_id: int) -> StoredState | None:
         """What a recording is; ``None`` when the catalog does not have it."""
@@ -44,8 +52,31 @@ class StoredRecordings:
         return None if entry is None else _state_of(entry)
 
     def has_deletion(self, recording_id: int) -> bool:
-        """True while files of a recording wait to be deleted."""
-        return self.state(recording_id) in (StoredState.TRUNCATING, StoredState.PURGING)
+        """True while files wait to be deleted that lie where a recording ends, so that it cannot go on there."""
+        work = self._segment_work.get(recording_id)
+        is_truncated = self.state(recording_id) in (StoredState.TRUNCATING, StoredState.PURGING)
+        return is_truncated or (work is not None and work.is_at_end)
+
+    def work_under_way(self, recording_id: int) -> str | None:
+        """What goes on with the files of a recording, in words; ``None`` when another change may begin."""
+        work = self._segment_work.get(recording_id)
+        if work is not None:
+            return work.what
+        return "another delete operation" if self.has_deletion(recording_id) else None
+
+    def begin_segment_work(self, recording_id: int, what: str, *, is_at_end: bool = False) -> None:
+        """Keep other changes away from a recording until :meth:`end_segment_work`.
+
+        Args:
+            recording_id: Which recording; it may be active.
+            what: What goes on with its files.
+            is_at_end: Whether it is where the recording ends, so that it cannot be extended.
+        """
+        self._segment_work[recording_id] = _SegmentWork(what, is_at_end)
+
+    def end_segment_work(self, recording_id: int) -> None:
+        """The files of a recording are left alone again."""
+        self._segment_work.pop(recording_id, None)
 
     def add(self, descriptor: RecordingDescriptor) -> None:
         """Put a recording into the catalog, under the next id. Raises as :meth:`Catalog.add`."""
@@ -93,6 +124,10 @@ class StoredRecordings:
         life = self._life(recording_id)
         self._catalog.set_state(recording_id, STATE_DELETED)
         self._enter(life, recording_id, StoredState.PURGING, "a client purges it")
+
+    def move_start(self, recording_id: int, position: int) -> None:
+        """Have a recording begin in another segment file. Raises as :meth:`Catalog.update`."""
+        self._catalog.update(recording_id, start_position=position)
 
     def deletion_ended(self, recording_id: int, reason: str, *, is_fault: bool) -> None:
         """The deletion of files is over; what is left of them, the next start deletes."""

@@ -17,6 +17,7 @@ from headrace.cli.groups import LazyCommand, LazyGroup
 from headrace.cli.lifecycle import until_stopped
 
 _FILES, _SESSIONS = "headrace.cli.archive.files", "headrace.cli.archive.sessions"
+_SEGMENTS = "headrace.cli.archive.segments"
 _UPKEEP = "headrace.cli.archive.upkeep"
 SUBCOMMANDS = {
     "list": LazyCommand(_FILES, "List the recordings in an archive's directory.", "list_command"),
@@ -52,6 +53,21 @@ SUBCOMMANDS = {
         _SESSIONS,
         "Delete everything recorded after a position.",
         "truncate_command",
+    ),
+    "detach-segments": LazyCommand(
+        _SEGMENTS, "Have a recording begin in a later segment file.", "detach_command"
+    ),
+    "delete-detached-segments": LazyCommand(
+        _SEGMENTS, "Delete the segment files before a recording.", "delete_detached_command"
+    ),
+    "purge-segments": LazyCommand(
+        _SEGMENTS, "Delete the segment files of a recording before a position.", "purge_command"
+    ),
+    "attach-segments": LazyCommand(
+        _SEGMENTS, "Take back segment files that were detached.", "attach_command"
+    ),
+    "migrate-segments": LazyCommand(
+        _SEGMENTS, "Make a recording the beginning or end of another one.", "migrate_command"
     ),
 }
 _CHECK_INTERVAL_S = 0.2

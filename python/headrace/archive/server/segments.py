@@ -1,0 +1,329 @@
+"""Segment files that leave and join recordings: detached, deleted, attached, migrated (design note 36).
+
+What can be refused is looked at before anything changes. Files are attached one a turn; ``deletions.py`` deletes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from headrace.archive.errors import SegmentError
+from headrace.archive.files.begun_segments import Migration, SegmentPurge
+from headrace.archive.files.segment_frames import SegmentFrames
+from headrace.archive.protocol.codes import ErrorCode
+from headrace.archive.server.errors import RequestError
+from headrace.positions import segment_name
+
+if TYPE_CHECKING:
+    from headrace.archive.protocol.descriptor import RecordingDescriptor
+    from headrace.archive.server.context import Context
+    from headrace.archive.server.control_session import ControlSession
+    from headrace.archive.server.deletions import Deletions
+    from headrace.archive.server.recordings import Recordings
+    from headrace.archive.server.replays import Replays
+
+__all__ = ["Asked", "Segments"]
+
+# What two recordings must share for one to become a part of the other.
+_SHARED = ("segment_file_length", "term_buffer_length", "initial_term_id", "stream_id", "mtu_length")
+
+
+class Asked(NamedTuple):
+    """Who asks, and with which request."""
+
+    session: ControlSession
+    correlation_id: int
+
+
+@dataclass(slots=True, eq=False)
+class _Attachment:
+    asked: Asked
+    recording_id: int
+    count: int = 0
+
+
+class Segments:
+    """Changes which segment files belong to a recording.
+
+    Args:
+        context: What the archive shares.
+        recordings: Tells how far an active recording is.
+        replays: Tells which files are being read.
+        deletions: Deletes what is left over.
+    """
+
+    def __init__(
+        self, context: Context, recordings: Recordings, replays: Replays, deletions: Deletions
+    ) -> None:
+        self._context = context
+        self._recordings = recordings
+        self._replays = replays
+        self._deletions = deletions
+        self._attachments: list[_Attachment] = []
+
+    # --- detach, delete --------------------------------------------------------------------------------------------
+
+    def detach(self, recording_id: int, position: int) -> None:
+        """Have a recording begin in a later segment file; the files before stay where they are."""
+        descriptor = self._free(recording_id)
+        self._check_new_start(descriptor, position)
+        SegmentPurge.forget(self._context.storage, recording_id)
+        self._context.stored.move_start(recording_id, position)
+        self._note(recording_id, f"begins at position={position}; the segment files before are detached")
+
+    def purge(self, asked: Asked, recording_id: int, position: int) -> int:
+        """Have a recording begin in a later segment file, and delete those before; gives how many."""
+        descriptor = self._free(recording_id)
+        self._check_new_start(descriptor, position)
+        context = self._context
+        purge = SegmentPurge(recording_id, descriptor.geometry.first_segment, position)
+        purge.begin(context.storage, context.config.file_sync_level)
+        try:
+            context.stored.move_start(recording_id, position)
+        except OSError:
+            # Otherwise a later detachment at this position would be taken for its decision.
+            with contextlib.suppress(OSError):
+                purge.end(context.storage, context.config.file_sync_level)
+            raise
+        self._note(recording_id, f"begins at position={position}; the segment files before are deleted")
+        return self._delete(asked, purge, descriptor)
+
+    def delete_detached(self, asked: Asked, recording_id: int) -> int:
+        """Delete the segment files before the start of a recording; gives how many."""
+        descriptor, context = self._free(recording_id), self._context
+        purge = SegmentPurge.of_detached(context.storage, descriptor)
+        if purge is None:
+            first = descriptor.geometry.first_segment
+            purge = SegmentPurge(recording_id, first, first)
+        purge.begin(context.storage, context.config.file_sync_level)
+        return self._delete(asked, purge, descriptor)
+
+    def _delete(self, asked: Asked, purge: SegmentPurge, descriptor: RecordingDescriptor) -> int:
+        names = purge.files(self._context.storage, descriptor.segment_file_length)
+        self._context.stored.begin_segment_work(purge.recording_id, "another delete operation")
+        self._deletions.delete_segments(*asked, purge.recording_id, names, purge.end)
+        return len(names)
+
+    def _check_new_start(self, descriptor: RecordingDescriptor, position: int) -> None:
+        geometry, recording_id = descriptor.geometry, descriptor.recording_id
+        recording = f"for recording {recording_id}"
+        base = geometry.segment_base(position)
+        if position != base:
+            text = f"newStartPosition={position} is not where a segment file begins {recording}: that begins at {base}"
+            raise RequestError(ErrorCode.GENERIC, text)
+        least = geometry.first_segment + geometry.segment_length
+        if position < least:
+            text = f"newStartPosition={position} is in the first segment file {recording}: the next begins at {least}"
+            raise RequestError(ErrorCode.GENERIC, text)
+        active = self._recordings.active(recording_id)
+        end = descriptor.stop_position if active is None else active.position
+        most = geometry.segment_base(end)
+        if position > most:
+            text = f"newStartPosition={position} is after the last segment file {recording}, which begins at {most}"
+            raise RequestError(ErrorCode.GENERIC, text)
+        if self._replays.reads_before(recording_id, position):
+            text = (
+                f"a replay reads a segment file before newStartPosition={position} {recording}: stop it first"
+            )
+            raise RequestError(ErrorCode.GENERIC, text)
+
+    # --- attach ----------------------------------------------------------------------------------------------------
+
+    def attach(self, asked: Asked, recording_id: int) -> None:
+        """Take back the files that end where a recording begins, from the last on; answered when all are looked at."""
+        self._free(recording_id)
+        self._context.stored.begin_segment_work(recording_id, "attaching segments")
+        self._attachments.append(_Attachment(asked, recording_id))
+
+    def do_work(self) -> int:
+        """One turn: at most one file of each attachment."""
+        work_count = 0
+        for attachment in list(self._attachments):
+            work_count += 1
+            try:
+                is_over = not self._attach_one(attachment)
+            except Exception as failure:
+                self._end(attachment)
+                self._refuse(attachment, failure)
+                continue
+            if is_over:
+                self._end(attachment)
+                attachment.asked.session.send_ok(attachment.asked.correlation_id, attachment.count)
+        return work_count
+
+    def _end(self, attachment: _Attachment) -> None:
+        self._attachments.remove(attachment)
+        self._context.stored.end_segment_work(attachment.recording_id)
+
+    def _refuse(self, attachment: _Attachment, failure: Exception) -> None:
+        text = f"cannot attach segments to recording {attachment.recording_id}, {attachment.count} were: {failure}"
+        if isinstance(failure, SegmentError):
+            self._context.log.info(text)
+        else:
+            self._context.log.error(text, failure)
+        attachment.asked.session.send_error(attachment.asked.correlation_id, ErrorCode.GENERIC, text)
+
+    def _attach_one(self, attachment: _Attachment) -> bool:
+        """Attach the file before the first; false if there is none, or none can come before it."""
+        context, recording_id = self._context, attachment.recording_id
+        descriptor = context.catalog.find(recording_id)
+        assert descriptor is not None, "nothing else changes it meanwhile"
+        start = descriptor.start_position
+        base = start - descriptor.segment_file_length
+        is_at_base = start == descriptor.geometry.first_segment
+        if not is_at_base or base < 0 or context.storage.length(segment_name(recording_id, base)) is None:
+            return False
+        first = self._first_position(descriptor, base)
+        context.stored.move_start(recording_id, first)
+        attachment.count += 1
+        self._note(recording_id, f"begins at position={first}; a segment file was attached")
+        return True
+
+    def _first_position(self, descriptor: RecordingDescriptor, base: int) -> int:
+        """Where the frames of a file begin that is to be before a recording.
+
+        Raises:
+            SegmentError: It has another length, or frames that do not belong there, or not all.
+        """
+        with SegmentFrames(
+            self._context.storage,
+            descriptor.replace(start_position=base),
+            base,
+            self._context.record_checksum,
+        ) as frames:
+            length, wanted = frames.length, descriptor.segment_file_length
+            if length != wanted:
+                raise SegmentError(f"{frames.path} has length={length}, not segment_file_length={wanted}")
+            first = frames.first_frame()
+            if first is None:
+                rule = f"term and stream_id={descriptor.stream_id} of its position"
+                raise SegmentError(
+                    f"the first frame of {frames.path} does not have the {rule}, or is missing"
+                )
+            if not frames.is_full_after(first):
+                raise SegmentError(f"frames are missing at the end of {frames.path}: restore it from a copy")
+        return first
+
+    # --- migrate ---------------------------------------------------------------------------------------------------
+
+    def migrate(self, asked: Asked, source_id: int, destination_id: int) -> int:
+        """Make all of a stopped recording the beginning, or the end, of another; gives how many files have moved."""
+        migration = self._planned(self._free(source_id), self._free(destination_id))
+        context, sync_level = self._context, self._context.config.file_sync_level
+        source = self._known(source_id)
+        moves = migration.moves(source.geometry)
+        last = migration.empty_last_file(context.storage, source.geometry)
+        if not moves and last is None:
+            return 0
+        migration.begin(context.storage, sync_level)
+        try:
+            migration.carry_out(context.catalog, context.storage, sync_level)
+        except OSError as refusal:
+            self._take_back(migration, refusal)
+            raise
+        where = "before" if migration.is_before else "after"
+        self._note(
+            source_id, f"is empty: its {len(moves)} segment files are {where} recording_id={destination_id}"
+        )
+        context.stored.begin_segment_work(source_id, "another delete operation", is_at_end=True)
+        self._deletions.delete_segments(*asked, source_id, [last] if last is not None else [], migration.end)
+        return len(moves)
+
+    def _planned(self, source: RecordingDescriptor, destination: RecordingDescriptor) -> Migration:
+        """The migration, when everything allows it."""
+        pair = (
+            f"of source recording {source.recording_id} and destination recording {destination.recording_id}"
+        )
+        if source.recording_id == destination.recording_id:
+            raise RequestError(ErrorCode.GENERIC, f"cannot migrate recording {source.recording_id} to itself")
+        if source.is_active:
+            text = f"cannot migrate active source recording {source.recording_id}: stop it first"
+            raise RequestError(ErrorCode.GENERIC, text)
+        for name in _SHARED:
+            found, wanted = getattr(source, name), getattr(destination, name)
+            if found != wanted:
+                raise RequestError(ErrorCode.GENERIC, f"{name} {pair} differ: {found} and {wanted}")
+        is_before = source.stop_position == destination.start_position
+        if not is_before and source.start_position != destination.stop_position:
+            self._refuse_join(source, destination, pair)
+        self._check_join(source, destination, source.stop_position if is_before else source.start_position)
+        migration = Migration(
+            is_before,
+            source.recording_id,
+            destination.recording_id,
+            source.start_position,
+            source.stop_position,
+        )
+        self._check_files(migration, source)
+        return migration
+
+    @staticmethod
+    def _refuse_join(source: RecordingDescriptor, destination: RecordingDescriptor, pair: str) -> None:
+        text = (
+            f"the positions {pair} do not join: start={source.start_position} stop={source.stop_position} and "
+            f"start={destination.start_position} stop={destination.stop_position}"
+        )
+        raise RequestError(ErrorCode.GENERIC, text)
+
+    @staticmethod
+    def _check_join(source: RecordingDescriptor, destination: RecordingDescriptor, position: int) -> None:
+        for one in (source, destination):
+            base = one.geometry.segment_base(position)
+            if base != position:
+                text = (
+                    f"no segment file of recording {one.recording_id} begins at the joining position={position}: "
+                    f"the one with it begins at {base}"
+                )
+                raise RequestError(ErrorCode.GENERIC, text)
+
+    def _check_files(self, migration: Migration, source: RecordingDescriptor) -> None:
+        if self._replays.has_replays(source.recording_id):
+            text = f"cannot migrate recording with active replay {source.recording_id}: stop it first"
+            raise RequestError(ErrorCode.GENERIC, text)
+        storage = self._context.storage
+        for name, new_name in migration.moves(source.geometry):
+            if storage.length(name) is None:
+                raise RequestError(
+                    ErrorCode.GENERIC, f"missing source segment file: {storage.describe(name)}"
+                )
+            if storage.length(new_name) is not None:
+                advice = "if it is detached, delete it or move it away; if it is empty, truncate at the stop position"
+                text = f"destination segment file is there already: {storage.describe(new_name)}; {advice}"
+                raise RequestError(ErrorCode.GENERIC, text)
+
+    def _take_back(self, migration: Migration, refusal: OSError) -> None:
+        """Undo a migration that the disk refused; what cannot be undone is finished by the next start."""
+        context, source_id = self._context, migration.source_id
+        try:
+            migration.take_back(context.catalog, context.storage, context.config.file_sync_level)
+        except OSError as failure:
+            text = (
+                f"the disk refused a migration to recording_id={migration.destination_id}, {refusal}, and does not let "
+                f"the archive undo it, {failure}; the next start of the archive finishes it"
+            )
+            context.log.error(f"recording_id={source_id}: {text}", failure)
+            context.stored.left_alone(source_id, text)
+            if not migration.is_before:
+                # It would be extended where files of the source may be.
+                context.stored.left_alone(migration.destination_id, text)
+
+    # --- all -------------------------------------------------------------------------------------------------------
+
+    def _known(self, recording_id: int) -> RecordingDescriptor:
+        descriptor = self._context.catalog.find(recording_id)
+        if descriptor is None:
+            raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
+        return descriptor
+
+    def _free(self, recording_id: int) -> RecordingDescriptor:
+        """A recording with whose files nothing else goes on."""
+        descriptor = self._known(recording_id)
+        work = self._context.stored.work_under_way(recording_id)
+        if work is not None:
+            raise RequestError(ErrorCode.GENERIC, f"{work} in progress for recording id: {recording_id}")
+        return descriptor
+
+    def _note(self, recording_id: int, what: str) -> None:
+        self._context.log.info(f"recording_id={recording_id} {what}")
