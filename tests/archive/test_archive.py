@@ -401,13 +401,8 @@ def refused(archive: Archive, name: str, fields: dict[str, int | str]) -> headra
 def test_what_is_not_built_is_refused_in_words(
     archiving: headrace.ArchivingMediaDriver, archive: Archive
 ) -> None:
-    """Replication, segment operations and authentication."""
+    """Replication and authentication."""
     unbuilt = {
-        "MigrateSegmentsRequest": ("migrating segments", {"src_recording_id": 0, "dst_recording_id": 1}),
-        "PurgeSegmentsRequest": ("purging segments", {"recording_id": 0, "new_start_position": 0}),
-        "DetachSegmentsRequest": ("detaching segments", {"recording_id": 0, "new_start_position": 0}),
-        "DeleteDetachedSegmentsRequest": ("deleting detached segments", {"recording_id": 0}),
-        "AttachSegmentsRequest": ("attaching segments", {"recording_id": 0}),
         "ReplayTokenRequest": ("replay through a response channel", {"recording_id": 0}),
         "ReplicateRequest": (
             "replication",

@@ -346,10 +346,8 @@ def test_a_value_that_the_schema_takes_for_none_is_refused() -> None:
 
 def test_a_request_of_the_schema_that_is_not_built_keeps_its_ids() -> None:
     """So that it can be refused."""
-    data = schema()["MigrateSegmentsRequest"].encode(
-        control_session_id=1, correlation_id=2, src_recording_id=3, dst_recording_id=4
-    )
+    data = schema()["ReplayTokenRequest"].encode(control_session_id=1, correlation_id=2, recording_id=3)
     request = decode(data)
-    assert request == UnbuiltRequest(control_session_id=1, correlation_id=2, name="MigrateSegmentsRequest")
+    assert request == UnbuiltRequest(control_session_id=1, correlation_id=2, name="ReplayTokenRequest")
     assert isinstance(request, Request)
-    assert request.template == "MigrateSegmentsRequest"
+    assert request.template == "ReplayTokenRequest"

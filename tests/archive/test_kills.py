@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import pytest
 
@@ -95,9 +95,9 @@ class Archive:
         self.stored = StoredRecordings(self.catalog, NoEvents())
         mark.update(self.now_ms)
 
-    def after_the_kill(self) -> Archive:
+    def after_the_kill(self) -> Self:
         """The next process on the same files."""
-        again = Archive(self.storage.copy(), self.checksum_name)
+        again = type(self)(self.storage.copy(), self.checksum_name)
         again.now_ms = self.now_ms
         again.streams = {number: list(stream) for number, stream in self.streams.items()}
         again.acknowledged = dict(self.acknowledged)

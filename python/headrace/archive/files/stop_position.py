@@ -106,15 +106,6 @@ def _segment_bases(storage: Storage, recording_id: int) -> set[int]:
     return {base for base in found if base is not None and base >= 0}
 
 
-def _detached_bases(storage: Storage, descriptor: RecordingDescriptor) -> set[int]:
-    """Positions in the names of segment files before the start, where a detachment would have left them."""
-    start, length = descriptor.start_position, descriptor.segment_file_length
-    if start != descriptor.geometry.first_segment:
-        return set()
-    bases = _segment_bases(storage, descriptor.recording_id)
-    return {base for base in bases if base < start and (start - base) % length == 0}
-
-
 def _last_segment(
     storage: Storage,
     descriptor: RecordingDescriptor,
@@ -125,7 +116,7 @@ def _last_segment(
 ) -> int | None:
     """Base of the last segment file that continues the recording without a gap; ``None`` without files.
 
-    Files elsewhere are noted and left as they are.
+    Files before the recording were detached. Files elsewhere are noted and left as they are.
     """
 
     def path(base: int) -> str:
@@ -141,10 +132,12 @@ def _last_segment(
             return frames.walk(max(frames.start, end - descriptor.term_buffer_length))[0] == end
 
     first, length = descriptor.geometry.first_segment, descriptor.segment_file_length
-    found = _segment_bases(storage, descriptor.recording_id) - _detached_bases(storage, descriptor)
+    found = _segment_bases(storage, descriptor.recording_id)
     if not found:
         return None
     if first not in found:
+        if max(found) == first - length and descriptor.start_position == first:
+            return None  # All was detached, and nothing was recorded since.
         raise SegmentError(f"the first segment file is missing, and others are there: {path(first)}")
     last = first
     while last + length in found:
@@ -156,7 +149,7 @@ def _last_segment(
                 "`headrace archive verify --repair` truncates the recording there"
             )
         last -= length
-    for base in sorted(found - set(range(first, last + 1, length))):
+    for base in sorted(found - set(range(first % length, last + 1, length))):
         if base > first and (base - first) % length and has_frames(base):
             raise SegmentError(f"{path(base)} has frames of the recording where no segment file begins")
         on_note(

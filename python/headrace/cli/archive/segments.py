@@ -10,8 +10,8 @@ from headrace._exceptions import ArchiveError
 from headrace.cli.archive.access import ArchiveAddress, confirm, session, session_options
 
 if TYPE_CHECKING:
-    from headrace.archive import Archive
-    from headrace.archive.protocol.descriptor import RecordingDescriptor
+    from headrace.archive import Archive, RecordingDescriptor
+
 
 _dry_run_option = click.option("--dry-run", "-n", is_flag=True, help="Only say what would be deleted.")
 _yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
