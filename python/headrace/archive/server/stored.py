@@ -1,7 +1,8 @@
 """The recordings that the catalog has, and the one place where a running archive changes what they are.
 
-The catalog changes first, on disk; then the event log is told. A stopped recording costs no memory here: only one with
-which something goes on has a life of its own, all others are what the catalog says.
+The catalog changes first, on disk; then the event log is told. A migration alone changes the positions of two in the
+catalog itself (``files/begun_segments.py``), as the start after a kill does. A stopped recording costs no memory here:
+only one with which something goes on has a life of its own, all others are what the catalog says.
 """
 
 from __future__ import annotations
