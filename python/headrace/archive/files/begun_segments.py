@@ -162,8 +162,8 @@ class Migration:
         """Write the note."""
         begin_note(self.name, storage, sync_level)
 
-    def carry_out(self, catalog: Catalog, storage: Storage, sync_level: int) -> None:
-        """Do what is not done yet, up to the last file.
+    def carry_out(self, catalog: Catalog, storage: Storage) -> None:
+        """Do what is not done yet, up to the last file. The note stays until all of it is on the medium.
 
         Raises:
             OSError: The disk refuses.
@@ -171,8 +171,6 @@ class Migration:
         for name, new_name in self.moves(self._geometry(catalog)):
             if storage.length(name) is not None:
                 storage.rename(name, new_name)
-        if sync_level > 0:
-            storage.sync()
         self._move_destination(catalog, self.start if self.is_before else self.stop)
         _move(catalog, self.source_id, stop_position=self.start)
 
@@ -245,7 +243,7 @@ def finish_migration(
             "`headrace archive verify`"
         )
     else:
-        migration.carry_out(catalog, storage, sync_level)
+        migration.carry_out(catalog, storage)
         source = catalog.find(migration.source_id)
         assert source is not None, "it fits"
         last = migration.empty_last_file(storage, source.geometry)

@@ -219,7 +219,7 @@ class Segments:
             return 0
         migration.begin(context.storage, sync_level)
         try:
-            migration.carry_out(context.catalog, context.storage, sync_level)
+            migration.carry_out(context.catalog, context.storage)
         except OSError as refusal:
             self._take_back(migration, refusal)
             raise
