@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -74,3 +75,70 @@ def test_when_the_machine_of_the_server_dies_calls_end_and_later_ones_go_to_the_
                 serving.cancel()
 
         world.run_async(main())
+
+
+def test_when_the_machine_of_the_server_starts_again_at_once_each_call_ends_and_later_ones_are_answered() -> (
+    None
+):
+    with World(5) as world:
+        node = world.add_node("server")
+        server = server_on(node)
+        requester = requester_on(world.add_node("one"))
+
+        async def main() -> None:
+            serving = asyncio.create_task(server.serve_async())
+            await ask(requester, "first", 20)
+            serving.cancel()
+            node.crash()
+            node.start()
+            with server_on(node) as following:
+                serving = asyncio.create_task(following.serve_async())
+                # The streams of the first server count as live for 10 s: none of these is forgotten meanwhile.
+                ends = []
+                while not ends or ends[-1] != b"NEXT":
+                    try:
+                        ends.append(await requester.request_async(b"next", timeout_s=3))
+                    except (headrace.ServerLostError, headrace.RequestTimeoutError) as end:
+                        ends.append(type(end))
+                    assert len(ends) < 10
+                assert requester.in_flight_count == 0
+                await ask(requester, "second", 20)
+                serving.cancel()
+
+        world.run_async(main())
+
+
+def test_a_requester_whose_machine_dies_is_forgotten_and_the_others_go_on() -> None:
+    with World(6) as world:
+        server = server_on(world.add_node("server"))
+        dying, other = world.add_node("dying"), world.add_node("other")
+        lost, requester = requester_on(dying), requester_on(other)
+
+        async def main() -> None:
+            serving = asyncio.create_task(server.serve_async())
+            await asyncio.gather(ask(lost, "lost", 20), ask(requester, "first", 20))
+            assert server.requester_count == 2
+            calls = [asyncio.create_task(lost.request_async(b"x")) for _ in range(50)]
+            await asyncio.sleep(0)
+            dying.crash()
+            await ask(requester, "second", 200)
+            await asyncio.sleep(30)
+            assert server.requester_count == 1
+            await ask(requester, "third", 20)
+            serving.cancel()
+            for call in calls:
+                with pytest.raises(headrace.HeadraceError):
+                    await call
+
+        world.run_async(main())
+
+
+@pytest.mark.parametrize("make", [server_on, requester_on])
+def test_names_that_no_name_server_answers_end_the_making(make: Any) -> None:
+    with World(7) as world:
+        node = world.add_node("one")
+        world.set_lookup_time(None)
+        begun_s = world.now_s
+        with pytest.raises(headrace.DriverTimeoutError):
+            make(node)
+        assert world.now_s - begun_s < 60
