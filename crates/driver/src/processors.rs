@@ -140,9 +140,9 @@ mod tests {
     use super::*;
 
     /// A machine of so many processors, of which some are allowed, with these files.
-    struct Made(usize, usize, &'static [(&'static str, &'static str)]);
+    struct Made<'a>(usize, usize, &'a [(&'a str, &'a str)]);
 
-    impl Machine for Made {
+    impl Machine for Made<'_> {
         fn read(&self, path: &Path) -> Option<String> {
             let found = self.2.iter().find(|(name, _)| Path::new(name) == path);
             found.map(|(_, text)| (*text).to_owned())
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    fn told(made: &Made) -> Option<String> {
+    fn told(made: &Made<'_>) -> Option<String> {
         ProcessorLimit::find(made).map(|limit| limit.to_string())
     }
 
@@ -193,10 +193,9 @@ mod tests {
             ("200000", "SHARED_NETWORK: 2 of 8 processors"),
             ("300000", "DEDICATED: 3 of 8 processors"),
         ] {
-            let max: &'static str = format!("{time} 100000\n").leak();
-            let files: &'static [_] =
-                vec![("/proc/self/cgroup", "0::/\n"), ("/sys/fs/cgroup/cpu.max", max)].leak();
-            let told = told(&Made(8, 8, files)).unwrap();
+            let max = format!("{time} 100000\n");
+            let files = [("/proc/self/cgroup", "0::/\n"), ("/sys/fs/cgroup/cpu.max", &max)];
+            let told = told(&Made(8, 8, &files)).unwrap();
             assert_eq!(told, format!("{text} are left to this process"));
         }
     }
