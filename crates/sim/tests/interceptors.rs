@@ -80,3 +80,26 @@ fn a_fixed_range_of_a_term_is_repaired() {
     let channel = format!("{CHANNEL}|init-term-id=0|term-id=0|term-offset=0");
     assert!(naks(&world, &left, &right, &channel) > 0);
 }
+
+#[test]
+fn what_is_dropped_on_purpose_counts_as_bytes_received() {
+    let world = World::new(84);
+    let left = world.add_node("left").unwrap();
+    let arguments = (
+        "aeron.udp.channel.transport.bindings.loss.args",
+        "rate=0.2|seed=7|recv-msg-mask=0x2",
+    );
+    let right = add(&world, "right", "loss", arguments);
+    let tap = world.network().tap();
+    assert!(naks(&world, &left, &right, CHANNEL) > 0);
+    world.run_for(SECOND);
+    let to_receiver = tap.take().into_iter();
+    let sent: usize = to_receiver
+        .filter(|datagram| datagram.to.port() == 40_123)
+        .map(|datagram| datagram.bytes.len())
+        .sum();
+    assert_eq!(
+        system_counter(&right, system_counter::BYTES_RECEIVED),
+        sent as i64
+    );
+}

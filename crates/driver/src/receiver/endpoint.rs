@@ -269,7 +269,7 @@ impl ReceiveEndpoint {
     }
 
     fn poll_path(&mut self, path: usize, batch: &mut ReceiveBatch, cycle: &mut Cycle<'_>) -> usize {
-        let truncated_before = batch.truncated();
+        let (truncated_before, withheld_before) = (batch.truncated(), batch.withheld());
         let budget = self.images.len().min(MESSAGES_A_POLL_MAX);
         let Some(polled) = self.paths.get(path) else {
             return 0;
@@ -304,6 +304,9 @@ impl ReceiveEndpoint {
                 }
             },
         );
+        // As in Aeron's drivers: what an interceptor drops has arrived.
+        let withheld = batch.withheld() - withheld_before;
+        cycle.counters.bytes_received.add(withheld as i64);
         let truncated = batch.truncated() - truncated_before;
         if truncated > 0 {
             cycle.counters.invalid_packets.get_and_add(truncated as i64);

@@ -47,6 +47,7 @@ pub struct ReceiveBatch {
     messages: Box<[libc::mmsghdr]>,
     filled: usize,
     truncated: u64,
+    withheld: u64,
 }
 
 // SAFETY: the raw pointers lead only into boxes that the batch owns, so they move with it to another thread.
@@ -89,6 +90,7 @@ impl ReceiveBatch {
             messages: vec![no_message; buffers].into_boxed_slice(),
             filled: 0,
             truncated: 0,
+            withheld: 0,
         }
     }
 
@@ -100,6 +102,16 @@ impl ReceiveBatch {
     /// Datagrams dropped so far because they were longer than a buffer.
     pub fn truncated(&self) -> u64 {
         self.truncated
+    }
+
+    /// Bytes so far that arrived and were dropped on purpose, before a handler saw them.
+    pub fn withheld(&self) -> u64 {
+        self.withheld
+    }
+
+    /// Notes that a datagram of so many bytes is dropped on purpose.
+    pub fn withhold(&mut self, bytes: usize) {
+        self.withheld += bytes as u64;
     }
 
     /// Calls `handler` for what the last receive brought, in order of arrival.
