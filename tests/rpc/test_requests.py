@@ -384,6 +384,8 @@ def test_a_server_that_is_closed_while_it_looks_at_its_requesters_ends_in_order(
             server.close()
             return False
 
-        monkeypatch.setattr(Session, "is_blocked", property(close_meanwhile))
-        assert not server._is_any_blocked
+        monkeypatch.setattr(Session, "is_ready", property(close_meanwhile))
+        assert server.poll() >= 0
         assert server.requester_count == 0
+        with pytest.raises(headrace.ClosedError):
+            server.poll()

@@ -90,6 +90,8 @@ class Server(EitherClosing):
         )
         self._max_in_flight = max_in_flight
         self._sessions: dict[int, Session] = {}
+        # Those of them that had to wait in the last turn.
+        self._blocked: list[Session] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._rejected_count = 0
         self._losses = Losses()
@@ -144,7 +146,7 @@ class Server(EitherClosing):
                     await asyncio.sleep(_LOOK_S)
                 elif len(self._tasks) >= self._max_in_flight:
                     await asyncio.wait(self._tasks, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
-                elif self._is_any_blocked:
+                elif self._blocked:
                     # A wait for messages would end at once for those of a requester that is not read.
                     await asyncio.sleep(room_look_s)
                     room_look_s = min(2 * room_look_s, _ROOM_LOOK_MAX_S)
@@ -187,17 +189,17 @@ class Server(EitherClosing):
             self._followed, self._are_images_new = listening, True
         try:
             work_count = self._follow_images(listening) if self._are_images_new else 0
+            blocked = []
             for session in list(self._sessions.values()):
-                work_count += self._go_on(session)
+                # First what holds for nearly all of them, of which there may be thousands.
+                if not session.is_ready:
+                    work_count += self._go_on(session)
+                    if session.is_blocked:
+                        blocked.append(session)
                 room = self._max_in_flight - len(self._tasks)
-                if session.is_ignored:
-                    count = session.discard(_POLL_LIMIT)
-                    self._rejected_count += count
-                    work_count += count
-                elif session.has_left:
-                    work_count += session.leave(session.discard(_POLL_LIMIT))
-                elif session.is_ready and room > 0:
+                if room > 0 and session.is_ready:
                     work_count += self._read(session, min(room, _POLL_LIMIT))
+            self._blocked = blocked
         except HeadraceError:
             # It was closed by another thread or a handler, or its driver ended: the next look at it says so.
             if not listening.is_closed:
@@ -223,10 +225,14 @@ class Server(EitherClosing):
         return len(new)
 
     def _go_on(self, session: Session) -> int:
+        if session.is_ignored:
+            count = session.discard(_POLL_LIMIT)
+            self._rejected_count += count
+            return count
+        if session.has_left:
+            return session.leave(session.discard(_POLL_LIMIT))
         try:
             return session.turn() if session.is_blocked else 0
-        except ClosedError:
-            raise
         except HeadraceError as refusal:
             if self._followed.is_closed:
                 raise
@@ -293,22 +299,18 @@ class Server(EitherClosing):
         session.refuse(correlation_id, f"{type(error).__name__}: {error}")
 
     @property
-    def _is_any_blocked(self) -> bool:
-        # Of a copy, here and below: another thread may close the server meanwhile.
-        return any(session.is_blocked for session in list(self._sessions.values()))
-
-    @property
     def _is_any_asked(self) -> bool:
-        return any(session.is_asked for session in list(self._sessions.values()))
+        return any(session.is_asked for session in self._blocked)
 
     @property
     def _blocked_answers(self) -> list[Publication]:
-        blocked = (session.blocked_answers for session in list(self._sessions.values()))
-        return list(itertools.islice((answers for answers in blocked if answers is not None), _AWAITED_MAX))
+        answers = (session.blocked_answers for session in self._blocked)
+        return list(itertools.islice((each for each in answers if each is not None), _AWAITED_MAX))
 
     @property
     def requester_count(self) -> int:
         """Requesters that are connected."""
+        # Of a copy: another thread may close the server meanwhile.
         return sum(not session.is_ignored for session in list(self._sessions.values()))
 
     @property
