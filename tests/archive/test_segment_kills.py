@@ -376,12 +376,50 @@ def test_a_power_cut_at_any_step_is_undone_or_finished(name: str, seed: int) -> 
         except Killed:
             pass
         library.storage.crash()
-        again = Library(library.storage, None)
-        again.now_ms, again.sync_level = library.now_ms, 2
+        again = next_life(library)
         again.start()
         assert again.states() in case.outcomes
         step += 1
     assert step > 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", CASES)
+def test_a_power_cut_after_the_start_that_follows_a_kill_changes_nothing(name: str, seed: int) -> None:
+    """What that start has finished must not rest on what the killed process wrote and did not force."""
+    case, step, is_over = CASES[name], 0, False
+    choose = random.Random(seed)
+    while not is_over:
+        # The start ends, or the power goes in the middle of it.
+        second, is_started = 0, False
+        while not is_started:
+            library = prepared(case, None, SimulatedStorage(choose), sync_level=2)
+            library.storage.kill_before(step)
+            try:
+                library.act(case)
+                is_over = True
+            except Killed:
+                pass
+            library.storage.crash(keeps_writes=True)
+            library.storage.kill_before(second)
+            try:
+                next_life(library).start()
+                is_started = True
+            except Killed:
+                pass
+            library.storage.crash()
+            again = next_life(library)
+            again.start()
+            assert again.states() in case.outcomes
+            second += 1
+        step += 1
+
+
+def next_life(library: Library) -> Library:
+    """The next process on the same disk."""
+    again = Library(library.storage, None)
+    again.now_ms, again.sync_level = library.now_ms, library.sync_level
+    return again
 
 
 MISFITS: dict[str, tuple[Callable[[Library], object], str]] = {

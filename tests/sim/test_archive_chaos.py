@@ -122,13 +122,15 @@ class Chaos:
             self.chance.choice((self.crash, self.extend, self.extend, self.check))()
 
     def purge_segments(self) -> None:
-        """Of a recording that goes on, or of one that has stopped."""
-        one = self.chance.choice((self.active, self.stopped))()
-        stop = self.library.archive.stop_position(one.recording_id)
-        if stop is None:
-            self.library.await_recorded(one)
-        end = one.acknowledged if stop is None else stop
-        position = self.chance.randint(0, end) // SEGMENT_LENGTH * SEGMENT_LENGTH
+        """Of a recording that goes on, or that stops now: all before a file that has begun."""
+        one = self.active()
+        for _ in range(self.chance.randint(1, 2)):
+            self.library.fill(one)
+            self.library.publish(one, 3)
+        self.library.await_recorded(one)
+        if self.chance.random() < 0.5:
+            self.library.stop(one)
+        position = self.chance.randint(0, one.acknowledged) // SEGMENT_LENGTH * SEGMENT_LENGTH
         if position > one.start:
             self.library.purge_segments(one, position)
             self.chance.choice((self.crash, self.publish, self.check))()

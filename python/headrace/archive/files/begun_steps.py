@@ -170,7 +170,16 @@ def finish_begun(
 
     What the disk refuses is noted and tried again at the next start.
     """
-    for name in storage.names():
+    names = storage.names()
+    if sync_level > 0 and any(name.endswith(NOTE_SUFFIX) for name in names):
+        # A kill keeps what was written and not forced. A power cut would take it away from under what is done here.
+        try:
+            storage.sync()
+            catalog.sync()
+        except OSError as refusal:
+            on_note(f"cannot finish what was begun: {refusal}; it is tried again at the next start")
+            return
+    for name in names:
         truncation, purge = Truncation.named(name), Purge.named(name)
         segments, migration = SegmentPurge.named(name), Migration.named(name)
         try:

@@ -496,6 +496,10 @@ class Catalog:
         padded = cls._padded(entry)
         return _ENTRY_HEADER.pack(len(padded), entry.state, entry.checksum) + padded
 
+    def sync(self) -> None:
+        """Force what was written to the medium, also by the archive before this one."""
+        self._file.sync(self._sync_level)
+
     def close(self) -> None:
         """Force everything to the medium and close the file."""
         if not self._read_only:
