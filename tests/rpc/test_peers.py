@@ -204,7 +204,8 @@ def test_calls_end_when_the_process_of_the_server_is_killed_and_the_next_one_ans
             call.result()
     start(upper)
     assert requester.request(b"two") == b"TWO"
-    assert requester.unclaimed_count == 0
+    # The next server may carry out what the first had not read, for a call that has ended.
+    assert requester.unclaimed_count <= 1
 
 
 UNKNOWN = "no-such-host.invalid:1"
