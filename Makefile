@@ -20,6 +20,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 RUST_TESTED := --workspace --exclude headrace-python
 SECONDS_EACH ?= 30
 ROUNDS ?= 20
+FAULTS ?= 300
 ONLY ?=
 PYTEST_ARGS ?=
 # The Python tests wait more than they work. A file's tests stay together; tests/conftest.py says which folders do.
@@ -130,6 +131,11 @@ sanitize: ## Run the Rust tests under AddressSanitizer, shared memory also under
 soak: build ## Run the tests of chance ROUNDS=20 times as long: kills and power cuts of the archive
 	HEADRACE_ROUNDS=$(ROUNDS) HEADRACE_SEED=$${HEADRACE_SEED:-$$RANDOM} \
 	  $(BIN)/python -m pytest --timeout 0 $(PYTEST_ARGS) tests/archive -k "killed or power_cut"
+
+.PHONY: soak-follow
+soak-follow: build ## Follow a recording through FAULTS=300 random faults
+	HEADRACE_FAULTS=$(FAULTS) HEADRACE_SEED=$${HEADRACE_SEED:-$$RANDOM} \
+	  $(BIN)/python -m pytest --timeout 0 $(PYTEST_ARGS) tests/archive/test_follow.py -k random_faults
 
 # Miri knows no mapped files, and reads of recordings take it minutes: those tests are left out.
 MIRI_CANNOT := doorbell liveness cnc loss_report log::buffers exclusive::recorded

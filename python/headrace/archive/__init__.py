@@ -23,6 +23,8 @@ from headrace._names import publish as _publish
 from headrace.archive.archiving_driver import ArchivingMediaDriver
 from headrace.archive.client.archive import Archive, extension_channel
 from headrace.archive.client.durable import DurablePublication
+from headrace.archive.client.following.follow import Follow
+from headrace.archive.client.following.machine import FollowState
 from headrace.archive.client.notices import Signal
 from headrace.archive.client.replay import Replay
 from headrace.archive.client.settings import ArchiveClientConfig
@@ -49,6 +51,8 @@ __all__ = [
     "DirectoryStorage",
     "DurablePublication",
     "ErrorCode",
+    "Follow",
+    "FollowState",
     "MarkFileError",
     "RecordingDescriptor",
     "RecordingSignal",

@@ -14,6 +14,8 @@ from headrace._fork import is_own
 from headrace.archive.client import requests, steps
 from headrace.archive.client.durable import DurablePublication
 from headrace.archive.client.exchange import Exchange, Steps
+from headrace.archive.client.following.follow import Follow
+from headrace.archive.client.following.settings import Begin, FollowSettings, follow
 from headrace.archive.client.notices import Signal
 from headrace.archive.client.replay import Replay, Replayed, ReplayRange
 from headrace.archive.client.session import LOOK_INTERVAL_S, ArchiveSession, Streams
@@ -377,6 +379,39 @@ class Archive(ArchiveSession):
                 self.stop_replay(ids[0])
                 raise
         return Replay(self, self, Replayed(recording_id, *ids, subscription, images))
+
+    def follow(
+        self, recording_id: int, *, from_position: Begin = "start", **settings: Unpack[FollowSettings]
+    ) -> Follow:
+        """Read a recording and then its publisher's stream: each message once, in order, without an end.
+
+        ::
+
+            with archive.follow(recording_id, from_position=last) as messages:
+                for message in messages:
+                    handle(message.payload)
+                    last = message.position
+
+        Goes back to the archive when the live stream is lost or this program was too slow for it, and to the live
+        stream when it has caught up, as often as that happens. A recording that has stopped is followed on when it is
+        extended. Asks over a session of its own, with the settings of this one, and opens it again whenever it is
+        lost. Never waits.
+
+        Args:
+            recording_id: Which recording.
+            from_position: A position where a message begins or ends, as :attr:`headrace.Message.position` is;
+                ``"start"``; or ``"live"`` for what is published from now on.
+            **settings: ``live_channel`` and ``live_stream_id``: where this program receives the publisher; those of the
+                recording by default. ``replay_channel`` and ``replay_stream_id``: where the archive replays to,
+                ``aeron:ipc`` or an address of this machine, with port 0 for any; by default the way on which the
+                archive answers this session. ``timeout_s``: how long it may try without success before it raises;
+                ``message_timeout_s`` of this session by default. ``on_live`` and ``on_left_live``: called with the
+                position when it becomes live and when it falls back, on the thread that polls.
+
+        Raises:
+            ConfigError: An argument is wrong. What the archive says comes when messages are taken.
+        """
+        return follow(self, recording_id, from_position, **settings)
 
     def stop_replay(self, replay_id: int) -> None:
         """Stop one replay; one that has ended is no error."""

@@ -33,6 +33,8 @@ from headrace._exceptions import (
 from headrace.archive.client import requests, steps
 from headrace.archive.client.archive import POLL_INTERVAL_S, REPLAY_STREAM_ID, Archive, recording_of
 from headrace.archive.client.durable import DurablePublication
+from headrace.archive.client.following.follow import Follow
+from headrace.archive.client.following.settings import Begin, FollowSettings, follow
 from headrace.archive.client.replay import Replay, Replayed, ReplayRange
 from headrace.archive.client.session import LOOK_INTERVAL_S, Streams
 from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
@@ -330,6 +332,12 @@ class AsyncArchive(AsyncClosing):
                 raise
         replayed = Replayed(recording_id, *ids, subscription, images)
         return AsyncReplay(self, Replay(self.archive, self.archive, replayed))
+
+    def follow(
+        self, recording_id: int, *, from_position: Begin = "start", **settings: Unpack[FollowSettings]
+    ) -> Follow:
+        """See :meth:`headrace.Archive.follow`. Read it with ``async for``."""
+        return follow(self.archive, recording_id, from_position, **settings)
 
     async def await_signal(
         self, signal: RecordingSignal, recording_id: int | None = None, timeout_s: float = 10.0

@@ -1,0 +1,127 @@
+"""What a program says of a recording that it follows."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from headrace._checks import check_callable, check_names, wrong
+from headrace.archive.client.following.follow import Follow
+from headrace.archive.client.following.link import ArchiveLink
+from headrace.archive.client.following.machine import Followed, Follower
+from headrace.archive.client.following.sources import Address
+from headrace.channel import ChannelUri
+from headrace.positions import FRAME_ALIGNMENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Unpack
+
+    from headrace.archive.client.session import ArchiveSession
+    from headrace.archive.client.settings import ArchiveClientConfig
+
+__all__ = ["Begin", "FollowSettings", "follow"]
+
+Begin = int | Literal["start", "live"]
+
+_REPLAY_STREAM_ID = 1020
+_RULE = "is not an argument of follow, see headrace.Archive.follow"
+
+
+class FollowSettings(TypedDict, total=False):
+    """Keyword arguments of :meth:`headrace.Archive.follow`."""
+
+    live_channel: str
+    live_stream_id: int
+    replay_channel: str
+    replay_stream_id: int
+    timeout_s: float
+    on_live: Callable[[int], object] | None
+    on_left_live: Callable[[int], object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    live_channel: str | None = None
+    live_stream_id: int | None = None
+    replay_channel: str | None = None
+    replay_stream_id: int = _REPLAY_STREAM_ID
+    timeout_s: float | None = None
+    on_live: Callable[[int], object] | None = None
+    on_left_live: Callable[[int], object] | None = None
+
+
+def follow(
+    session: ArchiveSession, recording_id: int, begin: Begin, **settings: Unpack[FollowSettings]
+) -> Follow:
+    """Begin to follow; nothing is asked yet.
+
+    Raises:
+        ConfigError: An argument is unknown or wrong, or the live channel was given without its stream.
+    """
+    names = [field.name for field in dataclasses.fields(_Settings)]
+    check_names(settings, names, _RULE, others=("recording_id", "from_position"))
+    chosen = _Settings(**settings)
+    if recording_id < 0:
+        raise wrong("recording_id", recording_id, "must be at least 0")
+    if isinstance(begin, str):
+        if begin not in ("start", "live"):
+            raise wrong("from_position", begin, 'must be a position, "start" or "live"')
+    elif begin < 0 or begin % FRAME_ALIGNMENT:
+        raise wrong("from_position", begin, f"must be a multiple of {FRAME_ALIGNMENT} from 0 up")
+    check_callable("on_live", chosen.on_live)
+    check_callable("on_left_live", chosen.on_left_live)
+    follower = Follower(
+        session.client,
+        ArchiveLink(session.client, session._config),
+        Followed(
+            recording_id,
+            begin,
+            _live_address(chosen),
+            _replay_address(chosen, session._config),
+            _timeout_s(chosen, session._config),
+        ),
+    )
+    follower.on_live, follower.on_left_live = chosen.on_live, chosen.on_left_live
+    return Follow(follower)
+
+
+def _live_address(chosen: _Settings) -> Address | None:
+    if (chosen.live_channel is None) != (chosen.live_stream_id is None):
+        rule = "live_channel and live_stream_id go together: give both or neither"
+        raise wrong("live_channel", chosen.live_channel, rule)
+    if chosen.live_channel is None or chosen.live_stream_id is None:
+        return None
+    ChannelUri(chosen.live_channel)
+    return Address(chosen.live_channel, chosen.live_stream_id)
+
+
+def _replay_address(chosen: _Settings, config: ArchiveClientConfig) -> Address:
+    channel = chosen.replay_channel or _default_replay_channel(config)
+    if ChannelUri(channel).is_response:
+        rule = (
+            "replays through response channels are not built: give an address of this machine, with any port"
+        )
+        raise wrong("replay_channel", channel, rule)
+    return Address(channel, chosen.replay_stream_id)
+
+
+def _default_replay_channel(config: ArchiveClientConfig) -> str:
+    """The way by which the archive answers; over a network a port that the system chooses."""
+    answers = ChannelUri(config.response_channel)
+    endpoint = answers.get("endpoint")
+    if endpoint is None:
+        return "aeron:ipc"
+    host, _, _ = endpoint.rpartition(":")
+    interface = answers.get("interface")
+    return f"aeron:udp?endpoint={host}:0" + (f"|interface={interface}" if interface else "")
+
+
+def _timeout_s(chosen: _Settings, config: ArchiveClientConfig) -> float:
+    if chosen.timeout_s is None:
+        return config.message_timeout_s
+    if math.isnan(chosen.timeout_s) or chosen.timeout_s <= 0:
+        raise wrong("timeout_s", chosen.timeout_s, "must be above 0")
+    return chosen.timeout_s

@@ -1,0 +1,149 @@
+"""What a follower reads from: a replay, or the live stream. Both are opened in steps that never wait."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import ClientError, ClosedError
+from headrace.archive.client import requests, steps
+from headrace.archive.client.replay import ReplayRange
+from headrace.channel import ChannelUri
+from headrace.positions import signed_32
+
+if TYPE_CHECKING:
+    from headrace._exceptions import ArchiveError
+    from headrace.archive.client.following.link import ArchiveLink
+    from headrace.client import Client, Image, Subscription
+
+__all__ = ["Address", "LiveSource", "ReplaySource", "Source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A channel and a stream on it."""
+
+    channel: str
+    stream_id: int
+
+
+class Source:
+    """A subscription to one stream, opened in steps."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        # Told of and not looked for: a stream that ends at once is seen too.
+        self._images: list[Image] = []
+        self._opening: Generator[None, None, None] | None = None
+        self.subscription: Subscription | None = None
+
+    @property
+    def image(self) -> Image | None:
+        """The stream, once it is there; it stays here after it has ended."""
+        return self._images[0] if self._images and self.subscription is not None else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes from it."""
+        image = self.image
+        return image is not None and (image.is_closed or image.is_end_of_stream)
+
+    def step(self) -> None:
+        """Go on with opening it.
+
+        Raises:
+            HeadraceError: It cannot be opened.
+        """
+        if self._opening is not None:
+            with contextlib.suppress(StopIteration):
+                next(self._opening)
+                return
+            self._opening = None
+
+    def close(self) -> None:
+        """Read nothing more from it."""
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.close()
+        if self.subscription is not None:
+            self.subscription.close()
+
+    def _subscribed(self, channel: str, stream_id: int) -> Generator[None, None, Subscription]:
+        pending = self._client.request_subscription(
+            channel, stream_id, on_available_image=self._images.append
+        )
+        try:
+            while (subscription := pending.poll()) is None:
+                yield
+        except GeneratorExit:
+            with contextlib.suppress(ClientError, ClosedError):
+                pending.cancel()
+            raise
+        self.subscription = subscription
+        return subscription
+
+
+class LiveSource(Source):
+    """The live stream of one publisher."""
+
+    def __init__(self, client: Client, address: Address, session_id: int) -> None:
+        super().__init__(client)
+        channel = ChannelUri(address.channel).with_parameters(session_id=session_id)
+        self._opening = self._opened(channel, address.stream_id)
+
+    def _opened(self, channel: str, stream_id: int) -> Generator[None, None, None]:
+        yield from self._subscribed(channel, stream_id)
+
+
+class ReplaySource(Source):
+    """A replay of a recording from a position to its end, and on while it is active."""
+
+    def __init__(self, client: Client, link: ArchiveLink, address: Address, what: ReplayRange) -> None:
+        super().__init__(client)
+        self._link = link
+        self._address = address
+        self._what = what
+        self._replay_id: int | None = None
+        self._correlation_id = 0
+        self._opening = self._opened()
+
+    @property
+    def late_error(self) -> ArchiveError | None:
+        """Why the archive ended it early, if it has said so."""
+        return self._link.late_error(self._correlation_id)
+
+    def close(self) -> None:
+        """Read nothing more from it, and have the archive stop it unless it has ended."""
+        was_over = self.is_over
+        super().close()
+        replay_id, self._replay_id = self._replay_id, None
+        if replay_id is not None and not was_over and self._link.is_ready:
+            self._link.tell(requests.stop_replay(replay_id))
+
+    def _opened(self) -> Generator[None, None, None]:
+        channel, stream_id = self._address.channel, self._address.stream_id
+        if ChannelUri(channel).is_port_open:
+            # A port of its own: nothing but this replay comes there.
+            subscription = yield from self._subscribed(channel, stream_id)
+            while (resolved := subscription.resolved_channel) is None:
+                yield
+            yield from self._replayed(resolved)
+            return
+        replay_id = yield from self._replayed(channel)
+        session = ChannelUri(channel).with_parameters(session_id=signed_32(replay_id))
+        yield from self._subscribed(session, stream_id)
+
+    def _replayed(self, channel: str) -> Generator[None, None, int]:
+        request = self._what.request(channel, self._address.stream_id)
+        asked = self._link.ask(steps.replay_started(request))
+        try:
+            while not asked.is_done:
+                yield
+        except GeneratorExit:
+            self._link.forget(asked)
+            raise
+        self._replay_id, self._correlation_id = self._link.answer(asked)
+        self._link.await_error(self._correlation_id)
+        return self._replay_id
