@@ -122,7 +122,8 @@ SANITIZED := cargo +nightly test --quiet --lib --tests --no-fail-fast --target $
 .PHONY: sanitize
 sanitize: ## Run the Rust tests under AddressSanitizer, shared memory also under ThreadSanitizer
 	@cargo +nightly --version > /dev/null 2>&1 || { echo "error: needs a nightly toolchain: rustup toolchain install nightly" >&2; exit 1; }
-	RUSTFLAGS="-Zsanitizer=address" $(SANITIZED) $(RUST_TESTED) --target-dir target/address
+	RUSTFLAGS="-Zsanitizer=address" LSAN_OPTIONS="suppressions=$(CURDIR)/scripts/lsan.supp" \
+	  $(SANITIZED) $(RUST_TESTED) --target-dir target/address
 	RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" TSAN_OPTIONS="suppressions=$(CURDIR)/scripts/tsan.supp" \
 	  $(SANITIZED) -p headrace-buffers --target-dir target/thread
 
