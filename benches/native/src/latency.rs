@@ -8,8 +8,8 @@ use headrace_client::{Offer, Publication, Subscription, SubscriptionHandlers};
 use headrace_sys::idle::IdleStrategy;
 
 use crate::clients::Clients;
+use crate::stamp;
 
-const LENGTH: usize = 32;
 const FRAGMENT_LIMIT: usize = 256;
 // With what the kernel adds, about ten thousand messages a second.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -47,16 +47,12 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn since(epoch: Instant) -> u64 {
-    u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX)
-}
-
 fn publish(publication: &Publication, epoch: Instant, running: &AtomicBool) -> Result<(), String> {
-    let mut message = [0u8; LENGTH];
     while running.load(Ordering::Relaxed) {
-        message[..8].copy_from_slice(&since(epoch).to_le_bytes());
         // Nothing waits for room: a message that finds none is not a sample.
-        let _: Offer = publication.offer(&message).map_err(|error| error.to_string())?;
+        let _: Offer = publication
+            .offer(&stamp::message(epoch))
+            .map_err(|error| error.to_string())?;
         std::thread::sleep(PAUSE);
     }
     Ok(())
@@ -70,17 +66,20 @@ fn measure(
 ) -> Result<Vec<u64>, Box<dyn Error>> {
     let mut idle = IdleStrategy::default();
     let mut durations_ns = Vec::with_capacity(samples + samples / 10 + FRAGMENT_LIMIT);
+    let mut wrong = None;
     while durations_ns.len() < samples + samples / 10 {
         let mut taken = 0;
         for subscription in subscriptions {
             taken += subscription.poll(
                 |payload, _| {
-                    if let Some(sent) = payload.first_chunk() {
-                        durations_ns.push(since(epoch).saturating_sub(u64::from_le_bytes(*sent)));
-                    }
+                    let age_ns = stamp::age_ns(payload, epoch);
+                    age_ns.map_or_else(|text| wrong = Some(text), |age_ns| durations_ns.push(age_ns));
                 },
                 FRAGMENT_LIMIT,
             )?;
+        }
+        if let Some(text) = wrong {
+            return Err(text.into());
         }
         idle.idle(taken);
     }

@@ -10,6 +10,7 @@ mod echo;
 mod latency;
 mod offers;
 mod rtt;
+mod stamp;
 mod streams;
 mod throughput;
 

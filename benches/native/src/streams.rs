@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use headrace_client::{Client, ClientConfig, Offer, Publication, Subscription, SubscriptionHandlers};
 use headrace_sys::idle::IdleStrategy;
 
+use crate::stamp;
+
 const FIRST_STREAM_ID: i32 = 1001;
-const LENGTH: usize = 32;
 const FRAGMENT_LIMIT: usize = 256;
 // With what the kernel adds, some three thousand messages a second over all streams.
 const PAUSE: Duration = Duration::from_micros(250);
@@ -60,18 +61,12 @@ pub(crate) fn run(dir: &str, channel: &str, count: &str, samples: &str) -> Resul
     Ok(())
 }
 
-fn since(epoch: Instant) -> u64 {
-    u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX)
-}
-
 fn publish(publications: &[Publication], epoch: Instant, running: &AtomicBool) -> Result<(), String> {
-    let mut message = [0u8; LENGTH];
     for publication in publications.iter().cycle() {
         if !running.load(Ordering::Relaxed) {
             break;
         }
-        message[..8].copy_from_slice(&since(epoch).to_le_bytes());
-        match publication.offer(&message) {
+        match publication.offer(&stamp::message(epoch)) {
             // At the end of a term the message is left out.
             Ok(Offer::Position(_) | Offer::AdminAction) => {}
             refused => {
@@ -93,17 +88,20 @@ fn measure(
 ) -> Result<Vec<u64>, Box<dyn Error>> {
     let mut idle = IdleStrategy::default();
     let mut durations_ns = Vec::with_capacity(samples + samples / 10 + FRAGMENT_LIMIT);
+    let mut wrong = None;
     while running.load(Ordering::Relaxed) && durations_ns.len() < samples + samples / 10 {
         let mut taken = 0;
         for subscription in subscriptions {
             taken += subscription.poll(
                 |payload, _| {
-                    if let Some(sent) = payload.first_chunk() {
-                        durations_ns.push(since(epoch).saturating_sub(u64::from_le_bytes(*sent)));
-                    }
+                    let age_ns = stamp::age_ns(payload, epoch);
+                    age_ns.map_or_else(|text| wrong = Some(text), |age_ns| durations_ns.push(age_ns));
                 },
                 FRAGMENT_LIMIT,
             )?;
+        }
+        if let Some(text) = wrong {
+            return Err(text.into());
         }
         idle.idle(taken);
     }
