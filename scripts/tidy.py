@@ -12,6 +12,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -287,6 +288,36 @@ def check_dead_python_files(sources: list[Source]) -> Findings:
             rf"from {re.escape(parent)} import \([^)]*\b{name}\b", everything
         ):
             yield f"{source.path}: nothing imports it"
+
+
+def check_unused_names(sources: list[Source]) -> Findings:
+    """What a module makes, or a crate offers, stands somewhere else too: in other code, in a test or in a document."""
+    seen = Counter(word for source in sources for word in re.findall(r"\w+", source.text))
+    for source in sources:
+        if source.path.startswith("tests/") or "/tests" in source.path:
+            continue
+        made = {".py": _python_names, ".rs": _rust_offers}.get(source.suffix)
+        for name in made(source.text) if made else ():
+            if seen[name] == 1:
+                yield f"{source.path}: nothing uses {name}"
+
+
+def _python_names(text: str) -> Iterator[str]:
+    """Of classes, functions and constants; a decorator may hand what it decorates to others."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if not node.decorator_list:
+                yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def _rust_offers(text: str) -> Iterator[str]:
+    public = (
+        r"^\s*pub(?:\([a-z]+\))? (?:const |async |unsafe )*(?:fn|const|struct|enum|static|type|trait) (\w+)"
+    )
+    yield from re.findall(public, code_lines(text), flags=re.MULTILINE)
 
 
 def check_crate_layers(sources: list[Source]) -> Findings:
@@ -602,6 +633,7 @@ CHECKS: tuple[Check, ...] = (
     check_dead_rust_files,
     check_test_places,
     check_dead_python_files,
+    check_unused_names,
     check_crate_layers,
     check_python_layers,
     check_rust_circles,

@@ -71,12 +71,6 @@ def signed_32(value: int) -> int:
     return value - (1 << 32) if value & 0x8000_0000 else value
 
 
-def signed_64(value: int) -> int:
-    """The lowest 64 bits as a signed number."""
-    value &= 0xFFFF_FFFF_FFFF_FFFF
-    return value - (1 << 64) if value >> 63 else value
-
-
 def segment_name(recording_id: int, base: int) -> str:
     """Name of a segment file."""
     return f"{recording_id}-{base}.rec"

@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use headrace_client::ClientError;
+use headrace_client::{ClientError, CounterHandler};
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 
@@ -117,6 +117,37 @@ fn counters_of_everybody_are_seen_coming_and_going() {
             format!("-900 {counter_id}"),
         ]
     );
+}
+
+#[test]
+fn a_handler_that_was_removed_is_told_of_no_counter() {
+    let fake = FakeDriver::start();
+    let (client, _) = connect(&fake);
+    let told: Arc<Mutex<usize>> = Arc::default();
+    let count = Arc::clone(&told);
+    let handler: CounterHandler = Arc::new(move |_, _, _| *count.lock().unwrap() += 1);
+    let coming = client.add_available_counter_handler(handler.clone()).unwrap();
+    let going = client.add_unavailable_counter_handler(handler).unwrap();
+    service_until_idle(&client);
+    let before = *told.lock().unwrap();
+    assert!(client.remove_available_counter_handler(coming));
+    assert!(client.remove_unavailable_counter_handler(going));
+    assert!(!client.remove_unavailable_counter_handler(going));
+    let counter_id = driver(&fake).allocate(1003, &[], "theirs", 900);
+    let (registration_id, ready) = (
+        900,
+        Event::CounterReady {
+            registration_id: 900,
+            counter_id,
+        },
+    );
+    driver(&fake).send(&ready);
+    driver(&fake).send(&Event::UnavailableCounter {
+        registration_id,
+        counter_id,
+    });
+    service_until_idle(&client);
+    assert_eq!(*told.lock().unwrap(), before);
 }
 
 #[test]

@@ -12,7 +12,6 @@ from headrace.cli.lifecycle import until_stopped
 _BATCH = 1024
 _OFFERS_A_LOOK = 4096
 _CONNECT_TIMEOUT_S = 10.0
-_ROOM_TIMEOUT_S = 0.5
 
 
 def push(directory: str, channel: str, stream_id: int, length: int, is_batched: bool) -> None:

@@ -32,10 +32,6 @@ pub const FLAG_BEGIN: u8 = 0x80;
 pub const FLAG_END: u8 = 0x40;
 /// The only frame of a message.
 pub const FLAGS_UNFRAGMENTED: u8 = FLAG_BEGIN | FLAG_END;
-/// End of stream; on the wire only, in heartbeats.
-pub const FLAG_EOS: u8 = 0x20;
-/// Publication revoked; on the wire only, in heartbeats.
-pub const FLAG_REVOKED: u8 = 0x10;
 
 /// Padding frame: readers skip it.
 pub const TYPE_PAD: u16 = 0;

@@ -24,13 +24,6 @@ pub enum Unblock {
     UnblockedToEnd,
 }
 
-impl Unblock {
-    /// True if the stream can go on.
-    pub fn is_unblocked(self) -> bool {
-        self != Self::None
-    }
-}
-
 /// Covers the hole that starts at `position`, where every consumer waits.
 pub fn unblock<M: Memory>(log: &LogBuffers<M>, position: i64) -> Unblock {
     let geometry = log.geometry();

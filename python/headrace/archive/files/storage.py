@@ -20,7 +20,6 @@ from headrace.archive.errors import ArchiveFileError
 
 __all__ = ["DirectoryStorage", "Storage", "StorageFile"]
 
-SYNC_NONE = 0
 SYNC_DATA = 1
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -117,11 +117,6 @@ impl<'a, M: Memory> Claim<'a, M> {
         frame::frame_type(self.term.get(), self.offset)
     }
 
-    /// Sets the frame type.
-    pub fn set_frame_type(&mut self, frame_type: u16) {
-        frame::put_kind(self.term.get(), self.offset, self.flags(), frame_type);
-    }
-
     /// Value that the frame will carry besides its payload.
     pub fn reserved_value(&self) -> i64 {
         frame::reserved_value(self.term.get(), self.offset)
