@@ -4,6 +4,7 @@ The same publisher and subscriber, in a process of their own, play against our a
 """
 
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -16,16 +17,18 @@ import numpy as np
 
 from benches.processes import background, fresh_directory, java_peer, native, output, python_peer
 from benches.report import Measurement, Row
-from headrace import Archive
+from headrace import Archive, HeadraceError
 
 ROUNDS = 5
 RECORDED = 2 << 30
 REPLAYED = 1 << 30
+RECOVERED = 1 << 30
 MEMORY_RECORDED = 10_000_000_000
 LATENCY_ROUNDS = 15
 LATENCY_SAMPLES = 20_000
 SMALL, LARGE = 32, 1024
 IPC = "aeron:ipc"
+LONG_TERMS = "aeron:ipc?term-length=1g"
 UDP = "aeron:udp?endpoint=127.0.0.1:24992"
 STREAM_ID = 1005
 REPLAY_STREAM_ID = 1006
@@ -85,19 +88,23 @@ def _ours() -> Iterator[Running]:
         yield Running(process, directory, archive)
 
 
+def _their_properties(directory: Path, files: Path) -> dict[str, str]:
+    return {
+        "aeron.dir": str(directory),
+        "aeron.threading.mode": "SHARED",
+        "aeron.dir.delete.on.shutdown": "true",
+        "aeron.archive.threading.mode": "SHARED",
+        "aeron.archive.dir": str(files),
+        "aeron.archive.control.channel": THEIR_CONTROL,
+        "aeron.archive.replication.channel": ANY_PORT,
+    }
+
+
 @contextmanager
 def _theirs() -> Iterator[Running]:
     directory = fresh_directory("java-archive")
     with _files() as files:
-        properties = {
-            "aeron.dir": str(directory),
-            "aeron.threading.mode": "SHARED",
-            "aeron.dir.delete.on.shutdown": "true",
-            "aeron.archive.threading.mode": "SHARED",
-            "aeron.archive.dir": str(files),
-            "aeron.archive.control.channel": THEIR_CONTROL,
-            "aeron.archive.replication.channel": ANY_PORT,
-        }
+        properties = _their_properties(directory, files)
         command = java_peer().command("io.aeron.archive.ArchivingMediaDriver", properties=properties)
         with (
             background(command, ready=files / "archive-mark.dat") as process,
@@ -322,4 +329,76 @@ def archive_memory() -> Row:
             "with mapped files, first quarter, MiB": float(np.median([total for total, _ in warm[:quarter]])),
             "with mapped files, last quarter, MiB": float(np.median([total for total, _ in warm[-quarter:]])),
         },
+    )
+
+
+def _kill_while_it_records(files: Path) -> None:
+    """Fills almost one segment file with small messages, and kills the archive while their publisher lives."""
+    directory = fresh_directory("recovery")
+    full = RECOVERED - (1 << 20)
+    block = [b"x" * SMALL] * 1_000
+    with (
+        background(python_peer("archive_peer.py", directory, files), ready="READY") as process,
+        Archive.connect(directory=directory) as archive,
+    ):
+        publication = archive.add_recorded_publication(LONG_TERMS, STREAM_ID)
+        while (publication.position or 0) < full:
+            publication.offer_batch(block)
+        recording_id = archive.list_recordings()[-1].recording_id
+        while (archive.recording_position(recording_id) or 0) < full:
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+    shutil.rmtree(directory)
+
+
+def _start_s(command: Callable[[Path, Path], list[str]], unclean: Path | None) -> float:
+    """Seconds from the start of a program until its archive serves a client, on a copy of files or on none."""
+    directory = fresh_directory("recovery")
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as base:
+        files = Path(base) / "archive"
+        if unclean is not None:
+            # Without the mark file, in which Aeron's archive would look for one that runs.
+            shutil.copytree(unclean, files, ignore=shutil.ignore_patterns("archive-mark.dat"))
+        start = time.perf_counter()
+        with background(command(directory, files)):
+            while True:
+                try:
+                    Archive.connect(directory=directory, message_timeout_s=STOP_TIMEOUT_S).close()
+                except HeadraceError:
+                    time.sleep(0.002)
+                else:
+                    return time.perf_counter() - start
+
+
+def archive_recovery() -> Row:
+    """Starting on a segment file whose recording was cut short by a kill."""
+
+    def their_command(directory: Path, files: Path) -> list[str]:
+        return java_peer().command(
+            "io.aeron.archive.ArchivingMediaDriver", properties=_their_properties(directory, files)
+        )
+
+    def our_command(directory: Path, files: Path) -> list[str]:
+        return python_peer("archive_peer.py", directory, files)
+
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as base:
+        unclean = Path(base) / "unclean"
+        _kill_while_it_records(unclean)
+        recovery = {}
+        for name, command in (("ours", our_command), ("theirs", their_command)):
+            without = sorted(_start_s(command, None) for _ in range(ROUNDS))[ROUNDS // 2]
+            recovery[name] = [1e3 * (_start_s(command, unclean) - without) for _ in range(ROUNDS)]
+    return Row(
+        name="archive-recovery",
+        unit="ms",
+        ours=Measurement(observations=recovery["ours"]),
+        peer_name=JAVA,
+        peer=Measurement(observations=recovery["theirs"]),
+        target=">= 1.0 x",
+        configuration=(
+            f"one segment file of 1 GiB, full of {SMALL} byte messages, whose archive was killed; how much later an "
+            "archive serves its first client than one that starts without files"
+        ),
+        higher_is_better=False,
     )

@@ -12,6 +12,7 @@ from benches.archive_rows import (
     archive_memory,
     archive_record_bytes,
     archive_record_small,
+    archive_recovery,
     archive_replay,
 )
 from benches.durable_rows import archive_ack
@@ -318,6 +319,7 @@ ROWS: dict[str, Callable[[], Row]] = {
         archive_record_bytes,
         archive_replay,
         archive_live_latency,
+        archive_recovery,
         archive_ack,
         archive_memory,
     )
