@@ -36,6 +36,7 @@ const IDENTITY: WriterIdentity = WriterIdentity {
 };
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri knows no mapped files")]
 fn what_was_written_is_read_from_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let log = EventLog::create(directory.path(), 8, IDENTITY).unwrap();
@@ -71,6 +72,7 @@ fn a_slot_has_the_documented_bytes() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri knows no mapped files")]
 fn a_log_that_cannot_be_made_whole_leaves_the_one_before() {
     let directory = tempfile::tempdir().unwrap();
     EventLog::create(directory.path(), 4, IDENTITY)
@@ -84,6 +86,7 @@ fn a_log_that_cannot_be_made_whole_leaves_the_one_before() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri knows no mapped files")]
 fn a_new_life_begins_with_an_empty_ring_and_old_readers_keep_theirs() {
     let directory = tempfile::tempdir().unwrap();
     EventLog::create(directory.path(), 4, IDENTITY)
@@ -155,7 +158,7 @@ fn an_event_is_dropped_and_counted_while_its_slot_is_written_since_the_lap_befor
 
 #[test]
 fn threads_that_write_at_once_lose_nothing_and_keep_their_order() {
-    const EACH: i64 = 2_000;
+    const EACH: i64 = if cfg!(miri) { 20 } else { 2_000 };
     let memory = memory(4 * EACH as usize);
     let log = EventLog::over(memory.clone()).unwrap();
     thread::scope(|scope| {
@@ -175,6 +178,7 @@ fn threads_that_write_at_once_lose_nothing_and_keep_their_order() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri knows no mapped files")]
 fn a_file_that_is_no_event_log_is_refused_by_what_is_wrong_with_it() {
     let directory = tempfile::tempdir().unwrap();
     let open = || {
@@ -196,6 +200,7 @@ fn a_file_that_is_no_event_log_is_refused_by_what_is_wrong_with_it() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri knows no mapped files")]
 fn a_file_that_another_program_cuts_short_is_an_error_and_kills_no_reader() {
     let directory = tempfile::tempdir().unwrap();
     let log = EventLog::create(directory.path(), 64, IDENTITY).unwrap();
