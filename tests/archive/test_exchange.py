@@ -177,7 +177,7 @@ def test_a_recording_has_begun_with_its_signal() -> None:
     exchange.take(signal(100, RecordingSignal.EXTEND))
     assert not exchange.is_done
     exchange.take(signal(100, RecordingSignal.START))
-    assert exchange.result() == 7
+    assert exchange.result() == 3, "the id of the recording, not of its subscription"
     assert exchange.undo() is None
 
 
