@@ -1,13 +1,19 @@
 """Settings of a driver that the driver at the other end of a stream notices."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from benches.processes import JavaPeer
 
+import headrace
+from headrace.cnc.cnc_file import CncFile
+from headrace.cnc.error_log import read_error_log
+from tests.helpers import await_true
 from tests.interop.conftest import Peers, our_driver_process
+from tests.interop.messages import Checker
 from tests.ports import free_port
 
 pytestmark = pytest.mark.interop
@@ -52,3 +58,77 @@ def test_a_wildcard_port_of_a_range(java: JavaPeer, peers: Peers, receives: str)
                 41,
             ),
         )
+
+
+@pytest.mark.parametrize("receives", ["java", "python"])
+def test_a_stream_with_as_many_sessions_as_it_may_have(java: JavaPeer, peers: Peers, receives: str) -> None:
+    """A second session waits until the first one leaves, and loses nothing."""
+    channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
+    limit = {"aeron.driver.stream.session.limit": "1"}
+    with (
+        drivers(java, receives, limit) as (receiving, sending),
+        headrace.Client.connect(directory=receiving) as client,
+        client.add_subscription(f"{channel}|session-id=1", STREAM) as first,
+        client.add_subscription(f"{channel}|session-id=2", STREAM) as second,
+    ):
+        publishers = [
+            peers.command(
+                "python",
+                "publish",
+                directory,
+                f"{channel}|session-id={session}",
+                STREAM,
+                COUNT,
+                *SMALL,
+                session,
+            )
+            for session, directory in [(1, receiving), (2, sending)]
+        ]
+        # Each ends when its receiver has left. The second one is of the other driver.
+        ends = [_started(lambda: peers.run(publishers[0]))]
+        await_true(lambda: first.is_connected)
+        ends.append(_started(lambda: peers.run(publishers[1])))
+        await_true(lambda: _is_refused(receiving))
+        assert not second.is_connected
+        _read(first)
+        first.close()
+        _read(second)
+        second.close()
+        for end in ends:
+            end()
+
+
+def _started(run: Callable[[], None]) -> Callable[[], None]:
+    """Runs in a thread. Returns what waits for its end and raises what it raised."""
+    raised: list[BaseException] = []
+
+    def catching() -> None:
+        try:
+            run()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=catching, daemon=True)
+    thread.start()
+
+    def end() -> None:
+        thread.join()
+        if raised:
+            raise raised[0]
+
+    return end
+
+
+def _is_refused(directory: Path) -> bool:
+    with CncFile.open(directory) as cnc:
+        return any("exceeded session limit" in entry.text for entry in read_error_log(cnc.error_log))
+
+
+def _read(subscription: headrace.Subscription) -> None:
+    checker = Checker()
+
+    def all_came() -> bool:
+        subscription.poll(checker, 64)
+        return checker.count == COUNT
+
+    await_true(all_came)
