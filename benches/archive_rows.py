@@ -15,9 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+from benches.figures import rates
 from benches.processes import background, fresh_directory, java_peer, native, output, python_peer
 from benches.report import Measurement, Row
 from headrace import Archive, HeadraceError
+from headrace.archive.protocol.counters import MAX_CYCLE_TIME
 
 ROUNDS = 5
 RECORDED = 2 << 30
@@ -30,6 +32,9 @@ SMALL, LARGE = 32, 1024
 IPC = "aeron:ipc"
 LONG_TERMS = "aeron:ipc?term-length=1g"
 UDP = "aeron:udp?endpoint=127.0.0.1:24992"
+MANY = 200
+MANY_CHANNEL = "aeron:ipc?term-length=1m"
+MANY_WINDOWS = (6, 1.0)
 STREAM_ID = 1005
 REPLAY_STREAM_ID = 1006
 THEIR_CONTROL = "aeron:udp?endpoint=127.0.0.1:24991"
@@ -95,6 +100,7 @@ def _their_properties(directory: Path, files: Path) -> dict[str, str]:
         "aeron.dir.delete.on.shutdown": "true",
         "aeron.archive.threading.mode": "SHARED",
         "aeron.archive.dir": str(files),
+        "aeron.archive.max.concurrent.recordings": "256",
         "aeron.archive.control.channel": THEIR_CONTROL,
         "aeron.archive.replication.channel": ANY_PORT,
     }
@@ -401,4 +407,33 @@ def archive_recovery() -> Row:
             "archive serves its first client than one that starts without files"
         ),
         higher_is_better=False,
+    )
+
+
+def _many(running: Running) -> tuple[Measurement, float]:
+    """Messages a second of all streams together, and the archive's longest turn in milliseconds."""
+    publisher = python_peer("many_peer.py", running.directory, MANY_CHANNEL, STREAM_ID, MANY, *MANY_WINDOWS)
+    measured = rates(output(publisher))
+    longest = max(one.value for one in running.archive.client.counters if one.type_id == MAX_CYCLE_TIME)
+    return measured, longest / 1e6
+
+
+def archive_many() -> Row:
+    """Many streams recorded at once."""
+    with _ours() as running:
+        ours, longest = _many(running)
+    with _theirs() as running:
+        theirs, their_longest = _many(running)
+    return Row(
+        name="archive-many",
+        unit="msg/s",
+        ours=ours,
+        peer_name=JAVA,
+        peer=theirs,
+        target=">= 1.0 x",
+        configuration=(
+            f"{MANY} streams of {SMALL} byte messages over {MANY_CHANNEL}, a Python publisher that offers 64 to one "
+            f"after the other, all recorded, counted by the recorded positions; {BESIDE}"
+        ),
+        notes={"longest turn, ms": longest, "Java's longest turn, ms": their_longest},
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from benches.archive_rows import (
     archive_live_latency,
+    archive_many,
     archive_memory,
     archive_record_bytes,
     archive_record_small,
@@ -319,6 +320,7 @@ ROWS: dict[str, Callable[[], Row]] = {
         archive_record_bytes,
         archive_replay,
         archive_live_latency,
+        archive_many,
         archive_recovery,
         archive_ack,
         archive_memory,

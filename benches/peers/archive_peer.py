@@ -20,6 +20,7 @@ def main(directory: str, archive_directory: str, control_channel: str | None = N
     with headrace.ArchivingMediaDriver(
         driver_properties=properties,
         archive_directory=archive_directory,
+        max_concurrent_recordings=256,
         control_channel=control_channel,
         control_channel_enabled=control_channel is not None,
         replication_channel="aeron:udp?endpoint=127.0.0.1:0",
