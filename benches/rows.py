@@ -33,7 +33,7 @@ from benches.processes import (
 from benches.report import Measurement, Row
 from benches.request_rows import request_response_many_python, request_response_python
 from benches.sbe_rows import sbe_columnar, sbe_single
-from benches.spark_rows import spark_batch_read
+from benches.spark_rows import spark_batch_read, spark_replay_read
 from benches.stream_rows import streams_1000
 
 WINDOWS = 6
@@ -316,6 +316,7 @@ ROWS: dict[str, Callable[[], Row]] = {
         sbe_single,
         sbe_columnar,
         spark_batch_read,
+        spark_replay_read,
         archive_record_small,
         archive_record_bytes,
         archive_replay,

@@ -1,13 +1,17 @@
-"""Times batch reads of a recording and of the same rows in Parquet: ``spark_peer.py DIRECTORY ROWS``.
+"""Times batch reads of a recording and of the same rows elsewhere: ``spark_peer.py DIRECTORY ROWS parquet|replay``.
 
-Prints ``rate NAME NANOSECONDS`` for each pass that counts.
+``replay`` is the same recording through the control channel of an archive, in a process of its own, that replays it.
+Prints ``rate NAME NANOSECONDS`` for each pass that counts; the recording's files have the name ``files``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +24,7 @@ from headrace.archive.protocol.descriptor import RecordingDescriptor
 TERM_LENGTH = 16 << 20
 SEGMENT_LENGTH = 128 << 20
 STREAM_ID = 1001
+CONTROL_CHANNEL = "aeron:udp?endpoint=127.0.0.1:24996"
 PAYLOAD_LENGTH = 64
 # Rates rise until the JVM has compiled what it runs, through the first three passes.
 WARM_PASSES = 3
@@ -82,7 +87,34 @@ def timed(name: str, frame: DataFrame, is_warm: bool) -> None:
         print(f"rate {name} {time.perf_counter_ns() - start}", flush=True)
 
 
-def main(directory: Path, count: int) -> None:
+@contextlib.contextmanager
+def archive_of(directory: Path) -> Iterator[None]:
+    """An archive on the files, which clients reach."""
+    program = Path(__file__).with_name("archive_peer.py")
+    command = [
+        sys.executable,
+        str(program),
+        str(directory / "driver"),
+        str(directory / "archive"),
+        CONTROL_CHANNEL,
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "READY\n", "the archive says when it runs"
+            yield
+        finally:
+            process.terminate()
+
+
+def checked(rows: DataFrame, count: int) -> None:
+    """Each message carries its number: together they are there once each."""
+    total = rows.agg({"reserved_value": "sum"}).first()[0]
+    assert total == count * (count - 1) // 2, f"the numbers 0 to {count - 1} add up to {total}"
+
+
+def main(directory: Path, count: int, other: str) -> None:
+    """Both ways of reading, in turns."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     record(directory / "archive", count)
     spark = (
@@ -94,20 +126,27 @@ def main(directory: Path, count: int) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
+    parquet = str(directory / "parquet")
 
-    def recorded() -> DataFrame:
+    def files() -> DataFrame:
         return spark.read.format("headrace").load(str(directory / "archive"))
 
-    parquet = str(directory / "parquet")
-    recorded().write.option("compression", "none").parquet(parquet)
-    # Each message carries its number: together they are there once each.
-    total = spark.read.parquet(parquet).agg({"reserved_value": "sum"}).first()[0]
-    assert total == count * (count - 1) // 2, f"the numbers 0 to {count - 1} add up to {total}"
-    for number in range(WARM_PASSES + PASSES):
-        is_warm = number >= WARM_PASSES
-        timed("headrace", recorded(), is_warm=is_warm)
-        timed("parquet", spark.read.parquet(parquet), is_warm=is_warm)
+    def elsewhere() -> DataFrame:
+        if other == "parquet":
+            return spark.read.parquet(parquet)
+        return spark.read.format("headrace").option("controlChannel", CONTROL_CHANNEL).load()
+
+    if other == "parquet":
+        files().write.option("compression", "none").parquet(parquet)
+    with archive_of(directory) if other == "replay" else contextlib.nullcontext():
+        checked(elsewhere(), count)
+        for number in range(WARM_PASSES + PASSES):
+            is_warm = number >= WARM_PASSES
+            timed("files", files(), is_warm=is_warm)
+            timed(other, elsewhere(), is_warm=is_warm)
     spark.stop()
 
 
-main(Path(sys.argv[1]), int(sys.argv[2]))
+if len(sys.argv) != 4 or sys.argv[3] not in ("parquet", "replay"):
+    sys.exit(__doc__)
+main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
