@@ -23,6 +23,7 @@ from headrace.archive.protocol.requests import (
 )
 from headrace.archive.server.context import Context
 from headrace.archive.server.counters import request_recording_position
+from headrace.archive.server.duty_cycle import Rotation
 from headrace.archive.server.errors import RequestError
 from headrace.archive.server.recording_session import RecordingSession
 from headrace.archive.server.states import RECORDING_SUBSCRIPTION, RecordingSubscriptionState
@@ -91,6 +92,7 @@ class Recordings:
         self._events = events
         self._by_key: dict[str, RecordingSubscription] = {}
         self._active: dict[int, Active] = {}
+        self._rotation = Rotation()
         # A turn looks only at subscriptions with something to do, so idle ones cost nothing.
         self._pending: list[RecordingSubscription] = []
         self._arrived: deque[tuple[RecordingSubscription, Image]] = deque()
@@ -252,7 +254,7 @@ class Recordings:
     # --- duty cycle ------------------------------------------------------------------------------------------------
 
     def do_work(self) -> int:
-        """One turn: begin what has arrived, a block for each session, finish what has stopped."""
+        """One turn: begin what has arrived, a block for each session in turn, finish what has stopped."""
         work_count = sum(self._guarded(self._subscribe, recorded) for recorded in list(self._pending))
         for _ in range(len(self._arrived)):
             recorded, image = self._arrived.popleft()
@@ -261,8 +263,7 @@ class Recordings:
                 self._arrived.append((recorded, image))
             else:
                 work_count += self._guarded(partial(self._on_image, image=image), recorded)
-        for active in list(self._active.values()):
-            work_count += self._step(active)
+        work_count += self._rotation.do_work(self._active.values(), self._step)
         for recorded in [one for one in self._closing if not one.recording_ids]:
             work_count += self._guarded(self._close, recorded)
         return work_count

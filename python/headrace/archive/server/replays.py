@@ -8,6 +8,7 @@ from headrace._exceptions import HeadraceError
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.requests import BoundedReplayRequest, ReplayRequest
 from headrace.archive.server.context import Context
+from headrace.archive.server.duty_cycle import Rotation
 from headrace.archive.server.errors import RequestError
 from headrace.archive.server.replay_session import (
     Limit,
@@ -85,6 +86,7 @@ class Replays:
         self._context = context
         self._recordings = recordings
         self._sessions: dict[int, ReplaySession] = {}
+        self._rotation = Rotation()
         self._next_number = 1
 
     def start(self, session: ControlSession, request: ReplayRequest) -> None:
@@ -272,20 +274,23 @@ class Replays:
         )
 
     def do_work(self) -> int:
-        """One turn: a block for each session, and the end of those that are done."""
+        """One turn: a block for each session in turn, and the end of those that are done."""
+        return self._rotation.do_work(self._sessions.items(), self._step)
+
+    def _step(self, numbered: tuple[int, ReplaySession]) -> int:
+        number, one = numbered
         work_count = 0
-        for number, one in list(self._sessions.items()):
+        try:
+            work_count = one.do_work()
+        except Exception as failure:
+            one.fail(failure)
+        if one.is_done:
+            del self._sessions[number]
             try:
-                work_count += one.do_work()
+                self._finish(one)
             except Exception as failure:
-                one.fail(failure)
-            if one.is_done:
-                del self._sessions[number]
-                try:
-                    self._finish(one)
-                except Exception as failure:
-                    text = f"a replay of recording_id={one.recording_id} cannot end in order: {failure!r}"
-                    self._context.log.error(text, failure)
+                text = f"a replay of recording_id={one.recording_id} cannot end in order: {failure!r}"
+                self._context.log.error(text, failure)
         return work_count
 
     def _finish(self, one: ReplaySession) -> None:
