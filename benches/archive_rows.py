@@ -211,7 +211,7 @@ def archive_record_bytes() -> Row:
         ours=Measurement(observations=ours),
         peer_name="dd bs=1M to the same file system",
         peer=Measurement(observations=dd),
-        target=">= 0.6 x",
+        target=">= 0.75 x",
         configuration=(
             f"{IPC}, {LARGE} byte messages until {RECORDED >> 30} GiB of stream are recorded, bytes as written; dd "
             f"from /dev/zero, as long, without syncing; {BESIDE}"
