@@ -133,10 +133,6 @@ fn arguments_that_make_no_sense_end_it_with_status_1() {
             "ERROR: driver init invalid setting: aeron.client.liveness.timeout=10000000000: must be more than",
         ),
         (
-            "-Daeron.driver.connect=false",
-            "sending through unconnected sockets is not supported in this release",
-        ),
-        (
             "-Daeron.name.resolver.supplier=csv_table",
             "aeron.name.resolver.supplier=csv_table: needs aeron.name.resolver.init.args",
         ),
