@@ -193,6 +193,9 @@ class DurablePublication(Closing):
         for copy in self._copies:
             copy.close()
 
+    def __repr__(self) -> str:
+        return f"DurablePublication(recording_id={self.recording_id}, copies={self.copies}, {self._publication!r})"
+
     def _new_idle(self) -> IdleStrategy:
         return IdleStrategy("backoff", _IDLE, [copy.subscription for copy in self._copies])
 

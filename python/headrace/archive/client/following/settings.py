@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from headrace._arguments import check_fields
 from headrace._checks import check_callable, check_names, wrong
 from headrace.archive.client.following.follow import Follow
 from headrace.archive.client.following.link import ArchiveLink
@@ -52,6 +53,9 @@ class _Settings:
     on_live: Callable[[int], object] | None = None
     on_left_live: Callable[[int], object] | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 def follow(
     session: ArchiveSession, recording_id: int, begin: Begin, **settings: Unpack[FollowSettings]
@@ -69,6 +73,8 @@ def follow(
     if isinstance(begin, str):
         if begin not in ("start", "live"):
             raise wrong("from_position", begin, 'must be a position, "start" or "live"')
+    elif not isinstance(begin, int) or isinstance(begin, bool):
+        raise wrong("from_position", begin, 'must be a position, "start" or "live"')
     elif begin < 0 or begin % FRAME_ALIGNMENT:
         raise wrong("from_position", begin, f"must be a multiple of {FRAME_ALIGNMENT} from 0 up")
     check_callable("on_live", chosen.on_live)
