@@ -153,7 +153,7 @@ def test_an_operator_looks_after_a_directory(archiving: headrace.ArchivingMediaD
     assert "would delete 1 recording and 1 file with" in would
     refused = run("compact", "-a", directory, status=1)
     assert "delete 1 recording and 1 file" in refused.stdout
-    assert "not confirmed; nothing was deleted" in refused.stderr
+    assert "not confirmed; nothing was changed" in refused.stderr
     assert (Path(directory) / "0-0.rec").exists()
     assert run("mark-valid", 0, "-a", directory).stdout == "recording 0 is VALID\n"
     run("mark-invalid", 0, "-a", directory)
@@ -240,7 +240,7 @@ def test_recordings_are_replayed_and_cut(archiving: headrace.ArchivingMediaDrive
     assert run("replay", 0, "-d", archiving.directory).stdout.splitlines() == LINES
     unanswered = run("truncate", 0, 640, "-d", archiving.directory, status=1)
     assert "which ends at position 32000?" in unanswered.stdout
-    assert "nothing was deleted" in unanswered.stderr
+    assert "nothing was changed" in unanswered.stderr
     assert "ends at position 640" in run("truncate", 0, 640, "--yes", "-d", archiving.directory).stdout
     found = run("replay", 0, "-d", archiving.directory, "--from", 320, "--json").stdout.splitlines()
     assert [json.loads(line)["text"] for line in found] == LINES[5:10]

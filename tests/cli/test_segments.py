@@ -45,7 +45,7 @@ def test_segments_are_detached_attached_and_purged(archiving: headrace.Archiving
     assert would == "would delete 1 file: recording 0 would begin at position 65536 instead of 0\n"
     unanswered = run("purge-segments", 0, SEGMENT, *where, status=1)
     assert "delete 1 file of recording 0 before position 65536?" in unanswered.stdout
-    assert "nothing was deleted" in unanswered.stderr
+    assert "nothing was changed" in unanswered.stderr
     said = run("purge-segments", 0, SEGMENT, "--yes", *where).stdout
     assert said == "recording 0 now begins at position 65536; 1 file deleted\n"
     run("detach-segments", 0, 2 * SEGMENT, *where)

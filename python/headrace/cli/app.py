@@ -33,6 +33,9 @@ SUBCOMMANDS = {
     "archive": LazyCommand(
         "headrace.cli.archive", "Run an archive; list, check, replay and truncate recordings.", is_group=True
     ),
+    "cluster": LazyCommand(
+        "headrace.cli.cluster", "Look at the directory of a cluster's member, of Aeron's too.", is_group=True
+    ),
     "bench": LazyCommand("headrace.cli.bench", "Measure this machine: throughput, round trips, start-up."),
     "docs": LazyCommand("headrace.cli.docs", "Show the API reference, in the terminal."),
     "completion": LazyCommand("headrace.cli.completion", "Print what makes a shell complete this command."),

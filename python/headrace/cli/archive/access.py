@@ -44,7 +44,7 @@ def _archive_directory_option(default: Callable[[], str] | None) -> Callable[[Co
 
 
 def confirm(question: str, *, is_confirmed: bool) -> None:
-    """Ask before something is deleted, unless the command line has said yes.
+    """Ask before something is deleted or changed, unless the command line has said yes.
 
     Ctrl-C and a stdin without an answer are no.
 
@@ -56,7 +56,7 @@ def confirm(question: str, *, is_confirmed: bool) -> None:
             return
     except click.Abort:
         click.echo(err=True)
-    click.echo("error: not confirmed; nothing was deleted", err=True)
+    click.echo("error: not confirmed; nothing was changed", err=True)
     raise click.exceptions.Exit(FAILED)
 
 

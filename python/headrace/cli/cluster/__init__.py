@@ -1,0 +1,29 @@
+"""`headrace cluster`: look at the directory of a cluster's member, and change what its next start finds."""
+
+from __future__ import annotations
+
+import click
+
+from headrace.cli.groups import LazyCommand, LazyGroup
+
+_LOG = "headrace.cli.cluster.recording_log"
+SUBCOMMANDS = {
+    "describe": LazyCommand(_LOG, "Show the fields of the member's mark file.", "describe_command"),
+    "pid": LazyCommand(_LOG, "Print the process id of the member.", "pid_command"),
+    "recording-log": LazyCommand(_LOG, "List the terms and snapshots of a member.", "recording_log_command"),
+    "sort": LazyCommand(_LOG, "Write the recording log in order.", "sort_command"),
+    "seed": LazyCommand(
+        _LOG, "Have the next start begin a new log from the latest snapshot.", "seed_command"
+    ),
+    "invalidate-latest-snapshot": LazyCommand(
+        _LOG, "Have the next start not use the latest snapshot.", "invalidate_command"
+    ),
+}
+
+
+@click.group(cls=LazyGroup, subcommands=SUBCOMMANDS)
+def command() -> None:
+    """Look at the directory of a cluster's member, of Aeron's too, and change what its next start finds.
+
+    Headrace does not run clusters yet: these commands are for the files alone.
+    """

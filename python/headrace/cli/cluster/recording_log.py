@@ -1,0 +1,157 @@
+"""Commands on the files of a cluster's member."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+
+from headrace.cli import options
+from headrace.cli.archive.access import confirm
+from headrace.cli.lifecycle import FAILED
+from headrace.cli.output import OutputConsole, print_json
+
+if TYPE_CHECKING:
+    from headrace.cluster.directory import ClusterDirectory
+    from headrace.cluster.log.entries import Entry
+
+_directory_argument = click.argument(
+    "directory", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+_yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+_dry_run_option = click.option("--dry-run", "-n", is_flag=True, help="Only say what would be changed.")
+
+
+@click.command("describe")
+@_directory_argument
+@options.json_option
+def describe_command(directory: Path, as_json: bool) -> None:
+    """Show the fields of the mark file in the DIRECTORY of a member."""
+    mark = _of(directory).mark()
+    values = dataclasses.asdict(mark) | {"component": mark.component}
+    if as_json:
+        print_json(values)
+        return
+    table = Table(box=None, show_header=False)
+    for name, value in values.items():
+        table.add_row(name, str(value))
+    OutputConsole().print(table)
+
+
+@click.command("pid")
+@_directory_argument
+def pid_command(directory: Path) -> None:
+    """Print the id of the process that runs the member, or ran it last."""
+    click.echo(_of(directory).mark().pid)
+
+
+@click.command("recording-log")
+@_directory_argument
+@options.json_option
+def recording_log_command(directory: Path, as_json: bool) -> None:
+    """List the terms and snapshots of a member, in the order in which a start looks at them.
+
+    \b
+    Examples:
+      headrace cluster recording-log /data/aeron-cluster
+    """
+    with _of(directory).recording_log() as log:
+        entries = list(log)
+    if as_json:
+        for entry in entries:
+            print_json(dataclasses.asdict(entry) | {"type": entry.type.name})
+        return
+    table = Table(box=None, header_style="bold")
+    for name in ("entry", "what", "term", "begins", "position", "timestamp", "service", "recording", ""):
+        table.add_column(name, justify="left" if name in ("what", "") else "right")
+    for entry in entries:
+        table.add_row(*_row(entry))
+    OutputConsole().print(table)
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    is_open = entry.is_term and entry.log_position < 0
+    return (
+        str(entry.index),
+        entry.type.name.lower().replace("_", " "),
+        str(entry.leadership_term_id),
+        str(entry.term_base_log_position),
+        "open" if is_open else str(entry.log_position),
+        str(entry.timestamp),
+        "-" if entry.service_id < 0 else str(entry.service_id),
+        str(entry.recording_id),
+        " ".join(filter(None, (entry.archive_endpoint, "" if entry.is_valid else "invalid"))),
+    )
+
+
+@click.command("sort")
+@_directory_argument
+def sort_command(directory: Path) -> None:
+    """Write the recording log again, in the order in which a start looks at its entries. Stop the member first."""
+    with _of(directory).changed_recording_log() as log:
+        was_sorted = not log.sort()
+    if was_sorted:
+        click.echo("error: the recording log is in order already; nothing was changed", err=True)
+        raise click.exceptions.Exit(FAILED)
+    click.echo("the recording log is in order now")
+
+
+@click.command("seed")
+@_directory_argument
+@_dry_run_option
+@_yes_option
+def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
+    """Have the next start begin a new log at position 0, from the latest snapshot. Stop the member first.
+
+    The entries of all other snapshots and of all terms leave the recording log; the old file stays as
+    recording.log.bak. The recordings themselves stay in the archive. Without a snapshot the file goes, and the next
+    start begins with nothing.
+    """
+    with _of(directory).changed_recording_log() as log:
+        snapshot = log.latest_snapshot(0)
+        what = (
+            f"begin a new log from the snapshot at position {snapshot[0].log_position} of term "
+            f"{snapshot[0].leadership_term_id}"
+            if snapshot
+            else "begin with nothing: the recording log has no snapshot"
+        )
+        if dry_run:
+            click.echo(f"the next start would {what}")
+            return
+        confirm(f"have the next start {what}?", is_confirmed=yes)
+        count = log.seed_from_latest_snapshot()
+    click.echo(f"the recording log has {count} entries; the old file is recording.log.bak")
+
+
+@click.command("invalidate-latest-snapshot")
+@_directory_argument
+@_dry_run_option
+@_yes_option
+def invalidate_command(directory: Path, dry_run: bool, yes: bool) -> None:
+    """Have the next start use the snapshot before the latest one, and replay the log from there. Stop the member first.
+
+    The snapshot's recordings stay in the archive. Without an earlier snapshot the whole log is replayed.
+    """
+    with _of(directory).changed_recording_log() as log:
+        snapshot = log.latest_snapshot(0)
+        if not snapshot:
+            click.echo("error: the recording log has no snapshot; nothing was changed", err=True)
+            raise click.exceptions.Exit(FAILED)
+        where = (
+            f"the snapshot at position {snapshot[0].log_position} of term {snapshot[0].leadership_term_id}"
+        )
+        if dry_run:
+            click.echo(f"would invalidate {where}")
+            return
+        confirm(f"invalidate {where}?", is_confirmed=yes)
+        log.invalidate_latest_snapshot()
+    click.echo(f"{where} is invalid now")
+
+
+def _of(directory: Path) -> ClusterDirectory:
+    from headrace.cluster.directory import ClusterDirectory
+
+    return ClusterDirectory(directory)

@@ -1,0 +1,75 @@
+"""The directory of a cluster's member, for programs that look at it while no member runs, or beside one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from headrace.archive.files.storage import DirectoryStorage
+from headrace.clock import SYSTEM_CLOCK
+from headrace.cluster.errors import ClusterFileError
+from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
+from headrace.cluster.mark_file import MARK_NAME, check_no_member_runs, read_mark_fields
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headrace.clock import Clock
+    from headrace.cluster.mark_file import MarkFields
+
+__all__ = ["ClusterDirectory"]
+
+_SYNC_ALL = 2
+
+
+class ClusterDirectory:
+    """The files of one member, of Headrace's or of Aeron's.
+
+    Args:
+        path: The directory.
+        clock: What tells whether a member shows life.
+    """
+
+    def __init__(self, path: str | Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._storage = DirectoryStorage(path)
+        self._clock = clock
+
+    def mark(self) -> MarkFields:
+        """What the member's mark file says.
+
+        Raises:
+            ClusterFileError: There is none, or it is damaged.
+        """
+        mark = read_mark_fields(self._storage)
+        if mark is None:
+            path = self._storage.describe(MARK_NAME)
+            raise ClusterFileError(f"{path} does not exist: no member has run on the directory")
+        return mark
+
+    def recording_log(self) -> RecordingLog:
+        """The member's recording log, to be read.
+
+        Raises:
+            ClusterFileError: There is none, or it is damaged.
+        """
+        self._check_log()
+        return RecordingLog(self._storage, read_only=True)
+
+    @contextmanager
+    def changed_recording_log(self) -> Iterator[RecordingLog]:
+        """The member's recording log, to be changed; what was changed is forced to the medium at the end.
+
+        Raises:
+            ClusterFileError: A member runs, there is no recording log, or it is damaged.
+        """
+        check_no_member_runs(self._storage, self._clock.epoch_ms())
+        self._check_log()
+        with RecordingLog(self._storage, sync_level=_SYNC_ALL) as log:
+            yield log
+            log.force()
+
+    def _check_log(self) -> None:
+        if self._storage.length(RECORDING_LOG_NAME) is None:
+            path = self._storage.describe(RECORDING_LOG_NAME)
+            raise ClusterFileError(f"{path} does not exist: is this the directory of a cluster's member?")

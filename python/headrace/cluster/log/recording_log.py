@@ -1,0 +1,389 @@
+"""`recording.log`: which recordings hold the terms of the log, and which the snapshots. Cluster specification 6.2.
+
+A record is appended whole, and changes in place in one field. What a kill leaves of a record that was being appended is
+shorter than a record; it is cut off when the file is next opened for writing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from headrace._closing import Closing
+from headrace.cluster.errors import ClusterFileError
+from headrace.cluster.log.entries import (
+    ENDPOINT_LENGTH_MAX,
+    LOG_POSITION,
+    TYPE,
+    Entry,
+    EntryType,
+    read_entry,
+)
+from headrace.positions import NULL_VALUE
+
+if TYPE_CHECKING:
+    from headrace.archive.files.storage import Storage, StorageFile
+
+__all__ = ["RECORDING_LOG_NAME", "RecordingLog"]
+
+RECORDING_LOG_NAME = "recording.log"
+_SORTED_NAME = "recording.log.tmp"
+_KEPT_NAME = "recording.log.bak"
+_LONG = struct.Struct("<q")
+_INT = struct.Struct("<i")
+_SYNC_ALL = 2
+
+
+class RecordingLog(Closing):
+    """The recording log of one member. Used by one thread at a time; each change is on disk when it returns.
+
+    A context manager that closes the file.
+
+    Args:
+        storage: The cluster's directory.
+        sync_level: 0 leaves it to the system when :meth:`force` writes to the medium, 1 forces data, 2 the file's
+            length and times too.
+        read_only: Change nothing; the file must exist.
+
+    Raises:
+        ClusterFileError: The file is damaged: a record of no known type, terms of several recordings, or two valid
+            entries for one term.
+        OSError: The file cannot be opened.
+    """
+
+    def __init__(self, storage: Storage, *, sync_level: int = 0, read_only: bool = False) -> None:
+        self._storage = storage
+        self._sync_level = sync_level
+        self.path = storage.describe(RECORDING_LOG_NAME)
+        self._file: StorageFile = (
+            storage.open(RECORDING_LOG_NAME, read_only=True)
+            if read_only
+            else storage.create(RECORDING_LOG_NAME, storage.length(RECORDING_LOG_NAME) or 0, may_exist=True)
+        )
+        self._entries: list[Entry] = []
+        self._end = 0
+        self._count = 0
+        try:
+            self._load()
+            if not read_only and self._file.length() > self._end:
+                self._file.set_length(self._end)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _load(self) -> None:
+        data = self._file.read(0, self._file.length())
+        try:
+            while (found := read_entry(data, self._end, self._count)) is not None:
+                entry, length = found
+                if entry is not None:
+                    self._check(entry)
+                    self._entries.append(entry)
+                self._end += length
+                self._count += 1
+        except ClusterFileError as wrong:
+            raise ClusterFileError(f"{self.path}: {wrong}") from None
+        self._entries.sort(key=lambda entry: entry.order)
+
+    def _check(self, entry: Entry) -> None:
+        """Look whether an entry may stand beside the others."""
+        if entry.recording_id == NULL_VALUE:
+            raise ClusterFileError(f"record {entry.index} has recording_id=-1, which is no recording")
+        if not entry.is_term:
+            return
+        log_id = self.log_recording_id
+        if log_id not in (None, entry.recording_id):
+            raise ClusterFileError(
+                f"leadership term {entry.leadership_term_id} is in recording {entry.recording_id}, others in {log_id}: "
+                "all terms are one recording"
+            )
+        if self.term(entry.leadership_term_id) is not None:
+            raise ClusterFileError(f"leadership term {entry.leadership_term_id} has two entries")
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the file has the entries in the order of :attr:`Entry.order`."""
+        offsets = [entry.offset for entry in self._entries]
+        return offsets == sorted(offsets) and len(offsets) == self._count
+
+    @property
+    def log_recording_id(self) -> int | None:
+        """Which recording the log is; ``None`` before the first term."""
+        return next((entry.recording_id for entry in self._entries if entry.is_term), None)
+
+    def term(self, leadership_term_id: int) -> Entry | None:
+        """The valid entry of a leadership term, if there is one."""
+        found = (one for one in self._entries if one.is_term and one.leadership_term_id == leadership_term_id)
+        return next(found, None)
+
+    @property
+    def last_term(self) -> Entry | None:
+        """The valid entry of the latest leadership term."""
+        return max(
+            (entry for entry in self._entries if entry.is_term),
+            key=lambda entry: entry.leadership_term_id,
+            default=None,
+        )
+
+    def latest_snapshot(self, service_count: int) -> list[Entry]:
+        """The entries of the latest snapshot: of the consensus module, then of the services 0 and on.
+
+        Empty when there is none. Entries of services that do not belong to it are left out.
+
+        Raises:
+            ClusterFileError: There are fewer entries before the consensus module's than services.
+        """
+        for at in range(len(self._entries) - 1, -1, -1):
+            module = self._entries[at]
+            if not (module.is_snapshot and module.service_id == NULL_VALUE):
+                continue
+            if at < service_count:
+                raise ClusterFileError(
+                    f"{self.path}: snapshot missing for service: that at log_position={module.log_position} has "
+                    f"{at} of service_count={service_count}"
+                )
+            place = (module.leadership_term_id, module.log_position)
+            services = self._entries[at - service_count : at]
+            return [
+                module,
+                *(
+                    one
+                    for one in reversed(services)
+                    if one.is_snapshot and (one.leadership_term_id, one.log_position) == place
+                ),
+            ]
+        return []
+
+    # --- changes ---------------------------------------------------------------------------------------------------
+
+    def append_term(
+        self, recording_id: int, leadership_term_id: int, term_base_log_position: int, timestamp: int
+    ) -> Entry:
+        """Add a leadership term. The term before it ends where it begins, and it ends where the one after it begins.
+
+        Raises:
+            ClusterFileError: The term is there, the recording is not that of the other terms, or a position is below 0.
+        """
+        following = self.term(leadership_term_id + 1)
+        entry = Entry(
+            recording_id=recording_id,
+            leadership_term_id=leadership_term_id,
+            term_base_log_position=_position(term_base_log_position, "term_base_log_position"),
+            log_position=NULL_VALUE if following is None else following.term_base_log_position,
+            timestamp=timestamp,
+            type=EntryType.TERM,
+        )
+        self._check(dataclasses.replace(entry, index=self._count))
+        if self.term(leadership_term_id - 1) is not None:
+            self.commit_log_position(leadership_term_id - 1, term_base_log_position)
+        return self._append(entry)
+
+    def append_snapshot(self, entry: Entry) -> Entry:
+        """Add a snapshot. One that was made invalid, and is the same but for its recording, becomes valid again.
+
+        Raises:
+            ClusterFileError: It has no recording, a position below 0, or an endpoint that is too long.
+        """
+        if entry.type is EntryType.TERM:
+            raise ClusterFileError("type=TERM: append_term adds terms")
+        if len(entry.archive_endpoint or "") > ENDPOINT_LENGTH_MAX:
+            text = f"archive_endpoint has {len(entry.archive_endpoint or '')} characters, above {ENDPOINT_LENGTH_MAX}"
+            raise ClusterFileError(text)
+        _position(entry.log_position, "log_position")
+        self._check(dataclasses.replace(entry, index=self._count))
+        same = next((one for one in self._entries if not one.is_valid and _place(one) == _place(entry)), None)
+        if same is None:
+            return self._append(entry)
+        restored = dataclasses.replace(
+            same, recording_id=entry.recording_id, timestamp=entry.timestamp, is_valid=True
+        )
+        self._file.write(same.offset, restored.encode())
+        self._replace(same, restored)
+        return restored
+
+    def commit_log_position(self, leadership_term_id: int, log_position: int) -> None:
+        """Note where a leadership term ends.
+
+        Raises:
+            ClusterFileError: There is no such term.
+        """
+        term = self.term(leadership_term_id)
+        if term is None:
+            raise ClusterFileError(f"{self.path}: unknown leadership_term_id={leadership_term_id}")
+        if term.log_position != log_position:
+            self._file.write(term.offset + LOG_POSITION, _LONG.pack(log_position))
+            self._replace(term, dataclasses.replace(term, log_position=log_position))
+
+    def invalidate(self, entry: Entry) -> None:
+        """Take an entry back; it stays in the file, and no start uses it."""
+        changed = dataclasses.replace(entry, is_valid=False)
+        self._file.write(entry.offset + TYPE, _INT.pack(changed.encoded_type))
+        self._replace(entry, changed)
+
+    def invalidate_latest_snapshot(self) -> bool:
+        """Take back what was snapshotted last, of all services and standbys; whether there was something.
+
+        Raises:
+            ClusterFileError: The file has no entry for the leadership term of that snapshot.
+        """
+        module = next(
+            (one for one in reversed(self._entries) if one.is_snapshot and one.service_id == NULL_VALUE), None
+        )
+        if module is None:
+            return False
+        if self.term(module.leadership_term_id) is None:
+            raise ClusterFileError(
+                f"{self.path}: no entry for leadership_term_id={module.leadership_term_id} of the latest snapshot"
+            )
+        for entry in list(self._entries):
+            if (
+                entry.is_valid
+                and entry.type is not EntryType.TERM
+                and entry.log_position == module.log_position
+            ):
+                self.invalidate(entry)
+        return True
+
+    def ensure_coherent(self, recording_id: int, before: Entry | None, joined: Entry) -> None:
+        """Fill in the terms that this member has not seen, up to one that it joins, and note where that ends.
+
+        Args:
+            recording_id: Of the log.
+            before: The term, and where it began, with which this member's log begins; ``None`` for the one it joins.
+            joined: The term that it joins, with ``log_position`` -1 while it goes on.
+
+        Raises:
+            ClusterFileError: The last term has no end, and ``joined`` no begin.
+        """
+        target, begin = joined.leadership_term_id, joined.term_base_log_position
+        last = self.last_term
+        if last is None:
+            first = joined if before is None else before
+            start = first.term_base_log_position
+            for missing in range(max(0, first.leadership_term_id), target):
+                self._fill(recording_id, missing, start, joined.timestamp)
+            self.append_term(recording_id, target, begin, joined.timestamp)
+        elif last.leadership_term_id < target:
+            end = last.log_position
+            if end == NULL_VALUE:
+                if begin == NULL_VALUE:
+                    raise ClusterFileError(
+                        f"{self.path}: leadership term {last.leadership_term_id} has no end, and term {target} no begin"
+                    )
+                end = begin
+                self.commit_log_position(last.leadership_term_id, end)
+            for missing in range(last.leadership_term_id + 1, target):
+                self._fill(recording_id, missing, end, joined.timestamp)
+            self.append_term(recording_id, target, end, joined.timestamp)
+        if joined.log_position != NULL_VALUE:
+            self.commit_log_position(target, joined.log_position)
+        self.force()
+
+    def _fill(self, recording_id: int, leadership_term_id: int, position: int, timestamp: int) -> None:
+        self.append_term(recording_id, leadership_term_id, position, timestamp)
+        self.commit_log_position(leadership_term_id, position)
+
+    def sort(self) -> bool:
+        """Rewrite the file in the order of :attr:`Entry.order`, without removed records; whether it was in another.
+
+        The new file takes the place of the old one, so that a kill leaves either.
+        """
+        if self.is_sorted:
+            return False
+        self._rewrite(self._entries)
+        return True
+
+    def seed_from_latest_snapshot(self) -> int:
+        """Have the next start begin a new log at position 0 from the latest snapshot. The old file stays as `.bak`.
+
+        Returns:
+            How many entries the new file has; with 0 there is no file any more.
+        """
+        module = next(
+            (one for one in reversed(self._entries) if one.is_snapshot and one.service_id == NULL_VALUE), None
+        )
+        kept = [
+            dataclasses.replace(one, term_base_log_position=0, log_position=0)
+            for one in self._entries
+            if module is not None
+            and one.is_snapshot
+            and (one.leadership_term_id, one.log_position) == (module.leadership_term_id, module.log_position)
+        ]
+        whole = self._file.read(0, self._end)
+        self._storage.delete(_KEPT_NAME)
+        copy = self._storage.create(_KEPT_NAME, len(whole))
+        try:
+            copy.write(0, whole)
+            copy.sync(_SYNC_ALL)
+        finally:
+            copy.close()
+        if kept:
+            self._rewrite(kept)
+        else:
+            self._storage.delete(RECORDING_LOG_NAME)
+            self._entries = []
+        self._storage.sync()
+        return len(kept)
+
+    def force(self) -> None:
+        """Force what was changed to the medium, as the sync level says."""
+        self._file.sync(self._sync_level)
+
+    def close(self) -> None:
+        """Close the file. Closing again does nothing."""
+        self._file.close()
+
+    def _append(self, entry: Entry) -> Entry:
+        entry = dataclasses.replace(entry, index=self._count, offset=self._end)
+        self._file.write(self._end, entry.encode())
+        self._end += entry.length
+        self._count += 1
+        self._entries.append(entry)
+        self._entries.sort(key=lambda one: one.order)
+        return entry
+
+    def _replace(self, entry: Entry, changed: Entry) -> None:
+        self._entries[self._entries.index(entry)] = changed
+        self._entries.sort(key=lambda one: one.order)
+
+    def _rewrite(self, entries: list[Entry]) -> None:
+        """Put a new file with these entries into the place of the old one."""
+        self._storage.delete(_SORTED_NAME)  # what a kill left
+        written = [entry.encode() for entry in entries]
+        file = self._storage.create(_SORTED_NAME, 0)
+        try:
+            file.write(0, b"".join(written))
+            file.sync(_SYNC_ALL)
+            self._storage.rename(_SORTED_NAME, RECORDING_LOG_NAME)
+        except BaseException:
+            file.close()
+            raise
+        self._file.close()
+        self._file, self._entries, self._end, self._count = file, [], 0, 0
+        self._storage.sync()
+        self._load()
+
+
+def _place(entry: Entry) -> tuple[int, ...]:
+    """What two entries of one snapshot have in common."""
+    return (
+        entry.type,
+        entry.leadership_term_id,
+        entry.term_base_log_position,
+        entry.log_position,
+        entry.service_id,
+    )
+
+
+def _position(position: int, name: str) -> int:
+    if position < 0:
+        raise ClusterFileError(f"{name}={position} is below 0")
+    return position

@@ -1,0 +1,79 @@
+"""The numbers that the cluster's protocol has for things."""
+
+from __future__ import annotations
+
+from headrace._named_number import NamedNumber
+
+__all__ = [
+    "AdminRequestType",
+    "AdminResponseCode",
+    "ChangeType",
+    "CloseReason",
+    "ClusterAction",
+    "ClusterTimeUnit",
+    "EventCode",
+    "SnapshotMark",
+]
+
+
+class EventCode(NamedNumber):
+    """What became of a session."""
+
+    OK = 0
+    ERROR = 1
+    REDIRECT = 2
+    AUTHENTICATION_REJECTED = 3
+    CLOSED = 4
+
+
+class CloseReason(NamedNumber):
+    """Why a session was closed."""
+
+    CLIENT_ACTION = 0
+    SERVICE_ACTION = 1
+    TIMEOUT = 2
+
+
+class ClusterAction(NamedNumber):
+    """What the log asks of all members at a position."""
+
+    SUSPEND = 0
+    RESUME = 1
+    SNAPSHOT = 2
+
+
+class SnapshotMark(NamedNumber):
+    """What a marker of a snapshot begins or ends."""
+
+    BEGIN = 0
+    SECTION = 1
+    END = 2
+
+
+class ChangeType(NamedNumber):
+    """Legacy: what a member did."""
+
+    JOIN = 0
+    QUIT = 1
+
+
+class ClusterTimeUnit(NamedNumber):
+    """The unit of a cluster's time."""
+
+    MILLIS = 0
+    MICROS = 1
+    NANOS = 2
+
+
+class AdminRequestType(NamedNumber):
+    """What a client may ask of the cluster."""
+
+    SNAPSHOT = 0
+
+
+class AdminResponseCode(NamedNumber):
+    """What became of that."""
+
+    OK = 0
+    ERROR = 1
+    UNAUTHORISED_ACCESS = 2

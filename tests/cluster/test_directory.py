@@ -1,0 +1,152 @@
+"""A member's directory: its mark file, and the commands that look at it and change it."""
+
+import json
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from headrace.archive.files.storage import DirectoryStorage
+from headrace.cli.app import app
+from headrace.cluster.directory import ClusterDirectory
+from headrace.cluster.errors import ClusterFileError
+from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
+from headrace.cluster.mark_file import LINK_NAME, MARK_NAME
+from headrace.testing import ManualClock
+from tests.cluster.test_recording_log import TIME, add_snapshot
+
+NOW_MS = 1_700_000_000_000
+TEXTS = ("/dev/shm/aeron", "aeron:ipc", "aeron:udp", "", "some.Supplier", "/services")
+
+
+def mark(directory: Path, activity_ms: int = -1, texts: Sequence[str] = TEXTS) -> bytes:
+    """Write the mark file of a consensus module."""
+    fields = struct.pack(
+        "<iiqqqqiiiiiiiii", 768, 1, activity_ms, NOW_MS, 4711, -1, 10, 104, 105, 101, 2, -1, 8192, 1 << 20, 7
+    )
+    data = (struct.pack("<HHHH", 128, 200, 110, 2) + fields).ljust(136, b"\0")
+    for text in texts:
+        data += struct.pack("<I", len(text)) + text.encode()
+    (directory / MARK_NAME).write_bytes(data.ljust(8192 + 4096, b"\0"))
+    return data
+
+
+def make_log(directory: Path) -> None:
+    with RecordingLog(DirectoryStorage(directory)) as log:
+        log.append_term(7, 0, 0, TIME)
+        add_snapshot(log, 10, 0, 0, 640)
+        log.append_term(7, 1, 1024, TIME)
+
+
+def run(*args: str, answer: str = "") -> Result:
+    return CliRunner().invoke(app, ["cluster", *args], input=answer, catch_exceptions=False)
+
+
+def test_a_mark_file_is_described(tmp_path: Path) -> None:
+    mark(tmp_path)
+    described = json.loads(run("describe", str(tmp_path), "--json").output)
+    assert described["component"] == "CONSENSUS_MODULE"
+    assert (described["pid"], described["member_id"], described["cluster_id"]) == (4711, 2, 7)
+    assert described["services_cluster_directory"] == "/services"
+    assert run("pid", str(tmp_path)).output == "4711\n"
+    assert "services_cluster_directory" in run("describe", str(tmp_path)).output
+
+
+def test_a_link_leads_to_the_mark_file(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    mark(elsewhere)
+    (tmp_path / LINK_NAME).write_text(str(elsewhere))
+    assert ClusterDirectory(tmp_path).mark().pid == 4711
+
+
+@pytest.mark.parametrize("length", [0, 8, 135])
+def test_a_mark_file_that_is_too_short_is_refused(tmp_path: Path, length: int) -> None:
+    (tmp_path / MARK_NAME).write_bytes(mark(tmp_path)[:length])
+    with pytest.raises(ClusterFileError, match=f"length={length} is below the 136 bytes"):
+        ClusterDirectory(tmp_path).mark()
+
+
+def test_another_file_is_no_mark_file(tmp_path: Path) -> None:
+    data = bytearray(mark(tmp_path).ljust(8192, b"\0"))
+    data[4] = 100
+    (tmp_path / MARK_NAME).write_bytes(data)
+    with pytest.raises(ClusterFileError, match="template=200 schema=100 where 200 and 110"):
+        ClusterDirectory(tmp_path).mark()
+    data[4], data[136:140] = 110, b"\xff\xff\xff\x7f"
+    (tmp_path / MARK_NAME).write_bytes(data)
+    with pytest.raises(ClusterFileError, match="text of length=2147483647 at offset=136"):
+        ClusterDirectory(tmp_path).mark()
+
+
+def test_the_log_of_a_member_that_runs_is_not_changed(tmp_path: Path) -> None:
+    make_log(tmp_path)
+    clock = ManualClock()
+    now_ms = clock.epoch_ms()
+    mark(tmp_path, now_ms)
+    with (
+        pytest.raises(ClusterFileError, match="pid=4711 runs a CONSENSUS_MODULE"),
+        ClusterDirectory(tmp_path, clock=clock).changed_recording_log(),
+    ):
+        pass
+    clock.advance(10.001)
+    with ClusterDirectory(tmp_path, clock=clock).changed_recording_log() as log:
+        assert len(log) == 5
+    with ClusterDirectory(tmp_path, clock=clock).recording_log() as log:
+        assert len(log) == 5
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    for args in (["recording-log"], ["sort"], ["seed", "-y"], ["invalidate-latest-snapshot", "-y"]):
+        result = CliRunner().invoke(app, ["cluster", *args, str(tmp_path)])
+        assert isinstance(result.exception, ClusterFileError)
+        assert str(tmp_path / RECORDING_LOG_NAME) in str(result.exception)
+        assert list(tmp_path.iterdir()) == []
+    result = CliRunner().invoke(app, ["cluster", "describe", str(tmp_path)])
+    assert "no member has run on the directory" in str(result.exception)
+
+
+def test_terms_and_snapshots_are_listed(tmp_path: Path) -> None:
+    make_log(tmp_path)
+    lines = [json.loads(line) for line in run("recording-log", str(tmp_path), "--json").output.splitlines()]
+    assert [(one["type"], one["service_id"]) for one in lines] == [
+        ("TERM", -1),
+        ("SNAPSHOT", 1),
+        ("SNAPSHOT", 0),
+        ("SNAPSHOT", -1),
+        ("TERM", -1),
+    ]
+    table = run("recording-log", str(tmp_path)).output.splitlines()
+    assert len(table) == 6
+    assert "open" in table[-1]
+
+
+def test_a_dry_run_and_a_no_change_nothing(tmp_path: Path) -> None:
+    make_log(tmp_path)
+    before = (tmp_path / RECORDING_LOG_NAME).read_bytes()
+    where = "the snapshot at position 640 of term 0"
+    assert run("invalidate-latest-snapshot", str(tmp_path), "-n").output == f"would invalidate {where}\n"
+    assert run("seed", str(tmp_path), "-n").output == f"the next start would begin a new log from {where}\n"
+    assert run("invalidate-latest-snapshot", str(tmp_path), answer="n\n").exit_code == 1
+    assert run("seed", str(tmp_path), answer="n\n").exit_code == 1
+    assert run("sort", str(tmp_path)).exit_code == 1
+    assert (tmp_path / RECORDING_LOG_NAME).read_bytes() == before
+
+
+def test_a_snapshot_is_invalidated_and_then_there_is_none(tmp_path: Path) -> None:
+    make_log(tmp_path)
+    assert run("invalidate-latest-snapshot", str(tmp_path), "-y").exit_code == 0
+    assert run("recording-log", str(tmp_path)).output.count("invalid") == 3
+    again = run("invalidate-latest-snapshot", str(tmp_path), "-y")
+    assert again.exit_code == 1
+    assert "has no snapshot; nothing was changed" in again.output
+
+
+def test_a_log_is_seeded(tmp_path: Path) -> None:
+    make_log(tmp_path)
+    before = (tmp_path / RECORDING_LOG_NAME).read_bytes()
+    assert "has 3 entries" in run("seed", str(tmp_path), "-y").output
+    assert (tmp_path / "recording.log.bak").read_bytes() == before
+    assert len(run("recording-log", str(tmp_path)).output.splitlines()) == 4

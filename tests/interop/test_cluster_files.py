@@ -1,0 +1,168 @@
+"""(k) The reference's codecs and recording log of a cluster, and ours: the same bytes, the same entries."""
+
+import itertools
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benches.processes import ROOT, JavaPeer, PeerUnavailable
+
+from headrace.archive.files.storage import DirectoryStorage
+from headrace.cluster.log.entries import Entry, EntryType
+from headrace.cluster.log.recording_log import RecordingLog
+from headrace.cluster.mark_file import read_mark_fields
+from headrace.cluster.protocol.messages import decode, encode, schema
+from headrace.sbe._model import EnumType
+from tests.helpers import TIMEOUT_S
+
+pytestmark = pytest.mark.interop
+
+# Of the schema that the published codecs have; ours is the next.
+VERSION = 16
+
+
+@pytest.fixture(scope="module")
+def peer(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
+    """The program that has the reference's codecs."""
+    source = ROOT / "tests" / "interop" / "java" / "ClusterFiles.java"
+    try:
+        return JavaPeer(tmp_path_factory.mktemp("cluster-files"), source)
+    except PeerUnavailable as reason:
+        pytest.skip(f"interoperability: {reason}")
+
+
+def run(peer: JavaPeer, *args: str, lines: str = "") -> list[str]:
+    """What the program printed."""
+    finished = subprocess.run(
+        peer.command("ClusterFiles", *args),
+        input=lines,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout.splitlines()
+
+
+def steps_of(body: Any, number: Iterator[int]) -> Iterator[str]:
+    """A number, or a text, for each field of a message, and two entries for each of its groups."""
+    for field in body.wire_fields:
+        values = [value for _, value in field.type.values] if isinstance(field.type, EnumType) else range(200)
+        if field.since <= VERSION:
+            yield f"field {field.name} {values[next(number) % len(values)]}"
+    for group in body.groups:
+        yield f"group {group.name} 2"
+        for _ in range(2):
+            yield "next"
+            yield from steps_of(group.body, number)
+        yield "leave"
+    for data in body.data:
+        value = next(number)
+        yield f"text {data.name} text-{value}" if data.encoding else f"data {data.name} {value:08x}"
+
+
+def test_each_message_has_the_bytes_that_the_references_codecs_write(peer: JavaPeer) -> None:
+    """Each is written by them, read by us, and written again."""
+    messages, lines, counter = schema().model.messages, [], itertools.count(1)
+    for message in messages:
+        lines += [f"message {message.name}", *steps_of(message.body, counter), "end"]
+    written = run(peer, "messages", lines="\n".join(lines) + "\n")
+    assert len(written) == len(messages) == 54
+    for message, text in zip(messages, written, strict=True):
+        data = bytes.fromhex(text)
+        assert int.from_bytes(data[6:8], "little") == VERSION
+        decoded = decode(data)
+        assert type(decoded).__name__ == message.name
+        again = encode(decoded)
+        newer = [field for field in message.body.wire_fields if field.since > VERSION]
+        end = 8 + int.from_bytes(data[:2], "little")
+        # The block is longer by what the schema has got since, and the header says so.
+        longer = sum(field.type.primitive.size for field in newer)
+        assert again[8:end] + again[end + longer :] == data[8:], message.name
+        assert again[2:6] == data[2:6]
+        assert int.from_bytes(again[:2], "little") == end - 8 + longer
+
+
+def line_of(entry: Entry) -> str:
+    """An entry as the program prints it."""
+    kind = {EntryType.TERM: 0, EntryType.SNAPSHOT: 1, EntryType.STANDBY_SNAPSHOT: 2}[entry.type]
+    values = (
+        entry.recording_id,
+        entry.leadership_term_id,
+        entry.term_base_log_position,
+        entry.log_position,
+        entry.timestamp,
+        entry.service_id,
+        kind,
+        str(entry.is_valid).lower(),
+        entry.index,
+        entry.archive_endpoint or "null",
+    )
+    return " ".join(map(str, values))
+
+
+def make(log: RecordingLog) -> None:
+    """The same as the program makes."""
+    snapshot = {"term_base_log_position": 0, "type": EntryType.SNAPSHOT, "leadership_term_id": 0}
+    log.append_term(7, 0, 0, 100)
+    log.append_snapshot(Entry(recording_id=8, log_position=640, timestamp=101, service_id=0, **snapshot))
+    log.append_snapshot(Entry(recording_id=9, log_position=640, timestamp=101, **snapshot))
+    log.append_term(7, 1, 1024, 102)
+    snapshot |= {"leadership_term_id": 1, "term_base_log_position": 1024, "log_position": 2048}
+    log.append_snapshot(Entry(recording_id=10, timestamp=103, service_id=0, **snapshot))
+    log.append_snapshot(Entry(recording_id=11, timestamp=103, **snapshot))
+    snapshot |= {"type": EntryType.STANDBY_SNAPSHOT, "archive_endpoint": "localhost:8010"}
+    log.append_snapshot(Entry(recording_id=12, timestamp=104, **snapshot))
+    log.invalidate_latest_snapshot()
+
+
+def test_recording_logs_of_both_have_the_same_entries_for_both(peer: JavaPeer, tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir()
+    ours.mkdir()
+    printed = run(peer, "make", str(theirs))
+    with RecordingLog(DirectoryStorage(theirs), read_only=True) as log:
+        assert [line_of(entry) for entry in log] == printed
+    with RecordingLog(DirectoryStorage(ours)) as log:
+        make(log)
+        entries = [line_of(entry) for entry in log]
+    assert entries == printed
+    assert run(peer, "entries", str(ours)) == printed
+
+
+def test_a_snapshot_that_either_invalidates_is_invalid_for_the_other(peer: JavaPeer, tmp_path: Path) -> None:
+    run(peer, "make", str(tmp_path))
+    with RecordingLog(DirectoryStorage(tmp_path)) as log:
+        assert log.invalidate_latest_snapshot()
+        entries = [line_of(entry) for entry in log]
+        assert log.latest_snapshot(1) == []
+    assert run(peer, "entries", str(tmp_path)) == entries
+
+
+def test_the_mark_file_of_the_reference_says_the_same_to_us(peer: JavaPeer, tmp_path: Path) -> None:
+    run(peer, "mark", str(tmp_path))
+    mark = read_mark_fields(DirectoryStorage(tmp_path))
+    assert mark is not None
+    assert (mark.component, mark.member_id, mark.service_id, mark.cluster_id) == (
+        "CONSENSUS_MODULE",
+        2,
+        -1,
+        7,
+    )
+    assert (mark.archive_stream_id, mark.service_stream_id, mark.consensus_module_stream_id) == (10, 104, 105)
+    assert (mark.ingress_stream_id, mark.header_length, mark.error_buffer_length) == (101, 8192, 1 << 20)
+    assert mark.activity_timestamp == 1_700_000_000_123
+    assert mark.pid > 0
+    assert (mark.aeron_directory, mark.control_channel, mark.ingress_channel) == (
+        "/dev/shm/aeron",
+        "aeron:ipc",
+        "aeron:udp",
+    )
+    assert (mark.service_name, mark.authenticator, mark.services_cluster_directory) == (
+        "",
+        "some.Supplier",
+        "/services",
+    )
