@@ -1284,6 +1284,16 @@ class Subscription:
         The driver is asked when this is called, not when it is awaited, and a cancelled call takes nothing back.
         """
 
+    def request_destination(self, channel: str, /) -> Pending[int]:
+        """As :meth:`add_destination`, without waiting: what it gives is polled for the registration id.
+
+        For programs with a loop that must not stand still. With ``use_invoker=True`` answers are read by
+        :meth:`headrace.Client.invoke`.
+        """
+
+    def request_destination_removal(self, channel: str, /) -> Pending[int]:
+        """As :meth:`remove_destination`, without waiting: what it gives is polled until it is not ``None``."""
+
     def close(self) -> None:
         """Close, with all images. Waits for handlers that are running, without the GIL; closing again does nothing.
 

@@ -1,6 +1,6 @@
 """Sessions against a clock that the test moves and a disk in memory."""
 
-import random
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -99,7 +99,7 @@ def test_a_stream_whose_counter_cannot_be_asked_for_is_not_left_at_the_driver() 
     config = ArchiveConfig(control_channel_enabled=False)
     context: Any = SimpleNamespace(client=client, config=config, archive_id=1, log=log)
     requests: Any = None
-    Control(context, requests, random.Random(1)).do_work()
+    Control(context, requests, itertools.count()).do_work()
     (warning,) = log.warnings
     assert "no room" in warning
     assert pending.is_cancelled

@@ -75,6 +75,17 @@ impl Change {
         )
     }
 
+    /// Asks for it without waiting; the answer is polled.
+    pub(crate) fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        kept: &KeptClient,
+        stream: &impl HasDestinations,
+    ) -> PyResult<Bound<'py, Answer>> {
+        let id = detach(py, || self.request(stream)).map_err(errors::client)?;
+        Bound::new(py, Answer::new(kept.clone(), id))
+    }
+
     /// A coroutine that waits for the same.
     pub(crate) fn make_async<'py>(
         &self,
@@ -82,8 +93,7 @@ impl Change {
         kept: &KeptClient,
         stream: &impl HasDestinations,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let id = detach(py, || self.request(stream)).map_err(errors::client)?;
-        let answer = Bound::new(py, Answer::new(kept.clone(), id))?;
+        let answer = self.ask(py, kept, stream)?;
         let awaits = match self {
             Self::Add(_) => "added",
             Self::Remove(_) | Self::RemoveById(_) => "removed",

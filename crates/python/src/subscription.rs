@@ -7,6 +7,7 @@ use headrace_client::{ClientError, FragmentAssembler, PollError};
 use headrace_sys::native_handler::NativeHeader;
 use pyo3::prelude::*;
 
+use crate::answer::Answer;
 use crate::batch::FragmentBatch;
 use crate::columns::Spare;
 use crate::delivery::{Delivery, HandlerError, Reception, deliver_block, header_values};
@@ -471,6 +472,26 @@ impl Subscription {
         #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
         Change::RemoveById(registration_id).make_async(py, self.client.get()?, self.shared()?.as_ref())
+    }
+
+    #[doc = docstring!("Subscription.request_destination")]
+    #[pyo3(signature = (channel, /))]
+    fn request_destination<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = destinations::channel)] channel: String,
+    ) -> PyResult<Bound<'py, Answer>> {
+        Change::Add(channel).ask(py, self.client.get()?, self.shared()?.as_ref())
+    }
+
+    #[doc = docstring!("Subscription.request_destination_removal")]
+    #[pyo3(signature = (channel, /))]
+    fn request_destination_removal<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = destinations::channel)] channel: String,
+    ) -> PyResult<Bound<'py, Answer>> {
+        Change::Remove(channel).ask(py, self.client.get()?, self.shared()?.as_ref())
     }
 
     #[doc = docstring!("Subscription.close")]

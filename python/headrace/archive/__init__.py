@@ -27,6 +27,7 @@ from headrace.archive.client.following.follow import Follow
 from headrace.archive.client.following.machine import FollowState
 from headrace.archive.client.notices import Signal
 from headrace.archive.client.replay import Replay
+from headrace.archive.client.replication import Replication
 from headrace.archive.client.settings import ArchiveClientConfig
 from headrace.archive.errors import ArchiveFileError, CatalogError, MarkFileError, SegmentError
 from headrace.archive.files.catalog import Catalog, CatalogEntry
@@ -57,6 +58,7 @@ __all__ = [
     "RecordingDescriptor",
     "RecordingSignal",
     "Replay",
+    "Replication",
     "SegmentError",
     "Signal",
     "SourceLocation",

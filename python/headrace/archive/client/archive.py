@@ -18,6 +18,7 @@ from headrace.archive.client.following.follow import Follow
 from headrace.archive.client.following.settings import Begin, FollowSettings, follow
 from headrace.archive.client.notices import Signal
 from headrace.archive.client.replay import Replay, Replayed, ReplayRange
+from headrace.archive.client.replication import Replication, ReplicationSettings, replication_begun
 from headrace.archive.client.session import LOOK_INTERVAL_S, ArchiveSession, Streams
 from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
 from headrace.archive.protocol.codes import RecordingSignal, SourceLocation
@@ -420,6 +421,57 @@ class Archive(ArchiveSession):
     def stop_all_replays(self, recording_id: int | None = None) -> None:
         """Stop all replays of a recording; without an id, all replays of the archive."""
         self._run(requests.stop_all_replays(recording_id))
+
+    # --- replication -----------------------------------------------------------------------------------------------
+
+    def replicate(
+        self, source_recording_id: int, source_channel: str, **settings: Unpack[ReplicationSettings]
+    ) -> Replication:
+        """Have the archive copy a recording of another archive into one of its own.
+
+        ::
+
+            replication = standby.replicate(recording_id, "aeron:udp?endpoint=primary:8010")
+            position = replication.wait(timeout_s=60)
+
+        The two archives do that between them; this program only waits, if it wants to. A replication that broke off is
+        asked for again with ``destination_id``, and goes on where the copy ends.
+
+        Args:
+            source_recording_id: The recording in the other archive.
+            source_channel: Where the other archive takes requests, as this archive reaches it.
+            **settings: All keywords, and what they are by default:
+
+                - ``source_stream_id``: stream of the requests to the other archive; 10.
+                - ``destination_id``: the recording of this archive to go on with; ``None`` for a new one.
+                - ``stop_position``: where the copy is to end; ``None`` for where the source ends. While the source is
+                  being recorded, the copy follows it.
+                - ``live_destination``: where the source's publisher sends. The copy catches up through the other
+                  archive, then goes on with the publisher itself, and the replication has ended.
+                - ``replication_channel``: address of this archive at which the copy arrives; by default the archive's
+                  setting ``replication_channel``.
+                - ``session_id``: of the stream that brings the copy; by default one that no other has. Not with
+                  ``live_destination``.
+                - ``channel_tag_id``, ``subscription_tag_id``: tags for the archive's subscription.
+                - ``file_io_max_length``: most bytes that the other archive reads at once.
+                - ``credentials``: for the other archive.
+                - ``source_response_channel``: where the other archive answers this archive; by default an address that
+                  this archive chooses.
+
+        Raises:
+            ArchiveError: The archive refused. What goes wrong later, :meth:`Replication.wait` raises.
+            ConfigError: An argument is unknown or wrong.
+        """
+        watch = self._run(replication_begun(self, source_recording_id, source_channel, **settings))
+        return Replication(self, watch)
+
+    def stop_replication(self, replication_id: int) -> None:
+        """Stop a replication, by its id; what was copied stays.
+
+        Raises:
+            ArchiveError: It has ended, or there was none with this id.
+        """
+        self._run(requests.stop_replication(replication_id))
 
     # --- queries ---------------------------------------------------------------------------------------------------
 

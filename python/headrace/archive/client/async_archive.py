@@ -36,6 +36,7 @@ from headrace.archive.client.durable import DurablePublication
 from headrace.archive.client.following.follow import Follow
 from headrace.archive.client.following.settings import Begin, FollowSettings, follow
 from headrace.archive.client.replay import Replay, Replayed, ReplayRange
+from headrace.archive.client.replication import Replication, ReplicationSettings, replication_begun
 from headrace.archive.client.session import LOOK_INTERVAL_S, Streams
 from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
 from headrace.archive.protocol.codes import RecordingSignal
@@ -254,6 +255,7 @@ class AsyncArchive(AsyncClosing):
     start_replay = _awaited(Archive.start_replay, requests.start_replay)
     stop_replay = _awaited(Archive.stop_replay, requests.stop_replay)
     stop_all_replays = _awaited(Archive.stop_all_replays, requests.stop_all_replays)
+    stop_replication = _awaited(Archive.stop_replication, requests.stop_replication)
     list_recordings = _awaited(Archive.list_recordings, requests.list_recordings)
     find_recording = _awaited(Archive.find_recording, requests.find_recording)
     list_recording_subscriptions = _awaited(
@@ -332,6 +334,16 @@ class AsyncArchive(AsyncClosing):
                 raise
         replayed = Replayed(recording_id, *ids, subscription, images)
         return AsyncReplay(self, Replay(self.archive, self.archive, replayed))
+
+    async def replicate(
+        self, source_recording_id: int, source_channel: str, **settings: Unpack[ReplicationSettings]
+    ) -> Replication:
+        """See :meth:`headrace.Archive.replicate`. Await the methods of it that end in ``_async``."""
+        archive = self.archive
+        watch = await self._run(
+            replication_begun(archive, source_recording_id, source_channel, **settings)
+        )
+        return Replication(archive, watch)
 
     def follow(
         self, recording_id: int, *, from_position: Begin = "start", **settings: Unpack[FollowSettings]

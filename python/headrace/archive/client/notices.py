@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headrace._logging import ARCHIVE
@@ -14,7 +15,7 @@ from headrace.archive.protocol.codes import RecordingSignal
 if TYPE_CHECKING:
     from headrace._exceptions import ArchiveError
 
-__all__ = ["Notices", "Signal"]
+__all__ = ["Notices", "Signal", "Watch"]
 
 _SIGNALS_KEPT = 4096
 _ERRORS_KEPT = 256
@@ -29,6 +30,15 @@ class Signal:
     subscription_id: int
     position: int
     correlation_id: int
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Watch:
+    """All that the archive says of one thing from its beginning, such as a replication."""
+
+    correlation_id: int
+    signals: list[Signal] = field(default_factory=list)
+    error: ArchiveError | None = None
 
 
 class Notices:
@@ -51,12 +61,16 @@ class Notices:
         self._signals: deque[Signal] = deque(maxlen=_SIGNALS_KEPT)
         self._errors: dict[int, ArchiveError] = {}
         self._awaited: set[int] = set()
+        self._watches: weakref.WeakValueDictionary[int, Watch] = weakref.WeakValueDictionary()
 
     def put_signal(self, signal: Signal) -> None:
         """Take a signal that has come."""
         ARCHIVE.info(
             "recording_id=%d %s at position=%d", signal.recording_id, signal.signal.name, signal.position
         )
+        watch = self._watches.get(signal.correlation_id)
+        if watch is not None:
+            watch.signals.append(signal)
         if self._on_signal is not None:
             self._on_signal(signal)
             return
@@ -69,11 +83,19 @@ class Notices:
             self._errors[correlation_id] = error
             if len(self._errors) > _ERRORS_KEPT:
                 del self._errors[next(iter(self._errors))]
-            is_awaited = correlation_id in self._awaited
+            watch = self._watches.get(correlation_id)
+            if watch is not None:
+                watch.error = watch.error or error
+            is_awaited = correlation_id in self._awaited or watch is not None
         if self._on_error is not None:
             self._on_error(error)
         elif not is_awaited:
             ARCHIVE.warning("the archive reports: %s", error)
+
+    def watch(self, correlation_id: int) -> Watch:
+        """Keep what comes under this id for as long as its owner keeps what this gives."""
+        watch = self._watches[correlation_id] = Watch(correlation_id)
+        return watch
 
     def await_error(self, correlation_id: int) -> None:
         """From now on, an error of this request is awaited: :meth:`take_error` raises it where it belongs."""

@@ -45,6 +45,7 @@ __all__ = [
     "stop_recording_by_id",
     "stop_recording_subscription",
     "stop_replay",
+    "stop_replication",
     "truncate_recording",
     "update_channel",
 ]
@@ -129,6 +130,11 @@ def stop_all_replays(recording_id: int | None = None) -> Steps[None]:
     """Stop all replays, of a recording or of the archive."""
     which = NULL_VALUE if recording_id is None else recording_id
     return done(requests.StopAllReplaysRequest(recording_id=which))
+
+
+def stop_replication(replication_id: int) -> Steps[None]:
+    """Stop one replication."""
+    return done(requests.StopReplicationRequest(replication_id=replication_id))
 
 
 # --- queries -------------------------------------------------------------------------------------------------------

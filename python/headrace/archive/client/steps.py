@@ -23,10 +23,12 @@ from headrace.archive.protocol.requests import (
     ListRecordingSubscriptionsRequest,
     RecordingRequest,
     ReplayRequest,
+    ReplicateRequest2,
     Request,
     StartRecordingRequest2,
     StopRecordingSubscriptionRequest,
     StopReplayRequest,
+    StopReplicationRequest,
 )
 from headrace.positions import NULL_VALUE
 
@@ -43,6 +45,7 @@ __all__ = [
     "recording_started",
     "refusal_of",
     "replay_started",
+    "replication_started",
     "subscriptions_listed",
 ]
 
@@ -99,6 +102,15 @@ def replay_started(request: ReplayRequest) -> Steps[tuple[int, int]]:
 
 def _stop_replay(replay_id: int) -> Request:
     return StopReplayRequest(replay_session_id=replay_id)
+
+
+def replication_started(request: ReplicateRequest2) -> Steps[int]:
+    """Replicate; gives the replication's id. Stopped as a recording is."""
+    return (yield from _response(Beginning(request, _stop_replication))).relevant_id
+
+
+def _stop_replication(replication_id: int) -> Request:
+    return StopReplicationRequest(replication_id=replication_id)
 
 
 def listed(

@@ -358,6 +358,12 @@ class Catalog:
         needed = align(ENTRY_HEADER_LENGTH + len(descriptor.encode()), self.alignment)
         self._rewrite(entry, descriptor, max(entry.length, needed))
 
+    def refill(self, descriptor: RecordingDescriptor) -> None:
+        """Give an empty recording the description of another, under its own id."""
+        entry = self._entry(descriptor.recording_id)
+        needed = align(ENTRY_HEADER_LENGTH + len(descriptor.encode()), self.alignment)
+        self._rewrite(entry, descriptor, max(entry.length, needed))
+
     def _replace(self, entry: CatalogEntry, descriptor: RecordingDescriptor) -> None:
         """Write another description in the place of an entry's."""
         changed = self._changed(entry, descriptor, entry.length)

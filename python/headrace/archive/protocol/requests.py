@@ -35,6 +35,8 @@ __all__ = [
     "RecordingPositionRequest",
     "RecordingRequest",
     "ReplayRequest",
+    "ReplicateRequest",
+    "ReplicateRequest2",
     "Request",
     "StartPositionRequest",
     "StartRecordingRequest",
@@ -46,6 +48,7 @@ __all__ = [
     "StopRecordingSubscriptionRequest",
     "StopReplayRequest",
     "StopReplicationRequest",
+    "TaggedReplicateRequest",
     "TruncateRecordingRequest",
     "UnbuiltRequest",
     "UpdateChannelRequest",
@@ -321,6 +324,43 @@ class UpdateChannelRequest(RecordingRequest):
     channel: str
 
 
+# --- replication ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicateRequest(Request):
+    """Copy a recording of another archive into a new one, for destination -1, or into one of this archive.
+
+    Answered with the replication's id, which everything that the archive says of it later carries.
+    """
+
+    src_recording_id: int
+    dst_recording_id: int
+    src_control_stream_id: int
+    src_control_channel: str
+    live_destination: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedReplicateRequest(ReplicateRequest):
+    """The same, with tags for the subscription of the copy; -1 for none."""
+
+    channel_tag_id: int
+    subscription_tag_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicateRequest2(TaggedReplicateRequest):
+    """The same, with all that clients may ask for; -1 and an empty text stand for nothing."""
+
+    stop_position: int
+    replication_channel: str
+    file_io_max_length: int = NULL_VALUE
+    replication_session_id: int = NULL_VALUE
+    encoded_credentials: bytes = b""
+    src_response_channel: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopReplicationRequest(Request):
     """Stop a replication."""
@@ -361,6 +401,9 @@ REQUESTS: tuple[type[AuthConnectRequest | CloseSessionRequest | Request], ...] =
     AttachSegmentsRequest,
     MigrateSegmentsRequest,
     UpdateChannelRequest,
+    ReplicateRequest,
+    TaggedReplicateRequest,
+    ReplicateRequest2,
     StopReplicationRequest,
 )
 """All that are messages of the schema."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import os
 import random
 import threading
@@ -31,6 +32,7 @@ from headrace.archive.server.log import ArchiveLog
 from headrace.archive.server.recordings import Recordings
 from headrace.archive.server.recovery import open_files
 from headrace.archive.server.replays import Replays
+from headrace.archive.server.replications import Replications
 from headrace.archive.server.requests import Requests
 from headrace.archive.server.segments import Segments
 from headrace.archive.server.states import ARCHIVE, ArchiveState
@@ -202,8 +204,12 @@ class ArchiveServer(Closing):
         self._recordings = Recordings(context, RecordingEvents(events))
         self._replays = Replays(context, self._recordings)
         self._segments = Segments(context, self._recordings, self._replays, self._deletions)
-        requests = Requests(context, self._recordings, self._replays, self._deletions, self._segments)
-        self._control = Control(context, requests, chance)
+        ids = itertools.count(chance.randrange(1 << 31))
+        self._replications = Replications(context, self._recordings, ids, chance)
+        requests = Requests(
+            context, self._recordings, self._replays, self._deletions, self._segments, self._replications
+        )
+        self._control = Control(context, requests, ids)
 
     def _open_events(self, start_ms: int) -> None:
         """Make the event log, beside the files; an archive without it loses nothing else."""
@@ -272,6 +278,7 @@ class ArchiveServer(Closing):
         work_count += self._recordings.do_work()
         work_count += self._control.do_work()
         work_count += self._replays.do_work()
+        work_count += self._replications.do_work()
         work_count += self._deletions.do_work()
         work_count += self._segments.do_work()
         if now_ns >= self._next_mark_ns:
@@ -364,6 +371,7 @@ class ArchiveServer(Closing):
         if self._thread is not None:
             self._thread.join()
         try:
+            self._replications.close()
             self._recordings.close()
             self._replays.close()
             self._control.close()

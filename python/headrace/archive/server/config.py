@@ -182,7 +182,8 @@ class ArchiveConfig:
         "archive.replication.channel",
         None,
         optional(channel("")),
-        "Where recordings of other archives would be received. Replication is not built yet.",
+        "Where recordings of other archives are received, for requests to replicate that do not say; port 0 lets the "
+        "system choose one.",
     )
     segment_file_length: int = _size(
         "archive.segment.file.length",

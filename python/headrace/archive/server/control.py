@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import HeadraceError
@@ -28,10 +28,11 @@ _FRAGMENTS_A_TURN = 10
 class Control:
     """Control sessions of one archive."""
 
-    def __init__(self, context: Context, requests: Requests, chance: random.Random) -> None:
+    def __init__(self, context: Context, requests: Requests, ids: Iterator[int]) -> None:
+        """``ids``: the numbers of sessions, which those of replications are among."""
         self._context = context
         self._requests = requests
-        self._next_session_id = chance.randrange(1 << 31)
+        self._ids = ids
         self._sessions: dict[int, ControlSession] = {}
         self._subscriptions: list[Subscription] = []
         config = context.config
@@ -134,6 +135,7 @@ class Control:
             if all(session.image != image for session in self._sessions.values()):
                 self._reject(image, text)
             return
+        session_id = next(self._ids)
         try:
             uri = ChannelUri(request.response_channel)
             channel = uri.stripped(
@@ -146,7 +148,7 @@ class Control:
                 counter = request_control_session(
                     context.client,
                     context.archive_id,
-                    self._next_session_id,
+                    session_id,
                     request.client_info,
                     image.source_identity,
                     image.session_id,
@@ -160,8 +162,6 @@ class Control:
                 "cannot answer a client that connects", f"on {request.response_channel}: {refusal}"
             )
             return
-        session_id = self._next_session_id
-        self._next_session_id += 1
         context.log.info(
             f"control session {session_id}: a client connects: {request.client_info or image.source_identity}"
         )

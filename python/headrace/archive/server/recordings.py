@@ -35,12 +35,17 @@ if TYPE_CHECKING:
     from headrace.archive.server.events import RecordingEvents
     from headrace.client import Counter, Image, Pending, Subscription
 
-__all__ = ["Recordings"]
+__all__ = ["RecordingSubscription", "Recordings"]
 
 _STOP_RETRY_NS = 1_000_000_000
 # Recordings are limited by a setting. This bounds what clients leave at the driver when they never stop what ended.
 _SUBSCRIPTIONS_MAX = 10_000
 _AWAITED = (RecordingSubscriptionState.ADDING, RecordingSubscriptionState.WAITING)
+_ENDED = (
+    RecordingSubscriptionState.RELEASED,
+    RecordingSubscriptionState.STOPPING,
+    RecordingSubscriptionState.CLOSED,
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -70,6 +75,11 @@ class RecordingSubscription:
     def is_awaited(self) -> bool:
         """True until an image has come; so long it counts as a recording."""
         return self.life.state in _AWAITED
+
+    @property
+    def has_ended(self) -> bool:
+        """True when no further image is recorded."""
+        return self.life.state in _ENDED
 
 
 @dataclass(slots=True, eq=False)
@@ -118,6 +128,12 @@ class Recordings:
         Raises:
             RequestError: Limits, space, a recording that cannot be extended, or the channel is recorded already.
         """
+        self.add(session, request)
+
+    def add(
+        self, session: ControlSession, request: StartRecordingRequest | ExtendRecordingRequest
+    ) -> RecordingSubscription:
+        """As :meth:`start`; gives what becomes of the request."""
         channel, stream_id = request.channel, request.stream_id
         extended_id = request.recording_id if isinstance(request, ExtendRecordingRequest) else None
         self._check_limit()
@@ -163,6 +179,12 @@ class Recordings:
             stream_id=stream_id,
             detail=channel,
         )
+        return recorded
+
+    def end(self, recorded: RecordingSubscription, reason: str) -> None:
+        """Stop what :meth:`add` began, unless it has ended."""
+        if not recorded.has_ended:
+            self._stop(recorded, reason)
 
     def _check_limit(self) -> None:
         """Count what records, and what waits for its first image; a subscription whose recordings ended is neither."""

@@ -28,6 +28,8 @@ from headrace.archive.protocol.requests import (
     PurgeSegmentsRequest,
     RecordingPositionRequest,
     ReplayRequest,
+    ReplicateRequest,
+    ReplicateRequest2,
     Request,
     StartPositionRequest,
     StartRecordingRequest,
@@ -39,6 +41,7 @@ from headrace.archive.protocol.requests import (
     StopRecordingSubscriptionRequest,
     StopReplayRequest,
     StopReplicationRequest,
+    TaggedReplicateRequest,
     TruncateRecordingRequest,
     UpdateChannelRequest,
 )
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from headrace.archive.server.deletions import Deletions
     from headrace.archive.server.recordings import Recordings
     from headrace.archive.server.replays import Replays
+    from headrace.archive.server.replications import Replications
     from headrace.archive.server.segments import Segments
 
 __all__ = ["Requests"]
@@ -63,9 +67,6 @@ __all__ = ["Requests"]
 R = TypeVar("R", bound=Request)
 
 _UNBUILT = {
-    "ReplicateRequest": "replication",
-    "ReplicateRequest2": "replication",
-    "TaggedReplicateRequest": "replication",
     "ReplayTokenRequest": "replay through a response channel",
 }
 _LIMITS = (ErrorCode.MAX_RECORDINGS, ErrorCode.MAX_REPLAYS, ErrorCode.STORAGE_SPACE)
@@ -81,6 +82,7 @@ class Requests:
         replays: Replays,
         deletions: Deletions,
         segments: Segments,
+        replications: Replications,
     ) -> None:
         self._context = context
         self._catalog = context.catalog
@@ -88,6 +90,7 @@ class Requests:
         self._replays = replays
         self._deletions = deletions
         self._segments = segments
+        self._replications = replications
         self._handlers: dict[type[Request], Callable[[ControlSession, Any], None]] = {}
         self._on(KeepAliveRequest, lambda session, request: None)
         self._on(ReplayRequest, self._replays.start)
@@ -119,6 +122,9 @@ class Requests:
         self._on(AttachSegmentsRequest, self._attach_segments)
         self._on(MigrateSegmentsRequest, self._migrate_segments)
         self._on(UpdateChannelRequest, self._update_channel)
+        self._on(ReplicateRequest, self._replications.start)
+        self._on(TaggedReplicateRequest, self._replications.start)
+        self._on(ReplicateRequest2, self._replications.start)
         self._on(StopReplicationRequest, self._stop_replication)
 
     def _on(self, kind: type[R], handler: Callable[[ControlSession, R], None]) -> None:
@@ -320,5 +326,5 @@ class Requests:
         session.send_ok(request.correlation_id)
 
     def _stop_replication(self, session: ControlSession, request: StopReplicationRequest) -> None:
-        text = f"unknown replication id: {request.replication_id}; replication is not built in this archive"
-        raise RequestError(ErrorCode.UNKNOWN_REPLICATION, text)
+        self._replications.stop(request.replication_id)
+        session.send_ok(request.correlation_id)

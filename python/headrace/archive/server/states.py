@@ -12,12 +12,14 @@ __all__ = [
     "RECORDING",
     "RECORDING_SUBSCRIPTION",
     "REPLAY",
+    "REPLICATION",
     "STORED_RECORDING",
     "TABLES",
     "ArchiveState",
     "RecordingState",
     "RecordingSubscriptionState",
     "ReplayState",
+    "ReplicationState",
     "SessionState",
     "StoredState",
 ]
@@ -59,6 +61,21 @@ class RecordingSubscriptionState(Enum):
     RELEASED = auto()
     STOPPING = auto()
     CLOSED = auto()
+
+
+class ReplicationState(Enum):
+    """See :data:`REPLICATION`."""
+
+    CONNECTING = auto()
+    DESCRIBING = auto()
+    MEASURING = auto()
+    EXTENDING = auto()
+    OPENING = auto()
+    AWAITING = auto()
+    REPLICATING = auto()
+    CATCHING_UP = auto()
+    JOINING = auto()
+    DONE = auto()
 
 
 class StoredState(Enum):
@@ -219,4 +236,49 @@ STORED_RECORDING = StateTable(
     },
 )
 
-TABLES = (ARCHIVE, CONTROL_SESSION, RECORDING_SUBSCRIPTION, RECORDING, STORED_RECORDING, REPLAY)
+REPLICATION = StateTable(
+    "replication",
+    "A recording of another archive that is copied into one of this archive.",
+    {
+        ReplicationState.CONNECTING: "It opens a session with the other archive.",
+        ReplicationState.DESCRIBING: "It asks what the recording is like.",
+        ReplicationState.MEASURING: "It asks how far the recording has come, to join the live stream there.",
+        ReplicationState.EXTENDING: "It has the copy extended by what is about to come.",
+        ReplicationState.OPENING: "It asks the other archive for a replay.",
+        ReplicationState.AWAITING: "It waits for the image of the replay.",
+        ReplicationState.REPLICATING: "The replay is recorded.",
+        ReplicationState.CATCHING_UP: "The replay is recorded, up to where the source was at first.",
+        ReplicationState.JOINING: "The live stream is about to take over from the replay.",
+        ReplicationState.DONE: "It has ended. After a merge, the recording goes on with the live stream.",
+    },
+    {
+        ReplicationState.CONNECTING: (ReplicationState.DESCRIBING, ReplicationState.DONE),
+        ReplicationState.DESCRIBING: (
+            ReplicationState.MEASURING,
+            ReplicationState.EXTENDING,
+            ReplicationState.DONE,
+        ),
+        ReplicationState.MEASURING: (ReplicationState.EXTENDING, ReplicationState.DONE),
+        ReplicationState.EXTENDING: (ReplicationState.OPENING, ReplicationState.DONE),
+        ReplicationState.OPENING: (ReplicationState.AWAITING, ReplicationState.DONE),
+        ReplicationState.AWAITING: (
+            ReplicationState.REPLICATING,
+            ReplicationState.CATCHING_UP,
+            ReplicationState.DONE,
+        ),
+        ReplicationState.REPLICATING: (ReplicationState.DONE,),
+        ReplicationState.CATCHING_UP: (ReplicationState.JOINING, ReplicationState.DONE),
+        ReplicationState.JOINING: (ReplicationState.DONE,),
+        ReplicationState.DONE: (),
+    },
+)
+
+TABLES = (
+    ARCHIVE,
+    CONTROL_SESSION,
+    RECORDING_SUBSCRIPTION,
+    RECORDING,
+    STORED_RECORDING,
+    REPLAY,
+    REPLICATION,
+)

@@ -92,6 +92,17 @@ class StoredRecordings:
             detail=descriptor.original_channel,
         )
 
+    def add_empty(self, descriptor: RecordingDescriptor) -> None:
+        """Put a recording into the catalog that has nothing yet, and ends where it begins. Raises as :meth:`add`."""
+        self.add(descriptor)
+        recording_id = descriptor.recording_id
+        reason = "it is empty, to be filled by a replication"
+        self._enter(self._lives[recording_id], recording_id, StoredState.STOPPED, reason)
+
+    def refill(self, descriptor: RecordingDescriptor) -> None:
+        """Describe an empty recording anew, for what a replication brings. Raises as :meth:`Catalog.refill`."""
+        self._catalog.refill(descriptor)
+
     def extended(
         self, recording_id: int, control_session_id: int, correlation_id: int, session_id: int
     ) -> None:

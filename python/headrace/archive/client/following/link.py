@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
+import dataclasses
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, HeadraceError
 from headrace.archive.client.following.pauses import Pauses
 from headrace.archive.client.session import ArchiveSession, Streams
+from headrace.archive.protocol.messages import encode
 from headrace.channel import ChannelUri
 
 if TYPE_CHECKING:
     from headrace.archive.client.exchange import Exchange, Steps
     from headrace.archive.client.settings import ArchiveClientConfig
+    from headrace.archive.protocol.requests import Request
     from headrace.client import Client, ExclusivePublication, Subscription
 
 __all__ = ["ArchiveLink"]
@@ -22,11 +25,25 @@ R = TypeVar("R")
 
 
 class ArchiveLink:
-    """Asks an archive, over a session of its own. Stepped by its owner; used by one thread at a time."""
+    """Asks an archive, over a session of its own. Stepped by its owner; used by one thread at a time.
 
-    def __init__(self, client: Client, config: ArchiveClientConfig) -> None:
+    Args:
+        client: The client to use.
+        config: Which archive.
+        next_session_id: Makes session ids for the two streams; by default the driver, which is waited for.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        config: ArchiveClientConfig,
+        next_session_id: Callable[[], int] | None = None,
+    ) -> None:
         self._client = client
         self._config = config
+        self._next_session_id = next_session_id or (
+            lambda: client.next_available_session_id(config.control_stream_id)
+        )
         self._session: ArchiveSession | None = None
         self._exchanges: list[Exchange[Any]] = []
         self._told: list[Exchange[Any]] = []
@@ -64,6 +81,13 @@ class ArchiveLink:
     def tell(self, what: Steps[Any]) -> None:
         """Ask without wanting the answer."""
         self._told.append(self.ask(what))
+
+    def send(self, request: Request) -> None:
+        """Send a request at once, or not at all; what the archive answers is passed over."""
+        session = self._session
+        if session is not None:
+            addressed = dataclasses.replace(request, control_session_id=session.control_session_id)
+            session._publication.offer(encode(addressed))
 
     def answer(self, exchange: Exchange[R]) -> R:
         """The answer to a question that is done. Raises as :meth:`Exchange.result`."""
@@ -129,7 +153,7 @@ class ArchiveLink:
         """Open a session, one step at a time."""
         client, config = self._client, self._config
         deadline = client.clock.deadline(config.message_timeout_s)
-        control, responses = config.channels(client.next_available_session_id(config.control_stream_id))
+        control, responses = config.channels(self._next_session_id())
         with contextlib.ExitStack() as undo:
             asked = client.request_subscription(responses, config.response_stream_id)
             undo.callback(asked.cancel)
