@@ -401,19 +401,9 @@ def refused(archive: Archive, name: str, fields: dict[str, int | str]) -> headra
 def test_what_is_not_built_is_refused_in_words(
     archiving: headrace.ArchivingMediaDriver, archive: Archive
 ) -> None:
-    """Replication and authentication."""
+    """Replays through response channels, and authentication."""
     unbuilt = {
         "ReplayTokenRequest": ("replay through a response channel", {"recording_id": 0}),
-        "ReplicateRequest": (
-            "replication",
-            {
-                "src_recording_id": 0,
-                "dst_recording_id": -1,
-                "src_control_stream_id": 10,
-                "src_control_channel": "aeron:ipc",
-                "live_destination": "",
-            },
-        ),
     }
     for name, (words, fields) in unbuilt.items():
         error = refused(archive, name, fields)

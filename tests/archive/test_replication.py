@@ -12,6 +12,7 @@ import pytest
 import headrace
 from headrace.archive import (
     Archive,
+    ArchiveClientConfig,
     ArchiveError,
     ErrorCode,
     RecordingDescriptor,
@@ -20,6 +21,7 @@ from headrace.archive import (
     extension_channel,
 )
 from headrace.archive.aio import AsyncArchive
+from headrace.archive.protocol.messages import schema
 from tests.helpers import TIMEOUT_S, await_true
 from tests.ports import free_endpoint
 
@@ -98,6 +100,11 @@ def described(archive: Archive, recording_id: int) -> RecordingDescriptor:
     found = archive.find_recording(recording_id)
     assert found is not None
     return found
+
+
+def ends(archive: Archive) -> list[tuple[int, int]]:
+    """Which recordings the archive has, and where they end."""
+    return [(one.recording_id, one.stop_position) for one in archive.list_recordings()]
 
 
 def signalled(replication: Replication) -> list[str]:
@@ -181,9 +188,7 @@ def test_a_copy_ends_at_the_stop_position(places: tuple[Place, Place]) -> None:
     assert replication.recording_id is not None
     copied = replayed(standby.archive, replication.recording_id)
     assert copied == MESSAGES[: len(copied)]
-    rest = standby.archive.replicate(
-        recording_id, source.control, destination_id=replication.recording_id
-    )
+    rest = standby.archive.replicate(recording_id, source.control, destination_id=replication.recording_id)
     assert rest.wait(TIMEOUT_S) == end
     assert replayed(standby.archive, replication.recording_id) == MESSAGES
 
@@ -339,8 +344,11 @@ def test_replications_are_awaited(places: tuple[Place, Place]) -> None:
     asyncio.run(run())
 
 
-def test_a_source_that_does_not_answer_is_told_of(places: tuple[Place, Place]) -> None:
+def test_a_source_that_does_not_answer_is_told_of(
+    places: tuple[Place, Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With the code of the specification, after the time-out of a connection; then the archive has forgotten it."""
+    monkeypatch.setitem(ArchiveClientConfig.__init__.__kwdefaults__, "message_timeout_s", 0.2)
     _, standby = places
     replication = standby.archive.replicate(0, f"aeron:udp?endpoint={free_endpoint()}")
     with pytest.raises(ArchiveError, match="Replication connection failed=") as failure:
@@ -349,3 +357,185 @@ def test_a_source_that_does_not_answer_is_told_of(places: tuple[Place, Place]) -
     assert signalled(replication) == ["REPLICATE_END"]
     assert replication.recording_id is None
     await_true(lambda: standby.archive.list_recordings() == [])
+
+
+def asked(archive: Archive, name: str = "ReplicateRequest2", **changes: int | str | bytes) -> ArchiveError:
+    """The error with which the archive answers a request with other fields than a client would send."""
+    fields: dict[str, int | str | bytes] = {
+        "src_recording_id": 0,
+        "dst_recording_id": -1,
+        "src_control_stream_id": 10,
+        "src_control_channel": "aeron:ipc",
+        "live_destination": "",
+        "channel_tag_id": -1,
+        "subscription_tag_id": -1,
+        "stop_position": -1,
+        "file_io_max_length": -1,
+        "replication_session_id": -1,
+        "replication_channel": "aeron:udp?endpoint=127.0.0.1:0",
+        "encoded_credentials": b"",
+        "src_response_channel": "",
+    }
+    if name == "ReplicateRequest":
+        fields = dict(list(fields.items())[:5])
+    correlation_id = archive.client.next_correlation_id()
+    request = schema()[name].encode(
+        control_session_id=archive.control_session_id, correlation_id=correlation_id, **fields | changes
+    )
+    archive._publication.offer_blocking(request, timeout_s=TIMEOUT_S)
+    errors: list[ArchiveError] = []
+
+    def look() -> bool:
+        error = archive.late_error(correlation_id)
+        errors.extend([error] if error is not None else [])
+        return bool(errors)
+
+    await_true(look)
+    return errors[0]
+
+
+RESPONSE = "aeron:udp?control-mode=response|control=127.0.0.1:0"
+REFUSED_AT_ONCE: dict[str, tuple[dict[str, int | str | bytes], ErrorCode, str]] = {
+    "destination": (
+        {"dst_recording_id": 99},
+        ErrorCode.UNKNOWN_RECORDING,
+        "unknown destination recording id 99",
+    ),
+    "destination below 0": (
+        {"dst_recording_id": -5},
+        ErrorCode.UNKNOWN_RECORDING,
+        "unknown destination recording id -5",
+    ),
+    "active destination": (
+        {"dst_recording_id": 1},
+        ErrorCode.ACTIVE_RECORDING,
+        "cannot replicate to active recording 1",
+    ),
+    "source channel": ({"src_control_channel": "udp://there"}, ErrorCode.GENERIC, "starts with aeron:"),
+    "no source channel": ({"src_control_channel": ""}, ErrorCode.GENERIC, "starts with aeron:"),
+    "live destination": ({"live_destination": "aeron:tcp"}, ErrorCode.GENERIC, "the media is ipc or udp"),
+    "spy": ({"live_destination": "aeron-spy:aeron:ipc"}, ErrorCode.GENERIC, "not spied on"),
+    "replication channel": ({"replication_channel": "aeron:udp?endpoint"}, ErrorCode.GENERIC, "name=value"),
+    "no endpoint": ({"replication_channel": "aeron:udp"}, ErrorCode.GENERIC, "needs an endpoint"),
+    "response channel": ({"replication_channel": RESPONSE}, ErrorCode.GENERIC, "is not built"),
+    "response channel with live": (
+        {"replication_channel": RESPONSE, "live_destination": "aeron:udp?endpoint=127.0.0.1:7"},
+        ErrorCode.GENERIC,
+        "cannot be used with live destinations",
+    ),
+    "response channel with tags": (
+        {"replication_channel": RESPONSE, "channel_tag_id": 5},
+        ErrorCode.GENERIC,
+        "cannot be used with tagged replication",
+    ),
+    "answers": ({"src_response_channel": "aeron:"}, ErrorCode.GENERIC, "the media is ipc or udp"),
+    "answers through a response channel": (
+        {"src_response_channel": RESPONSE},
+        ErrorCode.GENERIC,
+        "response channels are not built",
+    ),
+}
+
+
+def test_what_cannot_be_replicated_is_refused_with_the_protocols_code(
+    places: tuple[Place, Place],
+) -> None:
+    """Each field wrong: nothing has changed, and the session goes on."""
+    archive = places[0].archive
+    record(archive, MESSAGES[:3])
+    with archive.add_recorded_publication(CHANNEL, STREAM_ID):
+        before = ends(archive)
+        for case, (changes, code, text) in REFUSED_AT_ONCE.items():
+            error = asked(archive, **changes)
+            assert (error.code, text in str(error)) == (code, True), f"{case}: {error}"
+        old = asked(archive, "ReplicateRequest", src_control_channel="aeron:", dst_recording_id=-1)
+        assert old.code == ErrorCode.GENERIC
+        assert ends(archive) == before
+        with pytest.raises(ArchiveError) as refusal:
+            archive.stop_replication(12345)
+        assert refusal.value.code == ErrorCode.UNKNOWN_REPLICATION
+        assert "unknown replication id 12345" in str(refusal.value)
+        assert archive.is_connected
+
+
+def test_what_the_source_shows_to_be_wrong_ends_the_replication(
+    places: tuple[Place, Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an error under the id of the replication, and its end; what was copied before is as it was."""
+    source, standby = places
+    recording_id, end = record(source.archive)
+    copy_id, copied = record(standby.archive, MESSAGES[:3])
+    with standby.archive.client.add_exclusive_publication(CHANNEL, 77) as other:
+        standby.archive.start_recording(CHANNEL, 77, auto_stop=True)
+        other.offer_blocking(b"other", timeout_s=TIMEOUT_S)
+    standby.archive.await_signal(RecordingSignal.STOP, 1, timeout_s=TIMEOUT_S)
+    live = f"aeron:udp?endpoint={free_endpoint()}"
+    cases: list[tuple[int, dict[str, int | str], ErrorCode, str]] = [
+        (99, {}, ErrorCode.UNKNOWN_RECORDING, "unknown src recording id 99"),
+        (-7, {}, ErrorCode.UNKNOWN_RECORDING, "unknown src recording id -7"),
+        (recording_id, {"file_io_max_length": 100}, ErrorCode.GENERIC, "fileIoMaxLength=100 < mtuLength="),
+        (recording_id, {"live_destination": live}, ErrorCode.GENERIC, "without active source recording"),
+        (
+            recording_id,
+            {"destination_id": copy_id, "stop_position": 32},
+            ErrorCode.GENERIC,
+            "stopPosition=32",
+        ),
+        (
+            recording_id,
+            {"destination_id": copy_id, "stop_position": -9},
+            ErrorCode.GENERIC,
+            "stopPosition=-9",
+        ),
+        (recording_id, {"destination_id": copy_id}, ErrorCode.INVALID_EXTENSION, "initialTermId"),
+        (recording_id, {"destination_id": 1}, ErrorCode.UNKNOWN_RECORDING, "for existing streamId=77"),
+        (
+            recording_id,
+            {"source_stream_id": 4},
+            ErrorCode.REPLICATION_CONNECTION_FAILURE,
+            "connection failed",
+        ),
+    ]
+    before = ends(standby.archive)
+    for source_id, settings, code, text in cases:
+        if code is ErrorCode.REPLICATION_CONNECTION_FAILURE:
+            monkeypatch.setitem(ArchiveClientConfig.__init__.__kwdefaults__, "message_timeout_s", 0.2)
+        replication = standby.archive.replicate(source_id, source.control, **settings)  # type: ignore[arg-type]
+        with pytest.raises(ArchiveError) as failure:
+            replication.wait(TIMEOUT_S)
+        assert (failure.value.code, text in str(failure.value)) == (code, True), str(failure.value)
+        assert signalled(replication)[-1] == "REPLICATE_END"
+    monkeypatch.undo()
+    assert ends(standby.archive) == before
+    assert described(standby.archive, copy_id).stop_position == copied
+    assert standby.archive.replicate(recording_id, source.control).wait(TIMEOUT_S) == end
+
+
+def test_a_recording_is_filled_by_one_replication_at_a_time(places: tuple[Place, Place]) -> None:
+    """While the first has not begun to record, too; and all together are limited as recordings are."""
+    source, standby = places
+    record(standby.archive, MESSAGES[:3])
+    nowhere = f"aeron:udp?endpoint={free_endpoint()}"
+    first = standby.archive.replicate(0, nowhere, destination_id=0)
+    with pytest.raises(ArchiveError) as refusal:
+        standby.archive.replicate(0, source.control, destination_id=0)
+    assert refusal.value.code == ErrorCode.ACTIVE_RECORDING
+    others = [standby.archive.replicate(0, nowhere) for _ in range(19)]
+    with pytest.raises(ArchiveError) as refusal:
+        standby.archive.replicate(0, nowhere)
+    assert refusal.value.code == ErrorCode.MAX_RECORDINGS
+    for one in (first, *others):
+        standby.archive.stop_replication(one.replication_id)
+        one.wait(TIMEOUT_S)
+        assert signalled(one) == ["REPLICATE_END"]
+
+
+def test_wrong_arguments_are_refused_before_anything_is_asked(places: tuple[Place, Place]) -> None:
+    """By the client, in words."""
+    archive = places[0].archive
+    with pytest.raises(headrace.ConfigError, match="did you mean"):
+        archive.replicate(0, "aeron:ipc", stop_positon=5)  # type: ignore[call-arg]
+    with pytest.raises(headrace.ConfigError, match="live_destination"):
+        archive.replicate(0, "aeron:ipc", live_destination="aeron:ipc", session_id=5)
+    with pytest.raises(headrace.ConfigError):
+        archive.replicate(0, "there")

@@ -340,9 +340,7 @@ class AsyncArchive(AsyncClosing):
     ) -> Replication:
         """See :meth:`headrace.Archive.replicate`. Await the methods of it that end in ``_async``."""
         archive = self.archive
-        watch = await self._run(
-            replication_begun(archive, source_recording_id, source_channel, **settings)
-        )
+        watch = await self._run(replication_begun(archive, source_recording_id, source_channel, **settings))
         return Replication(archive, watch)
 
     def follow(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
@@ -33,6 +32,7 @@ _RULE = "is not an argument of replicate, see headrace.Archive.replicate"
 _PAUSE_S = 0.001
 _LOOK_INTERVAL_S = 0.01
 _ENDS = (RecordingSignal.STOP, RecordingSignal.MERGE)
+_REACHED = (*_ENDS, RecordingSignal.SYNC)
 
 
 class ReplicationSettings(TypedDict, total=False):
@@ -82,7 +82,7 @@ def replication_begun(
     """
     names = [field.name for field in dataclasses.fields(_Settings)]
     check_names(settings, names, _RULE, others=("source_recording_id", "source_channel"))
-    request = _request(source_recording_id, source_channel, _Settings(**settings))
+    request = _request(session, source_recording_id, source_channel, _Settings(**settings))
 
     def begun() -> Steps[Watch]:
         # Within the step that takes the answer: the next message may be of the replication already.
@@ -91,7 +91,9 @@ def replication_begun(
     return begun()
 
 
-def _request(source_recording_id: int, source_channel: str, chosen: _Settings) -> ReplicateRequest2:
+def _request(
+    session: ArchiveSession, source_recording_id: int, source_channel: str, chosen: _Settings
+) -> ReplicateRequest2:
     ChannelUri(source_channel)
     for channel in (chosen.live_destination, chosen.replication_channel, chosen.source_response_channel):
         if channel is not None:
@@ -102,7 +104,7 @@ def _request(source_recording_id: int, source_channel: str, chosen: _Settings) -
         raise wrong("session_id", session_id, rule)
     if chosen.live_destination is None and session_id is None:
         # A stream that is being closed somewhere may still have the id of the source.
-        session_id = signed_32(secrets.randbits(32))
+        session_id = signed_32(session.clock.epoch_ms() + session.client.next_correlation_id())
     return ReplicateRequest2(
         src_recording_id=source_recording_id,
         dst_recording_id=_or_null(chosen.destination_id),
@@ -122,6 +124,15 @@ def _request(source_recording_id: int, source_channel: str, chosen: _Settings) -
 
 def _or_null(value: int | None) -> int:
     return NULL_VALUE if value is None else value
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """What is waited for: whether it is reached, whether it cannot be any more, and what is missing so long."""
+
+    is_reached: Callable[[], bool]
+    is_vain: Callable[[], bool]
+    missing: str
 
 
 @checked_class
@@ -176,20 +187,20 @@ class Replication:
             timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
 
         Returns:
-            The position up to which the copy goes; after a merge, where the live stream took over. ``None`` when nothing
-            had to be copied and the archive has not said where the copy ends.
+            The position up to which the copy goes; after a merge, where the live stream took over. ``None`` when
+            nothing had to be copied and the archive has not said where the copy ends.
 
         Raises:
             ArchiveError: It failed: the source is unknown, refuses or is gone, or the copy could not be recorded. What
                 was copied until then stays. Or the session with the archive is lost.
             ArchiveTimeoutError: It has not ended in time, and goes on.
         """
-        self._block(lambda: self.has_ended, "it has not ended", timeout_s)
+        self._block(self._goal_end(), timeout_s)
         return self._end_position()
 
     async def wait_async(self, timeout_s: float | None = None) -> int | None:
         """As :meth:`wait`, without blocking the event loop. Cancelling it stops nothing."""
-        await self._sleep(lambda: self.has_ended, "it has not ended", timeout_s)
+        await self._sleep(self._goal_end(), timeout_s)
         return self._end_position()
 
     def wait_for(self, signal: RecordingSignal, timeout_s: float | None = None) -> Signal:
@@ -205,70 +216,85 @@ class Replication:
             ArchiveError: It failed, or it has ended without this signal.
             ArchiveTimeoutError: The signal did not come in time.
         """
-        self._block(lambda: self._find(signal) is not None, f"no signal {signal.name}", timeout_s)
+        self._block(self._goal_signal(signal), timeout_s)
         return self._found(signal)
 
     async def wait_for_async(self, signal: RecordingSignal, timeout_s: float | None = None) -> Signal:
         """As :meth:`wait_for`, without blocking the event loop."""
-        await self._sleep(lambda: self._find(signal) is not None, f"no signal {signal.name}", timeout_s)
+        await self._sleep(self._goal_signal(signal), timeout_s)
         return self._found(signal)
 
     def wait_for_position(self, position: int, timeout_s: float | None = None) -> None:
-        """Wait until everything before a position is in the copy.
+        """Wait until everything before a position is in the copy, also after a merge.
 
         Raises:
-            ArchiveError: It failed, or it has ended before that position.
+            ArchiveError: It failed, or the copy has ended before that position.
             ArchiveTimeoutError: The copy was not so long in time.
         """
-        self._block(lambda: self._has(position), f"the copy is not at position={position}", timeout_s)
+        self._block(self._goal_position(position), timeout_s)
 
     async def wait_for_position_async(self, position: int, timeout_s: float | None = None) -> None:
         """As :meth:`wait_for_position`, without blocking the event loop."""
-        await self._sleep(lambda: self._has(position), f"the copy is not at position={position}", timeout_s)
+        await self._sleep(self._goal_position(position), timeout_s)
 
     # --- waiting ---------------------------------------------------------------------------------------------------
 
-    def _block(self, is_reached: Callable[[], bool], missing: str, timeout_s: float | None) -> None:
+    def _goal_end(self) -> _Goal:
+        return _Goal(lambda: self.has_ended, lambda: False, "it has not ended")
+
+    def _goal_signal(self, signal: RecordingSignal) -> _Goal:
+        missing = f"no signal {signal.name}"
+        return _Goal(lambda: self._find(signal) is not None, lambda: self.has_ended, missing)
+
+    def _goal_position(self, position: int) -> _Goal:
+        missing = f"the copy is not at position={position}"
+        return _Goal(lambda: self._has(position), lambda: self._has_stopped, missing)
+
+    def _block(self, goal: _Goal, timeout_s: float | None) -> None:
         clock = self._archive.clock
         deadline = clock.deadline(timeout_s)
         try:
-            while not self._look(is_reached, missing, deadline):
+            while not self._look(goal, deadline):
                 clock.sleep(_PAUSE_S)
         finally:
             self._leave_copy()
 
-    async def _sleep(self, is_reached: Callable[[], bool], missing: str, timeout_s: float | None) -> None:
+    async def _sleep(self, goal: _Goal, timeout_s: float | None) -> None:
         deadline = self._archive.clock.deadline(timeout_s)
         try:
-            while not self._look(is_reached, missing, deadline):
+            while not self._look(goal, deadline):
                 await aio.wait_for_messages(self._archive._subscription, _LOOK_INTERVAL_S)
         finally:
             self._leave_copy()
 
-    def _look(self, is_reached: Callable[[], bool], missing: str, deadline: Deadline) -> bool:
+    def _look(self, goal: _Goal, deadline: Deadline) -> bool:
         """Whether it is reached; raises when it will not be, or not in time."""
         # First, so that an end does not overtake what came before it.
-        has_ended = self.has_ended
-        if is_reached():
+        is_vain = goal.is_vain()
+        if goal.is_reached():
             return True
-        text = f"replication {self.replication_id}: {missing}"
-        if has_ended:
+        text = f"replication {self.replication_id}: {goal.missing}"
+        if is_vain:
             raise self.error or ArchiveError(f"{text}, and it has ended", recording_id=self.recording_id)
         self._archive._check_open()
         if deadline.is_over:
             raise ArchiveTimeoutError(f"{text} in time, and goes on", recording_id=self.recording_id)
         return False
 
+    @property
+    def _has_stopped(self) -> bool:
+        """Whether the copy grows no more."""
+        return self.has_ended and self._find(RecordingSignal.MERGE) is None
+
     def _has(self, position: int) -> bool:
-        copy = self._copy
-        if copy is None:
-            extended = self._find(RecordingSignal.EXTEND)
-            if extended is None:
-                # Nothing had to be copied, or nothing has come yet.
-                synced = self._find(RecordingSignal.SYNC)
-                return synced is not None and synced.position >= position
+        if any(one.position >= position for one in self.signals if one.signal in _REACHED):
+            return True
+        copy, extended = self._copy, self._find(RecordingSignal.EXTEND)
+        if copy is None and extended is not None:
             stream = RecordedStream(NULL_VALUE, NULL_VALUE, extended.position)
             copy = self._copy = Copy(self._archive, stream, extended.recording_id, is_from_begin=True)
+        if copy is None:
+            return False
         if not copy.look(position) and copy.failure is not None:
             raise self.error or copy.failure
         return copy.position is not None and copy.position >= position
@@ -291,6 +317,5 @@ class Replication:
         """What the archive has said of where the copy ends, latest first."""
         if self._watch.error is not None:
             raise self._watch.error
-        ends = (*_ENDS, RecordingSignal.SYNC)
-        said = (one.position for one in reversed(self.signals) if one.signal in ends)
+        said = (one.position for one in reversed(self.signals) if one.signal in _REACHED)
         return next(said, None)

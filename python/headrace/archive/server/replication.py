@@ -432,9 +432,7 @@ class Replication:
         self.life.enter(ReplicationState.DONE, reason, is_fault=is_fault)
         self._context.log.info(f"replication {self._asked.correlation_id} ended: {reason}")
 
-    def _signal(
-        self, signal: RecordingSignal, position: int, subscription_id: int = NULL_VALUE
-    ) -> None:
+    def _signal(self, signal: RecordingSignal, position: int, subscription_id: int = NULL_VALUE) -> None:
         recording_id = NULL_VALUE if self.destination_id is None else self.destination_id
         self._asked.session.send_signal(
             self._asked.correlation_id, recording_id, subscription_id, position, signal

@@ -61,9 +61,7 @@ class Replications:
         context = self._context
         config = ArchiveClientConfig.of(source, client_name=f"replicationSessionId={replication_id}")
         link = ArchiveLink(context.client, config, lambda: signed_32(self._chance.getrandbits(32)))
-        replication = Replication(
-            Asked(session, replication_id), wanted, link, context, self._recordings
-        )
+        replication = Replication(Asked(session, replication_id), wanted, link, context, self._recordings)
         self._replications[replication_id] = replication
         replication.life.begin(
             context.events,
