@@ -141,7 +141,7 @@ PYTHON_MAY_USE: dict[str, set[str]] = {
         "client",
         "driver",
     },
-    "cluster": {"sbe", "archive.files"},
+    "cluster": {"sbe", "archive.files", "archive"},
     "tools": {"cnc", "event_log", "archive"},
     "spark": {"archive", "client", "driver", "sbe", "tools"},
     "headrace": {

@@ -13,6 +13,7 @@ from headrace.archive.files.storage import DirectoryStorage
 from headrace.cluster.log.entries import Entry, EntryType
 from headrace.cluster.log.recording_log import RecordingLog
 from headrace.cluster.mark_file import read_mark_fields
+from headrace.cluster.node_state import NODE_STATE_NAME, CandidateTerm, NodeStateFile
 from headrace.cluster.protocol.messages import decode, encode, schema
 from headrace.sbe._model import EnumType
 from tests.helpers import TIMEOUT_S
@@ -140,6 +141,19 @@ def test_a_snapshot_that_either_invalidates_is_invalid_for_the_other(peer: JavaP
         entries = [line_of(entry) for entry in log]
         assert log.latest_snapshot(1) == []
     assert run(peer, "entries", str(tmp_path)) == entries
+
+
+def test_a_vote_that_either_noted_is_known_to_the_other(peer: JavaPeer, tmp_path: Path) -> None:
+    storage = DirectoryStorage(tmp_path)
+    assert run(peer, "vote", str(tmp_path), "4") == ["4 1700000000000 640"]
+    with NodeStateFile(storage) as state:
+        assert state.candidate_term == CandidateTerm(4, 1_700_000_000_000, 640)
+        state.vote(CandidateTerm(5, 1_700_000_000_001, 1280))
+    assert run(peer, "votes", str(tmp_path)) == ["5 1700000000001 1280"]
+    (tmp_path / NODE_STATE_NAME).unlink()
+    with NodeStateFile(storage) as state:
+        state.vote(CandidateTerm(6, 7, 8))
+    assert run(peer, "votes", str(tmp_path)) == ["6 7 8"]
 
 
 def test_the_mark_file_of_the_reference_says_the_same_to_us(peer: JavaPeer, tmp_path: Path) -> None:

@@ -11,12 +11,14 @@ from headrace.clock import SYSTEM_CLOCK
 from headrace.cluster.errors import ClusterFileError
 from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
 from headrace.cluster.mark_file import MARK_NAME, check_no_member_runs, read_mark_fields
+from headrace.cluster.node_state import NODE_STATE_NAME, NodeStateFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from headrace.clock import Clock
     from headrace.cluster.mark_file import MarkFields
+    from headrace.cluster.node_state import CandidateTerm
 
 __all__ = ["ClusterDirectory"]
 
@@ -46,6 +48,17 @@ class ClusterDirectory:
             path = self._storage.describe(MARK_NAME)
             raise ClusterFileError(f"{path} does not exist: no member has run on the directory")
         return mark
+
+    def candidate_term(self) -> CandidateTerm | None:
+        """The last term in which the member voted or stood; ``None`` without a node-state file.
+
+        Raises:
+            ClusterFileError: The file is damaged.
+        """
+        if self._storage.length(NODE_STATE_NAME) is None:
+            return None
+        with NodeStateFile(self._storage, read_only=True) as state:
+            return state.candidate_term
 
     def recording_log(self) -> RecordingLog:
         """The member's recording log, to be read.

@@ -1,3 +1,4 @@
+import io.aeron.cluster.NodeStateFile;
 import io.aeron.cluster.RecordingLog;
 import io.aeron.cluster.codecs.mark.ClusterComponentType;
 import io.aeron.cluster.service.ClusterMarkFile;
@@ -22,6 +23,8 @@ import java.util.HexFormat;
  * make DIR           makes one with terms, snapshots, a snapshot of a standby, and an invalid snapshot
  * invalidate DIR     invalidates the latest snapshot, and prints the entries
  * mark DIR           makes the mark file of a consensus module
+ * vote DIR TERM      notes a vote in the node-state file, and prints it
+ * votes DIR          prints what the file says
  * </pre>
  */
 public class ClusterFiles {
@@ -32,6 +35,16 @@ public class ClusterFiles {
         }
         if (args[0].equals("mark")) {
             mark(new File(args[1]));
+            return;
+        }
+        if (args[0].startsWith("vote")) {
+            try (NodeStateFile state = new NodeStateFile(new File(args[1]), args[0].equals("vote"), 1)) {
+                if (args[0].equals("vote")) {
+                    state.updateCandidateTermId(Long.parseLong(args[2]), 640, 1_700_000_000_000L);
+                }
+                System.out.println(state.candidateTerm().candidateTermId() + " " + state.candidateTerm().timestamp()
+                    + " " + state.candidateTerm().logPosition());
+            }
             return;
         }
         try (RecordingLog log = new RecordingLog(new File(args[1]), args[0].equals("make"))) {

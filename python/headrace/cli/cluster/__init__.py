@@ -8,9 +8,10 @@ from headrace.cli.groups import LazyCommand, LazyGroup
 
 _LOG = "headrace.cli.cluster.recording_log"
 SUBCOMMANDS = {
-    "describe": LazyCommand(_LOG, "Show the fields of the member's mark file.", "describe_command"),
+    "describe": LazyCommand(_LOG, "Show the member's mark file, and its last vote.", "describe_command"),
     "pid": LazyCommand(_LOG, "Print the process id of the member.", "pid_command"),
     "recording-log": LazyCommand(_LOG, "List the terms and snapshots of a member.", "recording_log_command"),
+    "recovery-plan": LazyCommand(_LOG, "Show with what a member begins.", "recovery_plan_command"),
     "sort": LazyCommand(_LOG, "Write the recording log in order.", "sort_command"),
     "seed": LazyCommand(
         _LOG, "Have the next start begin a new log from the latest snapshot.", "seed_command"

@@ -10,7 +10,7 @@ import click
 from rich.table import Table
 
 from headrace.cli import options
-from headrace.cli.archive.access import confirm
+from headrace.cli.archive.access import archive_directory_option, confirm
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import OutputConsole, print_json
 
@@ -29,16 +29,16 @@ _dry_run_option = click.option("--dry-run", "-n", is_flag=True, help="Only say w
 @_directory_argument
 @options.json_option
 def describe_command(directory: Path, as_json: bool) -> None:
-    """Show the fields of the mark file in the DIRECTORY of a member."""
+    """Show the fields of the mark file in the DIRECTORY of a member, and the last term in which it voted or stood."""
     mark = _of(directory).mark()
     values = dataclasses.asdict(mark) | {"component": mark.component}
+    vote = _of(directory).candidate_term()
+    if vote is not None:
+        values |= {f"candidate_term.{name}": value for name, value in dataclasses.asdict(vote).items()}
     if as_json:
         print_json(values)
         return
-    table = Table(box=None, show_header=False)
-    for name, value in values.items():
-        table.add_row(name, str(value))
-    OutputConsole().print(table)
+    _print_fields(values)
 
 
 @click.command("pid")
@@ -85,6 +85,44 @@ def _row(entry: Entry) -> tuple[str, ...]:
         str(entry.recording_id),
         " ".join(filter(None, (entry.archive_endpoint, "" if entry.is_valid else "invalid"))),
     )
+
+
+@click.command("recovery-plan")
+@_directory_argument
+@click.argument("service_count", type=click.IntRange(min=0))
+@archive_directory_option
+@options.json_option
+def recovery_plan_command(
+    directory: Path, service_count: int, archive_directory: Path, as_json: bool
+) -> None:
+    """Show with what a member with SERVICE_COUNT services begins when it starts on the DIRECTORY.
+
+    \b
+    Examples:
+      headrace cluster recovery-plan /data/aeron-cluster 1 -a /data/aeron-archive
+    """
+    from headrace.archive.files import ArchiveDirectory
+    from headrace.cluster.log.recovery import recovery_plan
+
+    with _of(directory).recording_log() as log, ArchiveDirectory(archive_directory) as archive:
+        plan = recovery_plan(log, service_count, archive.find)
+    if as_json:
+        print_json(dataclasses.asdict(plan))
+        return
+    values = dataclasses.asdict(dataclasses.replace(plan, snapshots=(), log=None))
+    values["snapshots"] = ", ".join(f"recording {one.recording_id}" for one in plan.snapshots) or "none"
+    values["log"] = "none"
+    if plan.log is not None:
+        values |= {f"log.{name}": value for name, value in dataclasses.asdict(plan.log).items()}
+        del values["log"]
+    _print_fields(values)
+
+
+def _print_fields(values: dict[str, object]) -> None:
+    table = Table(box=None, show_header=False)
+    for name, value in values.items():
+        table.add_row(name, str(value))
+    OutputConsole().print(table)
 
 
 @click.command("sort")
