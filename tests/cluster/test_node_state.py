@@ -59,11 +59,13 @@ def test_an_entry_of_an_older_member_may_stand_between(tmp_path: Path) -> None:
 )
 def test_a_damaged_file_is_refused_by_name(tmp_path: Path, offset: int, data: bytes, said: str) -> None:
     storage = DirectoryStorage(tmp_path)
-    NodeStateFile(storage).close()
+    with NodeStateFile(storage) as state:
+        state.vote(VOTE)
     path = tmp_path / NODE_STATE_NAME
     whole = bytearray(path.read_bytes())
     whole[offset : offset + len(data)] = data
     path.write_bytes(whole)
-    with pytest.raises(ClusterFileError, match=said):
-        NodeStateFile(storage)
+    for read_only in (True, False):
+        with pytest.raises(ClusterFileError, match=said):
+            NodeStateFile(storage, read_only=read_only)
     assert path.read_bytes() == whole

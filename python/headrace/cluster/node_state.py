@@ -27,6 +27,7 @@ __all__ = ["NODE_STATE_NAME", "CandidateTerm", "NodeStateFile"]
 
 NODE_STATE_NAME = "node-state.dat"
 _LENGTH = 1 << 20
+_SYNC_ALL = 2
 _VERSION = 3 << 8
 _SCHEMA, _SCHEMA_VERSION = 112, 10
 _CANDIDATE_TERM, _FOOTER = 301, 304
@@ -70,14 +71,13 @@ class NodeStateFile(Closing):
     def __init__(self, storage: Storage, *, sync_level: int = 0, read_only: bool = False) -> None:
         self._sync_level = sync_level
         self.path = storage.describe(NODE_STATE_NAME)
-        is_new = not read_only and not storage.length(NODE_STATE_NAME)
         self._file = (
-            storage.open(NODE_STATE_NAME, read_only=read_only)
-            if not is_new
-            else storage.create(NODE_STATE_NAME, _LENGTH, may_exist=True)
+            storage.open(NODE_STATE_NAME, read_only=True)
+            if read_only
+            else storage.create(NODE_STATE_NAME, storage.length(NODE_STATE_NAME) or _LENGTH, may_exist=True)
         )
         try:
-            if is_new:
+            if not read_only and self._is_unmade():
                 self._make()
                 storage.sync()
             self._offset, self.candidate_term = self._read()
@@ -85,8 +85,16 @@ class NodeStateFile(Closing):
             self._file.close()
             raise
 
+    def _is_unmade(self) -> bool:
+        """Whether the file is new, or a kill left it so: it has no version, and no vote was ever noted in it."""
+        data = self._file.read(0, _FILE_HEADER.size + _HEADER.size + _LONG.size)
+        return not any(data[: _FILE_HEADER.size]) and data[-_LONG.size :] in (
+            bytes(_LONG.size),
+            _LONG.pack(NULL_VALUE),
+        )
+
     def _make(self) -> None:
-        """The footer first and the version last: a file that a kill left unfinished has no version."""
+        """The version comes last, when all else is on the medium: a file that a kill left unfinished has none."""
         term_offset = _FILE_HEADER.size
         footer_offset = term_offset + _HEADER.size + _TERM.size
         footer = _HEADER.pack(0, _FOOTER, _SCHEMA, _SCHEMA_VERSION, _HEADER.size, 0)
@@ -95,9 +103,9 @@ class NodeStateFile(Closing):
         )
         self._file.write(footer_offset, footer)
         self._file.write(term_offset, entry + _TERM.pack(NULL_VALUE, NULL_VALUE, NULL_VALUE))
-        self._file.sync(self._sync_level)
+        self._file.sync(_SYNC_ALL)
         self._file.write(0, _FILE_HEADER.pack(_VERSION, 0))
-        self._file.sync(self._sync_level)
+        self._file.sync(_SYNC_ALL)
 
     def _read(self) -> tuple[int, CandidateTerm]:
         data = self._file.read(0, self._file.length())

@@ -132,7 +132,8 @@ def _record_length(endpoint: str | None) -> int:
 def read_entry(data: bytes, offset: int, index: int) -> tuple[Entry | None, int] | None:
     """The entry of the record at an offset, and the record's length; ``None`` for the entry if it was removed.
 
-    ``None`` for both where the bytes end before the record does.
+    ``None`` for both where the bytes end before the record does, or where only zeros follow: a power cut may keep the
+    new length of a file and lose what was written there. No entry is all zeros, as the service id of a term is -1.
 
     Raises:
         ClusterFileError: The bytes are no record.
@@ -144,6 +145,10 @@ def read_entry(data: bytes, offset: int, index: int) -> tuple[Entry | None, int]
     if kind == _REMOVED:
         return None, _ALIGNMENT
     where = f"record {index} at offset={offset}"
+    if not any(data[offset : offset + _RECORD.size]):
+        if any(data[offset:]):
+            raise ClusterFileError(f"{where} is empty, and others follow")
+        return None
     number = kind & ~_INVALID
     if number not in EntryType._value2member_map_:
         raise ClusterFileError(f"{where} has type={number}, which is not 0, 1 or 2")

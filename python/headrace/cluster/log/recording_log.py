@@ -136,7 +136,8 @@ class RecordingLog(Closing):
     def latest_snapshot(self, service_count: int) -> list[Entry]:
         """The entries of the latest snapshot: of the consensus module, then of the services 0 and on.
 
-        Empty when there is none. Entries of services that do not belong to it are left out.
+        Empty when there is none. A service without an entry at that position is left out. Of several, which a kill while a
+        snapshot was noted leaves, the last counts: all are of the state at that position.
 
         Raises:
             ClusterFileError: There are fewer entries before the consensus module's than services.
@@ -151,15 +152,12 @@ class RecordingLog(Closing):
                     f"{at} of service_count={service_count}"
                 )
             place = (module.leadership_term_id, module.log_position)
-            services = self._entries[at - service_count : at]
-            return [
-                module,
-                *(
-                    one
-                    for one in reversed(services)
-                    if one.is_snapshot and (one.leadership_term_id, one.log_position) == place
-                ),
-            ]
+            taken = {
+                one.service_id: one
+                for one in self._entries[:at]
+                if one.is_snapshot and (one.leadership_term_id, one.log_position) == place
+            }
+            return [module, *(taken[number] for number in range(service_count) if number in taken)]
         return []
 
     # --- changes ---------------------------------------------------------------------------------------------------
@@ -187,7 +185,7 @@ class RecordingLog(Closing):
         return self._append(entry)
 
     def append_snapshot(self, entry: Entry) -> Entry:
-        """Add a snapshot. One that was made invalid, and is the same but for its recording, becomes valid again.
+        """Add a snapshot. It takes the place of one that is the same but for its recording, which may be invalid.
 
         Raises:
             ClusterFileError: It has no recording, a position below 0, or an endpoint that is too long.
@@ -199,7 +197,8 @@ class RecordingLog(Closing):
             raise ClusterFileError(text)
         _position(entry.log_position, "log_position")
         self._check(dataclasses.replace(entry, index=self._count))
-        same = next((one for one in self._entries if not one.is_valid and _place(one) == _place(entry)), None)
+        # A valid one was noted before a kill, and is taken again at the same position.
+        same = next((one for one in self._entries if _place(one) == _place(entry)), None)
         if same is None:
             return self._append(entry)
         restored = dataclasses.replace(
@@ -243,7 +242,8 @@ class RecordingLog(Closing):
             raise ClusterFileError(
                 f"{self.path}: no entry for leadership_term_id={module.leadership_term_id} of the latest snapshot"
             )
-        for entry in list(self._entries):
+        # The module's entry goes first: a kill in between leaves services' entries, which no start uses without it.
+        for entry in reversed(list(self._entries)):
             if (
                 entry.is_valid
                 and entry.type is not EntryType.TERM
