@@ -136,8 +136,8 @@ class RecordingLog(Closing):
     def latest_snapshot(self, service_count: int) -> list[Entry]:
         """The entries of the latest snapshot: of the consensus module, then of the services 0 and on.
 
-        Empty when there is none. A service without an entry at that position is left out. Of several, which a kill while a
-        snapshot was noted leaves, the last counts: all are of the state at that position.
+        Empty when there is none. A service without an entry at that position is left out. Of several, which a
+        kill while a snapshot was noted leaves, the last counts: all are of the state at that position.
 
         Raises:
             ClusterFileError: There are fewer entries before the consensus module's than services.
