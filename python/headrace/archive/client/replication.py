@@ -149,6 +149,9 @@ class Replication:
         self._watch = watch
         self._copy: Copy | None = None
 
+    def __repr__(self) -> str:
+        return f"Replication(replication_id={self.replication_id}, signals={len(self._watch.signals)})"
+
     @property
     def replication_id(self) -> int:
         """The archive's number of it, which its signals have as ``correlation_id``."""
