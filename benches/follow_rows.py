@@ -1,0 +1,59 @@
+"""The row of following: a Python program catches up with a recording and goes on with its publisher."""
+
+import subprocess
+import time
+
+from benches.archive_rows import BESIDE, IPC, ROUNDS, STREAM_ID, Running, ours
+from benches.processes import background, python_peer
+from benches.report import Measurement, Row
+
+HISTORY = 8_000_000
+LIVE = 8_000_000
+LENGTH = 32
+
+
+def _rates(running: Running) -> tuple[float, float]:
+    """Messages a second, and the part of them that came from the publisher."""
+    command = python_peer("follow_peer.py", running.directory, STREAM_ID, HISTORY, LIVE, LENGTH)
+    with background(command, ready="READY", stdin=subprocess.PIPE) as publisher:
+        assert publisher.stdin is not None
+        recording = running.archive.list_recordings()[-1]
+        with running.archive.follow(recording.recording_id) as follow:
+            publisher.stdin.write("go\n")
+            publisher.stdin.flush()
+            taken = from_live = 0
+            begin_s = time.perf_counter()
+            while taken < HISTORY + LIVE:
+                count = len(follow.poll_batch())
+                taken += count
+                from_live += count if follow.is_live else 0
+                if not count:
+                    time.sleep(0)
+            duration_s = time.perf_counter() - begin_s
+        publisher.stdin.write("end\n")
+        publisher.stdin.flush()
+        publisher.wait(timeout=60)
+    return taken / duration_s, from_live / taken
+
+
+def archive_follow() -> Row:
+    """From the first recorded message to the last live one, in Python."""
+    rates, shares = [], []
+    for _ in range(ROUNDS):
+        with ours() as running:
+            rate, share = _rates(running)
+            rates.append(rate)
+            shares.append(share)
+    return Row(
+        name="archive-follow",
+        unit="msg/s",
+        ours=Measurement(observations=rates),
+        peer_name="none",
+        peer=None,
+        target=">= 4 M",
+        configuration=(
+            f"{HISTORY:,} messages of {LENGTH} bytes are recorded; a publisher in Python then sends {LIVE:,} more over "
+            f"{IPC} in batches, while Archive.follow with poll_batch, in a third process, reads all from the first; {BESIDE}"
+        ),
+        notes={"least part that came live": min(shares), "greatest part that came live": max(shares)},
+    )
