@@ -84,7 +84,7 @@ def _files() -> Iterator[Path]:
 
 
 @contextmanager
-def _ours() -> Iterator[Running]:
+def our_archive() -> Iterator[Running]:
     directory = fresh_directory("archive")
     with (
         _files() as files,
@@ -157,7 +157,7 @@ def archive_record_small() -> Row:
     """Recording a stream of 32-byte messages, against the stream alone and the reference's archive."""
     unrecorded, ours, theirs = [], [], []
     for _ in range(ROUNDS):
-        with _ours() as running:
+        with our_archive() as running:
             unrecorded.append(_unrecorded_rate(running))
             recording = _record(running, SMALL, RECORDED)
             ours.append(recording.messages / recording.duration_s)
@@ -202,7 +202,7 @@ def archive_record_bytes() -> Row:
     ours, dd = [], []
     for _ in range(ROUNDS):
         dd.append(_dd())
-        with _ours() as running:
+        with our_archive() as running:
             recording = _record(running, LARGE, RECORDED)
             ours.append(recording.end / recording.duration_s)
     return Row(
@@ -232,7 +232,7 @@ def _replay_rate(running: Running, recording: Recording) -> float:
 def archive_replay() -> Row:
     """Replaying a finished recording to a subscriber on the same machine, against the reference's archive."""
     rates: dict[tuple[str, int], list[float]] = {}
-    sides: dict[str, Callable[[], AbstractContextManager[Running]]] = {"ours": _ours, "theirs": _theirs}
+    sides: dict[str, Callable[[], AbstractContextManager[Running]]] = {"ours": our_archive, "theirs": _theirs}
     for _ in range(ROUNDS):
         for side, start in sides.items():
             with start() as running:
@@ -267,7 +267,7 @@ def _latencies(running: Running) -> np.ndarray:
 def archive_live_latency() -> Row:
     """What a spy that records adds to the latency of a live stream."""
     alone, recorded = [], []
-    with _ours() as running:
+    with our_archive() as running:
         for _ in range(LATENCY_ROUNDS):
             alone.append(_latencies(running))
             with _recorded(running, UDP):
@@ -308,7 +308,7 @@ def _resident_mib(process_id: int) -> tuple[float, float]:
 def archive_memory() -> Row:
     """Memory of driver and archive while 10 GB are recorded."""
     samples = []
-    with _ours() as running, _recorded(running, IPC):
+    with our_archive() as running, _recorded(running, IPC):
         command = native("record", running.directory, IPC, STREAM_ID, LARGE, MEMORY_RECORDED)
         with background(command) as publisher:
             while publisher.poll() is None:
@@ -438,15 +438,15 @@ def _turns_ms() -> list[float]:
 
 def archive_many() -> Row:
     """Many streams recorded at once."""
-    with _ours() as running:
-        ours, longest = _many(running)
+    with our_archive() as running:
+        own, longest = _many(running)
     with _theirs() as running:
         theirs, their_longest = _many(running)
     turns = zip(("p50", "p99", "p99.9", "longest"), _turns_ms(), strict=True)
     return Row(
         name="archive-many",
         unit="msg/s",
-        ours=ours,
+        ours=own,
         peer_name=JAVA,
         peer=theirs,
         target=">= 1.0 x",

@@ -1,9 +1,8 @@
 """The row of following: a Python program catches up with a recording and goes on with its publisher."""
 
-import subprocess
 import time
 
-from benches.archive_rows import BESIDE, IPC, ROUNDS, STREAM_ID, Running, ours
+from benches.archive_rows import BESIDE, IPC, ROUNDS, STREAM_ID, Running, our_archive
 from benches.processes import background, python_peer
 from benches.report import Measurement, Row
 
@@ -15,7 +14,7 @@ LENGTH = 32
 def _rates(running: Running) -> tuple[float, float]:
     """Messages a second, and the part of them that came from the publisher."""
     command = python_peer("follow_peer.py", running.directory, STREAM_ID, HISTORY, LIVE, LENGTH)
-    with background(command, ready="READY", stdin=subprocess.PIPE) as publisher:
+    with background(command, ready="READY", is_fed=True) as publisher:
         assert publisher.stdin is not None
         recording = running.archive.list_recordings()[-1]
         with running.archive.follow(recording.recording_id) as follow:
@@ -40,7 +39,7 @@ def archive_follow() -> Row:
     """From the first recorded message to the last live one, in Python."""
     rates, shares = [], []
     for _ in range(ROUNDS):
-        with ours() as running:
+        with our_archive() as running:
             rate, share = _rates(running)
             rates.append(rate)
             shares.append(share)
@@ -52,8 +51,9 @@ def archive_follow() -> Row:
         peer=None,
         target=">= 4 M",
         configuration=(
-            f"{HISTORY:,} messages of {LENGTH} bytes are recorded; a publisher in Python then sends {LIVE:,} more over "
-            f"{IPC} in batches, while Archive.follow with poll_batch, in a third process, reads all from the first; {BESIDE}"
+            f"{HISTORY:,} messages of {LENGTH} bytes are recorded; a publisher in Python then sends {LIVE:,} "
+            f"more over {IPC} in batches, while Archive.follow with poll_batch, in a third process, reads all from the "
+            f"first; {BESIDE}"
         ),
         notes={"least part that came live": min(shares), "greatest part that came live": max(shares)},
     )

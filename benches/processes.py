@@ -28,14 +28,17 @@ class PeerUnavailable(Exception):
 
 @contextmanager
 def background(
-    command: Sequence[str | Path], ready: Path | str | None = None
+    command: Sequence[str | Path], ready: Path | str | None = None, *, is_fed: bool = False
 ) -> Iterator[subprocess.Popen[str]]:
     """Runs a process until the block ends.
 
     `ready` is awaited first: a path that must exist, of a driver that shows life if it is a driver's, or a line the
-    process must print.
+    process must print. With `is_fed` the caller writes to its standard input.
     """
-    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    stdin = subprocess.PIPE if is_fed else None
+    process = subprocess.Popen(
+        [str(word) for word in command], stdin=stdin, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
     try:
         _await_ready(process, ready)
         yield process

@@ -18,6 +18,7 @@ from benches.archive_rows import (
 )
 from benches.durable_rows import archive_ack
 from benches.figures import rates, rtt_row, samples, thrice
+from benches.follow_rows import archive_follow
 from benches.group_rows import ipc_many_subscribers, mdc_throughput, multicast_throughput
 from benches.loss_rows import loss_latency
 from benches.paced_rows import paced_latency_python
@@ -324,6 +325,7 @@ ROWS: dict[str, Callable[[], Row]] = {
         archive_many,
         archive_recovery,
         archive_ack,
+        archive_follow,
         archive_memory,
     )
 }

@@ -97,8 +97,8 @@ class ChannelUri:
 
     @property
     def is_port_open(self) -> bool:
-        """True when the system is to choose the port of the endpoint."""
-        return (self.get("endpoint") or "").endswith(":0")
+        """True when the system is to choose the port of the endpoint, and a publisher must know it."""
+        return not self.is_response and (self.get("endpoint") or "").endswith(":0")
 
     def stripped(self, **added: str | int | None) -> str:
         """The channel with what tells where it goes and nothing else, and with parameters for a publication.

@@ -24,7 +24,7 @@ from headrace.archive import (
 )
 from headrace.archive.aio import AsyncArchive
 from headrace.archive.protocol.answers import RecordingProgress, RecordingStarted, RecordingStopped
-from headrace.archive.protocol.messages import decode, schema
+from headrace.archive.protocol.messages import decode
 from tests.helpers import TIMEOUT_S, await_true
 
 CHANNEL = "aeron:ipc?term-length=64k"
@@ -380,35 +380,10 @@ def test_what_cannot_be_done_is_refused_with_the_protocols_code(archive: Archive
     assert replayed(archive, recording_id) == MESSAGES[:50]
 
 
-def refused(archive: Archive, name: str, fields: dict[str, int | str]) -> headrace.ArchiveError:
-    """The error with which the archive answers a request that its client cannot make."""
-    correlation_id = archive.client.next_correlation_id()
-    request = schema()[name].encode(
-        control_session_id=archive.control_session_id, correlation_id=correlation_id, **fields
-    )
-    archive._publication.offer_blocking(request, timeout_s=TIMEOUT_S)
-    errors: list[headrace.ArchiveError] = []
-
-    def look() -> bool:
-        error = archive.late_error(correlation_id)
-        errors.extend([error] if error is not None else [])
-        return bool(errors)
-
-    await_true(look)
-    return errors[0]
-
-
 def test_what_is_not_built_is_refused_in_words(
     archiving: headrace.ArchivingMediaDriver, archive: Archive
 ) -> None:
-    """Replays through response channels, and authentication."""
-    unbuilt = {
-        "ReplayTokenRequest": ("replay through a response channel", {"recording_id": 0}),
-    }
-    for name, (words, fields) in unbuilt.items():
-        error = refused(archive, name, fields)
-        assert f"{words} is not built" in str(error)
-        assert error.code == ErrorCode.GENERIC
+    """Authentication."""
     with pytest.raises(headrace.ArchiveError, match="authentication is not built") as refusal:
         archiving.connect_archive(credentials=b"secret")
     assert refusal.value.code == ErrorCode.AUTHENTICATION_REJECTED

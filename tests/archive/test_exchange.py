@@ -37,7 +37,6 @@ from headrace.archive.protocol.requests import (
     StopPositionRequest,
     StopRecordingSubscriptionRequest,
     StopReplayRequest,
-    UnbuiltRequest,
 )
 from headrace.testing import ManualClock
 from tests.archive.streams import descriptor
@@ -342,12 +341,3 @@ def test_a_value_that_the_schema_takes_for_none_is_refused() -> None:
     with pytest.raises(MessageError, match="source_location is not given") as wrong:
         decode(bytes(data))
     assert wrong.value.ids == (SESSION_ID, 77)
-
-
-def test_a_request_of_the_schema_that_is_not_built_keeps_its_ids() -> None:
-    """So that it can be refused."""
-    data = schema()["ReplayTokenRequest"].encode(control_session_id=1, correlation_id=2, recording_id=3)
-    request = decode(data)
-    assert request == UnbuiltRequest(control_session_id=1, correlation_id=2, name="ReplayTokenRequest")
-    assert isinstance(request, Request)
-    assert request.template == "ReplayTokenRequest"

@@ -229,7 +229,7 @@ def test_arguments_that_cannot_be(archive: Archive) -> None:
         ({"live_channel": "aeron:ipc"}, "live_channel and live_stream_id go together"),
         (
             {"replay_channel": "aeron:udp?control-mode=response|control=h:1"},
-            "response channels are not built",
+            "must be of aeron:ipc, as control_channel=aeron:ipc",
         ),
         ({"replay_chanel": "aeron:ipc"}, "replay_channel"),
     ]:

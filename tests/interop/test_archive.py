@@ -83,7 +83,6 @@ REFUSALS = {
     "detach": (ErrorCode.GENERIC, "newStartPosition=0 is in the first segment file"),
     "purge segments": (ErrorCode.GENERIC, "newStartPosition=0 is in the first segment file"),
     "migrate": (ErrorCode.UNKNOWN_RECORDING, "unknown recording id: 1"),
-    "replay by response channel": (ErrorCode.GENERIC, "response channel is not built"),
     "purge active": (ErrorCode.ACTIVE_RECORDING, "cannot purge active recording 0"),
     "truncate active": (ErrorCode.ACTIVE_RECORDING, "cannot truncate active recording 0"),
     "extend active": (ErrorCode.ACTIVE_RECORDING, "cannot extend active recording"),

@@ -19,15 +19,17 @@ pytestmark = pytest.mark.interop
 STREAM_ID = 1001
 COUNT = 2000
 LATER = 500
+OUR_CONTROL = f"aeron:udp?endpoint={free_endpoint()}"
 ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0"
 
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    source = ROOT / "tests" / "interop" / "java" / "ArchiveFollower.java"
+    java = ROOT / "tests" / "interop" / "java"
+    sources = java / "ArchiveFollower.java", java / "ArchiveResponder.java"
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java-follower"), source)
+        return JavaPeer(tmp_path_factory.mktemp("java-follower"), *sources)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 
@@ -42,23 +44,35 @@ def publish(publication: headrace.Publication, begin: int, end: int) -> None:
         publication.offer_blocking(payload(number), timeout_s=TIMEOUT_S)
 
 
-@pytest.mark.parametrize("way", ["merge", "persistent", "persistent over ipc"])
+@pytest.mark.parametrize("way", ["merge", "persistent", "persistent over ipc", "persistent back"])
 def test_java_catches_up_with_our_archive_and_goes_live(java: JavaPeer, tmp_path: Path, way: str) -> None:
     control = free_endpoint()
     live = f"aeron:udp?control={control}|control-mode=dynamic|endpoint=127.0.0.1:0"
     published = f"aeron:udp?control={control}|control-mode=dynamic|term-length=1m|ssc=true"
-    replay = ANY_PORT
+    requests, answers, replay = "aeron:ipc", "aeron:ipc", ANY_PORT
+    if way == "persistent back":
+        requests = OUR_CONTROL
+        answers = replay = f"aeron:udp?control-mode=response|control={free_endpoint()}"
     if way == "persistent over ipc":
         live, published, replay = "aeron:ipc", "aeron:ipc?term-length=1m", "aeron:ipc"
     with (
-        headrace.ArchivingMediaDriver.embedded(archive_directory=tmp_path / "archive") as archiving,
+        headrace.ArchivingMediaDriver.embedded(
+            archive_directory=tmp_path / "archive", control_channel=OUR_CONTROL
+        ) as archiving,
         archiving.connect_archive() as archive,
         archive.add_recorded_publication(published, STREAM_ID) as publication,
     ):
         publish(publication, 0, COUNT)
         last = publication.session_id if way == "merge" else replay
         command = java.command(
-            "ArchiveFollower", way.split()[0], archiving.directory, live, last, COUNT + LATER
+            "ArchiveFollower",
+            way.split()[0],
+            archiving.directory,
+            live,
+            last,
+            COUNT + LATER,
+            requests,
+            answers,
         )
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -73,6 +87,27 @@ def test_java_catches_up_with_our_archive_and_goes_live(java: JavaPeer, tmp_path
     assert lines[-1] == "DONE"
     messages = [line for line in lines[:-1] if line != "LIVE"]
     assert messages == [payload(number).decode() for number in range(COUNT + LATER)]
+
+
+def test_java_is_answered_through_our_response_channels(java: JavaPeer, tmp_path: Path) -> None:
+    """A session and a replay, over IPC and over UDP; the reference closes the connection of the replay at once."""
+    back = f"aeron:udp?control-mode=response|control={free_endpoint()}"
+    ipc = "aeron:ipc?control-mode=response"
+    with (
+        headrace.ArchivingMediaDriver.embedded(
+            archive_directory=tmp_path / "archive", control_channel=OUR_CONTROL
+        ) as archiving,
+        archiving.connect_archive() as archive,
+    ):
+        with archive.add_recorded_publication("aeron:ipc?term-length=1m", STREAM_ID) as publication:
+            publish(publication, 0, COUNT)
+        await_true(lambda: archive.stop_position(0) is not None)
+        for requests, answers, replay in [("aeron:ipc", ipc, ipc), (OUR_CONTROL, back, back)]:
+            command = java.command("ArchiveResponder", archiving.directory, requests, answers, replay, COUNT)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+            assert done.returncode == 0, (requests, done.stdout[-500:], done.stderr)
+            expected = [payload(number).decode() for number in range(COUNT)]
+            assert done.stdout.split("\n")[:-1] == [*expected, "DONE"], requests
 
 
 @pytest.fixture
@@ -94,7 +129,7 @@ def java_archive(java: JavaPeer, tmp_path: Path) -> Iterator[tuple[Path, str]]:
         yield directory, control
 
 
-@pytest.mark.parametrize("transport", ["ipc", "udp"])
+@pytest.mark.parametrize("transport", ["ipc", "udp", "back"])
 def test_ours_catches_up_with_the_java_archive_and_goes_live(
     java_archive: tuple[Path, str], transport: str
 ) -> None:
@@ -102,7 +137,11 @@ def test_ours_catches_up_with_the_java_archive_and_goes_live(
     cast = free_endpoint()
     channel = f"aeron:udp?control={cast}|control-mode=dynamic|term-length=1m|ssc=true"
     far = {"control_channel": control, "response_channel": ANY_PORT}
-    settings = {} if transport == "ipc" else far
+    back = {
+        "control_channel": control,
+        "response_channel": f"aeron:udp?control-mode=response|control={free_endpoint()}",
+    }
+    settings = {"ipc": {}, "udp": far, "back": back}[transport]
     live = f"aeron:udp?control={cast}|control-mode=dynamic|endpoint=127.0.0.1:0"
     with (
         headrace.Client.connect(directory=directory) as client,

@@ -9,8 +9,8 @@ import io.aeron.logbuffer.FragmentHandler;
 /**
  * An unmodified Java client that catches up with a recording and goes live, with a replay merge or a persistent subscription.
  *
- * usage: ArchiveFollower merge DIR LIVE_DESTINATION SESSION_ID COUNT
- *        ArchiveFollower persistent DIR LIVE_CHANNEL REPLAY_CHANNEL COUNT
+ * usage: ArchiveFollower merge DIR LIVE_DESTINATION SESSION_ID COUNT REQUEST_CHANNEL RESPONSE_CHANNEL
+ *        ArchiveFollower persistent DIR LIVE_CHANNEL REPLAY_CHANNEL COUNT REQUEST_CHANNEL RESPONSE_CHANNEL
  *
  * Follows recording 0 of stream 1001. Prints LIVE once it is live, and the text of each message on a line before that and after.
  */
@@ -149,8 +149,8 @@ public class ArchiveFollower
         {
             final AeronArchive.Context context = new AeronArchive.Context()
                 .aeron(aeron)
-                .controlRequestChannel("aeron:ipc")
-                .controlResponseChannel("aeron:ipc");
+                .controlRequestChannel(args[5])
+                .controlResponseChannel(args[6]);
             if (args[0].equals("merge"))
             {
                 try (AeronArchive archive = AeronArchive.connect(context))

@@ -104,8 +104,6 @@ public class ArchiveRefusals
             refused("purge segments", () -> archive.purgeSegments(id, 0));
             refused("attach", () -> archive.attachSegments(id));
             refused("migrate", () -> archive.migrateSegments(id, id + 1));
-            refused("replay by response channel", () -> archive.startReplay(
-                id, 0, Long.MAX_VALUE, "aeron:udp?control-mode=response|control=127.0.0.1:24991", 1202));
 
             refused("unknown recording", () -> archive.startReplay(4711, 0, 32, live, 1202));
             refused("position off the grid", () -> archive.startReplay(id, 33, 32, live, 1202));

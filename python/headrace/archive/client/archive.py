@@ -85,10 +85,11 @@ class Archive(ArchiveSession):
         owns_client = client is None
         client = client or Client.connect(directory, driver=driver, client_name=config.client_name)
         try:
-            session_id = client.next_available_session_id(config.control_stream_id)
-            control, responses = config.channels(session_id)
-            subscription = client.add_subscription(responses, config.response_stream_id)
-            publication = client.add_exclusive_publication(control, config.control_stream_id)
+            channels = config.channels(lambda: client.next_available_session_id(config.control_stream_id))
+            subscription = client.add_subscription(channels.responses, config.response_stream_id)
+            publication = client.add_exclusive_publication(
+                channels.requests_of(subscription), config.control_stream_id
+            )
             archive = cls(
                 Streams(client, publication, subscription, owns_client), config, on_signal, on_error
             )
@@ -97,13 +98,16 @@ class Archive(ArchiveSession):
                 client.close()
             raise
         try:
-            if not publication.wait_until_connected(config.message_timeout_s):
-                raise ArchiveTimeoutError(f"no archive takes requests on {publication.channel}")
-            archive._run(archive._handshake(archive._resolved(subscription, responses)))
+            archive._await_connection(publication)
+            archive._run(archive._handshake(archive._resolved(subscription, channels.responses)))
         except BaseException:
             archive.close()
             raise
         return archive
+
+    def _await_connection(self, publication: ExclusivePublication) -> None:
+        if not publication.wait_until_connected(self._timeout_s):
+            raise ArchiveTimeoutError(f"no archive takes requests on {publication.channel}")
 
     def _run(self, what: Steps[R]) -> R:
         """Step an exchange to its end, blocking without the GIL for each answer."""
@@ -113,7 +117,8 @@ class Archive(ArchiveSession):
             self._check_open()
             while not exchange.is_done:
                 if exchange.to_send is not None:
-                    self._publication.offer_blocking(exchange.to_send, timeout_s=exchange.deadline.left_s())
+                    left_s = exchange.deadline.left_s()
+                    self._way_of(exchange).offer_blocking(exchange.to_send, timeout_s=left_s)
                     exchange.sent()
                 else:
                     self._wait(exchange)
@@ -351,11 +356,15 @@ class Archive(ArchiveSession):
             length: Bytes to replay; ``None`` for everything, following a recording that is still active.
             channel: Channel on which the archive sends the messages: ``aeron:ipc`` from one on the same driver, else
                 ``aeron:udp?endpoint=host:port`` with an address of this machine; port 0 lets the system choose one.
+                With ``aeron:udp?control-mode=response|control=host:port``, an address of the archive's, the messages
+                come back through a connection that this program opens: it needs no address that others reach.
             stream_id: Which flow on the channel.
             limit_counter_id: A counter whose value the replay may not pass: what ends after it waits until it moves.
                 The replay ends in order when the counter is closed.
         """
         what = ReplayRange(recording_id, position, length, limit_counter_id)
+        if ChannelUri(channel).is_response:
+            return self._replay_back(what, channel, stream_id)
         # Told of and not looked for: a reader that takes its time over the last message may find its image gone.
         images: list[Image] = []
         if ChannelUri(channel).is_port_open:
@@ -381,6 +390,22 @@ class Archive(ArchiveSession):
                 raise
         return Replay(self, self, Replayed(recording_id, *ids, subscription, images))
 
+    def _replay_back(self, what: ReplayRange, channel: str, stream_id: int) -> Replay:
+        """Replay through a connection that this program opens."""
+        config, images = self._config, list["Image"]()
+        config.check_way_back("channel", channel)
+        with contextlib.ExitStack() as undo:
+            subscription = self._client.add_subscription(channel, stream_id, on_available_image=images.append)
+            undo.callback(subscription.close)
+            over = self._client.add_exclusive_publication(
+                config.replay_requests(subscription), config.control_stream_id
+            )
+            undo.callback(over.close)
+            self._await_connection(over)
+            ids = self._run(steps.replay_started(what.request(channel, stream_id), over))
+            undo.pop_all()
+        return Replay(self, self, Replayed(what.recording_id, *ids, subscription, images, over))
+
     def follow(
         self, recording_id: int, *, from_position: Begin = "start", **settings: Unpack[FollowSettings]
     ) -> Follow:
@@ -404,10 +429,11 @@ class Archive(ArchiveSession):
                 ``"start"``; or ``"live"`` for what is published from now on.
             **settings: ``live_channel`` and ``live_stream_id``: where this program receives the publisher; those of the
                 recording by default. ``replay_channel`` and ``replay_stream_id``: where the archive replays to,
-                ``aeron:ipc`` or an address of this machine, with port 0 for any; by default the way on which the
-                archive answers this session. ``timeout_s``: how long it may try without success before it raises;
-                ``message_timeout_s`` of this session by default. ``on_live`` and ``on_left_live``: called with the
-                position when it becomes live and when it falls back, on the thread that polls.
+                ``aeron:ipc``, an address of this machine, with port 0 for any, or a response channel as for
+                :meth:`replay`; by default the way on which the archive answers this session. ``timeout_s``: how long
+                it may try without success before it raises; ``message_timeout_s`` of this session by default.
+                ``on_live`` and ``on_left_live``: called with the position when it becomes live and when it falls back,
+                on the thread that polls.
 
         Raises:
             ConfigError: An argument is wrong. What the archive says comes when messages are taken.

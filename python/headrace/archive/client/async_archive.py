@@ -148,10 +148,11 @@ class AsyncArchive(AsyncClosing):
         if client is None:
             client = await aio.connect(directory, driver=driver, client_name=config.client_name)
         try:
-            session_id = client.next_available_session_id(config.control_stream_id)
-            control, responses = config.channels(session_id)
-            subscription = await client.request_subscription(responses, config.response_stream_id)
-            publication = await client.request_exclusive_publication(control, config.control_stream_id)
+            channels = config.channels(lambda: client.next_available_session_id(config.control_stream_id))
+            subscription = await client.request_subscription(channels.responses, config.response_stream_id)
+            publication = await client.request_exclusive_publication(
+                channels.requests_of(subscription), config.control_stream_id
+            )
         except BaseException:
             if owns_client:
                 client.close()
@@ -159,16 +160,16 @@ class AsyncArchive(AsyncClosing):
         streams = Streams(client, publication, subscription, owns_client)
         archive = cls(Archive(streams, config, on_signal, on_error))
         try:
-            await archive._connected()
-            await archive._run(archive.archive._handshake(await archive._resolved(subscription, responses)))
+            await archive._connected(publication)
+            resolved = await archive._resolved(subscription, channels.responses)
+            await archive._run(archive.archive._handshake(resolved))
         except BaseException:
             await archive.close()
             raise
         return archive
 
-    async def _connected(self) -> None:
+    async def _connected(self, publication: ExclusivePublication) -> None:
         """Wait for an archive: a publication has room a moment before it is connected, and one that is not was left."""
-        publication = self.archive._publication
         try:
             async with asyncio.timeout(self.archive._timeout_s):
                 while not publication.is_connected:  # noqa: ASYNC110 - nothing tells of it
@@ -185,7 +186,7 @@ class AsyncArchive(AsyncClosing):
             session._check_open()
             while not exchange.is_done:
                 if exchange.to_send is not None:
-                    await self._offer(exchange.to_send, exchange.deadline.left_s())
+                    await self._offer(session._way_of(exchange), exchange.to_send, exchange.deadline.left_s())
                     exchange.sent()
                 else:
                     await self._wait(exchange)
@@ -224,8 +225,9 @@ class AsyncArchive(AsyncClosing):
         if exchange.is_waiting:
             await aio.wait_for_messages(self.archive._subscription, LOOK_INTERVAL_S)
 
-    async def _offer(self, request: bytes, timeout_s: float | None) -> None:
-        publication = self.archive._publication
+    async def _offer(
+        self, publication: ExclusivePublication, request: bytes, timeout_s: float | None
+    ) -> None:
         try:
             await aio.offer(publication, request, timeout_s)
         except PublicationTimeoutError as refusal:
@@ -309,6 +311,8 @@ class AsyncArchive(AsyncClosing):
     ) -> AsyncReplay:
         """See :meth:`headrace.Archive.replay`."""
         what = ReplayRange(recording_id, position, length, limit_counter_id)
+        if ChannelUri(channel).is_response:
+            return await self._replay_back(what, channel, stream_id)
         client, images = self.archive.client, list[Image]()
         if ChannelUri(channel).is_port_open:
             session_id = client.next_available_session_id(stream_id)
@@ -342,6 +346,25 @@ class AsyncArchive(AsyncClosing):
         archive = self.archive
         watch = await self._run(replication_begun(archive, source_recording_id, source_channel, **settings))
         return Replication(archive, watch)
+
+    async def _replay_back(self, what: ReplayRange, channel: str, stream_id: int) -> AsyncReplay:
+        """Replay through a connection that this program opens."""
+        client, config, images = self.archive.client, self.archive._config, list[Image]()
+        config.check_way_back("channel", channel)
+        with contextlib.ExitStack() as undo:
+            subscription = await client.request_subscription(
+                channel, stream_id, on_available_image=images.append
+            )
+            undo.callback(subscription.close)
+            over = await client.request_exclusive_publication(
+                config.replay_requests(subscription), config.control_stream_id
+            )
+            undo.callback(over.close)
+            await self._connected(over)
+            ids = await self._run(steps.replay_started(what.request(channel, stream_id), over))
+            undo.pop_all()
+        replayed = Replayed(what.recording_id, *ids, subscription, images, over)
+        return AsyncReplay(self, Replay(self.archive, self.archive, replayed))
 
     def follow(
         self, recording_id: int, *, from_position: Begin = "start", **settings: Unpack[FollowSettings]

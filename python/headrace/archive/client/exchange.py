@@ -30,6 +30,7 @@ from headrace.archive.protocol.requests import AuthConnectRequest, Request
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
+    from headrace.client import ExclusivePublication
     from headrace.clock import Clock
 
 __all__ = ["Awaiting", "Beginning", "Exchange", "Steps", "Terms", "Unanswered"]
@@ -49,10 +50,12 @@ class Beginning:
     Attributes:
         request: The request.
         undo: Makes the request that takes it back, from the number in the answer.
+        over: What it is sent over; ``None`` for the session's publication. The answer comes to the session anyway.
     """
 
     request: Request
     undo: Callable[[int], Request]
+    over: ExclusivePublication | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ class Exchange(Generic[R]):
         self._result: list[R] = []
         self.is_done = False
         """Whether :meth:`result` is there."""
+        self.over: ExclusivePublication | None = None
+        """What :attr:`to_send` is to be sent over; ``None`` for the session's publication."""
         self.to_send: bytes | None = None
         """What is to be sent now; nothing is awaited before it was."""
         self.correlation_id = NULL_VALUE
@@ -178,7 +183,7 @@ class Exchange(Generic[R]):
         self.deadline = self._terms.clock.deadline(self._terms.timeout_s)
 
     def _go_on(self, resume: Callable[[], Step]) -> None:
-        self._is_unanswered = False
+        self._is_unanswered, self.over = False, None
         try:
             step = resume()
         except StopIteration as end:
@@ -202,7 +207,7 @@ class Exchange(Generic[R]):
             self.to_send = encode(self._addressed(step.request))
         else:
             if isinstance(step, Beginning):
-                self._begins, step = step.undo, step.request
+                self._begins, self.over, step = step.undo, step.over, step.request
             self.correlation_id = self._terms.next_correlation_id()
             self.to_send = encode(self._stamped(step))
 

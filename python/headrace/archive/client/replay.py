@@ -15,7 +15,7 @@ from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
     from headrace.archive.client.session import ArchiveSession
-    from headrace.client import Image, Message, Subscription
+    from headrace.client import ExclusivePublication, Image, Message, Subscription
     from headrace.clock import Clock, Deadline
 
 __all__ = ["Replay", "ReplayRange", "Replayed"]
@@ -70,6 +70,7 @@ class Replayed:
         correlation_id: The request for it, which later errors name.
         subscription: What the messages arrive on.
         images: Gets its stream, once it is there.
+        over: What it was asked for over, if it comes back through the connection of that.
     """
 
     recording_id: int
@@ -77,6 +78,7 @@ class Replayed:
     correlation_id: int
     subscription: Subscription
     images: Sequence[Image]
+    over: ExclusivePublication | None = None
 
 
 class ReplayRequests(Protocol):
@@ -104,6 +106,7 @@ class Replay(Closing):
         self._timeout_s = session._timeout_s
         self._deadline = self.clock.deadline(self._timeout_s)
         self._images = replayed.images
+        self._over = replayed.over
         self._is_closed = False
         self._pid = os.getpid()
         self._reason_deadline: Deadline | None = None
@@ -217,6 +220,8 @@ class Replay(Closing):
         image = self.image
         is_over = image is not None and (image.is_closed or image.is_end_of_stream)
         self.subscription.close()
+        if self._over is not None:
+            self._over.close()
         return not is_over and self._session.is_connected
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from headrace._checks import wrong
 from headrace.archive.client.exchange import Steps
 from headrace.archive.client.replay import ReplayRange
 from headrace.archive.client.steps import (
@@ -19,6 +20,7 @@ from headrace.archive.client.steps import (
 from headrace.archive.protocol import requests
 from headrace.archive.protocol.codes import SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.channel import ChannelUri
 from headrace.positions import NULL_VALUE
 
 __all__ = [
@@ -117,6 +119,10 @@ def start_replay(
     file_io_max_length: int = NULL_VALUE,
 ) -> Steps[int]:
     """Replay to a channel; gives the replay's id."""
+    if ChannelUri(channel).is_response:
+        raise wrong(
+            "channel", channel, "goes back to a subscription of this program: Archive.replay makes it"
+        )
     what = ReplayRange(recording_id, position, length, limit_counter_id, file_io_max_length)
     return (yield from replay_started(what.request(channel, stream_id)))[0]
 

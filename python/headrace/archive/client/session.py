@@ -101,6 +101,10 @@ class ArchiveSession(Closing):
         self._exchanges.append(exchange)
         return exchange
 
+    def _way_of(self, exchange: Exchange[Any]) -> ExclusivePublication:
+        """What the request of an exchange is sent over."""
+        return exchange.over or self._publication
+
     def _check_open(self) -> None:
         if self._is_closed:
             raise ArchiveError("the session with the archive is closed")

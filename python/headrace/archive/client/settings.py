@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from headrace._arguments import check_fields
-from headrace._checks import check_names
-from headrace._exceptions import ConfigError
+from headrace._checks import check_names, wrong
 from headrace.channel import ChannelUri
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Unpack
 
-__all__ = ["ArchiveClientConfig", "ArchiveClientSettings"]
+    from headrace.client import Subscription
+
+__all__ = ["ArchiveClientConfig", "ArchiveClientSettings", "ControlChannels"]
 
 # What else `connect` takes, for a misspelt name.
 _OTHERS = ("directory", "driver", "config", "on_signal", "on_error")
@@ -43,7 +45,8 @@ class ArchiveClientConfig:
     control_stream_id: int = 10
     """Stream of the requests; 10 by the specification."""
     response_channel: str = "aeron:ipc"
-    """Where the archive answers; port 0 lets the system choose."""
+    """Where the archive answers; port 0 lets the system choose. ``control-mode=response`` has the answers come back
+    through the connection of the requests."""
     response_stream_id: int = 20
     """Stream of the answers."""
     term_buffer_length: int = 64 * 1024
@@ -67,28 +70,72 @@ class ArchiveClientConfig:
         """A config with some settings changed.
 
         Raises:
-            ConfigError: A setting is unknown, or the answers are to come through a response channel.
+            ConfigError: A setting is unknown, or the answers are to come through a connection that brings none.
         """
         rule = "is not a setting of an archive's client, see headrace.archive.ArchiveClientConfig"
         check_names(settings, cls.__dataclass_fields__, rule, others=_OTHERS)
         made = dataclasses.replace(config or cls(), **settings)
-        if ChannelUri(made.response_channel).is_response:
-            rule = "response channels are not built: give the address where the archive is to answer"
-            text = f"response_channel={made.response_channel}: {rule}"
-            raise ConfigError(text, "response_channel", made.response_channel, rule)
+        made.check_way_back("response_channel", made.response_channel)
         return made
 
-    def channels(self, session_id: int) -> tuple[str, str]:
-        """The channels of requests and of answers, for a session of both streams that the driver chose."""
-        return self._completed(self.control_channel, session_id), self._completed(
-            self.response_channel, session_id
+    def check_way_back(self, name: str, channel: str) -> None:
+        """Look whether the archive can send to a channel, if it is one that goes back through a connection to it.
+
+        Raises:
+            ConfigError: It cannot.
+        """
+        uri = ChannelUri(channel)
+        if not uri.is_response:
+            return
+        media = ChannelUri(self.control_channel).media
+        if uri.media != media:
+            requests = f"control_channel={self.control_channel}"
+            rule = f"must be of aeron:{media}, as {requests}, whose connection it goes back through"
+            raise wrong(name, channel, rule)
+        if media == "udp" and uri.get("control") is None:
+            rule = "must have control=host:port, an address of the archive's machine that it sends from"
+            raise wrong(name, channel, rule)
+
+    def channels(self, next_session_id: Callable[[], int]) -> ControlChannels:
+        """The channels of a new session; its two streams may need a session id of their own."""
+        if ChannelUri(self.response_channel).is_response:
+            requests, session_id = self._completed(self.control_channel), None
+        else:
+            session_id = next_session_id()
+            requests = self._completed(self.control_channel, session_id=session_id)
+        return ControlChannels(requests, self._completed(self.response_channel, session_id=session_id))
+
+    def replay_requests(self, subscription: Subscription) -> str:
+        """The channel of a connection through which a replay comes back to a subscription."""
+        return self._completed(
+            self.control_channel,
+            session_id=None,
+            term_id=None,
+            init_term_id=None,
+            term_offset=None,
+            ssc="false",
+            response_correlation_id=subscription.registration_id,
         )
 
-    def _completed(self, channel: str, session_id: int) -> str:
+    def _completed(self, channel: str, **changes: str | int | None) -> str:
         uri = ChannelUri(channel)
         return uri.with_parameters(
             term_length=uri.get("term-length") or self.term_buffer_length,
             mtu=uri.get("mtu") or self.mtu_length,
             sparse=uri.get("sparse") or "true",
-            session_id=session_id,
+            **changes,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ControlChannels:
+    """Where a session's requests go, and where its answers come."""
+
+    requests: str
+    responses: str
+
+    def requests_of(self, subscription: Subscription) -> str:
+        """The channel of the requests, which may have to name the subscription to the answers."""
+        if not ChannelUri(self.responses).is_response:
+            return self.requests
+        return ChannelUri(self.requests).with_parameters(response_correlation_id=subscription.registration_id)

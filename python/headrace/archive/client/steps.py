@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ArchiveError
@@ -23,6 +24,7 @@ from headrace.archive.protocol.requests import (
     ListRecordingSubscriptionsRequest,
     RecordingRequest,
     ReplayRequest,
+    ReplayTokenRequest,
     ReplicateRequest2,
     Request,
     StartRecordingRequest2,
@@ -34,6 +36,7 @@ from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
     from headrace.archive.protocol.answers import Answer
+    from headrace.client import ExclusivePublication
 
 __all__ = [
     "answered",
@@ -94,9 +97,17 @@ def _stop_recording(subscription_id: int) -> Request:
     return StopRecordingSubscriptionRequest(subscription_id=subscription_id)
 
 
-def replay_started(request: ReplayRequest) -> Steps[tuple[int, int]]:
-    """Replay; gives the replay's id, and the request's id, which later errors carry. Stopped as a recording is."""
-    response = yield from _response(Beginning(request, _stop_replay))
+def replay_started(
+    request: ReplayRequest, over: ExclusivePublication | None = None
+) -> Steps[tuple[int, int]]:
+    """Replay; gives the replay's id, and the request's id, which later errors carry. Stopped as a recording is.
+
+    A replay that is asked for over a publication goes back through the connection of that.
+    """
+    if over is not None:
+        token = yield from answered(ReplayTokenRequest(recording_id=request.recording_id))
+        request = dataclasses.replace(request, replay_token=token)
+    response = yield from _response(Beginning(request, _stop_replay, over))
     return response.relevant_id, response.correlation_id
 
 

@@ -21,7 +21,6 @@ from headrace.archive.protocol.requests import (
     AuthConnectRequest,
     CloseSessionRequest,
     Request,
-    UnbuiltRequest,
 )
 from headrace.sbe import DecodeError, Schema
 
@@ -117,13 +116,7 @@ def decode(data: bytes) -> Message | None:
 def _message(name: str, record: Any, data: bytes) -> Message | None:
     kind: Any = _CLASSES.get(name)
     if kind is None:
-        if name not in _with_ids():
-            return None
-        return UnbuiltRequest(
-            control_session_id=record.control_session_id,
-            correlation_id=record.correlation_id,
-            name=name,
-        )
+        return None
     values = {}
     for field in _FIELDS[kind]:
         value = getattr(record, field)

@@ -35,6 +35,7 @@ __all__ = [
     "RecordingPositionRequest",
     "RecordingRequest",
     "ReplayRequest",
+    "ReplayTokenRequest",
     "ReplicateRequest",
     "ReplicateRequest2",
     "Request",
@@ -50,7 +51,6 @@ __all__ = [
     "StopReplicationRequest",
     "TaggedReplicateRequest",
     "TruncateRecordingRequest",
-    "UnbuiltRequest",
     "UpdateChannelRequest",
 ]
 
@@ -85,18 +85,6 @@ class Request:
     def template(self) -> str:
         """Its name in the schema."""
         return type(self).__name__
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnbuiltRequest(Request):
-    """A request of the schema that this archive does not know how to carry out."""
-
-    name: str
-
-    @property
-    def template(self) -> str:
-        """Its name in the schema."""
-        return self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +179,11 @@ class BoundedReplayRequest(ReplayRequest):
     """The same, no further than a counter says."""
 
     limit_counter_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayTokenRequest(RecordingRequest):
+    """A token with which a replay may be asked for over another connection than the session's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,6 +375,7 @@ REQUESTS: tuple[type[AuthConnectRequest | CloseSessionRequest | Request], ...] =
     StopRecordingByIdentityRequest,
     ReplayRequest,
     BoundedReplayRequest,
+    ReplayTokenRequest,
     StopReplayRequest,
     StopAllReplaysRequest,
     ListRecordingsRequest,

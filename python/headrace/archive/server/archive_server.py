@@ -31,6 +31,7 @@ from headrace.archive.server.events import RecordingEvents
 from headrace.archive.server.log import ArchiveLog
 from headrace.archive.server.recordings import Recordings
 from headrace.archive.server.recovery import open_files
+from headrace.archive.server.replay_tokens import ReplayTokens
 from headrace.archive.server.replays import Replays
 from headrace.archive.server.replications import Replications
 from headrace.archive.server.requests import Requests
@@ -202,7 +203,8 @@ class ArchiveServer(Closing):
             lambda recording_id, reason: self._replays.end_all(recording_id, reason),
         )
         self._recordings = Recordings(context, RecordingEvents(events))
-        self._replays = Replays(context, self._recordings)
+        tokens = ReplayTokens(context.clock, config.connect_timeout_ns, chance)
+        self._replays = Replays(context, self._recordings, tokens)
         self._segments = Segments(context, self._recordings, self._replays, self._deletions)
         ids = itertools.count(chance.randrange(1 << 31))
         self._replications = Replications(context, self._recordings, ids, chance)

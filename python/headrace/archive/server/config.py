@@ -68,7 +68,7 @@ _NOT_BUILT = {
         "has no effect in Aeron either: the catalog grows from aeron.archive.catalog.capacity",
         (),
     ),
-    "aeron.secure.random.algorithm": ("is for replay tokens, which are not built", ()),
+    "aeron.secure.random.algorithm": ("replay tokens come from the random numbers of the system", ()),
 }
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import HeadraceError
+from headrace._exceptions import ConfigError, HeadraceError
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, MessageError, decode
-from headrace.archive.protocol.requests import AuthConnectRequest, CloseSessionRequest, Request
+from headrace.archive.protocol.requests import (
+    AuthConnectRequest,
+    CloseSessionRequest,
+    ReplayRequest,
+    Request,
+)
 from headrace.archive.server.context import Context
 from headrace.archive.server.control_session import ControlSession
 from headrace.archive.server.counters import request_control_session
@@ -100,6 +106,8 @@ class Control:
             return
         if isinstance(request, AuthConnectRequest):
             self._connect(image, request)
+        elif isinstance(request, ReplayRequest) and request.replay_token != NULL_VALUE:
+            self._on_tokened_replay(image, request)
         elif isinstance(request, CloseSessionRequest | Request):
             self._on_request(image, request)
 
@@ -126,6 +134,25 @@ class Control:
         if session.state is SessionState.ACTIVE:
             self._requests.handle(session, request)
 
+    def _on_tokened_replay(self, image: Image, request: ReplayRequest) -> None:
+        """A replay that is to go back through the connection that it was asked for over, which is not the session's."""
+        try:
+            uri = ChannelUri(request.replay_channel)
+        except ConfigError:
+            uri = None
+        if uri is None or not uri.is_response:
+            self._on_request(image, request)
+            return
+        session = self._requests.tokens.session_of(request.replay_token, request.recording_id)
+        if session is None or session.state is not SessionState.ACTIVE:
+            self._context.log.warning(
+                "a client asked for a replay with a replay token that it does not have, or no longer",
+                f"recording_id={request.recording_id}, from {image.source_identity}",
+            )
+            return
+        channel = uri.with_parameters(response_correlation_id=image.correlation_id)
+        self._requests.handle(session, dataclasses.replace(request, replay_channel=channel))
+
     def _connect(self, image: Image, request: AuthConnectRequest) -> None:
         context, config = self._context, self._context.config
         if len(self._sessions) >= config.max_control_sessions:
@@ -142,6 +169,8 @@ class Control:
                 term_length=uri.get("term-length") or format_size(config.control_term_buffer_length),
                 mtu=uri.get("mtu") or config.control_mtu_length,
                 sparse=uri.get("sparse") or ("true" if config.control_term_buffer_sparse else "false"),
+                # The answers go back through the connection of the requests.
+                response_correlation_id=image.correlation_id if uri.is_response else None,
             )
             publication = context.client.request_exclusive_publication(channel, request.response_stream_id)
             try:
@@ -227,6 +256,7 @@ class Control:
         self._sessions.clear()
 
     def _release(self, session: ControlSession) -> None:
+        self._requests.tokens.drop(session)
         try:
             session.close()
         except HeadraceError as failure:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headrace.archive.server.control_session import ControlSession
     from headrace.archive.server.recording_session import RecordingSession
     from headrace.archive.server.recordings import Recordings
+    from headrace.archive.server.replay_tokens import ReplayTokens
     from headrace.client import Client, ExclusivePublication, Pending
 
 __all__ = ["Replays"]
@@ -82,8 +83,9 @@ class _CounterLimit:
 class Replays:
     """Starts and stops replays, and steps their sessions."""
 
-    def __init__(self, context: Context, recordings: Recordings) -> None:
+    def __init__(self, context: Context, recordings: Recordings, tokens: ReplayTokens) -> None:
         self._context = context
+        self.tokens = tokens
         self._recordings = recordings
         self._sessions: dict[int, ReplaySession] = {}
         self._rotation = Rotation()
@@ -216,9 +218,9 @@ class Replays:
         geometry = descriptor.geometry
         try:
             uri = ChannelUri(request.replay_channel)
-            if uri.is_response:
-                text = "replay through a response channel is not built: name an endpoint for the replay"
-                raise RequestError(ErrorCode.GENERIC, text)
+            if uri.is_response and request.replay_token == NULL_VALUE:
+                rule = "a replay through a response channel needs a replay token, and a connection that asks for it"
+                raise RequestError(ErrorCode.GENERIC, f"{request.replay_channel}: {rule}")
             linger = uri.get("linger")
             linger_ns = (
                 parse_duration_ns(linger, "linger")

@@ -28,6 +28,7 @@ from headrace.archive.protocol.requests import (
     PurgeSegmentsRequest,
     RecordingPositionRequest,
     ReplayRequest,
+    ReplayTokenRequest,
     ReplicateRequest,
     ReplicateRequest2,
     Request,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.deletions import Deletions
     from headrace.archive.server.recordings import Recordings
+    from headrace.archive.server.replay_tokens import ReplayTokens
     from headrace.archive.server.replays import Replays
     from headrace.archive.server.replications import Replications
     from headrace.archive.server.segments import Segments
@@ -66,9 +68,6 @@ __all__ = ["Requests"]
 
 R = TypeVar("R", bound=Request)
 
-_UNBUILT = {
-    "ReplayTokenRequest": "replay through a response channel",
-}
 _LIMITS = (ErrorCode.MAX_RECORDINGS, ErrorCode.MAX_REPLAYS, ErrorCode.STORAGE_SPACE)
 
 
@@ -102,6 +101,7 @@ class Requests:
         self._on(StopRecordingRequest, self._stop_recording)
         self._on(StopRecordingSubscriptionRequest, self._stop_subscription)
         self._on(StopRecordingByIdentityRequest, self._stop_by_identity)
+        self._on(ReplayTokenRequest, self._replay_token)
         self._on(StopReplayRequest, self._stop_replay)
         self._on(StopAllReplaysRequest, self._stop_all_replays)
         self._on(ListRecordingsRequest, self._list_recordings)
@@ -127,6 +127,11 @@ class Requests:
         self._on(ReplicateRequest2, self._replications.start)
         self._on(StopReplicationRequest, self._stop_replication)
 
+    @property
+    def tokens(self) -> ReplayTokens:
+        """What proves that a replay is asked for by a session, over whatever connection the request came."""
+        return self._replays.tokens
+
     def _on(self, kind: type[R], handler: Callable[[ControlSession, R], None]) -> None:
         self._handlers[kind] = handler
 
@@ -136,9 +141,6 @@ class Requests:
         try:
             if handler is not None:
                 handler(session, request)
-            elif request.template in _UNBUILT:
-                text = f"{_UNBUILT[request.template]} is not built in this archive"
-                raise RequestError(ErrorCode.GENERIC, text)
         except RequestError as refusal:
             self._note(request, refusal)
             session.send_error(request.correlation_id, refusal.code, str(refusal))
@@ -170,6 +172,9 @@ class Requests:
         session.send_ok(request.correlation_id, int(was_there))
 
     # --- replay ----------------------------------------------------------------------------------------------------
+
+    def _replay_token(self, session: ControlSession, request: ReplayTokenRequest) -> None:
+        session.send_ok(request.correlation_id, self.tokens.issue(session, request.recording_id))
 
     def _stop_replay(self, session: ControlSession, request: StopReplayRequest) -> None:
         self._replays.stop(request.replay_session_id, session)

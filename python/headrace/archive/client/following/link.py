@@ -17,11 +17,21 @@ if TYPE_CHECKING:
     from headrace.archive.client.exchange import Exchange, Steps
     from headrace.archive.client.settings import ArchiveClientConfig
     from headrace.archive.protocol.requests import Request
-    from headrace.client import Client, ExclusivePublication, Subscription
+    from headrace.client import Client, ExclusivePublication, Pending, Subscription
 
-__all__ = ["ArchiveLink"]
+__all__ = ["ArchiveLink", "added"]
 
 R = TypeVar("R")
+T = TypeVar("T", "Subscription", "ExclusivePublication")
+
+
+def added(pending: Pending[T], undo: contextlib.ExitStack) -> Generator[None, None, T]:
+    """What was asked of the driver, once it has added it; whatever comes of it is taken back by ``undo``."""
+    undo.callback(pending.cancel)
+    while (done := pending.poll()) is None:
+        yield
+    undo.callback(done.close)
+    return done
 
 
 class ArchiveLink:
@@ -103,6 +113,11 @@ class ArchiveLink:
             assert self._session is not None
             self._session._end(exchange)
 
+    def request_way_back(self, subscription: Subscription) -> Pending[ExclusivePublication]:
+        """Begin to open a connection through which a replay comes back to a subscription."""
+        channel = self._config.replay_requests(subscription)
+        return self._client.request_exclusive_publication(channel, self._config.control_stream_id)
+
     def await_error(self, correlation_id: int) -> None:
         """From now on :meth:`late_error` is asked for this request."""
         if self._session is not None:
@@ -131,7 +146,7 @@ class ArchiveLink:
         first = next((one for one in self._exchanges if not one.is_done), None)
         if first is None:
             return
-        if first.to_send is not None and session._publication.offer(first.to_send):
+        if first.to_send is not None and session._way_of(first).offer(first.to_send):
             first.sent()
         session._look_after(first)
 
@@ -153,21 +168,16 @@ class ArchiveLink:
         """Open a session, one step at a time."""
         client, config = self._client, self._config
         deadline = client.clock.deadline(config.message_timeout_s)
-        control, responses = config.channels(self._next_session_id())
+        channels = config.channels(self._next_session_id)
         with contextlib.ExitStack() as undo:
-            asked = client.request_subscription(responses, config.response_stream_id)
-            undo.callback(asked.cancel)
-            asked_too = client.request_exclusive_publication(control, config.control_stream_id)
-            undo.callback(asked_too.cancel)
-            subscription: Subscription | None = None
-            publication: ExclusivePublication | None = None
-            while subscription is None or publication is None:
-                if subscription is None and (subscription := asked.poll()) is not None:
-                    undo.callback(subscription.close)
-                if publication is None and (publication := asked_too.poll()) is not None:
-                    undo.callback(publication.close)
-                yield
-            resolved = None if ChannelUri(responses).is_port_open else responses
+            subscription = yield from added(
+                client.request_subscription(channels.responses, config.response_stream_id), undo
+            )
+            requests = channels.requests_of(subscription)
+            publication = yield from added(
+                client.request_exclusive_publication(requests, config.control_stream_id), undo
+            )
+            resolved = None if ChannelUri(channels.responses).is_port_open else channels.responses
             while resolved is None or not publication.is_connected:
                 if deadline.is_over:
                     raise ArchiveTimeoutError(f"no archive takes requests on {publication.channel}")

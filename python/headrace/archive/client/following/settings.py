@@ -106,17 +106,15 @@ def _live_address(chosen: _Settings) -> Address | None:
 
 def _replay_address(chosen: _Settings, config: ArchiveClientConfig) -> Address:
     channel = chosen.replay_channel or _default_replay_channel(config)
-    if ChannelUri(channel).is_response:
-        rule = (
-            "replays through response channels are not built: give an address of this machine, with any port"
-        )
-        raise wrong("replay_channel", channel, rule)
+    config.check_way_back("replay_channel", channel)
     return Address(channel, chosen.replay_stream_id)
 
 
 def _default_replay_channel(config: ArchiveClientConfig) -> str:
     """The way by which the archive answers; over a network a port that the system chooses."""
     answers = ChannelUri(config.response_channel)
+    if answers.is_response:
+        return config.response_channel
     endpoint = answers.get("endpoint")
     if endpoint is None:
         return "aeron:ipc"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headrace._exceptions import ClientError, ClosedError
 from headrace.archive.client import requests, steps
+from headrace.archive.client.following.link import added
 from headrace.archive.client.replay import ReplayRange
 from headrace.channel import ChannelUri
 from headrace.positions import signed_32
@@ -16,7 +17,7 @@ from headrace.positions import signed_32
 if TYPE_CHECKING:
     from headrace._exceptions import ArchiveError
     from headrace.archive.client.following.link import ArchiveLink
-    from headrace.client import Client, Image, Subscription
+    from headrace.client import Client, ExclusivePublication, Image, Subscription
 
 __all__ = ["Address", "LiveSource", "ReplaySource", "Source"]
 
@@ -106,6 +107,7 @@ class ReplaySource(Source):
         self._address = address
         self._what = what
         self._replay_id: int | None = None
+        self._undo = contextlib.ExitStack()
         self._correlation_id = 0
         self._opening = self._opened()
 
@@ -118,12 +120,20 @@ class ReplaySource(Source):
         """Read nothing more from it, and have the archive stop it unless it has ended."""
         was_over = self.is_over
         super().close()
+        self._undo.close()
         replay_id, self._replay_id = self._replay_id, None
         if replay_id is not None and not was_over and self._link.is_ready:
             self._link.tell(requests.stop_replay(replay_id))
 
     def _opened(self) -> Generator[None, None, None]:
         channel, stream_id = self._address.channel, self._address.stream_id
+        if ChannelUri(channel).is_response:
+            subscription = yield from self._subscribed(channel, stream_id)
+            over = yield from added(self._link.request_way_back(subscription), self._undo)
+            while not over.is_connected:
+                yield
+            yield from self._replayed(channel, over)
+            return
         if ChannelUri(channel).is_port_open:
             # A port of its own: nothing but this replay comes there.
             subscription = yield from self._subscribed(channel, stream_id)
@@ -135,9 +145,9 @@ class ReplaySource(Source):
         session = ChannelUri(channel).with_parameters(session_id=signed_32(replay_id))
         yield from self._subscribed(session, stream_id)
 
-    def _replayed(self, channel: str) -> Generator[None, None, int]:
+    def _replayed(self, channel: str, over: ExclusivePublication | None = None) -> Generator[None, None, int]:
         request = self._what.request(channel, self._address.stream_id)
-        asked = self._link.ask(steps.replay_started(request))
+        asked = self._link.ask(steps.replay_started(request, over))
         try:
             while not asked.is_done:
                 yield
