@@ -19,6 +19,7 @@ from benches.figures import rates
 from benches.processes import background, fresh_directory, java_peer, native, output, python_peer
 from benches.report import Measurement, Row
 from headrace import Archive, HeadraceError
+from headrace.archive import RecordingSignal
 from headrace.archive.protocol.counters import MAX_CYCLE_TIME
 
 ROUNDS = 5
@@ -39,6 +40,8 @@ MANY_WINDOWS = (6, 1.0)
 STREAM_ID = 1005
 REPLAY_STREAM_ID = 1006
 THEIR_CONTROL = "aeron:udp?endpoint=127.0.0.1:24991"
+SOURCE_CONTROL = "aeron:udp?endpoint=127.0.0.1:24992"
+STANDBY_CONTROL = "aeron:udp?endpoint=127.0.0.1:24993"
 ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0"
 SAMPLE_INTERVAL_S = 0.05
 STOP_TIMEOUT_S = 10.0
@@ -84,17 +87,21 @@ def _files() -> Iterator[Path]:
 
 
 @contextmanager
-def our_archive() -> Iterator[Running]:
-    directory = fresh_directory("archive")
+def our_archive(control: str | None = None) -> Iterator[Running]:
+    """Our archive; with a control channel if another archive is to reach it."""
+    directory = fresh_directory("archive-source" if control == SOURCE_CONTROL else "archive")
     with (
         _files() as files,
-        background(python_peer("archive_peer.py", directory, files), ready="READY") as process,
+        background(
+            python_peer("archive_peer.py", directory, files, *([] if control is None else [control])),
+            ready="READY",
+        ) as process,
         Archive.connect(directory=directory) as archive,
     ):
         yield Running(process, directory, archive)
 
 
-def _their_properties(directory: Path, files: Path) -> dict[str, str]:
+def _their_properties(directory: Path, files: Path, control: str = THEIR_CONTROL) -> dict[str, str]:
     return {
         "aeron.dir": str(directory),
         "aeron.threading.mode": "SHARED",
@@ -102,16 +109,16 @@ def _their_properties(directory: Path, files: Path) -> dict[str, str]:
         "aeron.archive.threading.mode": "SHARED",
         "aeron.archive.dir": str(files),
         "aeron.archive.max.concurrent.recordings": "256",
-        "aeron.archive.control.channel": THEIR_CONTROL,
+        "aeron.archive.control.channel": control,
         "aeron.archive.replication.channel": ANY_PORT,
     }
 
 
 @contextmanager
-def _theirs() -> Iterator[Running]:
-    directory = fresh_directory("java-archive")
+def _theirs(control: str = THEIR_CONTROL) -> Iterator[Running]:
+    directory = fresh_directory("java-archive" if control == THEIR_CONTROL else "java-archive-source")
     with _files() as files:
-        properties = _their_properties(directory, files)
+        properties = _their_properties(directory, files, control)
         command = java_peer().command("io.aeron.archive.ArchivingMediaDriver", properties=properties)
         with (
             background(command, ready=files / "archive-mark.dat") as process,
@@ -256,6 +263,39 @@ def archive_replay() -> Row:
             f"peer with {LARGE} byte messages, msg/s": large["theirs"].value,
             f"ratio with {LARGE} byte messages": large["ours"].value / large["theirs"].value,
         },
+    )
+
+
+def _copy_rate(source: Running, control: str, standby: Running) -> float:
+    """Bytes a second, from the request until the copy is as long as the recording."""
+    recording = _record(source, LARGE, REPLAYED)
+    start = time.perf_counter()
+    replication = standby.archive.replicate(recording.recording_id, control)
+    replication.wait_for(RecordingSignal.SYNC, timeout_s=120)
+    duration_s = time.perf_counter() - start
+    assert replication.wait(timeout_s=60) == recording.end
+    return recording.end / duration_s
+
+
+def archive_replicate() -> Row:
+    """Copying a finished recording to a second archive on the same machine, against two of the reference's archives."""
+    ours, theirs = [], []
+    for _ in range(ROUNDS):
+        with our_archive(SOURCE_CONTROL) as source, our_archive(STANDBY_CONTROL) as standby:
+            ours.append(_copy_rate(source, SOURCE_CONTROL, standby))
+        with _theirs(SOURCE_CONTROL) as source, _theirs() as standby:
+            theirs.append(_copy_rate(source, SOURCE_CONTROL, standby))
+    return Row(
+        name="archive-replicate",
+        unit="B/s",
+        ours=Measurement(observations=ours),
+        peer_name="two of Aeron's Java archives",
+        peer=Measurement(observations=theirs),
+        target=">= 1.0 x",
+        configuration=(
+            f"a recording of {LARGE} byte messages, {REPLAYED >> 30} GiB of stream and just made, from the request to "
+            f"the signal SYNC, over UDP on loopback with the MTU of the recording; each archive: {BESIDE}"
+        ),
     )
 
 

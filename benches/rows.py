@@ -15,6 +15,7 @@ from benches.archive_rows import (
     archive_record_small,
     archive_recovery,
     archive_replay,
+    archive_replicate,
 )
 from benches.durable_rows import archive_ack
 from benches.figures import rates, rtt_row, samples, thrice
@@ -321,6 +322,7 @@ ROWS: dict[str, Callable[[], Row]] = {
         archive_record_small,
         archive_record_bytes,
         archive_replay,
+        archive_replicate,
         archive_live_latency,
         archive_many,
         archive_recovery,

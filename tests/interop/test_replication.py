@@ -122,24 +122,27 @@ DIRECTIONS = pytest.mark.parametrize("direction", ["java to ours", "ours to java
 @DIRECTIONS
 def test_our_client_has_a_recording_copied(java: JavaPeer, tmp_path: Path, direction: str) -> None:
     """A stopped one, then what was added to it; the copy is the same to both tools."""
-    with pair(java, direction, tmp_path) as (source, destination):
-        with session(source) as primary, session(destination) as standby:
-            recording_id, _ = record(primary, MESSAGES[:200])
-            first = standby.replicate(recording_id, source.control)
-            first.wait(TIMEOUT_S)
-            assert [one.signal.name for one in first.signals][:3] == ["REPLICATE", "EXTEND", "SYNC"]
-            copy_id = first.recording_id
-            assert copy_id is not None
-            _, end = record(primary, MESSAGES[200:], recording_id)
-            rest = standby.replicate(recording_id, source.control, destination_id=copy_id)
-            assert rest.wait(TIMEOUT_S) == end
-            assert replayed(standby, copy_id) == MESSAGES
-            with pytest.raises(ArchiveError) as failure:
-                standby.replicate(99, source.control).wait(TIMEOUT_S)
-            assert failure.value.code == ErrorCode.UNKNOWN_RECORDING
-            with pytest.raises(ArchiveError) as failure:
-                standby.stop_replication(99)
-            assert failure.value.code == ErrorCode.UNKNOWN_REPLICATION
+    with (
+        pair(java, direction, tmp_path) as (source, destination),
+        session(source) as primary,
+        session(destination) as standby,
+    ):
+        recording_id, _ = record(primary, MESSAGES[:200])
+        first = standby.replicate(recording_id, source.control)
+        first.wait(TIMEOUT_S)
+        assert [one.signal.name for one in first.signals][:3] == ["REPLICATE", "EXTEND", "SYNC"]
+        copy_id = first.recording_id
+        assert copy_id is not None
+        _, end = record(primary, MESSAGES[200:], recording_id)
+        rest = standby.replicate(recording_id, source.control, destination_id=copy_id)
+        assert rest.wait(TIMEOUT_S) == end
+        assert replayed(standby, copy_id) == MESSAGES
+        with pytest.raises(ArchiveError) as failure:
+            standby.replicate(99, source.control).wait(TIMEOUT_S)
+        assert failure.value.code == ErrorCode.UNKNOWN_RECORDING
+        with pytest.raises(ArchiveError) as failure:
+            standby.stop_replication(99)
+        assert failure.value.code == ErrorCode.UNKNOWN_REPLICATION
     assert "OK" in run_java(java, TOOL, destination.files, "verify", "-a")
 
 

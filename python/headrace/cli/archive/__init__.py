@@ -18,6 +18,7 @@ from headrace.cli.lifecycle import until_stopped
 
 _FILES, _SESSIONS = "headrace.cli.archive.files", "headrace.cli.archive.sessions"
 _SEGMENTS = "headrace.cli.archive.segments"
+_REPLICATION = "headrace.cli.archive.replication"
 _UPKEEP = "headrace.cli.archive.upkeep"
 SUBCOMMANDS = {
     "list": LazyCommand(_FILES, "List the recordings in an archive's directory.", "list_command"),
@@ -48,6 +49,9 @@ SUBCOMMANDS = {
     ),
     "record": LazyCommand(
         _SESSIONS, "Have a running archive record a stream until Ctrl-C.", "record_command"
+    ),
+    "replicate": LazyCommand(
+        _REPLICATION, "Have a running archive copy a recording of another archive.", "replicate_command"
     ),
     "truncate": LazyCommand(
         _SESSIONS,
