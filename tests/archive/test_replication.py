@@ -432,7 +432,7 @@ REFUSED_AT_ONCE: dict[str, tuple[dict[str, int | str | bytes], ErrorCode, str]] 
     "answers through a response channel": (
         {"src_response_channel": RESPONSE},
         ErrorCode.GENERIC,
-        "response channels are not built",
+        "whose connection it goes back through",
     ),
 }
 
