@@ -55,9 +55,8 @@ def archive_follow() -> Row:
         peer=None,
         target=">= 4 M",
         configuration=(
-            f"{HISTORY:,} messages of {LENGTH} bytes are recorded; Archive.follow with poll_batch, in another process than "
-            f"the publisher, reads them, and when it is live the publisher, in Python, sends {LIVE:,} more over {IPC} in "
-            f"batches; {BESIDE}"
+            f"{HISTORY:,} messages of {LENGTH} bytes are recorded; Archive.follow with poll_batch reads them, and when "
+            f"it is live a publisher in Python, in another process, sends {LIVE:,} more over {IPC} in batches; {BESIDE}"
         ),
         notes={"least part that came live": min(shares), "greatest part that came live": max(shares)},
     )

@@ -264,7 +264,7 @@ def test_an_archive_that_stays_away(tmp_path: Path) -> None:
 class Faults:
     """A publisher and its archive on one driver, a consumer on another, and what goes wrong between them."""
 
-    def __init__(self, directory: Path, choose: random.Random) -> None:
+    def __init__(self, directory: Path, choose: random.Random, *, comes_back: bool) -> None:
         self._directory = directory
         self._choose = choose
         self._control = f"aeron:udp?endpoint={free_endpoint()}"
@@ -280,11 +280,12 @@ class Faults:
         self.archive = Archive.connect(self.client, message_timeout_s=TIMEOUT_S)
         self.orders = Orders(self.archive.add_recorded_publication(self._cast, STREAM_ID))
         far = enter(self.consumer.connect())
+        back = f"aeron:udp?control-mode=response|control={free_endpoint()}"
         self.session = enter(
             Archive.connect(
                 far,
                 control_channel=self._control,
-                response_channel="aeron:udp?endpoint=127.0.0.1:0",
+                response_channel=back if comes_back else "aeron:udp?endpoint=127.0.0.1:0",
                 message_timeout_s=TIMEOUT_S,
             )
         )
@@ -369,10 +370,11 @@ class Faults:
         self._stack.close()
 
 
-def test_each_message_once_in_order_through_random_faults(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["address", "response channels"])
+def test_each_message_once_in_order_through_random_faults(tmp_path: Path, way: str) -> None:
     seed = int(os.environ.get("HEADRACE_SEED", "20266"))
     print(f"seed={seed}; again with HEADRACE_SEED={seed}")
-    faults = Faults(tmp_path / "archive", random.Random(seed))
+    faults = Faults(tmp_path / "archive", random.Random(seed), comes_back=way != "address")
     for number in range(int(os.environ.get("HEADRACE_FAULTS", FAULTS))):
         print(number, faults.run(), faults.follow)
     faults.close()
