@@ -121,7 +121,7 @@ fn without_effect(uri: &ChannelUri, role: ChannelRole, key: &str, value: &str) -
         Some("it belongs to the channel that the destination is added to")
     } else if is_path && key == keys::CONTROL_MODE && value == "manual" {
         Some("a destination has no destinations of its own")
-    } else if is_receive_path
+    } else if (is_receive_path || role == ChannelRole::Subscription && is_socket)
         && key == keys::CONTROL_MODE
         && value == "dynamic"
         && !uri.contains(keys::CONTROL)
@@ -276,6 +276,23 @@ mod tests {
         ] {
             assert_eq!(told(right), "");
         }
+    }
+
+    #[test]
+    fn a_receiver_in_dynamic_mode_without_a_control_address_is_told_of() {
+        let told = |channel: &str| {
+            doubts(&ChannelUri::parse(channel).unwrap(), ChannelRole::Subscription).join("; ")
+        };
+        assert_eq!(
+            told("aeron:udp?endpoint=a:1|control-mode=dynamic"),
+            "channel parameter control-mode=dynamic has no effect here: without control no publisher is told of the \
+             receiver"
+        );
+        assert_eq!(
+            told("aeron:udp?endpoint=a:1|control=a:2|control-mode=dynamic"),
+            ""
+        );
+        assert_eq!(told("aeron-spy:aeron:udp?endpoint=a:1|control-mode=dynamic"), "");
     }
 
     #[test]
