@@ -42,6 +42,7 @@ EVENT_KINDS = (
     "recording",
     "stored-recording",
     "replay",
+    "replication",
 )
 _ADVICE = (
     "start a driver with `headrace driver`, or name a directory with --dir or AERON_DIR; a driver of another "

@@ -208,6 +208,35 @@ def test_calls_end_when_the_process_of_the_server_is_killed_and_the_next_one_ans
     assert requester.unclaimed_count <= 1
 
 
+@pytest.mark.parametrize("kind", ["thread", "async"])
+def test_a_call_without_an_end_ends_with_a_server_that_never_had_a_stream_for_it(
+    route, media_client, stream_id, ask, kind
+):
+    def unanswered(requester: headrace.Requester) -> None:
+        if kind == "thread":
+            requester.submit(b"x").result()
+        else:
+            asyncio.run(requester.request_async(b"x"))
+
+    requester = ask(timeout_s=None)
+    errors: list[Exception] = []
+
+    def ask_in_vain() -> None:
+        try:
+            unanswered(requester)
+        except headrace.HeadraceError as error:
+            errors.append(error)
+
+    with media_client.add_subscription(route.channel, stream_id) as silent:
+        asking = threading.Thread(target=ask_in_vain)
+        asking.start()
+        assert silent.receive(TIMEOUT_S) is not None
+    asking.join(TIMEOUT_S)
+    (error,) = errors
+    assert isinstance(error, headrace.ServerLostError)
+    assert requester.in_flight_count == 0
+
+
 UNKNOWN = "no-such-host.invalid:1"
 
 

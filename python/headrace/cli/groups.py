@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 import click
 
+# A command of another group is offered only when it is spelt nearly the same: there are many of them.
+_LIKENESS_WITHIN = 0.7
+
 
 class LazyCommand(NamedTuple):
     """Where a subcommand is found, and its line of help."""
@@ -50,7 +53,7 @@ class LazyGroup(click.Group):
             if found.is_group:
                 command = self.get_command(ctx, group)
                 assert isinstance(command, LazyGroup), f"{group} is said to be a group"
-                within = difflib.get_close_matches(name, command._subcommands, n=1)
+                within = difflib.get_close_matches(name, command._subcommands, n=1, cutoff=_LIKENESS_WITHIN)
                 near += [f"headrace {group} {each}" for each in within]
         return near
 

@@ -38,11 +38,13 @@ class Calls:
     def __len__(self) -> int:
         return len(self._outcomes)
 
-    def add(self, outcome: Outcome, reader: object) -> int:
-        """Give it a correlation id."""
-        correlation_id = next(self._ids)
+    def new_id(self) -> int:
+        """A correlation id that no other call has."""
+        return next(self._ids)
+
+    def add(self, correlation_id: int, outcome: Outcome, reader: object) -> None:
+        """The answer with this correlation id is for it."""
         self._outcomes[correlation_id] = outcome, reader
-        return correlation_id
 
     def forget(self, correlation_id: int) -> None:
         """Its answer is no longer wanted."""

@@ -71,7 +71,11 @@ class Exchange:
             route.answers_channel, route.answers_stream_id, on_unavailable_image=self._on_unavailable
         )
         self.reader = ThreadReader(
-            self.answers, calls, is_lost=lambda: is_lost(self), missing=lambda: self.missing
+            self.answers,
+            calls,
+            is_lost=lambda: is_lost(self),
+            is_abandoned=lambda: self.is_abandoned,
+            missing=lambda: self.missing,
         )
         correlation = f"response-correlation-id={self.answers.registration_id}"
         try:
@@ -96,6 +100,14 @@ class Exchange:
                 f"a server is connected, but no stream of answers came: it must serve, with the same {same}"
             )
         return "the server has not answered"
+
+    @property
+    def is_abandoned(self) -> bool:
+        """True when no server reads the requests and none answers: what was sent before gets no answer.
+
+        A server that leaves before its stream of answers is there ends no image, which would tell of it.
+        """
+        return not self.requests.is_connected and not self.answers.images
 
     @property
     def is_closed(self) -> bool:

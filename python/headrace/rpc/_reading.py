@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from headrace.clock import Deadline
     from headrace.rpc._calls import Calls
 
-__all__ = ["DRIVER_LOST", "Call", "ThreadReader"]
+__all__ = ["DRIVER_LOST", "LOOK_S", "SERVER_LOST", "Call", "ThreadReader"]
 
 DRIVER_LOST = "the driver ended before the answer came; the request may have been carried out"
+SERVER_LOST = "the server went away before it answered; it may have carried the request out"
 
 # How long a reader sleeps at most before it looks whether its server is lost, which rings no bell.
-_LOOK_S = 0.05
+LOOK_S = 0.05
 _POLL_LIMIT = 256
 
 
@@ -32,7 +33,8 @@ class Call:
         self._deadline = deadline
         self._result: bytes | None = None
         self._error: Exception | None = None
-        self._correlation_id = reader.calls.add(self, reader)
+        self._correlation_id = reader.calls.new_id()
+        reader.calls.add(self._correlation_id, self, reader)
 
     @property
     def correlation_id(self) -> int:
@@ -89,6 +91,7 @@ class ThreadReader:
         answers: Where they come.
         calls: Who gets them.
         is_lost: Whether the answers have ended with their driver while another one follows.
+        is_abandoned: Whether no server is left for the requests that were sent.
         missing: What has not come, for the error of a call whose time is over.
     """
 
@@ -98,12 +101,14 @@ class ThreadReader:
         calls: Calls,
         *,
         is_lost: Callable[[], bool],
+        is_abandoned: Callable[[], bool],
         missing: Callable[[], str],
     ) -> None:
         self.calls = calls
         self.missing = missing
         self._answers = answers
         self._is_lost = is_lost
+        self._is_abandoned = is_abandoned
         self._is_read = False
         self._waiting_count = 0
         self._changed = threading.Condition(threading.Lock())
@@ -148,8 +153,11 @@ class ThreadReader:
     def _read(self, call: Call, deadline: Deadline) -> bool:
         while not call.done():
             left_s = deadline.left_s()
-            message = self._answers.receive(_LOOK_S if left_s is None else min(left_s, _LOOK_S))
+            message = self._answers.receive(LOOK_S if left_s is None else min(left_s, LOOK_S))
             if message is None:
+                if self._is_abandoned() and not call.done():
+                    # Only this one: another thread may have a call that waits for the next server to be sent.
+                    call.set_exception(ServerLostError(SERVER_LOST))
                 if deadline.is_over:
                     return call.done()
                 continue

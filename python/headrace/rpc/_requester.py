@@ -25,14 +25,13 @@ from headrace.rpc._calls import Calls
 from headrace.rpc._exchange import Exchange, Route
 from headrace.rpc._layout import HEADER_LENGTH, Kind, header
 from headrace.rpc._links import Link, end_of, link
-from headrace.rpc._reading import DRIVER_LOST, Call
+from headrace.rpc._reading import DRIVER_LOST, LOOK_S, SERVER_LOST, Call
 
 if TYPE_CHECKING:
     from headrace.client import Client, ReconnectingClient
 
 __all__ = ["Requester"]
 
-_LOST = "the server went away before it answered; it may have carried the request out"
 _POLL_LIMIT = 256
 
 
@@ -186,12 +185,10 @@ class Requester(EitherClosing):
 
     async def _send(self, exchange: Exchange, answer: asyncio.Future[bytes], parts: tuple[Any, ...]) -> int:
         """Send a request whose answer is to be read; returns its correlation id."""
-        correlation_id = self._calls.add(answer, exchange.reader)
-        try:
-            await aio.offer(exchange.requests, (header(Kind.REQUEST, correlation_id), *parts))
-        except BaseException:
-            self._calls.forget(correlation_id)
-            raise
+        correlation_id = self._calls.new_id()
+        await aio.offer(exchange.requests, (header(Kind.REQUEST, correlation_id), *parts))
+        # From the offer to here the loop reads no answers. What is added has been sent, says the reader to itself.
+        self._calls.add(correlation_id, answer, exchange.reader)
         if exchange.reading is None or exchange.reading.done():
             exchange.reading = asyncio.create_task(self._read(exchange), name="headrace-answers")
         return correlation_id
@@ -215,8 +212,9 @@ class Requester(EitherClosing):
         """Give answers to their calls while there are any."""
         try:
             while self._calls:
-                await aio.wait_for_messages(exchange.answers, 1.0)
-                exchange.answers.poll(self._calls.settle, _POLL_LIMIT)
+                await aio.wait_for_messages(exchange.answers, LOOK_S)
+                if not exchange.answers.poll(self._calls.settle, _POLL_LIMIT) and exchange.is_abandoned:
+                    self._calls.fail(lambda: ServerLostError(SERVER_LOST), exchange.reader)
         except HeadraceError as ended:
             error = ServerLostError(DRIVER_LOST) if self._link.is_lost(exchange) else ended
             self._calls.fail(lambda: error, exchange.reader)
@@ -236,7 +234,7 @@ class Requester(EitherClosing):
     def _on_lost(self, exchange: Exchange) -> None:
         """The answers of a server ended. Runs on the client's conductor thread."""
         if not self._is_closed:
-            self._fail(exchange, ServerLostError, _LOST)
+            self._fail(exchange, ServerLostError, SERVER_LOST)
 
     def _fail(self, exchange: Exchange, error: type[Exception], text: str) -> None:
         loop = self._loop
