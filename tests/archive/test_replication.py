@@ -21,6 +21,7 @@ from headrace.archive import (
     extension_channel,
 )
 from headrace.archive.aio import AsyncArchive
+from headrace.archive.client.replication import ReplicationSettings
 from headrace.archive.protocol.messages import schema
 from tests.helpers import TIMEOUT_S, await_true
 from tests.ports import free_endpoint
@@ -327,6 +328,34 @@ def test_a_copy_counts_for_a_durable_publication(places: tuple[Place, Place]) ->
         assert standby.archive.max_recorded_position(replication.recording_id) == position
 
 
+def test_a_copy_comes_through_a_connection_to_the_source(tmp_path: Path) -> None:
+    """The standby has no address: neither answers nor the replay need one. The copy goes on as any other does."""
+    address = free_endpoint()
+    settings = {"control_channel_enabled": False, "replication_channel": None}
+    with (
+        place(tmp_path / "source", address) as source,
+        headrace.ArchivingMediaDriver.embedded(
+            archive_directory=tmp_path / "standby", segment_file_length=SEGMENT, **settings
+        ) as archiving,
+        archiving.connect_archive() as standby,
+    ):
+        recording_id, end = record(source.archive)
+        way_back: ReplicationSettings = {
+            "replication_channel": f"aeron:udp?control-mode=response|control={free_endpoint()}",
+            "source_response_channel": f"aeron:udp?control-mode=response|control={free_endpoint()}",
+        }
+        replication = standby.replicate(recording_id, source.control, **way_back)
+        assert replication.wait(TIMEOUT_S) == end
+        copy_id = replication.recording_id
+        assert copy_id is not None
+        more = extend(source.archive, recording_id, MESSAGES[:50])
+        again = standby.replicate(recording_id, source.control, destination_id=copy_id, **way_back)
+        assert again.wait(TIMEOUT_S) == more
+        assert replayed(standby, copy_id) == MESSAGES + MESSAGES[:50]
+        several = [standby.replicate(recording_id, source.control, **way_back) for _ in range(3)]
+        assert [one.wait(TIMEOUT_S) for one in several] == [more] * 3
+
+
 def test_replications_are_awaited(places: tuple[Place, Place]) -> None:
     """With asyncio, as without."""
     source, standby = places
@@ -417,7 +446,19 @@ REFUSED_AT_ONCE: dict[str, tuple[dict[str, int | str | bytes], ErrorCode, str]] 
     "spy": ({"live_destination": "aeron-spy:aeron:ipc"}, ErrorCode.GENERIC, "not spied on"),
     "replication channel": ({"replication_channel": "aeron:udp?endpoint"}, ErrorCode.GENERIC, "name=value"),
     "no endpoint": ({"replication_channel": "aeron:udp"}, ErrorCode.GENERIC, "needs an endpoint"),
-    "response channel": ({"replication_channel": RESPONSE}, ErrorCode.GENERIC, "is not built"),
+    "response channel of another medium": (
+        {"replication_channel": RESPONSE},
+        ErrorCode.GENERIC,
+        "whose connection it goes back through",
+    ),
+    "response channel without an address": (
+        {
+            "replication_channel": "aeron:udp?control-mode=response",
+            "src_control_channel": "aeron:udp?endpoint=127.0.0.1:7",
+        },
+        ErrorCode.GENERIC,
+        "must have control=host:port",
+    ),
     "response channel with live": (
         {"replication_channel": RESPONSE, "live_destination": "aeron:udp?endpoint=127.0.0.1:7"},
         ErrorCode.GENERIC,
@@ -537,5 +578,7 @@ def test_wrong_arguments_are_refused_before_anything_is_asked(places: tuple[Plac
         archive.replicate(0, "aeron:ipc", stop_positon=5)  # type: ignore[call-arg]
     with pytest.raises(headrace.ConfigError, match="live_destination"):
         archive.replicate(0, "aeron:ipc", live_destination="aeron:ipc", session_id=5)
+    with pytest.raises(headrace.ConfigError, match="the other archive names the stream"):
+        archive.replicate(0, "aeron:ipc", replication_channel="aeron:ipc?control-mode=response", session_id=5)
     with pytest.raises(headrace.ConfigError):
         archive.replicate(0, "there")

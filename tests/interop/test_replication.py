@@ -217,3 +217,26 @@ def test_the_java_client_has_a_recording_copied(java: JavaPeer, tmp_path: Path, 
                 assert replayed(standby, copy_id) == MESSAGES
             part = replayed(standby, 2)
             assert part == MESSAGES[: len(part)]
+
+
+@DIRECTIONS
+def test_a_copy_comes_through_a_connection_to_the_source(
+    java: JavaPeer, tmp_path: Path, direction: str
+) -> None:
+    """Neither the answers nor the replay need an address of the archive that asks."""
+    with (
+        pair(java, direction, tmp_path) as (source, destination),
+        session(source) as primary,
+        session(destination) as standby,
+    ):
+        recording_id, end = record(primary, MESSAGES)
+        replication = standby.replicate(
+            recording_id,
+            source.control,
+            replication_channel=f"aeron:udp?control-mode=response|control={free_endpoint()}",
+            source_response_channel=f"aeron:udp?control-mode=response|control={free_endpoint()}",
+        )
+        assert replication.wait(TIMEOUT_S) == end
+        assert replication.recording_id is not None
+        assert replayed(standby, replication.recording_id) == MESSAGES
+    assert "OK" in run_java(java, TOOL, destination.files, "verify", "-a")

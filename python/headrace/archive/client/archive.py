@@ -475,9 +475,11 @@ class Archive(ArchiveSession):
                 - ``live_destination``: where the source's publisher sends. The copy catches up through the other
                   archive, then goes on with the publisher itself, and the replication has ended.
                 - ``replication_channel``: address of this archive at which the copy arrives; by default the archive's
-                  setting ``replication_channel``.
+                  setting ``replication_channel``. With ``aeron:udp?control-mode=response|control=host:port``, an
+                  address of the other archive's, the copy comes back through a connection to the other archive, which
+                  needs no address of this one. Not with ``live_destination`` and tags.
                 - ``session_id``: of the stream that brings the copy; by default one that no other has. Not with
-                  ``live_destination``.
+                  ``live_destination`` and response channels.
                 - ``channel_tag_id``, ``subscription_tag_id``: tags for the archive's subscription.
                 - ``file_io_max_length``: most bytes that the other archive reads at once.
                 - ``credentials``: for the other archive.

@@ -102,7 +102,13 @@ def _request(
     if chosen.live_destination is not None and session_id is not None:
         rule = "must not be given with live_destination: the replay has the session id of the live stream"
         raise wrong("session_id", session_id, rule)
-    if chosen.live_destination is None and session_id is None:
+    is_response = (
+        chosen.replication_channel is not None and ChannelUri(chosen.replication_channel).is_response
+    )
+    if is_response and session_id is not None:
+        rule = "must not be given with a response channel: the other archive names the stream"
+        raise wrong("session_id", session_id, rule)
+    if chosen.live_destination is None and not is_response and session_id is None:
         # A stream that is being closed somewhere may still have the id of the source.
         session_id = signed_32(session.clock.epoch_ms() + session.client.next_correlation_id())
     return ReplicateRequest2(

@@ -7,6 +7,7 @@ it. What comes from the other archive comes through a link, what arrives is reco
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from headrace.archive.server.recording_session import RecordingSession
     from headrace.archive.server.recordings import Recordings, RecordingSubscription
     from headrace.archive.server.segments import Asked
-    from headrace.client import Subscription
+    from headrace.client import ExclusivePublication, Subscription
 
 __all__ = ["Replication", "Wanted"]
 
@@ -80,14 +81,22 @@ class Wanted:
         """Whether the subscription has destinations instead of an address of its own."""
         return bool(self.live_destination) or self.tags != (None, None)
 
-    def stream_session_id(self, source: RecordingDescriptor) -> int:
-        """The session id of the stream; a live stream has its own, and the replay must have the same."""
+    def stream_session_id(self, source: RecordingDescriptor) -> int | None:
+        """The session id of the stream; a live stream has its own, and the replay must have the same.
+
+        ``None`` where the replay comes through a connection to the other archive: nothing else comes there.
+        """
+        if self.channel.is_response:
+            return None
         if self.session_id is None or self.live_destination:
             return source.session_id
         return self.session_id
 
-    def subscription_channel(self, session_id: int, replication_id: int) -> str:
+    def subscription_channel(self, session_id: int | None, replication_id: int) -> str:
         """What is subscribed to."""
+        if self.channel.is_response:
+            # The tag makes it another channel than that of a second replication from the same archive.
+            return self.channel.with_parameters(rejoin="false", tags=replication_id)
         alone = self.channel.with_parameters(rejoin="false", session_id=session_id)
         if not self.has_destinations:
             return alone
@@ -104,7 +113,7 @@ class Wanted:
             endpoint=self.channel.get("endpoint"), interface=self.channel.get("interface")
         )
 
-    def replay_channel(self, session_id: int, endpoint: str | None) -> str:
+    def replay_channel(self, session_id: int | None, endpoint: str | None) -> str:
         """Where the other archive is told to replay to."""
         channel = ChannelUri(self.channel.with_parameters(session_id=session_id, endpoint=endpoint))
         if not self.live_destination:
@@ -131,6 +140,7 @@ class Replication:
         self._recorded: RecordingSubscription | None = None
         self._recording: RecordingSession | None = None
         self._replay: tuple[int, int] | None = None
+        self._undo = contextlib.ExitStack()
         self._is_merged = False
         self._next_look_ns = 0
         self._run = self._replicate()
@@ -168,6 +178,7 @@ class Replication:
     def abandon(self) -> None:
         """Leave the other archive, for an archive that ends."""
         self._run.close()
+        self._undo.close()
         self._link.close()
         self.life.enter(ReplicationState.DONE, "the archive closes")
 
@@ -281,7 +292,7 @@ class Replication:
             raise _refused("cannot live merge without active source recording")
         return position
 
-    def _extended(self, source: RecordingDescriptor, session_id: int) -> Stepped[Subscription]:
+    def _extended(self, source: RecordingDescriptor, session_id: int | None) -> Stepped[Subscription]:
         """Have what comes recorded at the end of the copy."""
         wanted, replication_id = self.wanted, self._asked.correlation_id
         assert self.destination_id is not None, "prepared before"
@@ -303,9 +314,10 @@ class Replication:
         return subscription
 
     def _replayed(
-        self, subscription: Subscription, source: RecordingDescriptor, session_id: int, begin: int
+        self, subscription: Subscription, source: RecordingDescriptor, session_id: int | None, begin: int
     ) -> Stepped[None]:
         wanted = self.wanted
+        way_back = (yield from self._way_back(subscription)) if wanted.channel.is_response else None
         endpoint = wanted.channel.get("endpoint")
         if wanted.channel.is_port_open:
             bound = yield from self._until(lambda: subscription.resolved_endpoint, "no port was chosen")
@@ -319,8 +331,18 @@ class Replication:
             replay_channel=wanted.replay_channel(session_id, endpoint),
             file_io_max_length=wanted.file_io_max_length,
         )
-        self._replay = yield from self._answer(steps.replay_started(request))
+        self._replay = yield from self._answer(steps.replay_started(request, way_back))
         self._link.await_error(self._replay[1])
+
+    def _way_back(self, subscription: Subscription) -> Stepped[ExclusivePublication]:
+        """A connection to the other archive, through which the replay comes back to the subscription."""
+        pending = self._link.request_way_back(subscription)
+        self._undo.callback(pending.cancel)
+        opened = yield from self._until(pending.poll, "the driver did not open the connection of the replay")
+        self._undo.callback(opened.close)
+        missing = "the source archive did not take the connection of the replay"
+        yield from self._until(lambda: opened.is_connected or None, missing)
+        return opened
 
     def _began(self) -> RecordingSession | None:
         assert self.destination_id is not None
@@ -425,6 +447,7 @@ class Replication:
         try:
             if self._replay is not None:
                 self._link.send(StopReplayRequest(replay_session_id=self._replay[0]))
+            self._undo.close()
             self._link.close()
         except HeadraceError as failure:
             self._context.log.warning("the source archive of a replication cannot be left", str(failure))

@@ -54,7 +54,8 @@ class Replications:
         full = _in_full(request)
         self._check(full)
         try:
-            wanted, source = self._wanted(full), self._source(full)
+            source = self._source(full)
+            wanted = self._wanted(full, source)
         except ConfigError as wrong:
             raise RequestError(ErrorCode.GENERIC, str(wrong)) from None
         replication_id = next(self._ids)
@@ -84,7 +85,6 @@ class Replications:
                 raise _refused("response channels cannot be used with live destinations")
             if (request.channel_tag_id, request.subscription_tag_id) != (NULL_VALUE, NULL_VALUE):
                 raise _refused("response channels cannot be used with tagged replication")
-            raise _refused("replication through a response channel is not built in this archive")
         if destination_id != NULL_VALUE:
             self._check_destination(destination_id)
         limit = self._context.config.max_concurrent_recordings
@@ -104,7 +104,7 @@ class Replications:
                 text = f"replication {replication_id} fills recording {destination_id} already"
                 raise RequestError(ErrorCode.ACTIVE_RECORDING, text)
 
-    def _wanted(self, request: ReplicateRequest2) -> Wanted:
+    def _wanted(self, request: ReplicateRequest2, source: ArchiveClientConfig) -> Wanted:
         channel = request.replication_channel or self._context.config.replication_channel
         if not channel:
             raise _refused(
@@ -115,7 +115,8 @@ class Replications:
                 rule = "a replay of another archive is received, not spied on"
                 raise ConfigError(f"{name}={text}: {rule}", name, text, rule)
         uri = ChannelUri(channel)
-        if uri.media == "udp" and uri.get("endpoint") is None:
+        source.check_way_back("replication_channel", channel)
+        if uri.media == "udp" and not uri.is_response and uri.get("endpoint") is None:
             rule = "the other archive needs an endpoint of this machine to replay to"
             raise ConfigError(f"replication_channel={channel}: {rule}", "replication_channel", channel, rule)
         return Wanted(
