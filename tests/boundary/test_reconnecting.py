@@ -14,7 +14,15 @@ import pytest
 
 import headrace
 from headrace import OfferResult, aio
-from headrace.client import ConnectionState, ReconnectingClient
+from headrace.client import (
+    ConnectionState,
+    ReconnectingClient,
+    ReconnectingPublication,
+    ReconnectingSubscription,
+    _reconnecting,
+    _reconnecting_streams,
+)
+from headrace.client._destinations import Destinations
 from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.boundary
@@ -94,7 +102,7 @@ def test_without_a_driver_nothing_is_connected_and_nothing_arrives(site: Site) -
     assert publication.try_claim(1) is OfferResult.NOT_CONNECTED
     batch = publication.offer_batch([b"x", b"y"])
     assert (batch.accepted, batch.requested, batch.stopped_by) == (0, 2, OfferResult.NOT_CONNECTED)
-    with pytest.raises(headrace.PublicationTimeoutError, match="no driver came within"):
+    with pytest.raises(headrace.PublicationTimeoutError, match=r"no driver in .* came back within"):
         publication.offer_blocking(b"x", timeout_s=0.01)
     with pytest.raises(headrace.PublicationTimeoutError):
         publication.claim_blocking(1, timeout_s=0.01)
@@ -312,3 +320,131 @@ def test_the_id_of_a_removed_destination_removes_no_other_one_of_the_next_driver
             subscription.remove_destination_by_id(wrong)  # type: ignore[arg-type]
     subscription.remove_destination_by_id(stays)
     await_true(lambda: not publication.is_connected)
+
+
+@pytest.mark.parametrize("is_publication", [True, False])
+def test_a_destination_that_the_next_driver_refuses_is_told_and_can_be_removed(
+    site: Site, monkeypatch: pytest.MonkeyPatch, is_publication: bool
+) -> None:
+    """Nothing comes back without it, so that the program has to be able to take it away, or to find out why."""
+    manual = "aeron:udp?control-mode=manual"
+    stream: ReconnectingPublication | ReconnectingSubscription
+    if is_publication:
+        stream = site.client.add_publication(f"{manual}|control=127.0.0.1:0", 1)
+    else:
+        stream = site.client.add_subscription(manual, 1)
+    kept = stream.add_destination("aeron:udp?endpoint=127.0.0.1:40199")
+    refused = stream.add_destination("aeron:udp?endpoint=127.0.0.1:40198")
+    site.lose_driver()
+    restore = Destinations.restore
+
+    def restore_what_is_taken(destinations: Destinations, stream: headrace.Subscription) -> object:
+        if "40198" in str(destinations._channels):
+            raise headrace.RegistrationError("not that one", 11, 7)
+        return restore(destinations, stream)
+
+    monkeypatch.setattr(Destinations, "restore", restore_what_is_taken)
+    for module in (_reconnecting, _reconnecting_streams):
+        monkeypatch.setattr(module, "ADD_TIMEOUT_S", 0.01)
+    site.start()
+    await_true(lambda: site.client._refusal)
+    calls: list[Callable[[], object]] = [
+        lambda: stream.add_destination("aeron:udp?endpoint=127.0.0.1:40197"),
+        lambda: stream.remove_destination("aeron:udp?endpoint=127.0.0.1:40197"),
+        lambda: site.client.add_subscription(IPC, 2),
+    ]
+    for call in calls:
+        with pytest.raises(headrace.DriverTimeoutError, match=r"did not take everything back.*not that one"):
+            call()
+    stream.remove_destination_by_id(refused)
+    await_true(lambda: site.client.state is ConnectionState.CONNECTED)
+    stream.remove_destination_by_id(kept)
+
+
+def restarting_before_the_first_note(
+    site: Site, subscription: ReconnectingSubscription, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver has answered; before that is noted, the next driver is there."""
+    noting = subscription._noting
+
+    def later(native: headrace.Subscription) -> object:
+        monkeypatch.undo()
+        site.lose_driver()
+        site.restart()
+        return noting(native)
+
+    monkeypatch.setattr(subscription, "_noting", later)
+
+
+def test_a_destination_that_the_last_driver_took_at_its_end_is_added_to_the_next(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscription = site.client.add_subscription("aeron:udp?control-mode=manual", 1)
+    publication = site.client.add_publication("aeron:ipc", 1)
+    for add in (
+        subscription.add_destination,
+        lambda text: asyncio.run(subscription.add_destination_async(text)),
+    ):
+        restarting_before_the_first_note(site, subscription, monkeypatch)
+        registration_id = add("aeron:ipc")
+        assert publication.wait_until_connected(TIMEOUT_S)
+        subscription.remove_destination_by_id(registration_id)
+        await_true(lambda: not publication.is_connected)
+
+
+def test_a_destination_that_the_last_driver_removed_at_its_end_is_removed_from_the_next(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscription = site.client.add_subscription("aeron:udp?control-mode=manual", 1)
+    publication = site.client.add_publication("aeron:ipc", 1)
+    removals: list[Callable[[int], object]] = [
+        lambda _: subscription.remove_destination("aeron:ipc"),
+        subscription.remove_destination_by_id,
+        lambda _: asyncio.run(subscription.remove_destination_async("aeron:ipc")),
+        lambda known: asyncio.run(subscription.remove_destination_by_id_async(known)),
+    ]
+    for remove in removals:
+        registration_id = subscription.add_destination("aeron:ipc")
+        assert publication.wait_until_connected(TIMEOUT_S)
+        restarting_before_the_first_note(site, subscription, monkeypatch)
+        remove(registration_id)
+        await_true(lambda: not publication.is_connected)
+        assert not subscription._destinations._channels
+
+
+def test_a_change_of_destinations_while_they_are_restored_is_not_lost(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscription = site.client.add_subscription("aeron:udp?control-mode=manual", 1)
+    gone = subscription.add_destination("aeron:ipc?alias=gone")
+    restore = Destinations.restore
+    native = subscription.current
+
+    def changed_meanwhile(destinations: Destinations, next_native: headrace.Subscription) -> object:
+        monkeypatch.undo()
+        restored = restore(destinations, next_native)
+        subscription._note_added(native, "aeron:ipc?alias=new", 7)
+        subscription.remove_destination_by_id(gone)
+        return restored
+
+    site.lose_driver()
+    monkeypatch.setattr(Destinations, "restore", changed_meanwhile)
+    site.restart()
+    publication = site.client.add_publication("aeron:ipc", 1)
+    assert publication.wait_until_connected(TIMEOUT_S)
+    subscription.remove_destination("aeron:ipc?alias=new")
+    await_true(lambda: not publication.is_connected)
+
+
+def test_no_two_destinations_have_one_id(site: Site) -> None:
+    """Also when the next driver gives the numbers of the last one again, and to threads that add at once."""
+    subscription = site.client.add_subscription("aeron:udp?control-mode=manual", 1)
+    known: list[int] = []
+    for _ in range(2):
+        known += [subscription.add_destination("aeron:udp?endpoint=127.0.0.1:0") for _ in range(2)]
+        subscription.remove_destination_by_id(known[-1])
+        site.lose_driver()
+        site.restart()
+    results = [in_thread(lambda: subscription.add_destination("aeron:ipc")) for _ in range(4)]
+    known += [result() for result in results]  # type: ignore[misc]
+    assert len(set(known)) == len(known) == 8

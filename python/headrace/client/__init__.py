@@ -36,9 +36,9 @@ from headrace.client._idle import (
     YieldingIdleStrategy,
 )
 from headrace.client._pending import Pending
-from headrace.client._reconnecting import (
+from headrace.client._reconnecting import ReconnectingClient
+from headrace.client._reconnecting_streams import (
     ConnectionState,
-    ReconnectingClient,
     ReconnectingPublication,
     ReconnectingSubscription,
 )

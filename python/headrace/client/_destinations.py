@@ -18,39 +18,42 @@ _NO_ID = -1
 class Destinations:
     """The destinations that a program has added, which each driver knows by ids of its own.
 
-    The program keeps the id that it was given first. Used by the program's threads and by the reconnecting one: each
-    change is a single operation on a dictionary.
+    The program keeps the id that it was given first; no other destination is given it. The reconnecting client sees to
+    it that one thread at a time changes something. Its own thread may restore meanwhile, and does so again afterwards.
     """
 
     def __init__(self) -> None:
-        # By the program's ids: the channel, and the id on the present driver.
-        self._added: dict[int, tuple[str, int]] = {}
+        # By the program's ids.
+        self._channels: dict[int, str] = {}
+        # From the program's ids to those of the present driver.
+        self._native_ids: dict[int, int] = {}
+        self._last_id = 0
 
     def restore(self, native: _Native) -> _Native:
         """Add all to the object of the next driver."""
-        for known_id, (channel, _) in list(self._added.items()):
-            self._added[known_id] = channel, native.add_destination(channel)
+        channels = list(self._channels.items())
+        self._native_ids = {known_id: native.add_destination(channel) for known_id, channel in channels}
         return native
 
     def note_added(self, channel: str, native_id: int) -> int:
         """The program's id of a destination that a driver has taken."""
-        known_id = native_id
         # The next driver counts from the beginning.
-        while known_id in self._added:
-            known_id += 1
-        self._added[known_id] = channel, native_id
-        return known_id
+        self._last_id = max(native_id, self._last_id + 1)
+        self._channels[self._last_id] = channel
+        self._native_ids[self._last_id] = native_id
+        return self._last_id
 
-    def note_removed(self, channel: str) -> None:
-        """One that was added with this text is gone."""
-        for known_id, (added, _) in list(self._added.items()):
+    def note_removed(self, channel: str) -> bool:
+        """One that was added with this text is gone; false when none is known."""
+        for known_id, added in self._channels.items():
             if added == channel:
-                self._added.pop(known_id, None)
-                return
+                return self.note_removed_by_id(known_id)
+        return False
 
-    def note_removed_by_id(self, known_id: int) -> None:
-        """It is gone."""
-        self._added.pop(known_id, None)
+    def note_removed_by_id(self, known_id: int) -> bool:
+        """It is gone; false when it is not known."""
+        self._native_ids.pop(known_id, None)
+        return self._channels.pop(known_id, None) is not None
 
     def native_id(self, known_id: int) -> int:
         """The id on the present driver; one that no destination has for what is not there.
@@ -58,5 +61,7 @@ class Destinations:
         The present driver may have given the number of a destination that is gone to another one.
         """
         is_number = isinstance(known_id, int) and -(1 << 63) <= known_id < 1 << 63
+        if is_number and known_id in self._channels:
+            return self._native_ids.get(known_id, _NO_ID)
         # What is no id at all is refused where any other is.
-        return self._added.get(known_id, ("", _NO_ID if is_number else known_id))[1]
+        return _NO_ID if is_number else known_id

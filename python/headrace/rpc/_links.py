@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from headrace._exceptions import ClosedError, HeadraceError
 from headrace.client import ReconnectingClient
-from headrace.client._reconnecting import Reconnecting
+from headrace.client._reconnecting_streams import Reconnecting
 
 if TYPE_CHECKING:
     from headrace.client import Client
