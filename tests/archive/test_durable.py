@@ -231,6 +231,85 @@ def test_an_archive_that_came_late_has_no_copy(
             orders.publish(b"second", **WAIT)
 
 
+def test_a_recording_of_another_stream_is_no_copy(
+    archive: Archive, standby: headrace.ArchivingMediaDriver
+) -> None:
+    with Archive.connect(
+        archive.client,
+        control_channel=standby.archive.config.control_channel,
+        response_channel="aeron:udp?endpoint=127.0.0.1:0",
+    ) as other:
+        begin = "init-term-id={0}|term-id={0}|term-offset=0"
+        for differs, stream_id, length, term_id in (
+            ("stream_id", 1002, "64k", 7),
+            ("initial_term_id", 1001, "64k", 8),
+            ("term_length", 1001, "128k", 7),
+        ):
+            channel = f"aeron:udp?endpoint={free_endpoint()}|term-length={length}|{begin.format(term_id)}"
+            recording_id = len(other.list_recordings())
+            other.start_recording(channel, stream_id, location=SourceLocation.REMOTE)
+            with (
+                archive.client.add_exclusive_publication(channel, stream_id) as longer,
+                archive.add_durable_publication(f"{IPC}|{begin.format(7)}", 1001) as orders,
+            ):
+                position = longer.offer_blocking(bytes(1000), **WAIT)
+                await_true(lambda at=position, of=recording_id: other.recording_position(of) == at)
+                orders.add_copy(other, recording_id)
+                with pytest.raises(
+                    ArchiveError, match=f"recording {recording_id} is of another stream: it has {differs}="
+                ):
+                    orders.publish(b"recorded once", **WAIT)
+
+
+def test_a_recording_of_an_earlier_publication_with_the_same_session_id_is_no_copy(
+    archive: Archive, standby: headrace.ArchivingMediaDriver
+) -> None:
+    channel = f"aeron:udp?endpoint={free_endpoint()}|term-length=64k|session-id=77|ssc=true"
+    with Archive.connect(
+        archive.client,
+        control_channel=standby.archive.config.control_channel,
+        response_channel="aeron:udp?endpoint=127.0.0.1:0",
+    ) as other:
+        recorder = other.start_recording(channel, 1001, location=SourceLocation.REMOTE)
+        with archive.client.add_exclusive_publication(channel, 1001) as earlier:
+            earlier.offer_blocking(bytes(2000), **WAIT)
+        await_true(lambda: [one.is_active for one in other.list_recordings()] == [False])
+        other.stop_recording_subscription(recorder)
+        orders = added_once_free(archive, channel, 1001)
+        with orders:
+            orders.add_copy(other)
+            with pytest.raises(
+                ArchiveTimeoutError, match=r"recorded 1 of 2 times .*has no recording of the stream"
+            ):
+                orders.publish(b"recorded once", timeout_s=0.5)
+
+
+def added_once_free(archive: Archive, channel: str, stream_id: int) -> DurablePublication:
+    """A publication with a session id that another had, once the driver has let go of that one."""
+    added: list[DurablePublication] = []
+
+    def add() -> bool:
+        with contextlib.suppress(headrace.RegistrationError):
+            added.append(archive.add_durable_publication(channel, stream_id))
+        return bool(added)
+
+    await_true(add)
+    return added[0]
+
+
+def test_an_archive_counts_once(
+    archive: Archive, archiving: headrace.ArchivingMediaDriver, standby: headrace.ArchivingMediaDriver
+) -> None:
+    with copied(archive, standby) as (orders, other), archiving.connect_archive() as again:
+        for same in (archive, again, other):
+            with pytest.raises(headrace.ConfigError, match="waited for already, and counts once"):
+                orders.add_copy(same)
+        assert orders.copies == 2
+        orders.remove_copy(other)
+        orders.add_copy(other)
+        orders.publish(b"both", **WAIT)
+
+
 def test_an_archive_without_a_recording_is_waited_for_in_vain(
     archive: Archive, standby: headrace.ArchivingMediaDriver
 ) -> None:

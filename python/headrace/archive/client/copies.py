@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, HeadraceError
 from headrace.archive.client import requests
+from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.counters import RECORDING_POSITION, archive_id_of, recording_id_of
 
 if TYPE_CHECKING:
     from headrace.archive.client.exchange import Exchange, Steps
     from headrace.archive.client.session import ArchiveSession
+    from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.client import Subscription
 
 __all__ = ["Copy", "RecordedStream"]
@@ -31,7 +33,20 @@ class RecordedStream:
 
     stream_id: int
     session_id: int
+    initial_term_id: int
+    term_length: int
     begin_position: int
+
+    def defect_of(self, recording: RecordingDescriptor) -> str | None:
+        """Why a recording cannot be of this stream; ``None`` when it can. A replica may have another session id."""
+        for name, found, own in (
+            ("stream_id", recording.stream_id, self.stream_id),
+            ("initial_term_id", recording.initial_term_id, self.initial_term_id),
+            ("term_length", recording.term_buffer_length, self.term_length),
+        ):
+            if found != own:
+                return f"it has {name}={found}, and the stream {own}"
+        return None
 
 
 class Copy:
@@ -45,21 +60,15 @@ class Copy:
     """
 
     def __init__(
-        self,
-        session: ArchiveSession,
-        stream: RecordedStream,
-        recording_id: int | None,
-        *,
-        is_from_begin: bool = False,
+        self, session: ArchiveSession, recording_id: int | None, unchecked: RecordedStream | None = None
     ) -> None:
-        """``is_from_begin``: the recording is known to have the stream from its first byte."""
+        """``unchecked``: the stream, unless the recording is known to have it from its first byte."""
         self.session = session
         self.recording_id = recording_id
         self.position: int | None = None
         self.failure: HeadraceError | None = None
-        self._stream = stream
-        self._is_checked = is_from_begin
-        self._counter = self._found_counter() if is_from_begin else None
+        self._unchecked = unchecked
+        self._counter = None if unchecked is not None else self._found_counter()
         self._exchange: Exchange[int | None] | None = None
         self._next_ask_ns = 0
         self._pause_ns = 0
@@ -149,16 +158,11 @@ class Copy:
 
     def _told(self, position: int) -> Steps[int | None]:
         """How far the archive says it is; ``None`` when it has no recording yet."""
+        if self._unchecked is not None:
+            yield from self._check(self._unchecked)
         recording_id = self.recording_id
         if recording_id is None:
-            stream = self._stream
-            recording_id = yield from requests.find_last_matching_recording(
-                "", stream.stream_id, stream.session_id
-            )
-            if recording_id is None:
-                return None
-        if not self._is_checked:
-            yield from self._checked(recording_id)
+            return None
         active = yield from requests.recording_position(recording_id)
         if active is not None:
             return active
@@ -168,14 +172,28 @@ class Copy:
             raise ArchiveError(text, recording_id=recording_id)
         return stopped
 
-    def _checked(self, recording_id: int) -> Steps[None]:
-        start = yield from requests.start_position(recording_id)
-        begin = self._stream.begin_position
+    def _check(self, stream: RecordedStream) -> Steps[None]:
+        """Find the recording, unless it was given, and look whether it is one of all of the stream."""
+        given, found = self.recording_id, self.recording_id
+        if found is None:
+            found = yield from requests.find_last_matching_recording("", stream.stream_id, stream.session_id)
+            if found is None:
+                return
+        recording = yield from requests.find_recording(found)
+        if recording is None:
+            code = ErrorCode.UNKNOWN_RECORDING
+            raise ArchiveError(f"unknown recording id: {found} ({code.name})", int(code), code.name, found)
+        defect = stream.defect_of(recording)
+        if defect is not None and given is None:
+            return  # Of an earlier publication, which had the same session id.
+        if defect is not None:
+            raise ArchiveError(f"recording {found} is of another stream: {defect}", recording_id=found)
+        start, begin = recording.start_position, stream.begin_position
         if start > begin:
-            text = f"recording {recording_id} begins at position {start}, and the stream at {begin}"
+            text = f"recording {found} begins at position {start}, and the stream at {begin}"
             advice = "begin to record before the publication is made, or give the id of a replica"
-            raise ArchiveError(f"{text}; {advice}", recording_id=recording_id)
-        self.recording_id, self._is_checked = recording_id, True
+            raise ArchiveError(f"{text}; {advice}", recording_id=found)
+        self.recording_id, self._unchecked = found, None
 
     def _found_counter(self) -> tuple[int, int] | None:
         """The id and the registration of the recording's counter, if the archive is on this driver.

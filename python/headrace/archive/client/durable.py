@@ -51,8 +51,14 @@ class DurablePublication(Closing):
         self._publication = publication
         self._recording_id = recording_id
         begin = publication.position or 0
-        self._stream = RecordedStream(publication.stream_id, publication.session_id, begin)
-        self._copies = [Copy(archive, self._stream, recording_id, is_from_begin=True)]
+        self._stream = RecordedStream(
+            publication.stream_id,
+            publication.session_id,
+            publication.initial_term_id,
+            publication.term_length,
+            begin,
+        )
+        self._copies = [Copy(archive, recording_id)]
         self._idle = self._new_idle()
 
     @property
@@ -76,9 +82,18 @@ class DurablePublication(Closing):
         Args:
             archive: A session with it, :class:`headrace.Archive` or ``AsyncArchive``. It stays open.
             recording_id: Its recording of the stream, when that is a replica. Without it the archive records the stream
-                itself, from its first byte, and is asked which recording that is.
+                itself, from its first byte, and is asked which recording that is. A recording of another stream is an
+                error of the next wait.
+
+        Raises:
+            ConfigError: It is no session with an archive, or with one that is waited for already.
         """
-        self._copies.append(Copy(_session_of(archive), self._stream, recording_id))
+        session = _session_of(archive)
+        if any(_archive_of(session) == _archive_of(copy.session) for copy in self._copies):
+            raise _refused_archive(
+                archive, "must be of another archive: this one is waited for already, and counts once"
+            )
+        self._copies.append(Copy(session, recording_id, self._stream))
         self._idle = self._new_idle()
 
     def remove_copy(self, archive: Any) -> None:
@@ -251,6 +266,11 @@ def _session_of(archive: Any) -> ArchiveSession:
     if not isinstance(session, ArchiveSession):
         raise _refused_archive(archive, "must be a headrace.Archive or a headrace.archive.aio.AsyncArchive")
     return session
+
+
+def _archive_of(session: ArchiveSession) -> tuple[str, str, int]:
+    """Sessions that have this in common are with one archive."""
+    return session.client.directory, session._config.control_channel, session._config.control_stream_id
 
 
 def _refused_archive(archive: Any, rule: str) -> ConfigError:

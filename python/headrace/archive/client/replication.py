@@ -12,7 +12,7 @@ from headrace._arguments import check_fields, checked_class
 from headrace._checks import check_names, wrong
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError
 from headrace.archive.client import steps
-from headrace.archive.client.copies import Copy, RecordedStream
+from headrace.archive.client.copies import Copy
 from headrace.archive.protocol.codes import RecordingSignal
 from headrace.archive.protocol.requests import ReplicateRequest2
 from headrace.channel import ChannelUri
@@ -300,8 +300,7 @@ class Replication:
             return True
         copy, extended = self._copy, self._find(RecordingSignal.EXTEND)
         if copy is None and extended is not None:
-            stream = RecordedStream(NULL_VALUE, NULL_VALUE, extended.position)
-            copy = self._copy = Copy(self._archive, stream, extended.recording_id, is_from_begin=True)
+            copy = self._copy = Copy(self._archive, extended.recording_id)
         if copy is None:
             return False
         if not copy.look(position) and copy.failure is not None:
