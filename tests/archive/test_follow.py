@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import random
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -235,6 +236,42 @@ def test_arguments_that_cannot_be(archive: Archive) -> None:
     ]:
         with pytest.raises(headrace.ConfigError, match=text):
             archive.follow(**({"recording_id": 0} | arguments))  # type: ignore[arg-type]
+
+
+def test_any_thread_may_close_it(archive: Archive, orders: Orders) -> None:
+    orders.publish(300)
+    states = FollowState.CONNECTING, FollowState.OPENING, FollowState.JOINING, FollowState.LIVE
+    for number in range(40):
+        follow = archive.follow(0)
+        ends: list[object] = []
+
+        def read(follow: Follow = follow, ends: list[object] = ends) -> None:
+            try:
+                ends.append(sum(1 for _ in follow) <= 300)
+            except BaseException as failure:
+                ends.append(failure)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        wanted = states[number % len(states)], FollowState.LIVE
+        await_true(lambda follow=follow, wanted=wanted: follow.state in wanted)
+        follow.close()
+        reader.join(TIMEOUT_S)
+        assert ends == [True]
+        assert follow.state is FollowState.CLOSED
+
+
+def test_a_client_that_has_ended_ends_it_at_once(archiving: headrace.ArchivingMediaDriver) -> None:
+    with archiving.driver.connect() as client, Archive.connect(client) as archive:
+        begun, unbegun = archive.follow(0), archive.follow(0)
+        assert begun.poll_message() is None
+        client.close()
+        for follow in (begun, unbegun):
+            for _ in range(2):
+                with pytest.raises(headrace.ClosedError, match="client is closed"):
+                    follow.receive(0)
+            assert follow.state is FollowState.CONNECTING
+            follow.close()
 
 
 def test_an_archive_that_stays_away(tmp_path: Path) -> None:

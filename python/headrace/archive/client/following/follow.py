@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from typing import TYPE_CHECKING
 
 from headrace import aio
@@ -33,7 +34,7 @@ class Follow(EitherClosing):
 
     Made with :meth:`headrace.Archive.follow`. An iterator, also with ``async for``, and a context manager. It goes back
     to the archive when the live stream is lost, and then to the live stream, as often as that happens. Used by one
-    thread at a time, or by the coroutines of one event loop.
+    thread at a time, or by the coroutines of one event loop; any thread may close it, which ends the iteration.
     """
 
     def __init__(self, follower: Follower) -> None:
@@ -41,6 +42,8 @@ class Follow(EitherClosing):
         self._follower = follower
         self._until_step = 0
         self._pid = os.getpid()
+        # Held for a step, so that another thread that closes it waits for the end of that; callbacks may close it too.
+        self._lock = threading.RLock()
 
     @property
     def state(self) -> FollowState:
@@ -165,9 +168,13 @@ class Follow(EitherClosing):
         return message
 
     def close(self) -> None:
-        """Leave the streams, stop the replay. Closing again does nothing, nor does closing in a forked child."""
+        """Leave the streams, stop the replay. Closing again does nothing, nor does closing in a forked child.
+
+        Any thread may close it.
+        """
         if is_own(self._pid):
-            self._follower.close()
+            with self._lock:
+                self._follower.close()
 
     @property
     def _wait_s(self) -> float:
@@ -176,7 +183,8 @@ class Follow(EitherClosing):
 
     def _step(self) -> None:
         follower = self._follower
-        follower.step()
+        with self._lock:
+            follower.step()
         if follower.error is not None:
             raise follower.error
         if follower.state is FollowState.CLOSED:

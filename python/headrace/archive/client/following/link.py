@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError, HeadraceError
+from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ForkError, HeadraceError
 from headrace.archive.client.following.pauses import Pauses
 from headrace.archive.client.session import ArchiveSession, Streams
 from headrace.archive.protocol.messages import encode
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headrace.archive.protocol.requests import Request
     from headrace.client import Client, ExclusivePublication, Pending, Subscription
 
-__all__ = ["ArchiveLink", "added"]
+__all__ = ["ArchiveLink", "added", "given_up"]
 
 R = TypeVar("R")
 T = TypeVar("T", "Subscription", "ExclusivePublication")
@@ -27,11 +27,17 @@ T = TypeVar("T", "Subscription", "ExclusivePublication")
 
 def added(pending: Pending[T], undo: contextlib.ExitStack) -> Generator[None, None, T]:
     """What was asked of the driver, once it has added it; whatever comes of it is taken back by ``undo``."""
-    undo.callback(pending.cancel)
+    undo.callback(given_up, pending)
     while (done := pending.poll()) is None:
         yield
     undo.callback(done.close)
     return done
+
+
+def given_up(pending: Pending[Any]) -> None:
+    """Want it no more; with a client that has ended it went."""
+    with contextlib.suppress(HeadraceError):
+        pending.cancel()
 
 
 class ArchiveLink:
@@ -68,7 +74,11 @@ class ArchiveLink:
         return self._session is not None
 
     def step(self) -> None:
-        """Go on with what can go on now."""
+        """Go on with what can go on now.
+
+        Raises:
+            HeadraceError: The client has ended, or is that of a process which this one was forked from.
+        """
         session = self._session
         if session is None:
             self._connect()
@@ -161,7 +171,10 @@ class ArchiveLink:
             self._session, self._connecting = end.value, None
             self._pauses.reset()
         except HeadraceError as failure:
-            self._connecting, self.failure = None, failure
+            self._connecting = None
+            if isinstance(failure, ForkError) or self._client.is_closed:
+                raise
+            self.failure = failure
             self._pauses.begin()
 
     def _connected(self) -> Generator[None, None, ArchiveSession]:

@@ -173,9 +173,10 @@ class Follower:
     def close(self) -> None:
         """Leave the streams and the archive."""
         if self._state is not FollowState.CLOSED:
+            # First, so that a thread that reads a stream while it is left knows why that ends.
+            self._state = FollowState.CLOSED
             self._leave_streams()
             self._link.close()
-            self._state = FollowState.CLOSED
 
     # --- states ----------------------------------------------------------------------------------------------------
 

@@ -7,9 +7,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ClientError, ClosedError
 from headrace.archive.client import requests, steps
-from headrace.archive.client.following.link import added
+from headrace.archive.client.following.link import added, given_up
 from headrace.archive.client.replay import ReplayRange
 from headrace.channel import ChannelUri
 from headrace.positions import signed_32
@@ -79,8 +78,7 @@ class Source:
             while (subscription := pending.poll()) is None:
                 yield
         except GeneratorExit:
-            with contextlib.suppress(ClientError, ClosedError):
-                pending.cancel()
+            given_up(pending)
             raise
         self.subscription = subscription
         return subscription
