@@ -118,7 +118,7 @@ def test_streams_names_the_program_that_does_not_read_and_how_long_it_has_not(ru
     with (
         headrace.MediaDriver.embedded(threading_mode="SHARED", timer_interval_ns=5_000_000) as driver,
         driver.connect() as client,
-        headrace.Client.connect(driver=driver, client_name="the sleeper") as sleeper,
+        headrace.Client.connect(driver=driver, client_name="the [/sleeper] :100:") as sleeper,
         sleeper.add_subscription(channel, 5) as subscription,
         client.add_publication(channel, 5) as publication,
     ):
@@ -133,11 +133,11 @@ def test_streams_names_the_program_that_does_not_read_and_how_long_it_has_not(ru
 
         await_true(held_back)
         by = f"subscription {subscription.registration_id} of client {sleeper.client_id}"
-        await_true(lambda: held_back()["client_name"] == "the sleeper")
+        await_true(lambda: held_back()["client_name"] == "the [/sleeper] :100:")
         assert held_back()["by"] == by
         assert held_back()["for_ms"] >= 0
         _, out, _ = run("streams", "--dir", driver.directory, "--once")
-        assert f"held back by {by} (the sleeper) for" in " ".join(out.split())
+        assert f"held back by {by} (the [/sleeper] :100:) for" in " ".join(out.split())
 
 
 def test_errors_show_the_whole_text(run: Run, driver_directory: Path) -> None:

@@ -15,7 +15,7 @@ from headrace.cluster.errors import ClusterFileError
 from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
 from headrace.cluster.mark_file import LINK_NAME, MARK_NAME
 from headrace.testing import ManualClock
-from tests.cluster.test_recording_log import TIME, add_snapshot
+from tests.cluster.test_recording_log import TIME, add_snapshot, snapshot
 
 NOW_MS = 1_700_000_000_000
 TEXTS = ("/dev/shm/aeron", "aeron:ipc", "aeron:udp", "", "some.Supplier", "/services")
@@ -52,6 +52,19 @@ def test_a_mark_file_is_described(tmp_path: Path) -> None:
     assert described["services_cluster_directory"] == "/services"
     assert run("pid", str(tmp_path)).output == "4711\n"
     assert "services_cluster_directory" in run("describe", str(tmp_path)).output
+
+
+def test_texts_of_strangers_are_text(tmp_path: Path) -> None:
+    texts = ("/tmp/[/x]", "[red]aeron:ipc", "\x1b[2Jaeron", ":100:", *TEXTS[4:])
+    mark(tmp_path, texts=texts)
+    make_log(tmp_path)
+    with RecordingLog(DirectoryStorage(tmp_path)) as log:
+        log.append_snapshot(snapshot(12, 1, 1024, 2048, endpoint="[/x]\x1b[2J:100:" + 100 * "e"))
+    described, listed = run("describe", str(tmp_path)).output, run("recording-log", str(tmp_path)).output
+    for shown in (*texts[:2], "\u241b[2Jaeron", *texts[3:]):
+        assert shown in described
+    assert "[/x]\u241b[2J:100:" + 100 * "e" in listed
+    assert "\x1b" not in described + listed
 
 
 def test_a_link_leads_to_the_mark_file(tmp_path: Path) -> None:

@@ -18,21 +18,27 @@ Snapshot = TypeVar("Snapshot")
 
 
 class Shown:
-    """Draws what it holds, with texts as `shown` gives them."""
+    """Draws what it holds, with texts as `shown` gives them: what looks like markup in one is text too."""
 
     def __init__(self, renderable: RenderableType) -> None:
         self._renderable = renderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for segment in console.render(self._renderable, options):
+        for segment in console.render(self._renderable, options.update(markup=False)):
             yield segment if segment.control else Segment(shown(segment.text), segment.style)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement.get(console, options, self._renderable)
+        return Measurement.get(console, options.update(markup=False), self._renderable)
 
 
 class OutputConsole(Console):
-    """A console on stdout. A pipe whose reader has gone raises here too, and `lifecycle` decides what that means."""
+    """A console on stdout. A pipe whose reader has gone raises here too, and `lifecycle` decides what that means.
+
+    Texts stay what they are, also where they look like markup, or like ``:100:``.
+    """
+
+    def __init__(self, *, width: int | None = None) -> None:
+        super().__init__(width=width, markup=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
         """Not rich's exit with status 1: `headrace events | head -1` has done all that its reader wanted."""
@@ -60,7 +66,6 @@ def watch(
     The table fills the terminal, redraws, scrolls and filters; the last one stays when the command is stopped. Where
     stdin, stdout or stderr is not a terminal one table is printed, since nothing could be redrawn.
     """
-    console = OutputConsole()
 
     def draw(current: Snapshot, previous: Snapshot | None, search: str) -> RenderableType:
         return Shown(table(current, previous, search))
@@ -68,7 +73,7 @@ def watch(
     if as_json:
         _print_objects(take, to_json, once=once, interval_s=interval_s)
     elif once or not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-        _print_whole(console, draw(take(), None, ""))
+        print_whole(draw(take(), None, ""))
     else:
         # Only a live table needs the library, which takes a while to load.
         from headrace.cli.live_table import LiveTable
@@ -77,7 +82,7 @@ def watch(
         app.run()
         if app.fault is not None:
             raise app.fault
-        console.print(app.drawn())
+        OutputConsole().print(app.drawn())
 
 
 def contains(search: str, *texts: object) -> bool:
@@ -97,7 +102,9 @@ def _print_objects(
             stop.wait(interval_s)
 
 
-def _print_whole(console: Console, renderable: RenderableType) -> None:
+def print_whole(renderable: RenderableType) -> None:
+    """Draw it once on stdout."""
+    console = OutputConsole()
     # A pipe has no width. Rich would assume 80 columns and fold channels that scripts want to find on one line.
     if not console.is_terminal:
         console = OutputConsole(width=240)

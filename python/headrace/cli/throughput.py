@@ -14,7 +14,7 @@ from rich.table import Table
 from headrace.cli import measure, options
 from headrace.cli.lifecycle import INTERRUPTED, until_stopped
 from headrace.cli.measure import Sample
-from headrace.cli.output import OutputConsole, print_json
+from headrace.cli.output import OutputConsole, Shown, print_json
 from headrace.tools.units import format_bytes, format_rate
 
 _INTERVAL_S = 1.0
@@ -70,13 +70,13 @@ def command(
             if as_json:
                 print_json(_sample_json(sample))
             else:
-                live.update(_table(samples, channel, length), refresh=True)
+                live.update(Shown(_table(samples, channel, length)), refresh=True)
             if stop.is_set:
                 break
     if as_json:
         print_json({"median_messages_a_second": _median(samples), "length": length, "channel": channel})
     else:
-        OutputConsole().print(_table(samples, channel, length))
+        OutputConsole().print(Shown(_table(samples, channel, length)))
     if len(samples) < seconds:
         raise click.exceptions.Exit(INTERRUPTED)
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from headrace.cli import options
 from headrace.cli.archive.access import archive_directory_option, confirm
 from headrace.cli.lifecycle import FAILED
-from headrace.cli.output import OutputConsole, print_json
+from headrace.cli.output import Shown, print_json, print_whole
 
 if TYPE_CHECKING:
     from headrace.cluster.directory import ClusterDirectory
@@ -69,7 +69,7 @@ def recording_log_command(directory: Path, as_json: bool) -> None:
         table.add_column(name, justify="left" if name in ("what", "") else "right")
     for entry in entries:
         table.add_row(*_row(entry))
-    OutputConsole().print(table)
+    print_whole(Shown(table))
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ def _print_fields(values: dict[str, object]) -> None:
     table = Table(box=None, show_header=False)
     for name, value in values.items():
         table.add_row(name, str(value))
-    OutputConsole().print(table)
+    print_whole(Shown(table))
 
 
 @click.command("sort")
