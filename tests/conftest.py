@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 
 import headrace
@@ -30,6 +31,9 @@ Stream = tuple[headrace.Publication, headrace.Subscription]
 def pytest_configure() -> None:
     # A shell starts what it runs in the background with Ctrl-C ignored, and Python then keeps it so.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # An example may take long on a loaded machine; no test asserts a time.
+    hypothesis.settings.register_profile("loaded", deadline=None)
+    hypothesis.settings.load_profile("loaded")
     _directories.open()
     _events.watch_drivers()
 

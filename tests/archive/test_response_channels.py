@@ -129,12 +129,8 @@ def test_follow_through_response_channels_and_faults(place: Place) -> None:
             for _ in range(5):
                 publish(100)
                 take(chance.randrange(taken, sent))
-                if follow.is_live:
-                    image = follow._follower.source.image  # type: ignore[union-attr]
-                    assert image is not None
-                    image.reject("a fault")
-                else:
-                    archive.stop_all_replays()
+                # No live image of IPC can be lost alone: to reject it would end the recording too.
+                archive.stop_all_replays()
                 take(sent)
 
             def is_live() -> bool:

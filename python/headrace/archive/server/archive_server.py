@@ -10,7 +10,7 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from headrace.archive.server.deletions import Deletions
 from headrace.archive.server.error_log import ErrorLog
 from headrace.archive.server.events import RecordingEvents
 from headrace.archive.server.log import ArchiveLog
+from headrace.archive.server.recorder import Recorder
 from headrace.archive.server.recordings import Recordings
 from headrace.archive.server.recovery import open_files
 from headrace.archive.server.replay_tokens import ReplayTokens
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace.archive.server.keywords import ArchiveSettings
+    from headrace.client import Subscription
     from headrace.client._local_driver import LocalDriver
 
 __all__ = ["ArchiveServer"]
@@ -65,7 +67,8 @@ class ArchiveServer(Closing):
     """An archive running on a driver, in this process.
 
     Records streams into files, answers clients (:class:`headrace.Archive`) and replays to them. Runs in a thread of
-    its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`.
+    its own, or in two with ``threading_mode="DEDICATED"``; with ``is_invoked=True`` in yours instead, which then calls
+    :meth:`do_work`.
 
     A context manager that closes the archive.
 
@@ -107,6 +110,7 @@ class ArchiveServer(Closing):
         self.config = config = ArchiveConfig.of(config, properties, **settings)
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         self._storage = storage or DirectoryStorage(config.archive_directory)
+        self._steps_recorder = is_invoked or config.threading_mode == "SHARED"
         self._is_closed = False
         self._failure: BaseException | None = None
         start_ms = self._clock.epoch_ms()
@@ -117,7 +121,7 @@ class ArchiveServer(Closing):
             config.mark_file_liveness_timeout_ms,
         )
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         # From here on a forked child has the lock as well, until it forgets it.
         forget_in_children(self)
         _RUNNING.add(self)
@@ -137,8 +141,19 @@ class ArchiveServer(Closing):
             raise
         self._next_mark_ns = self._clock.monotonic_ns()
         if not is_invoked:
-            self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
-            self._thread.start()
+            self._start_threads()
+
+    def _start_threads(self) -> None:
+        self._begin_thread("archive", self.do_work, self._control.subscriptions)
+        if not self._steps_recorder:
+            self._begin_thread("archive-recorder", self._recorder.do_work)
+
+    def _begin_thread(self, name: str, turn: Callable[[], int], awaited: Sequence[Subscription] = ()) -> None:
+        # A request ends a pause, so that clients need not wait for it; a message to record does not, see duty_cycle.py.
+        idle = IdleStrategy(self.config.idle_strategy, None, awaited)
+        thread = threading.Thread(target=self._run, args=(turn, idle), name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def _open(self, driver: LocalDriver | None, chance: random.Random, start_ms: int) -> None:
         """Files, then the driver, then the parts; the mark file says last that the archive is ready."""
@@ -177,7 +192,9 @@ class ArchiveServer(Closing):
             config.archive_id if config.archive_id != NULL_VALUE else client.next_correlation_id()
         )
         threshold = format_duration(config.conductor_cycle_threshold_ns)
-        self._counters = ArchiveCounters(client, self.archive_id, version("headrace"), threshold)
+        self._counters = ArchiveCounters(
+            client, self.archive_id, version("headrace"), threshold, config.threading_mode
+        )
         self._log.show_count(self._counters.errors)
         return Context(
             config=config,
@@ -202,7 +219,8 @@ class ArchiveServer(Closing):
             lambda recording_id: self._replays.has_replays(recording_id),
             lambda recording_id, reason: self._replays.end_all(recording_id, reason),
         )
-        self._recordings = Recordings(context, RecordingEvents(events))
+        self._recorder = Recorder(context.log)
+        self._recordings = Recordings(context, self._recorder, RecordingEvents(events))
         tokens = ReplayTokens(context.clock, config.connect_timeout_ns, chance)
         self._replays = Replays(context, self._recordings, tokens)
         self._segments = Segments(context, self._recordings, self._replays, self._deletions)
@@ -276,6 +294,8 @@ class ArchiveServer(Closing):
         assert self._client is not None, "open until closed"
         now_ns = self._clock.monotonic_ns()
         work_count = self._hear_driver(self._client)
+        if self._steps_recorder:
+            work_count += self._recorder.do_work()
         # Before requests: who sees its publication connected and asks for the recording of it is to find it.
         work_count += self._recordings.do_work()
         work_count += self._control.do_work()
@@ -318,16 +338,15 @@ class ArchiveServer(Closing):
         if duration_ns > self.config.conductor_cycle_threshold_ns:
             counters.cycle_time_exceeded.get_and_add(1)
 
-    def _run(self) -> None:
-        # A request ends a pause, so that clients need not wait for it; a message to record does not, see duty_cycle.py.
-        idle = IdleStrategy(self.config.idle_strategy, None, self._control.subscriptions)
+    def _run(self, turn: Callable[[], int], idle: IdleStrategy) -> None:
         try:
             while not self._stop.is_set():
-                idle.idle(self.do_work())
+                idle.idle(turn())
         except BaseException as failure:
             self._fail(failure)
 
     def _fail(self, failure: BaseException) -> None:
+        self._stop.set()
         try:
             self._life.enter(ArchiveState.FAILED, repr(failure), is_fault=True)
             self._log.error(f"the archive stopped: {failure!r}", failure)
@@ -364,14 +383,14 @@ class ArchiveServer(Closing):
     def close(self) -> None:
         """Stop recordings where they are, end replays and sessions, and give up the directory.
 
-        Waits for the archive's thread. Closing again does nothing.
+        Waits for the archive's threads. Closing again does nothing.
         """
         if self._is_closed:
             return
         self._is_closed = True
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+        for thread in self._threads:
+            thread.join()
         try:
             self._replications.close()
             self._recordings.close()

@@ -43,27 +43,23 @@ _OTHERS = ("config", "properties", "driver", "is_invoked", "clock", "storage", "
 
 # Properties of the specification for what is not built here, with the values that this archive does have. Any other
 # value is an error, so that no setting is lost silently.
-_ONE_THREAD = "the archive has one thread"
+_ALIKE = "the threads of the archive are alike"
 _NOT_BUILT = {
     "aeron.archive.authenticator.supplier": ("authentication is not built; every client is accepted", ()),
     "aeron.archive.authorisation.service.supplier": (
         "authorisation is not built; every request is allowed",
         ("ALLOW_ALL",),
     ),
-    "aeron.archive.threading.mode": (
-        f"{_ONE_THREAD}, or runs in yours with is_invoked=True of ArchiveServer: only SHARED can be set",
-        ("SHARED",),
-    ),
     "aeron.archive.recorder.cycle.threshold": (
-        f"{_ONE_THREAD}: set aeron.archive.conductor.cycle.threshold",
+        f"{_ALIKE}: set aeron.archive.conductor.cycle.threshold",
         (),
     ),
     "aeron.archive.replayer.cycle.threshold": (
-        f"{_ONE_THREAD}: set aeron.archive.conductor.cycle.threshold",
+        f"{_ALIKE}: set aeron.archive.conductor.cycle.threshold",
         (),
     ),
-    "aeron.archive.recorder.idle.strategy": (f"{_ONE_THREAD}: set aeron.archive.idle.strategy", ()),
-    "aeron.archive.replayer.idle.strategy": (f"{_ONE_THREAD}: set aeron.archive.idle.strategy", ()),
+    "aeron.archive.recorder.idle.strategy": (f"{_ALIKE}: set aeron.archive.idle.strategy", ()),
+    "aeron.archive.replayer.idle.strategy": (f"{_ALIKE}: set aeron.archive.idle.strategy", ()),
     "aeron.archive.max.catalog.entries": (
         "has no effect in Aeron either: the catalog grows from aeron.archive.catalog.capacity",
         (),
@@ -263,11 +259,19 @@ class ArchiveConfig:
     conductor_cycle_threshold_ns: int = _duration(
         "archive.conductor.cycle.threshold", 100_000_000, "The archive counts turns that take longer."
     )
+    threading_mode: str = _text(
+        "archive.threading.mode",
+        "SHARED",
+        one_of("DEDICATED", "SHARED"),
+        "How many threads the archive's work is done on. SHARED: one. DEDICATED: what is recorded is written by a "
+        "second one, so that a slow disk keeps no client waiting for an answer. With `is_invoked=True` of "
+        "`ArchiveServer` the program's thread does all the work.",
+    )
     idle_strategy: str = _text(
         "archive.idle.strategy",
         "backoff",
         IDLE_STRATEGY,
-        "What the archive's thread does when a turn found no work.",
+        "What a thread of the archive does when a turn found no work.",
     )
     error_buffer_length: int = _size(
         "archive.error.buffer.length",

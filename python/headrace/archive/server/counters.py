@@ -31,7 +31,6 @@ __all__ = ["ArchiveCounters", "request_control_session", "request_recording_posi
 
 _ID = struct.Struct("<q")
 _LABEL_MAX = 380
-_MODE = "SHARED"
 
 
 class ArchiveCounters:
@@ -41,17 +40,17 @@ class ArchiveCounters:
         ConfigError: Another archive on the driver has the same id, which is how clients and tools tell them apart.
     """
 
-    def __init__(self, client: Client, archive_id: int, version: str, threshold: str) -> None:
+    def __init__(self, client: Client, archive_id: int, version: str, threshold: str, mode: str) -> None:
         self._client = client
         self._archive_id = archive_id
         self._added: list[Counter] = []
         self.errors = self._add(ERRORS, "Archive Errors", f" version={version} commit=unknown")
         self._check_alone()
         self.control_sessions = self._add(CONTROL_SESSIONS, "Archive Control Sessions")
-        self.max_cycle_time = self._add(MAX_CYCLE_TIME, f"archive-conductor max cycle time in ns: {_MODE}")
+        self.max_cycle_time = self._add(MAX_CYCLE_TIME, f"archive-conductor max cycle time in ns: {mode}")
         self.cycle_time_exceeded = self._add(
             CYCLE_TIME_EXCEEDED,
-            f"archive-conductor work cycle time exceeded count: threshold={threshold} {_MODE}",
+            f"archive-conductor work cycle time exceeded count: threshold={threshold} {mode}",
         )
         self.max_write_time = self._add(MAX_WRITE_TIME, "archive-recorder max write time in ns")
         self.total_write_bytes = self._add(TOTAL_WRITE_BYTES, "archive-recorder total write bytes")

@@ -48,6 +48,7 @@ class ArchiveSettings(TypedDict, total=False):
     session_liveness_check_interval_ns: int | None
     replay_linger_timeout_ns: int | None
     conductor_cycle_threshold_ns: int | None
+    threading_mode: str | None
     idle_strategy: str | None
     error_buffer_length: int | None
     record_checksum: str | None

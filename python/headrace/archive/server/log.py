@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from headrace._exceptions import ClosedError, HeadraceError
 from headrace._logging import ARCHIVE
 from headrace.archive.server.error_log import WARNING_PREFIX, ErrorLog
+from headrace.archive.server.pace import Pace
 
 if TYPE_CHECKING:
     from headrace.archive.server.errors import SessionFailure
@@ -38,6 +39,7 @@ class ArchiveLog:
         self._clock = clock
         self._on_error = on_error
         self._counter: Counter | None = None
+        self._pace = Pace(clock)
         self.error_count = 0
 
     def show_count(self, counter: Counter) -> None:
@@ -54,11 +56,16 @@ class ArchiveLog:
         """What a client did wrong, a limit that was reached, or what an operator may want to know.
 
         The error log keeps each distinct text. So what a client chooses, such as ids and channels, is the detail, which
-        is for ``logging`` alone.
+        is for ``logging`` alone. A client that does the same wrong with each of its messages fills no log: ``logging``
+        has the first twenty of each second, and then how many more there were.
         """
         text = WARNING_PREFIX + text
         self._entries.record(text, self._clock.epoch_ms())
-        ARCHIVE.warning("%s", _joined(text, detail))
+        untold = self._pace.take(text)
+        if untold is not None:
+            if untold:
+                ARCHIVE.warning("%s (%d more, which are not told one by one)", text, untold)
+            ARCHIVE.warning("%s", _joined(text, detail))
 
     def failure(self, failure: SessionFailure) -> None:
         """Why a session ended: a warning where its client can do better, else an error."""

@@ -1,6 +1,7 @@
 """Records one image: takes blocks of whole frames from the log and writes them, until the stream ends or is stopped.
 
-Its states: ``states.py``.
+Its states: ``states.py``. Only the recorder's thread changes it. Others read :attr:`RecordingSession.position` and
+whether it has stopped, and may ask for its end.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class RecordingSession:
         """Whether the image went before the end of its stream."""
         self.end_reason = "the archive closes"
         self.life = Life(RECORDING)
+        self._is_aborted = False
+        self._fault: Exception | None = None
         self._writer = writer
         self._pending: Pending[Counter] | None = position
         self._counter: Counter
@@ -88,12 +91,20 @@ class RecordingSession:
         return self.state is RecordingState.STOPPED
 
     def abort(self) -> None:
-        """Write nothing more; the next turn closes the files."""
-        if self.state in (RecordingState.INIT, RecordingState.RECORDING):
-            self._end("a client stopped it")
+        """Have it write nothing more; the next turn closes the files. From any thread."""
+        self._is_aborted = True
+
+    def break_off(self, fault: Exception) -> None:
+        """Have it fail: something that no one expects has happened to it. From any thread."""
+        self._fault = fault
 
     def do_work(self) -> int:
         """One turn: at most one block. Gives the work count, which is 0 for a few bytes (``duty_cycle.py``)."""
+        if self.state in (RecordingState.INIT, RecordingState.RECORDING):
+            if self._fault is not None:
+                self.fail(self._fault)
+            elif self._is_aborted:
+                self._end("a client stopped it")
         if self.state is RecordingState.RECORDING:
             return self._record()
         if self.state is RecordingState.INIT:
@@ -111,8 +122,8 @@ class RecordingSession:
                 counter = self._pending.poll()
                 if counter is None:
                     return 0
-                self._counter, self._pending = counter, None
                 counter.value = self.position
+                self._counter, self._pending = counter, None
             self._writer.open()
         except (OSError, HeadraceError) as failure:
             self.fail(failure)

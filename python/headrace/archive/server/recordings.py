@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +22,6 @@ from headrace.archive.protocol.requests import (
 )
 from headrace.archive.server.context import Context
 from headrace.archive.server.counters import request_recording_position
-from headrace.archive.server.duty_cycle import Rotation
 from headrace.archive.server.errors import RequestError
 from headrace.archive.server.recording_session import RecordingSession
 from headrace.archive.server.states import RECORDING_SUBSCRIPTION, RecordingSubscriptionState
@@ -33,6 +31,7 @@ from headrace.positions import NULL_VALUE
 if TYPE_CHECKING:
     from headrace.archive.server.control_session import ControlSession
     from headrace.archive.server.events import RecordingEvents
+    from headrace.archive.server.recorder import Recorder
     from headrace.client import Counter, Image, Pending, Subscription
 
 __all__ = ["RecordingSubscription", "Recordings"]
@@ -97,12 +96,12 @@ class Active:
 class Recordings:
     """Starts and stops recordings, and steps their sessions."""
 
-    def __init__(self, context: Context, events: RecordingEvents) -> None:
+    def __init__(self, context: Context, recorder: Recorder, events: RecordingEvents) -> None:
         self._context = context
+        self._recorder = recorder
         self._events = events
         self._by_key: dict[str, RecordingSubscription] = {}
         self._active: dict[int, Active] = {}
-        self._rotation = Rotation()
         # A turn looks only at subscriptions with something to do, so idle ones cost nothing.
         self._pending: list[RecordingSubscription] = []
         self._arrived: deque[tuple[RecordingSubscription, Image]] = deque()
@@ -276,7 +275,7 @@ class Recordings:
     # --- duty cycle ------------------------------------------------------------------------------------------------
 
     def do_work(self) -> int:
-        """One turn: begin what has arrived, a block for each session in turn, finish what has stopped."""
+        """One turn: begin what has arrived, finish what has stopped."""
         work_count = sum(self._guarded(self._subscribe, recorded) for recorded in list(self._pending))
         for _ in range(len(self._arrived)):
             recorded, image = self._arrived.popleft()
@@ -285,7 +284,7 @@ class Recordings:
                 self._arrived.append((recorded, image))
             else:
                 work_count += self._guarded(partial(self._on_image, image=image), recorded)
-        work_count += self._rotation.do_work(self._active.values(), self._step)
+        work_count += sum(self._look_after(active) for active in list(self._active.values()))
         for recorded in [one for one in self._closing if not one.recording_ids]:
             work_count += self._guarded(self._close, recorded)
         return work_count
@@ -305,35 +304,24 @@ class Recordings:
             self._context.log.error(f"a request to record failed: {failure!r}", failure, which)
             return 1
 
-    def _step(self, active: Active) -> int:
-        """A turn of one session. An unexpected exception ends that recording with one note, and no other."""
+    def _look_after(self, active: Active) -> int:
+        """Tell of a recording that has begun, and end one that has stopped. An unexpected exception ends it alone."""
+        session = active.session
         try:
-            return self._advance(active)
+            if active.first_signal is not None and not session.is_awaiting_counter:
+                signal, active.first_signal = active.first_signal, None
+                self._signal(active, session.join_position, signal)
+            if not session.is_stopped:
+                return 0
+            if self._note_stop(active):
+                self._finish(active)
         except Exception as failure:
-            self._fail(active, failure)
-            return 1
-
-    def _advance(self, active: Active) -> int:
-        session = active.session
-        work_count = 0 if session.is_stopped else session.do_work()
-        if active.first_signal is not None and not session.is_awaiting_counter:
-            signal, active.first_signal = active.first_signal, None
-            self._signal(active, session.join_position, signal)
-        if session.is_stopped and self._note_stop(active):
-            self._finish(active)
-        return work_count
-
-    def _fail(self, active: Active, failure: Exception) -> None:
-        """End a recording in order; one that fails at that is closed where it is, and only its stop is left to note."""
-        session = active.session
-        if session.failure is None and not session.is_stopped:
-            session.fail(failure)
-            return
-        text = f"recording_id={session.recording_id} cannot end in order: {failure!r}"
-        self._context.log.error(text, failure)
-        if not session.is_stopped:
-            with contextlib.suppress(OSError):
-                session.close()
+            if session.is_stopped or session.failure is not None:
+                text = f"recording_id={session.recording_id} cannot end in order: {failure!r}"
+                self._context.log.error(text, failure)
+            else:
+                session.break_off(failure)
+        return 1
 
     def _subscribe(self, recorded: RecordingSubscription) -> int:
         """Look whether the driver has added the subscription, and answer who asked for it."""
@@ -490,6 +478,7 @@ class Recordings:
             counter.cancel()
             raise
         self._active[recording_id] = Active(session, recorded, first_signal)
+        self._recorder.take(session)
         recorded.recording_ids.add(recording_id)
         session.life.begin(
             context.events,

@@ -42,7 +42,9 @@ class _RecordingLimit:
         self._session = session
 
     def state(self) -> LimitState:
-        return LimitState(self._session.position, not self._session.is_stopped, True)
+        # In this order: what is written in between then counts as to come.
+        may_move = not self._session.is_stopped
+        return LimitState(self._session.position, may_move, True)
 
 
 class _StoppedLimit:

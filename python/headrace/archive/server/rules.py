@@ -64,10 +64,10 @@ def power_of_two(least: int, most: int) -> Rule:
     )
 
 
-def one_of(*values: int) -> Rule:
-    """One of a few numbers."""
+def one_of(*values: int | str) -> Rule:
+    """One of a few numbers, or names."""
     text = ", ".join(map(str, values[:-1])) + f" or {values[-1]}"
-    return Rule(text, lambda value: _is_whole(value) and value in values)
+    return Rule(text, lambda value: (_is_whole(value) or isinstance(value, str)) and value in values)
 
 
 def optional(rule: Rule) -> Rule:
