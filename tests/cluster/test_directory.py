@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from headrace.archive.files.storage import DirectoryStorage
 from headrace.cli.app import app
+from headrace.clock import SYSTEM_CLOCK
 from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.errors import ClusterFileError
 from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
@@ -75,6 +76,32 @@ def test_a_link_leads_to_the_mark_file(tmp_path: Path) -> None:
     assert ClusterDirectory(tmp_path).mark().pid == 4711
 
 
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ("{}/nowhere/deep", "nowhere/deep/cluster-mark.dat does not exist: no member has run"),
+        ("", "cluster-mark.lnk: '' is not the path of a directory"),
+        ("{}\0{}", "is not the path of a directory"),
+        ("{}/file", "file/cluster-mark.dat"),
+    ],
+)
+def test_a_link_that_leads_nowhere_is_told_and_nothing_is_made(tmp_path: Path, link: str, said: str) -> None:
+    (tmp_path / LINK_NAME).write_text(link.format(tmp_path, tmp_path))
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(app, ["cluster", "describe", str(tmp_path)])
+    assert isinstance(result.exception, ClusterFileError | NotADirectoryError)
+    assert said in str(result.exception)
+    assert sorted(one.name for one in tmp_path.iterdir()) == [LINK_NAME, "file"]
+
+
+def test_a_directory_that_is_looked_at_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(ClusterFileError, match="does not exist"):
+        ClusterDirectory(tmp_path / "nowhere").mark()
+    with pytest.raises(ClusterFileError, match="does not exist"):
+        ClusterDirectory(tmp_path / "nowhere").recording_log()
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("length", [0, 8, 135])
 def test_a_mark_file_that_is_too_short_is_refused(tmp_path: Path, length: int) -> None:
     (tmp_path / MARK_NAME).write_bytes(mark(tmp_path)[:length])
@@ -138,7 +165,9 @@ def test_terms_and_snapshots_are_listed(tmp_path: Path) -> None:
 
 def test_a_dry_run_and_a_no_change_nothing(tmp_path: Path) -> None:
     make_log(tmp_path)
-    before = (tmp_path / RECORDING_LOG_NAME).read_bytes()
+    # What a kill left of a record that was being appended.
+    before = (tmp_path / RECORDING_LOG_NAME).read_bytes() + b"torn"
+    (tmp_path / RECORDING_LOG_NAME).write_bytes(before)
     where = "the snapshot at position 640 of term 0"
     assert run("invalidate-latest-snapshot", str(tmp_path), "-n").output == f"would invalidate {where}\n"
     assert run("seed", str(tmp_path), "-n").output == f"the next start would begin a new log from {where}\n"
@@ -146,6 +175,40 @@ def test_a_dry_run_and_a_no_change_nothing(tmp_path: Path) -> None:
     assert run("seed", str(tmp_path), answer="n\n").exit_code == 1
     assert run("sort", str(tmp_path)).exit_code == 1
     assert (tmp_path / RECORDING_LOG_NAME).read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["seed", "invalidate-latest-snapshot"])
+@pytest.mark.parametrize(
+    ("meanwhile", "said"),
+    [
+        (lambda directory: mark(directory, SYSTEM_CLOCK.epoch_ms()), "pid=4711 runs a CONSENSUS_MODULE"),
+        (lambda directory: take_a_snapshot(directory), "another latest snapshot by now; nothing was changed"),
+    ],
+)
+def test_a_member_that_ran_while_a_person_was_asked_keeps_its_log(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    meanwhile: Callable[[Path], object],
+    said: str,
+) -> None:
+    make_log(tmp_path)
+    after = []
+
+    def confirm(question: str, *, is_confirmed: bool) -> None:
+        meanwhile(tmp_path)
+        after.append((tmp_path / RECORDING_LOG_NAME).read_bytes())
+
+    monkeypatch.setattr("headrace.cli.cluster.recording_log.confirm", confirm)
+    result = CliRunner().invoke(app, ["cluster", command, str(tmp_path)])
+    assert result.exit_code == 1
+    assert said in f"{result.output}{result.exception}"
+    assert [(tmp_path / RECORDING_LOG_NAME).read_bytes()] == after
+
+
+def take_a_snapshot(directory: Path) -> None:
+    with RecordingLog(DirectoryStorage(directory)) as log:
+        add_snapshot(log, 20, 1, 1024, 2048)
 
 
 def test_a_snapshot_is_invalidated_and_then_there_is_none(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from headrace.archive.files.storage import DirectoryStorage
 from headrace.clock import SYSTEM_CLOCK
 from headrace.cluster.errors import ClusterFileError
 from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
-from headrace.cluster.mark_file import MARK_NAME, check_no_member_runs, read_mark_fields
+from headrace.cluster.mark_file import MARK_NAME, check_no_member_runs, marked_directory, read_mark_fields
 from headrace.cluster.node_state import NODE_STATE_NAME, NodeStateFile
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ClusterDirectory:
     """
 
     def __init__(self, path: str | Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._storage = DirectoryStorage(path)
+        self._storage = DirectoryStorage(path, create=False)
         self._clock = clock
 
     def mark(self) -> MarkFields:
@@ -45,7 +45,7 @@ class ClusterDirectory:
         """
         mark = read_mark_fields(self._storage)
         if mark is None:
-            path = self._storage.describe(MARK_NAME)
+            path = marked_directory(self._storage).describe(MARK_NAME)
             raise ClusterFileError(f"{path} does not exist: no member has run on the directory")
         return mark
 
@@ -69,6 +69,14 @@ class ClusterDirectory:
         self._check_log()
         return RecordingLog(self._storage, read_only=True)
 
+    def check_no_member_runs(self) -> None:
+        """Look whether the directory may be changed.
+
+        Raises:
+            ClusterFileError: A member runs on it, or did less than ten seconds ago.
+        """
+        check_no_member_runs(self._storage, self._clock.epoch_ms())
+
     @contextmanager
     def changed_recording_log(self) -> Iterator[RecordingLog]:
         """The member's recording log, to be changed; what was changed is forced to the medium at the end.
@@ -76,7 +84,7 @@ class ClusterDirectory:
         Raises:
             ClusterFileError: A member runs, there is no recording log, or it is damaged.
         """
-        check_no_member_runs(self._storage, self._clock.epoch_ms())
+        self.check_no_member_runs()
         self._check_log()
         with RecordingLog(self._storage, sync_level=_SYNC_ALL) as log:
             yield log

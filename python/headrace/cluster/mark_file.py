@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace._checks import excerpt
 from headrace._named_number import NamedNumber
 from headrace.archive.files.storage import DirectoryStorage
 from headrace.cluster.errors import ClusterFileError
@@ -23,7 +24,14 @@ from headrace.cluster.errors import ClusterFileError
 if TYPE_CHECKING:
     from headrace.archive.files.storage import Storage
 
-__all__ = ["MARK_NAME", "ClusterComponentType", "MarkFields", "check_no_member_runs", "read_mark_fields"]
+__all__ = [
+    "MARK_NAME",
+    "ClusterComponentType",
+    "MarkFields",
+    "check_no_member_runs",
+    "marked_directory",
+    "read_mark_fields",
+]
 
 MARK_NAME = "cluster-mark.dat"
 LINK_NAME = "cluster-mark.lnk"
@@ -87,10 +95,10 @@ def read_mark_fields(storage: Storage, name: str = MARK_NAME) -> MarkFields | No
     """What a mark file says; ``None`` without one. A link names the directory that it is in.
 
     Raises:
-        ClusterFileError: It is no mark file of a cluster.
+        ClusterFileError: It is no mark file of a cluster, or the link names no directory.
         OSError: It cannot be read.
     """
-    where = _marked(storage, name)
+    where = marked_directory(storage, name)
     try:
         file = where.open(name, read_only=True)
     except FileNotFoundError:
@@ -136,15 +144,24 @@ def check_no_member_runs(storage: Storage, now_ms: int) -> None:
         )
 
 
-def _marked(storage: Storage, name: str) -> Storage:
-    """The directory with the mark file: that of the cluster, or the one that a link names."""
+def marked_directory(storage: Storage, name: str = MARK_NAME) -> Storage:
+    """The directory with the mark file: that of the cluster, or the one that a link names.
+
+    Raises:
+        ClusterFileError: The link names no directory.
+        OSError: The link cannot be read.
+    """
     link = Path(name).with_suffix(LINK_NAME[LINK_NAME.rindex(".") :]).name
     length = storage.length(link)
     if storage.length(name) is not None or length is None:
         return storage
     file = storage.open(link, read_only=True)
     try:
-        text = file.read(0, _PATH_MAX)
+        text = file.read(0, _PATH_MAX).decode("ascii", "replace").strip()
     finally:
         file.close()
-    return DirectoryStorage(text.decode("ascii", "replace").strip())
+    if not text or "\0" in text:
+        raise ClusterFileError(
+            f"{storage.describe(link)}: {excerpt(repr(text))} is not the path of a directory with a mark file"
+        )
+    return DirectoryStorage(text, create=False)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from rich.table import Table
@@ -17,6 +19,7 @@ from headrace.cli.output import Shown, print_json, print_whole
 if TYPE_CHECKING:
     from headrace.cluster.directory import ClusterDirectory
     from headrace.cluster.log.entries import Entry
+    from headrace.cluster.log.recording_log import RecordingLog
 
 _directory_argument = click.argument(
     "directory", type=click.Path(exists=True, file_okay=False, path_type=Path)
@@ -129,11 +132,12 @@ def _print_fields(values: dict[str, object]) -> None:
 @_directory_argument
 def sort_command(directory: Path) -> None:
     """Write the recording log again, in the order in which a start looks at its entries. Stop the member first."""
-    with _of(directory).changed_recording_log() as log:
-        was_sorted = not log.sort()
-    if was_sorted:
-        click.echo("error: the recording log is in order already; nothing was changed", err=True)
-        raise click.exceptions.Exit(FAILED)
+    cluster = _of(directory)
+    with cluster.recording_log() as log:
+        if log.is_sorted:
+            _fail("the recording log is in order already")
+    with cluster.changed_recording_log() as log:
+        log.sort()
     click.echo("the recording log is in order now")
 
 
@@ -148,18 +152,21 @@ def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
     recording.log.bak. The recordings themselves stay in the archive. Without a snapshot the file goes, and the next
     start begins with nothing.
     """
-    with _of(directory).changed_recording_log() as log:
+    cluster = _of(directory)
+    with cluster.recording_log() as log:
         snapshot = log.latest_snapshot(0)
-        what = (
-            f"begin a new log from the snapshot at position {snapshot[0].log_position} of term "
-            f"{snapshot[0].leadership_term_id}"
-            if snapshot
-            else "begin with nothing: the recording log has no snapshot"
-        )
-        if dry_run:
-            click.echo(f"the next start would {what}")
-            return
-        confirm(f"have the next start {what}?", is_confirmed=yes)
+    what = (
+        f"begin a new log from the snapshot at position {snapshot[0].log_position} of term "
+        f"{snapshot[0].leadership_term_id}"
+        if snapshot
+        else "begin with nothing: the recording log has no snapshot"
+    )
+    if dry_run:
+        click.echo(f"the next start would {what}")
+        return
+    cluster.check_no_member_runs()
+    confirm(f"have the next start {what}?", is_confirmed=yes)
+    with _confirmed_log(cluster, snapshot) as log:
         count = log.seed_from_latest_snapshot()
     click.echo(f"the recording log has {count} entries; the old file is recording.log.bak")
 
@@ -173,20 +180,34 @@ def invalidate_command(directory: Path, dry_run: bool, yes: bool) -> None:
 
     The snapshot's recordings stay in the archive. Without an earlier snapshot the whole log is replayed.
     """
-    with _of(directory).changed_recording_log() as log:
+    cluster = _of(directory)
+    with cluster.recording_log() as log:
         snapshot = log.latest_snapshot(0)
-        if not snapshot:
-            click.echo("error: the recording log has no snapshot; nothing was changed", err=True)
-            raise click.exceptions.Exit(FAILED)
-        where = (
-            f"the snapshot at position {snapshot[0].log_position} of term {snapshot[0].leadership_term_id}"
-        )
-        if dry_run:
-            click.echo(f"would invalidate {where}")
-            return
-        confirm(f"invalidate {where}?", is_confirmed=yes)
+    if not snapshot:
+        _fail("the recording log has no snapshot")
+    where = f"the snapshot at position {snapshot[0].log_position} of term {snapshot[0].leadership_term_id}"
+    if dry_run:
+        click.echo(f"would invalidate {where}")
+        return
+    cluster.check_no_member_runs()
+    confirm(f"invalidate {where}?", is_confirmed=yes)
+    with _confirmed_log(cluster, snapshot) as log:
         log.invalidate_latest_snapshot()
     click.echo(f"{where} is invalid now")
+
+
+@contextmanager
+def _confirmed_log(cluster: ClusterDirectory, snapshot: list[Entry]) -> Iterator[RecordingLog]:
+    """The log to be changed, unless a member has changed it since a person was asked about its latest snapshot."""
+    with cluster.changed_recording_log() as log:
+        if log.latest_snapshot(0) != snapshot:
+            _fail("the recording log has another latest snapshot by now")
+        yield log
+
+
+def _fail(why: str) -> NoReturn:
+    click.echo(f"error: {why}; nothing was changed", err=True)
+    raise click.exceptions.Exit(FAILED)
 
 
 def _of(directory: Path) -> ClusterDirectory:
