@@ -69,3 +69,10 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path, offset: int, data: by
         with pytest.raises(ClusterFileError, match=said):
             NodeStateFile(storage, read_only=read_only)
     assert path.read_bytes() == whole
+
+
+def test_a_file_that_no_member_writes_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / NODE_STATE_NAME).open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ClusterFileError, match=f"length={1 << 40} is above 67108864"):
+        NodeStateFile(DirectoryStorage(tmp_path), read_only=True)

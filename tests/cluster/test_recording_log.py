@@ -237,6 +237,47 @@ def test_a_damaged_file_is_refused_by_name(
     assert path.read_bytes() == data
 
 
+@pytest.mark.parametrize("length", [1 << 29, 1 << 40])
+def test_a_file_that_no_member_writes_is_not_read(tmp_path: Path, length: int) -> None:
+    with (tmp_path / RECORDING_LOG_NAME).open("wb") as file:
+        file.truncate(length)
+    for read_only in (True, False):
+        with pytest.raises(ClusterFileError, match=f"length={length} is above 268435456"):
+            opened(tmp_path, read_only=read_only)
+    assert (tmp_path / RECORDING_LOG_NAME).stat().st_size == length
+
+
+def test_many_terms_cost_as_much_each_as_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = 0
+
+    def look(entry: Entry, name: str) -> object:
+        nonlocal counted
+        counted += name in ("is_valid", "leadership_term_id")
+        return object.__getattribute__(entry, name)
+
+    costs = []
+    monkeypatch.setattr(Entry, "__getattribute__", look, raising=False)
+    for count in (100, 800):
+        directory = tmp_path / str(count)
+        directory.mkdir()
+        counted = 0
+        with opened(directory) as log:
+            joined = Entry(
+                recording_id=LOG_ID,
+                leadership_term_id=count - 1,
+                term_base_log_position=0,
+                log_position=-1,
+                timestamp=TIME,
+                type=EntryType.TERM,
+            )
+            log.ensure_coherent(LOG_ID, dataclasses.replace(joined, leadership_term_id=0), joined)
+            assert len(log) == count
+        with opened(directory) as log:
+            assert log.log_recording_id == LOG_ID
+        costs.append(counted / count)
+    assert costs[1] < 2 * costs[0]
+
+
 def test_bad_entries_are_refused_and_change_nothing(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
         log.append_term(LOG_ID, 0, 0, TIME)

@@ -27,6 +27,7 @@ __all__ = ["NODE_STATE_NAME", "CandidateTerm", "NodeStateFile"]
 
 NODE_STATE_NAME = "node-state.dat"
 _LENGTH = 1 << 20
+_LENGTH_MAX = 1 << 26
 _SYNC_ALL = 2
 _VERSION = 3 << 8
 _SCHEMA, _SCHEMA_VERSION = 112, 10
@@ -108,7 +109,12 @@ class NodeStateFile(Closing):
         self._file.sync(_SYNC_ALL)
 
     def _read(self) -> tuple[int, CandidateTerm]:
-        data = self._file.read(0, self._file.length())
+        length = self._file.length()
+        if length > _LENGTH_MAX:
+            raise ClusterFileError(
+                f"{self.path}: length={length} is above {_LENGTH_MAX}: it is no node-state file"
+            )
+        data = self._file.read(0, length)
         version = _FILE_HEADER.unpack_from(data)[0] if len(data) >= _FILE_HEADER.size else 0
         if version == 0 or version >> 16:
             raise ClusterFileError(f"{self.path}: version={version}, where {_VERSION} (0.3.0) is expected")

@@ -146,7 +146,7 @@ def read_entry(data: bytes, offset: int, index: int) -> tuple[Entry | None, int]
         return None, _ALIGNMENT
     where = f"record {index} at offset={offset}"
     if not any(data[offset : offset + _RECORD.size]):
-        if any(data[offset:]):
+        if data.count(0, offset) < len(data) - offset:
             raise ClusterFileError(f"{where} is empty, and others follow")
         return None
     number = kind & ~_INVALID

@@ -6,6 +6,7 @@ shorter than a record; it is cut off when the file is next opened for writing.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import struct
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ __all__ = ["RECORDING_LOG_NAME", "RecordingLog"]
 RECORDING_LOG_NAME = "recording.log"
 _SORTED_NAME = "recording.log.tmp"
 _KEPT_NAME = "recording.log.bak"
+_LENGTH_MAX = 1 << 28
 _LONG = struct.Struct("<q")
 _INT = struct.Struct("<i")
 _SYNC_ALL = 2
@@ -48,8 +50,8 @@ class RecordingLog(Closing):
         read_only: Change nothing; the file must exist.
 
     Raises:
-        ClusterFileError: The file is damaged: a record of no known type, terms of several recordings, or two valid
-            entries for one term.
+        ClusterFileError: The file is damaged: a record of no known type, terms of several recordings, two valid
+            entries for one term, or longer than four million records.
         OSError: The file cannot be opened.
     """
 
@@ -63,6 +65,8 @@ class RecordingLog(Closing):
             else storage.create(RECORDING_LOG_NAME, storage.length(RECORDING_LOG_NAME) or 0, may_exist=True)
         )
         self._entries: list[Entry] = []
+        # The valid terms among them.
+        self._terms: dict[int, Entry] = {}
         self._end = 0
         self._count = 0
         try:
@@ -74,18 +78,28 @@ class RecordingLog(Closing):
             raise
 
     def _load(self) -> None:
-        data = self._file.read(0, self._file.length())
+        length = self._file.length()
+        if length > _LENGTH_MAX:
+            raise ClusterFileError(
+                f"{self.path}: length={length} is above {_LENGTH_MAX}: it is no recording log"
+            )
+        data = self._file.read(0, length)
         try:
             while (found := read_entry(data, self._end, self._count)) is not None:
                 entry, length = found
                 if entry is not None:
                     self._check(entry)
                     self._entries.append(entry)
+                    self._note(entry)
                 self._end += length
                 self._count += 1
         except ClusterFileError as wrong:
             raise ClusterFileError(f"{self.path}: {wrong}") from None
-        self._entries.sort(key=lambda entry: entry.order)
+        self._entries.sort(key=_order)
+
+    def _note(self, entry: Entry) -> None:
+        if entry.is_term:
+            self._terms[entry.leadership_term_id] = entry
 
     def _check(self, entry: Entry) -> None:
         """Look whether an entry may stand beside the others."""
@@ -117,21 +131,16 @@ class RecordingLog(Closing):
     @property
     def log_recording_id(self) -> int | None:
         """Which recording the log is; ``None`` before the first term."""
-        return next((entry.recording_id for entry in self._entries if entry.is_term), None)
+        return next((term.recording_id for term in self._terms.values()), None)
 
     def term(self, leadership_term_id: int) -> Entry | None:
         """The valid entry of a leadership term, if there is one."""
-        found = (one for one in self._entries if one.is_term and one.leadership_term_id == leadership_term_id)
-        return next(found, None)
+        return self._terms.get(leadership_term_id)
 
     @property
     def last_term(self) -> Entry | None:
         """The valid entry of the latest leadership term."""
-        return max(
-            (entry for entry in self._entries if entry.is_term),
-            key=lambda entry: entry.leadership_term_id,
-            default=None,
-        )
+        return self._terms[max(self._terms)] if self._terms else None
 
     def latest_snapshot(self, service_count: int) -> list[Entry]:
         """The entries of the latest snapshot: of the consensus module, then of the services 0 and on.
@@ -329,7 +338,7 @@ class RecordingLog(Closing):
             self._rewrite(kept)
         else:
             self._storage.delete(RECORDING_LOG_NAME)
-            self._entries = []
+            self._entries, self._terms = [], {}
         self._storage.sync()
         return len(kept)
 
@@ -346,13 +355,17 @@ class RecordingLog(Closing):
         self._file.write(self._end, entry.encode())
         self._end += entry.length
         self._count += 1
-        self._entries.append(entry)
-        self._entries.sort(key=lambda one: one.order)
+        bisect.insort(self._entries, entry, key=_order)
+        self._note(entry)
         return entry
 
     def _replace(self, entry: Entry, changed: Entry) -> None:
-        self._entries[self._entries.index(entry)] = changed
-        self._entries.sort(key=lambda one: one.order)
+        """Put what an entry has become in its place, which does not change."""
+        assert changed.order == entry.order, "what is not changed in place decides the order"
+        self._entries[bisect.bisect_left(self._entries, entry.order, key=_order)] = changed
+        if entry.is_term:
+            del self._terms[entry.leadership_term_id]
+        self._note(changed)
 
     def _rewrite(self, entries: list[Entry]) -> None:
         """Put a new file with these entries into the place of the old one."""
@@ -367,9 +380,13 @@ class RecordingLog(Closing):
             file.close()
             raise
         self._file.close()
-        self._file, self._entries, self._end, self._count = file, [], 0, 0
+        self._file, self._entries, self._terms, self._end, self._count = file, [], {}, 0, 0
         self._storage.sync()
         self._load()
+
+
+def _order(entry: Entry) -> tuple[int, ...]:
+    return entry.order
 
 
 def _place(entry: Entry) -> tuple[int, ...]:
