@@ -102,7 +102,10 @@ Made by `scripts/settings.py` from :class:`headrace.archive.ArchiveConfig`; do n
 from __future__ import annotations
 
 import os
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from headrace.security import Authenticator, AuthorisationService
 
 __all__ = ["ArchiveSettings"]
 

@@ -21,6 +21,7 @@ from headrace._exceptions import (
     ActiveDriverError,
     ArchiveError,
     ArchiveTimeoutError,
+    AuthenticationError,
     ClientError,
     ClosedError,
     ConfigError,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from headrace import event_log as event_log
     from headrace import rpc as rpc
     from headrace import sbe as sbe
+    from headrace import security as security
     from headrace import spark as spark
     from headrace import testing as testing
     from headrace import tools as tools
@@ -93,6 +95,7 @@ __all__ = [
     "ArchiveServer",
     "ArchiveTimeoutError",
     "ArchivingMediaDriver",
+    "AuthenticationError",
     "BackoffIdleStrategy",
     "BatchResult",
     "BlockingIdleStrategy",
@@ -150,7 +153,7 @@ __all__ = [
 # Loaded when they are first used: most programs do without them.
 _ARCHIVE = frozenset(("Archive", "ArchiveServer", "ArchivingMediaDriver"))
 _RPC = frozenset(("Requester", "Server"))
-_PACKAGES = frozenset(("aio", "archive", "event_log", "rpc", "sbe", "spark", "testing", "tools"))
+_PACKAGES = frozenset(("aio", "archive", "event_log", "rpc", "sbe", "security", "spark", "testing", "tools"))
 
 
 def __getattr__(name: str) -> Any:

@@ -20,7 +20,7 @@ from enum import Enum
 from numbers import Real
 from typing import Any, ParamSpec, TypeVar
 
-from headrace._checks import excerpt, wrong
+from headrace._checks import shown, wrong
 
 __all__ = ["check_fields", "checked", "checked_class"]
 
@@ -176,8 +176,8 @@ class _Check:
                 continue
             value = given[name]
             if not kind.is_met(value):
-                shown, hint = excerpt(repr(value)), self._hint(name, value)
-                raise TypeError(f"{name}={shown}: must be {kind.words}{hint}")
+                hint = self._hint(name, value)
+                raise TypeError(f"{name}={shown(name, value)}: must be {kind.words}{hint}")
             if kind is _SIMPLE[int] or (kind.words == "a whole number or None" and value is not None):
                 _check_range(name, value)
 

@@ -7,10 +7,21 @@ from collections.abc import Collection, Iterable, Mapping
 
 from headrace._exceptions import ConfigError
 
-__all__ = ["check_callable", "check_kind", "check_names", "did_you_mean", "excerpt", "nearest", "wrong"]
+__all__ = [
+    "check_callable",
+    "check_kind",
+    "check_names",
+    "did_you_mean",
+    "excerpt",
+    "nearest",
+    "shown",
+    "wrong",
+]
 
 # Fewer letters are the beginning of too much.
 _STEM_LENGTH_MIN = 4
+
+_SECRET_WORDS = ("credential", "secret", "password")
 
 # As in `crates/protocol/src/text.rs`.
 _EXCERPT_LENGTH_MAX = 120
@@ -23,10 +34,17 @@ def excerpt(text: str) -> str:
     return f"{text[:_EXCERPT_LENGTH_MAX]}... ({len(text)} characters)"
 
 
+def shown(name: str, value: object) -> str:
+    """A value for an error; where the name says that it is a secret, only its class."""
+    if any(word in name.lower() for word in _SECRET_WORDS):
+        return f"<{type(value).__name__}, not shown>"
+    return excerpt(repr(value))
+
+
 def wrong(name: str, value: object, rule: str) -> ConfigError:
     """The error for a value that breaks a rule."""
-    shown, name = excerpt(repr(value)), excerpt(name)
-    return ConfigError(f"{name}={shown}: {rule}", name, shown, rule)
+    text, name = shown(name, value), excerpt(name)
+    return ConfigError(f"{name}={text}: {rule}", name, text, rule)
 
 
 def check_callable(name: str, value: object) -> None:

@@ -20,7 +20,8 @@ HeadraceError
 │   ├── ServerLostError                     the server went away; it may have carried the request out
 │   └── RemoteError                         the server's handler raised; the text is the server's
 └── ArchiveError                            an archive refused; has .code, .code_name and .recording_id
-    └── ArchiveTimeoutError (also TimeoutError)
+    ├── ArchiveTimeoutError (also TimeoutError)
+    └── AuthenticationError                 the archive does not accept who this client says it is
 
 ``offer()`` and ``try_claim()`` raise none of the ``PublicationError`` group: what became of an offer is a value there
 (:class:`headrace.OfferResult`), and :func:`headrace.accepted` makes an exception of it.
@@ -32,6 +33,7 @@ __all__ = [
     "ActiveDriverError",
     "ArchiveError",
     "ArchiveTimeoutError",
+    "AuthenticationError",
     "ClientError",
     "ClosedError",
     "ConfigError",
@@ -201,3 +203,7 @@ class ArchiveError(HeadraceError):
 
 class ArchiveTimeoutError(ArchiveError, TimeoutError):
     """The archive did not answer in time."""
+
+
+class AuthenticationError(ArchiveError):
+    """The archive does not accept who this client says it is, or the client cannot say it."""

@@ -21,7 +21,6 @@ from headrace.archive.client.settings import ArchiveClientConfig
 from headrace.archive.protocol.answers import (
     ANSWERS,
     EVENTS,
-    Challenge,
     ControlResponse,
     RecordingSignalEvent,
 )
@@ -111,16 +110,6 @@ def test_a_refusal_is_the_error_that_the_archive_gave() -> None:
     with pytest.raises(headrace.ArchiveError, match="no such thing") as refusal:
         exchange.result()
     assert (refusal.value.code, refusal.value.recording_id) == (ErrorCode.UNKNOWN_RECORDING, 3)
-
-
-def test_a_challenge_cannot_be_answered() -> None:
-    exchange = exchange_of(steps.answered(KeepAliveRequest()))
-    sent(exchange)
-    exchange.take(
-        Challenge(control_session_id=SESSION_ID, correlation_id=100, encoded_challenge=b"who is there")
-    )
-    with pytest.raises(headrace.ArchiveError, match="challenge"):
-        exchange.result()
 
 
 def test_a_list_ends_at_its_count_or_where_the_archive_has_no_more() -> None:

@@ -13,7 +13,7 @@ from headrace.archive.protocol.messages import PROTOCOL_VERSION, encode
 from headrace.archive.protocol.requests import AuthConnectRequest
 from headrace.archive.server.config import ArchiveConfig
 from headrace.archive.server.control import Control
-from headrace.archive.server.control_session import ControlSession
+from headrace.archive.server.control_session import ControlSession, Refusal
 from headrace.archive.server.recording_session import RecordingSession
 from headrace.archive.server.replay_session import (
     Limit,
@@ -25,6 +25,7 @@ from headrace.archive.server.replay_session import (
 )
 from headrace.archive.server.states import SessionState
 from headrace.positions import HEADER_LENGTH
+from headrace.security.verdicts import Verdicts
 from headrace.testing import ManualClock, SimulatedStorage
 from headrace.testing.storage import PAGE_LENGTH
 from tests.archive.fakes import FakeCounter, FakeImage, FakeLog, FakePending, FakePublication, Heard
@@ -35,11 +36,18 @@ PING_MS = 1_000
 
 
 def control(
-    publication: FakePublication, clock: ManualClock, refusal: tuple[int, str] | None = None
+    publication: FakePublication, clock: ManualClock, credentials: bytes | Refusal = b""
 ) -> ControlSession:
     """A session with time-outs of the specification."""
     parts: Any = FakeImage(), FakePending(publication), FakePending(FakeCounter())
-    return ControlSession(11, 99, *parts, clock, TIMEOUT_MS * 1_000_000, PING_MS * 1_000_000, refusal)
+    return session_of(parts, clock, credentials)
+
+
+def session_of(parts: Any, clock: ManualClock, credentials: bytes | Refusal = b"") -> ControlSession:
+    """One of which each client is accepted."""
+    log: Any = FakeLog()
+    times = TIMEOUT_MS * 1_000_000, PING_MS * 1_000_000
+    return ControlSession(11, 99, *parts, clock, *times, log, Verdicts(None), credentials)
 
 
 def active(publication: FakePublication, clock: ManualClock) -> ControlSession:
@@ -99,7 +107,7 @@ def test_a_stream_whose_counter_cannot_be_asked_for_is_not_left_at_the_driver() 
     config = ArchiveConfig(control_channel_enabled=False)
     context: Any = SimpleNamespace(client=client, config=config, archive_id=1, log=log)
     requests: Any = None
-    Control(context, requests, itertools.count()).do_work()
+    Control(context, requests, itertools.count(), Verdicts(None)).do_work()
     (warning,) = log.warnings
     assert "no room" in warning
     assert pending.is_cancelled
@@ -130,8 +138,7 @@ def session_in_the_making(
     publication = FakePending(FakePublication(), is_ready=False)
     counter = FakePending(FakeCounter(), is_ready=False)
     parts: Any = FakeImage(), publication, counter
-    session = ControlSession(11, 99, *parts, clock, TIMEOUT_MS * 1_000_000, PING_MS * 1_000_000, None)
-    return session, publication, counter
+    return session_of(parts, clock), publication, counter
 
 
 def test_a_session_begins_when_the_driver_has_added_its_stream_and_counter() -> None:
@@ -146,7 +153,7 @@ def test_a_session_begins_when_the_driver_has_added_its_stream_and_counter() -> 
         assert session.state is SessionState.INIT
         pending[last].is_ready = True
         session.do_work()
-        assert session.state is SessionState.CONNECTED
+        assert session.state is SessionState.AUTHENTICATED
         assert (pending[1].added.value, pending[1].added.reference_id) == (11, 4711)
         clock.advance((TIMEOUT_MS - 1) / 1000)
         session.do_work()
@@ -177,10 +184,10 @@ def test_a_session_that_the_driver_refuses_or_is_late_for_leaves_nothing() -> No
 def test_a_refused_client_is_told_and_never_served() -> None:
     """As often as the answer would be repeated, until it is given up."""
     publication, clock = FakePublication(), ManualClock()
-    session = control(publication, clock, (10, "no"))
+    session = control(publication, clock, Refusal(10, "no"))
     session.do_work()
     session.activate()
-    assert session.state is SessionState.CONNECTED
+    assert session.state is SessionState.REJECTED
     assert (publication.sent[0].relevant_id, publication.sent[0].error_message) == (10, "no")
     clock.advance(TIMEOUT_MS / 1000)
     session.do_work()

@@ -18,7 +18,7 @@ Files, protocol and counters are those of Aeron's archive, so either side may be
 
 from __future__ import annotations
 
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError
+from headrace._exceptions import ArchiveError, ArchiveTimeoutError, AuthenticationError
 from headrace._names import publish as _publish
 from headrace.archive.archiving_driver import ArchivingMediaDriver
 from headrace.archive.client.archive import Archive, extension_channel
@@ -46,6 +46,7 @@ __all__ = [
     "ArchiveServer",
     "ArchiveTimeoutError",
     "ArchivingMediaDriver",
+    "AuthenticationError",
     "Catalog",
     "CatalogEntry",
     "CatalogError",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 from headrace import aio
@@ -62,7 +62,7 @@ class _Settings:
     channel_tag_id: int | None = None
     subscription_tag_id: int | None = None
     file_io_max_length: int | None = None
-    credentials: bytes = b""
+    credentials: bytes = field(default=b"", repr=False)
     source_response_channel: str | None = None
 
     def __post_init__(self) -> None:

@@ -15,22 +15,31 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace._arguments import checked_class
 from headrace._closing import Closing
-from headrace._exceptions import ArchiveError, ClientError, ClosedError
+from headrace._exceptions import (
+    ArchiveError,
+    AuthenticationError,
+    ClientError,
+    ClosedError,
+    HeadraceError,
+)
 from headrace._fork import is_own
 from headrace._logging import ARCHIVE
 from headrace.archive.client.exchange import Exchange, Steps, Terms, Unanswered
 from headrace.archive.client.notices import Notices, Signal
-from headrace.archive.client.steps import answered, connected, refusal_of
-from headrace.archive.protocol.answers import Answer, ControlResponse, RecordingSignalEvent
-from headrace.archive.protocol.codes import Response
+from headrace.archive.client.steps import answered, refusal_of
+from headrace.archive.protocol.answers import Answer, Challenge, ControlResponse, RecordingSignalEvent
+from headrace.archive.protocol.codes import ErrorCode, Response
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, decode, encode
 from headrace.archive.protocol.requests import (
     ArchiveIdRequest,
     AuthConnectRequest,
+    ChallengeResponse,
     CloseSessionRequest,
     KeepAliveRequest,
 )
 from headrace.positions import NULL_VALUE
+from headrace.security.credentials import supplier_of
+from headrace.security.verdicts import described
 
 if TYPE_CHECKING:
     from headrace.archive.client.settings import ArchiveClientConfig
@@ -44,6 +53,8 @@ _ARCHIVE_ID_SINCE = 1 << 16 | 11 << 8
 # How often an owner looks whether the archive is still there, while nothing comes.
 LOOK_INTERVAL_S = 0.1
 _GONE = "the archive is gone"
+# An archive that asks on and on is not one.
+_CHALLENGES_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,16 +194,26 @@ class ArchiveSession(Closing):
 
     def _handshake(self, responses: str) -> Steps[None]:
         """The steps that open the session: who is there, and where it answers."""
+        supplier = supplier_of(self._config.credentials)
         request = AuthConnectRequest(
             correlation_id=NULL_VALUE,
             response_stream_id=self._config.response_stream_id,
             version=PROTOCOL_VERSION,
             response_channel=responses,
-            encoded_credentials=self._config.credentials,
+            encoded_credentials=_supplied(supplier.encoded_credentials),
             client_info=f"name={self._config.client_name} version={version('headrace')}",
         )
-        response = yield from connected(request)
-        self.control_session_id = response.control_session_id
+        answer = yield request
+        self.control_session_id = answer.control_session_id
+        for _ in range(_CHALLENGES_MAX):
+            if not isinstance(answer, Challenge):
+                break
+            challenge = answer.encoded_challenge
+            answer = yield ChallengeResponse(
+                control_session_id=self.control_session_id,
+                encoded_credentials=_supplied(lambda: supplier.on_challenge(challenge)),  # noqa: B023
+            )
+        response = _accepted(answer, has_credentials=bool(request.encoded_credentials))
         if response.version >= _ARCHIVE_ID_SINCE:
             self.archive_id = yield from answered(
                 ArchiveIdRequest(control_session_id=self.control_session_id)
@@ -304,3 +325,38 @@ class ArchiveSession(Closing):
     def __repr__(self) -> str:
         closed = ", closed" if self._is_closed else ""
         return f"{type(self).__name__}(control_session_id={self.control_session_id}{closed})"
+
+
+def _supplied(supply: Callable[[], object]) -> bytes:
+    """What a supplier of credentials gives; what it raises may have a secret in its text, so it is only the cause."""
+    try:
+        credentials = supply()
+    except HeadraceError:
+        raise
+    except Exception as failure:
+        text = f"the supplier of credentials failed: {described(failure)}"
+        raise AuthenticationError(text) from failure
+    if not isinstance(credentials, bytes):
+        found = type(credentials).__name__
+        raise AuthenticationError(
+            f"the supplier of credentials must give bytes, and gave an object of class {found}"
+        )
+    return credentials
+
+
+def _accepted(answer: Answer, *, has_credentials: bool) -> ControlResponse:
+    """The answer that opens the session."""
+    if not isinstance(answer, ControlResponse):
+        raise AuthenticationError(f"the archive answers to a connect request with {type(answer).__name__}")
+    if answer.code is Response.OK:
+        return answer
+    refusal = refusal_of(answer, None)
+    if refusal.code != ErrorCode.AUTHENTICATION_REJECTED:
+        raise refusal
+    advice = (
+        "the archive does not accept what was given as credentials="
+        if has_credentials
+        else "the archive wants to know who this is: give credentials="
+    )
+    text = f"{refusal}: {advice}"
+    raise AuthenticationError(text, refusal.code, refusal.code_name, None, refusal.correlation_id)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 from headrace._arguments import check_fields
 from headrace._checks import check_names, wrong
 from headrace.channel import ChannelUri
+from headrace.security.credentials import CredentialsSupplier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ class ArchiveClientSettings(TypedDict, total=False):
     mtu_length: int
     message_timeout_s: float
     client_name: str
-    credentials: bytes
+    credentials: bytes | CredentialsSupplier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +58,9 @@ class ArchiveClientConfig:
     """How long to wait for each answer."""
     client_name: str = ""
     """Shown in the archive's counters."""
-    credentials: bytes = b""
-    """For archives that require them."""
+    credentials: bytes | CredentialsSupplier = field(default=b"", repr=False)
+    """Who this client is, for archives that ask: bytes, or an object such as
+    :class:`headrace.security.UserCredentials`."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from headrace._exceptions import ArchiveError
 from headrace.archive.client.exchange import Awaiting, Beginning, Steps
 from headrace.archive.protocol.answers import (
-    Challenge,
     ControlResponse,
     RecordingDescriptor,
     RecordingSignalEvent,
@@ -16,7 +15,6 @@ from headrace.archive.protocol.answers import (
 )
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, Response
 from headrace.archive.protocol.requests import (
-    AuthConnectRequest,
     ExtendRecordingRequest2,
     ListRecordingRequest,
     ListRecordingsForUriRequest,
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "answered",
-    "connected",
     "done",
     "listed",
     "position_or_none",
@@ -53,23 +50,15 @@ __all__ = [
 ]
 
 
-def _response(step: AuthConnectRequest | Request | Beginning) -> Steps[ControlResponse]:
+def _response(step: Request | Beginning) -> Steps[ControlResponse]:
     """The response to a request, if it is not a refusal."""
     answer = yield step
     while not isinstance(answer, ControlResponse):
-        if isinstance(answer, Challenge):
-            text = "the archive asks for a challenge to be answered, which is not built"
-            raise ArchiveError(text, ErrorCode.AUTHENTICATION_REJECTED, "AUTHENTICATION_REJECTED")
         answer = yield Awaiting()
     if answer.code is not Response.OK:
         request = step.request if isinstance(step, Beginning) else step
         raise refusal_of(answer, request.recording_id if isinstance(request, RecordingRequest) else None)
     return answer
-
-
-def connected(request: AuthConnectRequest) -> Steps[ControlResponse]:
-    """Open a session: its id and the archive's version are in the response."""
-    return (yield from _response(request))
 
 
 def answered(request: Request) -> Steps[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headrace.archive.protocol.codes import RecordingSignal, Response
 from headrace.archive.protocol.descriptor import RecordingDescriptor
@@ -45,7 +45,7 @@ class Challenge:
 
     control_session_id: int
     correlation_id: int
-    encoded_challenge: bytes
+    encoded_challenge: bytes = field(repr=False)
     version: int = 0
 
 

@@ -26,6 +26,7 @@ from headrace.sbe import DecodeError, Schema
 
 __all__ = [
     "PROTOCOL_VERSION",
+    "SCHEMA_ID",
     "Message",
     "MessageError",
     "correlation_id_of",
@@ -33,6 +34,7 @@ __all__ = [
     "encode",
     "header_of",
     "schema",
+    "template_id_of",
 ]
 
 SCHEMA_ID = 101
@@ -85,6 +87,12 @@ def encode(message: Message) -> bytes:
     plain = {name: int(value) if isinstance(value, int) else value for name, value in values.items()}
     data: bytes = schema()[kind.__name__].encode(**plain)
     return data
+
+
+def template_id_of(message: Message) -> int:
+    """The number of the kind of a message."""
+    template_id: int = schema()[type(message).__name__].template_id
+    return template_id
 
 
 def header_of(name: str) -> bytes:

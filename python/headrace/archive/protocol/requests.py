@@ -6,7 +6,7 @@ older clients do not send; the default is what its absence means.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headrace.archive.protocol.codes import SourceLocation
 from headrace.positions import NULL_VALUE
@@ -17,6 +17,7 @@ __all__ = [
     "AttachSegmentsRequest",
     "AuthConnectRequest",
     "BoundedReplayRequest",
+    "ChallengeResponse",
     "CloseSessionRequest",
     "DeleteDetachedSegmentsRequest",
     "DetachSegmentsRequest",
@@ -63,7 +64,7 @@ class AuthConnectRequest:
     response_stream_id: int
     response_channel: str
     version: int = 0
-    encoded_credentials: bytes = b""
+    encoded_credentials: bytes = field(default=b"", repr=False)
     client_info: str = ""
 
 
@@ -97,6 +98,13 @@ class RecordingRequest(Request):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepAliveRequest(Request):
     """Make a session active, or show that the client is there; it is not answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChallengeResponse(Request):
+    """The answer to a challenge; it is answered as a connect request is."""
+
+    encoded_credentials: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,7 +358,7 @@ class ReplicateRequest2(TaggedReplicateRequest):
     replication_channel: str
     file_io_max_length: int = NULL_VALUE
     replication_session_id: int = NULL_VALUE
-    encoded_credentials: bytes = b""
+    encoded_credentials: bytes = field(default=b"", repr=False)
     src_response_channel: str = ""
 
 
@@ -364,6 +372,7 @@ class StopReplicationRequest(Request):
 REQUESTS: tuple[type[AuthConnectRequest | CloseSessionRequest | Request], ...] = (
     AuthConnectRequest,
     CloseSessionRequest,
+    ChallengeResponse,
     KeepAliveRequest,
     ArchiveIdRequest,
     StartRecordingRequest,

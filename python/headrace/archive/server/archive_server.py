@@ -46,6 +46,8 @@ from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cnc.error_log import read_error_log
 from headrace.event_log import EventRecorder
 from headrace.positions import NULL_VALUE
+from headrace.security.named import authenticator_named, authorisation_named
+from headrace.security.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -87,6 +89,7 @@ class ArchiveServer(Closing):
 
     Raises:
         ConfigError: A setting is wrong.
+        MissingExtraError: What a setting needs is not installed.
         ArchiveFileError: Another archive runs on the directory, or a file is damaged.
         DriverTimeoutError: No driver answers on the directory.
     """
@@ -108,6 +111,11 @@ class ArchiveServer(Closing):
         check_driver(driver)
         doubts = environment_doubts(os.environ) if config is None else []
         self.config = config = ArchiveConfig.of(config, properties, **settings)
+        authenticator = config.authenticator
+        if authenticator is not None:
+            authenticator = authenticator_named("authenticator", authenticator)
+        self._verdicts = Verdicts(authenticator)
+        self._authorisation = authorisation_named("authorisation", config.authorisation)
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         self._storage = storage or DirectoryStorage(config.archive_directory)
         self._steps_recorder = is_invoked or config.threading_mode == "SHARED"
@@ -207,6 +215,7 @@ class ArchiveServer(Closing):
             counters=self._counters,
             log=self._log,
             events=self._events,
+            authorisation=self._authorisation,
         )
 
     def _make_parts(self, context: Context, chance: random.Random) -> None:
@@ -229,7 +238,7 @@ class ArchiveServer(Closing):
         requests = Requests(
             context, self._recordings, self._replays, self._deletions, self._segments, self._replications
         )
-        self._control = Control(context, requests, ids)
+        self._control = Control(context, requests, ids, self._verdicts)
 
     def _open_events(self, start_ms: int) -> None:
         """Make the event log, beside the files; an archive without it loses nothing else."""

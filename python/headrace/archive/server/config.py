@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from headrace._checks import check_kind, check_names, did_you_mean, excerpt, nearest
 from headrace._exceptions import ConfigError
 from headrace.archive.server.rules import (
+    AUTHENTICATOR,
+    AUTHORISATION,
     BOOLEAN,
     CHECKSUM,
     DIRECTORY,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace.archive.server.keywords import ArchiveSettings
+    from headrace.security import Authenticator, AuthorisationService
 
 __all__ = ["ArchiveConfig"]
 
@@ -45,11 +48,6 @@ _OTHERS = ("config", "properties", "driver", "is_invoked", "clock", "storage", "
 # value is an error, so that no setting is lost silently.
 _ALIKE = "the threads of the archive are alike"
 _NOT_BUILT = {
-    "aeron.archive.authenticator.supplier": ("authentication is not built; every client is accepted", ()),
-    "aeron.archive.authorisation.service.supplier": (
-        "authorisation is not built; every request is allowed",
-        ("ALLOW_ALL",),
-    ),
     "aeron.archive.recorder.cycle.threshold": (
         f"{_ALIKE}: set aeron.archive.conductor.cycle.threshold",
         (),
@@ -240,6 +238,18 @@ class ArchiveConfig:
         1000,
         whole(1, INT_MAX),
         "How many clients may be connected at once. Only Headrace's archive has this property.",
+    )
+    authenticator: str | Authenticator | None = _text(
+        "archive.authenticator.supplier",
+        None,
+        optional(AUTHENTICATOR),
+        "What decides who a client is; unset: every client is accepted.",
+    )
+    authorisation: str | AuthorisationService = _text(
+        "archive.authorisation.service.supplier",
+        "ALLOW_ALL",
+        AUTHORISATION,
+        "What decides which requests a client may send.",
     )
     connect_timeout_ns: int = _duration(
         "archive.connect.timeout",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headrace.client import Client
     from headrace.clock import Clock
     from headrace.event_log import EventRecorder
+    from headrace.security.authorisation import AuthorisationService
 
 __all__ = ["Context"]
 
@@ -36,6 +37,7 @@ class Context:
     counters: ArchiveCounters
     log: ArchiveLog
     events: EventRecorder
+    authorisation: AuthorisationService
 
     @property
     def record_checksum(self) -> Checksum | None:

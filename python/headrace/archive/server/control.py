@@ -11,12 +11,13 @@ from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, MessageError, decode
 from headrace.archive.protocol.requests import (
     AuthConnectRequest,
+    ChallengeResponse,
     CloseSessionRequest,
     ReplayRequest,
     Request,
 )
 from headrace.archive.server.context import Context
-from headrace.archive.server.control_session import ControlSession
+from headrace.archive.server.control_session import ControlSession, Refusal
 from headrace.archive.server.counters import request_control_session
 from headrace.archive.server.states import SessionState
 from headrace.channel import ChannelUri, format_size
@@ -25,17 +26,21 @@ from headrace.positions import NULL_VALUE
 if TYPE_CHECKING:
     from headrace.archive.server.requests import Requests
     from headrace.client import Header, Image, Subscription
+    from headrace.security.verdicts import Verdicts
 
 __all__ = ["Control"]
 
 _FRAGMENTS_A_TURN = 10
+# Clients that have not said yet who they are: a place for each is held for as long as the connect time-out.
+_UNAUTHENTICATED_MAX = 100
 
 
 class Control:
     """Control sessions of one archive."""
 
-    def __init__(self, context: Context, requests: Requests, ids: Iterator[int]) -> None:
+    def __init__(self, context: Context, requests: Requests, ids: Iterator[int], verdicts: Verdicts) -> None:
         """``ids``: the numbers of sessions, which those of replications are among."""
+        self._verdicts = verdicts
         self._context = context
         self._requests = requests
         self._ids = ids
@@ -108,6 +113,8 @@ class Control:
             self._connect(image, request)
         elif isinstance(request, ReplayRequest) and request.replay_token != NULL_VALUE:
             self._on_tokened_replay(image, request)
+        elif isinstance(request, ChallengeResponse):
+            self._on_challenge_response(image, request)
         elif isinstance(request, CloseSessionRequest | Request):
             self._on_request(image, request)
 
@@ -118,14 +125,29 @@ class Control:
         if session is not None and session.image == image and session.state is SessionState.ACTIVE:
             session.send_error(correlation_id, ErrorCode.GENERIC, f"malformed request: {wrong}")
 
-    def _on_request(self, image: Image, request: CloseSessionRequest | Request) -> None:
+    def _session_of(self, image: Image, request: CloseSessionRequest | Request) -> ControlSession | None:
+        """The session that a request names, if it came from the client that has it."""
         session = self._sessions.get(request.control_session_id)
-        if session is None or session.image != image:
-            # A client may close twice, or a session that the archive has given up.
-            if isinstance(request, Request):
-                self._context.log.warning(
-                    f"{request.template} names a control session that this client does not have"
-                )
+        if session is not None and session.image == image:
+            return session
+        # A client may close twice, or a session that the archive has given up.
+        if isinstance(request, Request):
+            self._context.log.warning(
+                f"{request.template} names a control session that this client does not have"
+            )
+        return None
+
+    def _on_challenge_response(self, image: Image, request: ChallengeResponse) -> None:
+        session = self._session_of(image, request)
+        if session is None:
+            return
+        if not session.on_challenge_response(request.correlation_id, request.encoded_credentials):
+            which = f"control session {session.session_id}"
+            self._context.log.warning("a client answered a challenge that it was not sent", which)
+
+    def _on_request(self, image: Image, request: CloseSessionRequest | Request) -> None:
+        session = self._session_of(image, request)
+        if session is None:
             return
         if isinstance(request, CloseSessionRequest):
             session.leave("it closed the session")
@@ -133,6 +155,11 @@ class Control:
         session.activate()
         if session.state is SessionState.ACTIVE:
             self._requests.handle(session, request)
+        elif not session.is_done:
+            self._context.log.warning(
+                f"{request.template} came before its client was authenticated",
+                f"control session {session.session_id}",
+            )
 
     def _on_tokened_replay(self, image: Image, request: ReplayRequest) -> None:
         """A replay that is to go back through the connection that it was asked for over, which is not the session's."""
@@ -155,9 +182,9 @@ class Control:
 
     def _connect(self, image: Image, request: AuthConnectRequest) -> None:
         context, config = self._context, self._context.config
-        if len(self._sessions) >= config.max_control_sessions:
+        text = self._reached_limit()
+        if text is not None:
             # An answer would take a stream of its own, which is what is limited.
-            text = f"max control sessions reached {config.max_control_sessions}"
             context.log.warning(f"a client cannot connect: {text}")
             if all(session.image != image for session in self._sessions.values()):
                 self._reject(image, text)
@@ -203,7 +230,9 @@ class Control:
             context.clock,
             config.connect_timeout_ns,
             config.session_liveness_check_interval_ns,
-            self._refusal(session_id, request),
+            context.log,
+            self._verdicts,
+            self._refusal(session_id, request) or request.encoded_credentials,
         )
         self._sessions[session_id].life.begin(
             context.events,
@@ -215,14 +244,20 @@ class Control:
         )
         context.counters.control_sessions.get_and_add(1)
 
+    def _reached_limit(self) -> str | None:
+        limit = self._context.config.max_control_sessions
+        if len(self._sessions) >= limit:
+            return f"max control sessions reached {limit}"
+        half_open = sum(not session.is_authenticated for session in self._sessions.values())
+        if half_open >= _UNAUTHENTICATED_MAX and not self._verdicts.accepts_everyone:
+            return f"max control sessions that are not authenticated reached {_UNAUTHENTICATED_MAX}"
+        return None
+
     @staticmethod
-    def _refusal(session_id: int, request: AuthConnectRequest) -> tuple[int, str] | None:
+    def _refusal(session_id: int, request: AuthConnectRequest) -> Refusal | None:
         if request.version >> 16 != PROTOCOL_VERSION >> 16:
             text = f"invalid client version {request.version >> 16}.{request.version >> 8 & 255}, archive is 1.12"
-            return session_id, text
-        if request.encoded_credentials:
-            text = "authentication is not built in this archive: connect without credentials"
-            return int(ErrorCode.AUTHENTICATION_REJECTED), text
+            return Refusal(session_id, text)
         return None
 
     def _close(self, session: ControlSession) -> None:
@@ -251,6 +286,7 @@ class Control:
 
     def close(self) -> None:
         """End all sessions."""
+        self._verdicts.close()
         for session in self._sessions.values():
             self._release(session)
         self._sessions.clear()

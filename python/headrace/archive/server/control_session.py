@@ -1,27 +1,31 @@
 """One client's session with the archive.
 
-Its states: ``states.py``. While CONNECTED the answer to the connect request is repeated, because a client may have
-missed it. A client that cannot be sent to for the connect time-out is given up.
+Its states: ``states.py``. While AUTHENTICATED or REJECTED the answer to the connect request is repeated, because a
+client may have missed it. A client that cannot be sent to for the connect time-out is given up.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from headrace._exceptions import HeadraceError
 from headrace._results import OfferResult
 from headrace._states import Life
-from headrace.archive.protocol.answers import ControlResponse, Ping, RecordingSignalEvent
+from headrace.archive.protocol.answers import Challenge, ControlResponse, Ping, RecordingSignalEvent
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, Response
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, correlation_id_of, encode
 from headrace.archive.server.states import CONTROL_SESSION, SessionState
+from headrace.security import authentication
 
 if TYPE_CHECKING:
+    from headrace.archive.server.log import ArchiveLog
     from headrace.client import Counter, ExclusivePublication, Image, Pending
     from headrace.clock import Clock
+    from headrace.security.verdicts import PendingVerdict, Verdicts
 
-__all__ = ["ControlSession", "Listing", "SessionState"]
+__all__ = ["ControlSession", "Listing", "Refusal", "SessionState"]
 
 RESEND_INTERVAL_NS = 200_000_000
 _SEND_ATTEMPTS = 3
@@ -29,6 +33,12 @@ _FINAL = (OfferResult.NOT_CONNECTED, OfferResult.CLOSED, OfferResult.MAX_POSITIO
 _DRAIN_LIMIT = 16
 _TEXT_MAX = 4096
 _ENDED = (SessionState.CLOSED, SessionState.ABORTED)
+_ANSWERED = (SessionState.AUTHENTICATED, SessionState.REJECTED)
+_LATE = {
+    SessionState.CONNECTED: "the authenticator did not decide",
+    SessionState.CHALLENGED: "the challenge was not answered, or the authenticator did not decide,",
+    SessionState.REJECTED: "the client was refused and did not leave",
+}
 # Answers that wait for a client; one that asks on and on without reading what it is told is given up.
 _QUEUE_MAX = 4096
 
@@ -38,6 +48,23 @@ class Listing(Protocol):
 
     def do_work(self, session: ControlSession) -> int:
         """Send until the session refuses; clears ``session.listing`` after the last message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a client is not served: the number and the text of the answer to its connect request."""
+
+    relevant_id: int
+    text: str
+
+
+_CREDENTIALS_LENGTH_MAX = 64 * 1024
+_AUTHENTICATION_REJECTED = Refusal(int(ErrorCode.AUTHENTICATION_REJECTED), "authentication rejected")
+
+
+def _bounded(credentials: bytes) -> bytes | Refusal:
+    """Credentials that may be kept until they are judged."""
+    return credentials if len(credentials) <= _CREDENTIALS_LENGTH_MAX else _AUTHENTICATION_REJECTED
 
 
 class ControlSession:
@@ -53,13 +80,18 @@ class ControlSession:
         clock: Clock,
         connect_timeout_ns: int,
         liveness_interval_ns: int,
-        refusal: tuple[int, str] | None,
+        log: ArchiveLog,
+        verdicts: Verdicts,
+        credentials: bytes | Refusal,
     ) -> None:
+        """``credentials``: what the client sent, or why that does not matter."""
         self.session_id = session_id
         self.image = image
         self.life = Life(CONTROL_SESSION)
         self.listing: Listing | None = None
         self.end_reason = ""
+        self.principal = b""
+        """Who the client is, once it is authenticated."""
         self._connect_correlation_id = correlation_id
         self._pending_publication = publication
         self._pending_counter = counter
@@ -68,7 +100,14 @@ class ControlSession:
         self._clock = clock
         self._connect_timeout_ns = connect_timeout_ns
         self._liveness_interval_ns = liveness_interval_ns
-        self._refusal = refusal
+        self._log = log
+        self._verdicts = verdicts
+        self._credentials = credentials if isinstance(credentials, Refusal) else _bounded(credentials)
+        self._pending_verdict: PendingVerdict | None = None
+        # What the client is to answer, and whether it was sent.
+        self._challenge: authentication.Challenge | None = None
+        self._is_challenge_sent = False
+        self._refusal: Refusal | None = None
         self._queue: deque[bytes] = deque()
         now_ns = clock.monotonic_ns()
         self._deadline_ns: int | None = now_ns + connect_timeout_ns
@@ -85,9 +124,14 @@ class ControlSession:
         """True when the session has ended and can be closed."""
         return self.state in _ENDED
 
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the archive has accepted who the client is."""
+        return self.state in (SessionState.AUTHENTICATED, SessionState.ACTIVE)
+
     def activate(self) -> None:
         """The client has spoken, so it knows that it is connected."""
-        if self.state is SessionState.CONNECTED and self._refusal is None:
+        if self.state is SessionState.AUTHENTICATED:
             self.life.enter(SessionState.ACTIVE, "its first request came")
             self._deadline_ns = None
             self._next_ping_ns = self._clock.monotonic_ns() + self._liveness_interval_ns
@@ -104,6 +148,8 @@ class ControlSession:
         if not self.is_done:
             self.life.enter(how, reason, is_fault=how is SessionState.ABORTED)
             self.end_reason = reason
+            if self._pending_verdict is not None:
+                self._pending_verdict.cancel()
 
     def do_work(self) -> int:
         """One turn: repeat, drain, ping, give up."""
@@ -112,16 +158,19 @@ class ControlSession:
         if self.state is SessionState.INIT:
             work_count += self._init(now_ns)
         if self.state is SessionState.CONNECTING and self._is_heard:
-            self.life.enter(SessionState.CONNECTED, "the client subscribed")
+            self._begin_authentication()
             work_count += 1
-        if self.state is SessionState.CONNECTED and now_ns >= self._next_resend_ns:
+        if self.state in (SessionState.CONNECTED, SessionState.CHALLENGED):
+            work_count += self._authenticate(now_ns)
+        if self.state in _ANSWERED and now_ns >= self._next_resend_ns:
             self._next_resend_ns = now_ns + RESEND_INTERVAL_NS
             self._answer_connect()
             work_count += 1
         if self.state is SessionState.ACTIVE:
             work_count += self._serve(now_ns)
         if self._deadline_ns is not None and now_ns >= self._deadline_ns:
-            self.abort(f"the client did not take what was sent within {self._connect_timeout_ns} ns")
+            what = _LATE.get(self.state, "the client did not take what was sent")
+            self.abort(f"{what} within {self._connect_timeout_ns} ns")
         return work_count
 
     def _init(self, now_ns: int) -> int:
@@ -143,12 +192,71 @@ class ControlSession:
     def _is_heard(self) -> bool:
         return self._publication is not None and self._publication.is_connected
 
-    def _answer_connect(self) -> None:
-        if self._refusal is not None:
-            relevant_id, text = self._refusal
-            self._offer(self._response(self._connect_correlation_id, relevant_id, Response.ERROR, text))
+    def _begin_authentication(self) -> None:
+        credentials, self._credentials = self._credentials, b""
+        if isinstance(credentials, Refusal):
+            self._reject(credentials)
         else:
-            self._offer(self._response(self._connect_correlation_id, self.session_id, Response.OK, ""))
+            self.life.enter(SessionState.CONNECTED, "the client subscribed")
+            self._pending_verdict = self._verdicts.on_connect(credentials)
+
+    def on_challenge_response(self, correlation_id: int, answer: bytes) -> bool:
+        """Take what the client answers to a challenge; false if it was asked nothing."""
+        challenge = self._challenge
+        if self.state is not SessionState.CHALLENGED or challenge is None or not self._is_challenge_sent:
+            return False
+        self._challenge = None
+        self._connect_correlation_id = correlation_id
+        bounded = _bounded(answer)
+        if isinstance(bounded, Refusal):
+            self._reject(bounded)
+        else:
+            self._pending_verdict = self._verdicts.on_response(challenge, bounded)
+        return True
+
+    def _authenticate(self, now_ns: int) -> int:
+        pending = self._pending_verdict
+        verdict = None if pending is None else pending.poll()
+        if pending is not None and verdict is not None:
+            self._pending_verdict = None
+            if pending.failure:
+                which = f"control session {self.session_id}"
+                self._log.error(f"the authenticator failed: {pending.failure}", None, which)
+            if isinstance(verdict, authentication.Accepted):
+                self.principal = verdict.principal
+                self.life.enter(SessionState.AUTHENTICATED, "the authenticator accepted the client")
+                # The client is now to send its first request.
+                self._deadline_ns = now_ns + self._connect_timeout_ns
+            elif isinstance(verdict, authentication.Rejected):
+                self._reject(_AUTHENTICATION_REJECTED)
+            else:
+                self._challenge, self._is_challenge_sent = verdict, False
+        if self._challenge is not None and not self._is_challenge_sent:
+            self._send_challenge(self._challenge)
+        return int(verdict is not None)
+
+    def _send_challenge(self, challenge: authentication.Challenge) -> None:
+        message = Challenge(
+            control_session_id=self.session_id,
+            correlation_id=self._connect_correlation_id,
+            encoded_challenge=challenge.challenge,
+            version=PROTOCOL_VERSION,
+        )
+        self._is_challenge_sent = self._offer(encode(message))
+        if self._is_challenge_sent and self.state is SessionState.CONNECTED:
+            self.life.enter(SessionState.CHALLENGED, "the authenticator asks the client to prove who it is")
+
+    def _reject(self, refusal: Refusal) -> None:
+        self._refusal = refusal
+        self._log.warning("a client was refused", f"control session {self.session_id}: {refusal.text}")
+        self.life.enter(SessionState.REJECTED, refusal.text, is_fault=True)
+
+    def _answer_connect(self) -> None:
+        correlation_id, refusal = self._connect_correlation_id, self._refusal
+        if refusal is not None:
+            self._offer(self._response(correlation_id, refusal.relevant_id, Response.ERROR, refusal.text))
+        else:
+            self._offer(self._response(correlation_id, self.session_id, Response.OK, ""))
 
     def _serve(self, now_ns: int) -> int:
         work_count = 0

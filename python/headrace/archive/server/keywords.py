@@ -6,7 +6,10 @@ Made by `scripts/settings.py` from :class:`headrace.archive.ArchiveConfig`; do n
 from __future__ import annotations
 
 import os
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from headrace.security import Authenticator, AuthorisationService
 
 __all__ = ["ArchiveSettings"]
 
@@ -44,6 +47,8 @@ class ArchiveSettings(TypedDict, total=False):
     max_concurrent_replays: int | None
     event_limit: int | None
     max_control_sessions: int | None
+    authenticator: str | Authenticator | None
+    authorisation: str | AuthorisationService | None
     connect_timeout_ns: int | None
     session_liveness_check_interval_ns: int | None
     replay_linger_timeout_ns: int | None

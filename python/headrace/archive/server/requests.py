@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headrace._exceptions import ConfigError
 from headrace.archive.files.storage_space import is_out_of_space
 from headrace.archive.protocol.codes import ErrorCode, Response
+from headrace.archive.protocol.messages import SCHEMA_ID, template_id_of
 from headrace.archive.protocol.requests import (
     ArchiveIdRequest,
     AttachSegmentsRequest,
@@ -53,6 +54,7 @@ from headrace.archive.server.listings import RecordingListing, SubscriptionListi
 from headrace.archive.server.segments import Asked
 from headrace.channel import ChannelUri
 from headrace.positions import NULL_VALUE
+from headrace.security.verdicts import described
 
 if TYPE_CHECKING:
     from headrace.archive.files.catalog import CatalogEntry
@@ -68,7 +70,13 @@ __all__ = ["Requests"]
 
 R = TypeVar("R", bound=Request)
 
-_LIMITS = (ErrorCode.MAX_RECORDINGS, ErrorCode.MAX_REPLAYS, ErrorCode.STORAGE_SPACE)
+# Refusals that concern who runs the archive: limits that are reached, and clients that ask for what is not for them.
+_NOTED = (
+    ErrorCode.MAX_RECORDINGS,
+    ErrorCode.MAX_REPLAYS,
+    ErrorCode.STORAGE_SPACE,
+    ErrorCode.UNAUTHORISED_ACTION,
+)
 
 
 class Requests:
@@ -139,6 +147,7 @@ class Requests:
         """Do what is asked and answer."""
         handler = self._handlers.get(type(request))
         try:
+            self._check_authorised(session, request)
             if handler is not None:
                 handler(session, request)
         except RequestError as refusal:
@@ -149,10 +158,22 @@ class Requests:
             code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
             session.send_error(request.correlation_id, code, str(failure) or repr(failure))
 
+    def _check_authorised(self, session: ControlSession, request: Request) -> None:
+        action_id = template_id_of(request)
+        is_authorised = False
+        try:
+            service = self._context.authorisation
+            is_authorised = service.is_authorised(SCHEMA_ID, action_id, None, session.principal)
+        except Exception as failure:
+            self._context.log.error(f"the authorisation service failed: {described(failure)}")
+        if is_authorised is not True:
+            text = f"{request.template} (action {action_id}) is not authorised for this client"
+            raise RequestError(ErrorCode.UNAUTHORISED_ACTION, text)
+
     def _note(self, request: Request, refusal: RequestError) -> None:
-        """A limit concerns who runs the archive; any other refusal is for the client alone, which is told."""
+        """Most refusals are for the client alone, which is told."""
         text = f"{request.template} refused"
-        if refusal.code in _LIMITS:
+        if refusal.code in _NOTED:
             self._context.log.warning(f"{text}: {refusal.code.name}", str(refusal))
         else:
             self._context.log.info(f"{text}: {refusal}")

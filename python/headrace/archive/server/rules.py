@@ -11,8 +11,11 @@ from headrace._exceptions import ConfigError
 from headrace.archive.files.checksum import checksum_named
 from headrace.channel import ChannelUri
 from headrace.client import IdleStrategy
+from headrace.security.named import is_authenticator, is_authorisation
 
 __all__ = [
+    "AUTHENTICATOR",
+    "AUTHORISATION",
     "BOOLEAN",
     "CHECKSUM",
     "DIRECTORY",
@@ -111,4 +114,14 @@ IDLE_STRATEGY = Rule(
 CHECKSUM = Rule(
     "CRC-32 or CRC-32C, or a class of the reference with one of them",
     lambda value: isinstance(value, str) and _accepts(checksum_named, value),
+)
+AUTHENTICATOR = Rule(
+    "users-file:PATH for a file of `headrace archive users`, or package.module:Name of a class with the method of "
+    "headrace.security.Authenticator; in Python also an object with it",
+    is_authenticator,
+)
+AUTHORISATION = Rule(
+    "ALLOW_ALL, DENY_ALL, or package.module:Name of a class with the method of "
+    "headrace.security.AuthorisationService; in Python also an object with it",
+    is_authorisation,
 )

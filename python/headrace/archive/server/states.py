@@ -95,7 +95,10 @@ class SessionState(Enum):
     INIT = auto()
     CONNECTING = auto()
     CONNECTED = auto()
+    CHALLENGED = auto()
+    AUTHENTICATED = auto()
     ACTIVE = auto()
+    REJECTED = auto()
     CLOSED = auto()
     ABORTED = auto()
 
@@ -157,16 +160,38 @@ CONTROL_SESSION = StateTable(
     {
         SessionState.INIT: "It waits for its stream and its counter.",
         SessionState.CONNECTING: "It waits for the client to subscribe.",
-        SessionState.CONNECTED: "It repeats the answer to the connect request.",
+        SessionState.CONNECTED: "It waits for the authenticator.",
+        SessionState.CHALLENGED: "It waits for the client's answer to a challenge, and for the authenticator.",
+        SessionState.AUTHENTICATED: "It repeats the answer to the connect request.",
         SessionState.ACTIVE: "The client has sent its first request.",
+        SessionState.REJECTED: "It repeats that the client is not served, until the client leaves.",
         SessionState.CLOSED: "It ended in order: the client left, or the archive closes.",
         SessionState.ABORTED: "The archive gave it up, and tells the client why.",
     },
     {
         SessionState.INIT: (SessionState.CONNECTING, SessionState.CLOSED, SessionState.ABORTED),
-        SessionState.CONNECTING: (SessionState.CONNECTED, SessionState.CLOSED, SessionState.ABORTED),
-        SessionState.CONNECTED: (SessionState.ACTIVE, SessionState.CLOSED, SessionState.ABORTED),
+        SessionState.CONNECTING: (
+            SessionState.CONNECTED,
+            SessionState.REJECTED,
+            SessionState.CLOSED,
+            SessionState.ABORTED,
+        ),
+        SessionState.CONNECTED: (
+            SessionState.CHALLENGED,
+            SessionState.AUTHENTICATED,
+            SessionState.REJECTED,
+            SessionState.CLOSED,
+            SessionState.ABORTED,
+        ),
+        SessionState.CHALLENGED: (
+            SessionState.AUTHENTICATED,
+            SessionState.REJECTED,
+            SessionState.CLOSED,
+            SessionState.ABORTED,
+        ),
+        SessionState.AUTHENTICATED: (SessionState.ACTIVE, SessionState.CLOSED, SessionState.ABORTED),
         SessionState.ACTIVE: (SessionState.CLOSED, SessionState.ABORTED),
+        SessionState.REJECTED: (SessionState.CLOSED, SessionState.ABORTED),
         SessionState.CLOSED: (),
         SessionState.ABORTED: (),
     },

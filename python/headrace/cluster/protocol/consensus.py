@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headrace.positions import NULL_VALUE
 
@@ -212,7 +212,7 @@ class BackupQuery:
     version: int = 0
     log_position: int | None = None
     response_channel: str = ""
-    encoded_credentials: bytes = b""
+    encoded_credentials: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +239,7 @@ class HeartbeatRequest:
     correlation_id: int
     response_stream_id: int
     response_channel: str = ""
-    encoded_credentials: bytes = b""
+    encoded_credentials: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +258,7 @@ class StandbySnapshot:
     response_stream_id: int
     snapshots: tuple[StandbySnapshotRecording, ...] = ()
     response_channel: str = ""
-    encoded_credentials: bytes = b""
+    encoded_credentials: bytes = field(default=b"", repr=False)
 
 
 CONSENSUS: tuple[type, ...] = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headrace.cluster.protocol.codes import ChangeType, CloseReason, ClusterAction, ClusterTimeUnit
 
@@ -36,7 +36,7 @@ class SessionOpenEvent:
     timestamp: int
     response_stream_id: int
     response_channel: str = ""
-    encoded_principal: bytes = b""
+    encoded_principal: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, EventCode
 from headrace.positions import NULL_VALUE
@@ -53,7 +53,7 @@ class SessionConnectRequest:
     response_stream_id: int
     version: int = 0
     response_channel: str = ""
-    encoded_credentials: bytes = b""
+    encoded_credentials: bytes = field(default=b"", repr=False)
     client_info: str = ""
 
 
@@ -89,7 +89,7 @@ class Challenge:
 
     correlation_id: int
     cluster_session_id: int
-    encoded_challenge: bytes = b""
+    encoded_challenge: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class ChallengeResponse:
 
     correlation_id: int
     cluster_session_id: int
-    encoded_credentials: bytes = b""
+    encoded_credentials: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

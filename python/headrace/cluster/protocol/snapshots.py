@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headrace.cluster.protocol.codes import CloseReason, ClusterTimeUnit, SnapshotMark
 
@@ -38,7 +38,7 @@ class ClientSession:
     cluster_session_id: int
     response_stream_id: int
     response_channel: str = ""
-    encoded_principal: bytes = b""
+    encoded_principal: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Literal
 
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError, HeadraceError
+from headrace._exceptions import ArchiveError, ArchiveTimeoutError, AuthenticationError, HeadraceError
 from headrace._logging import ARCHIVE
 from headrace.archive.client import requests
 from headrace.archive.client.following.pauses import Pauses
@@ -183,6 +183,9 @@ class Follower:
     def _step_connecting(self) -> None:
         if self._link.is_ready:
             self._enter(FollowState.LOOKING)
+        elif isinstance(self._link.failure, AuthenticationError):
+            # Another attempt would be rejected as well.
+            self._fail(self._link.failure)
         elif self._deadline.is_over:
             reason = self._fault or self._link.failure
             text = f"recording {self._what.recording_id}: no archive for {self._what.timeout_s} s"

@@ -1,0 +1,104 @@
+"""Plug-ins by the names that settings have for them."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+from headrace._checks import excerpt
+from headrace._exceptions import ConfigError
+from headrace.security.authentication import Authenticator
+from headrace.security.authorisation import AllowAll, AuthorisationService, DenyAll
+from headrace.security.users import UsersAuthenticator, UsersFileError
+from headrace.security.verdicts import described
+
+__all__ = [
+    "authenticator_named",
+    "authorisation_named",
+    "is_authenticator",
+    "is_authorisation",
+]
+
+USERS_FILE = "users-file:"
+_SERVICES: dict[str, type[AuthorisationService]] = {"ALLOW_ALL": AllowAll, "DENY_ALL": DenyAll}
+_CLASS_NAME = re.compile(r"\w+(?:\.\w+)*:\w+(?:\.\w+)*", re.ASCII)
+
+
+def is_authenticator(value: object) -> bool:
+    """Whether a setting may name an authenticator, or is one."""
+    if isinstance(value, str):
+        return bool((value.removeprefix(USERS_FILE) != value and value != USERS_FILE) or _is_class(value))
+    return callable(getattr(value, "on_connect", None))
+
+
+def is_authorisation(value: object) -> bool:
+    """Whether a setting may name an authorisation service, or is one."""
+    if isinstance(value, str):
+        return value in _SERVICES or _is_class(value)
+    return callable(getattr(value, "is_authorised", None))
+
+
+def _is_class(name: str) -> bool:
+    return _CLASS_NAME.fullmatch(name) is not None
+
+
+def authenticator_named(setting: str, value: str | Authenticator) -> Authenticator:
+    """The authenticator that a setting names or is.
+
+    Raises:
+        ConfigError: The file of users cannot be read, or there is no such class, or it cannot be made.
+    """
+    if not isinstance(value, str):
+        return value
+    if value.startswith(USERS_FILE):
+        try:
+            return UsersAuthenticator(value.removeprefix(USERS_FILE))
+        except UsersFileError as failure:
+            raise _wrong(setting, value, str(failure)) from failure
+    made = _made(setting, value)
+    if not is_authenticator(made):
+        raise _wrong(
+            setting, value, "has no method on_connect(credentials), see headrace.security.Authenticator"
+        )
+    authenticator: Authenticator = made
+    return authenticator
+
+
+def authorisation_named(setting: str, value: str | AuthorisationService) -> AuthorisationService:
+    """The authorisation service that a setting names or is.
+
+    Raises:
+        ConfigError: There is no such class, or it cannot be made.
+    """
+    if not isinstance(value, str):
+        return value
+    if value in _SERVICES:
+        return _SERVICES[value]()
+    made = _made(setting, value)
+    if not is_authorisation(made):
+        raise _wrong(
+            setting, value, "has no method is_authorised, see headrace.security.AuthorisationService"
+        )
+    service: AuthorisationService = made
+    return service
+
+
+def _made(setting: str, value: str) -> Any:
+    """An object of the class that `package.module:Name` names."""
+    module, _, name = value.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as failure:
+        raise _wrong(setting, value, f"cannot be imported: {failure}") from failure
+    try:
+        return found()
+    except Exception as failure:
+        # Its text may have a secret that the class was configured with.
+        raise _wrong(setting, value, f"cannot be made without arguments: {described(failure)}") from failure
+
+
+def _wrong(setting: str, value: str, rule: str) -> ConfigError:
+    return ConfigError(f"{setting}={excerpt(value)}: {rule}", setting, value, rule)

@@ -1,0 +1,212 @@
+"""A file of users with hashed secrets, and the authenticator that goes by it.
+
+A line for each user, ``name:hash``; the hash is Argon2id in the form that argon2 libraries of all languages share.
+Empty lines and lines that begin with ``#`` mean nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace._arguments import checked_class
+from headrace._checks import wrong
+from headrace._exceptions import HeadraceError
+from headrace._extras import needs
+from headrace.security.authentication import Accepted, Rejected, Verdict
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+
+__all__ = ["UsersAuthenticator", "UsersFile", "UsersFileError"]
+
+_MODE = 0o600
+_NAME_LENGTH_MAX = 255
+_SECRET_LENGTH_MAX = 1024
+_CREDENTIALS_LENGTH_MAX = _NAME_LENGTH_MAX + 1 + _SECRET_LENGTH_MAX
+_HASH_BEGIN = "$argon2"
+_HEADER = "# Users of an archive and the hashes of their secrets; changed by `headrace archive users`.\n"
+
+
+class UsersFileError(HeadraceError):
+    """A file of users is missing, damaged, or cannot be changed."""
+
+
+def _hasher() -> PasswordHasher:
+    with needs("secure"):
+        from argon2 import PasswordHasher
+    return PasswordHasher()
+
+
+@checked_class
+class UsersFile:
+    """A file of users. Each change replaces it in one step: who reads it finds the old one or the new one.
+
+    Args:
+        path: The file. The first user that is added makes it, with mode 0600.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def users(self) -> dict[str, str]:
+        """The hash of each user's secret, by name.
+
+        Raises:
+            UsersFileError: The file cannot be read, or a line is damaged; the text has its number and not the line.
+        """
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except OSError as failure:
+            raise UsersFileError(f"the file of users {self.path} cannot be read: {failure}") from failure
+        except UnicodeDecodeError:
+            raise UsersFileError(f"the file of users {self.path} is no UTF-8 text") from None
+        users: dict[str, str] = {}
+        for number, line in enumerate(text.splitlines(), 1):
+            if not line or line.startswith("#"):
+                continue
+            name, _, hashed = line.partition(":")
+            if not name or name in users or not hashed.startswith(_HASH_BEGIN):
+                rule = "must be name:hash, with a name that no other line has and an Argon2 hash"
+                raise UsersFileError(f"the file of users {self.path}, line {number}: {rule}")
+            users[name] = hashed
+        return users
+
+    def put(self, name: str, secret: str) -> None:
+        """Add a user, or give one another secret. Takes some tens of milliseconds and 64 MiB, for the hash.
+
+        Raises:
+            ConfigError: The name or the secret cannot be one.
+            UsersFileError: The file is damaged, or the disk refuses.
+            MissingExtraError: argon2-cffi is not installed.
+        """
+        if (
+            not 0 < len(name.encode()) <= _NAME_LENGTH_MAX
+            or ":" in name
+            or name[0] == "#"
+            or not name.isprintable()
+        ):
+            rule = f"must be printable text of 1 to {_NAME_LENGTH_MAX} bytes, without a colon and no # at its begin"
+            raise wrong("name", name, rule)
+        if not 0 < len(secret.encode()) <= _SECRET_LENGTH_MAX:
+            raise wrong("secret", secret, f"must be text of 1 to {_SECRET_LENGTH_MAX} bytes")
+        hashed = _hasher().hash(secret.encode())
+        with self._locked():
+            users = self.users() if self.path.exists() else {}
+            self._write(users | {name: hashed})
+
+    def remove(self, name: str) -> bool:
+        """Remove a user; false if there was none. Sessions that it has go on.
+
+        Raises:
+            UsersFileError: The file is missing or damaged, or the disk refuses.
+        """
+        with self._locked():
+            users = self.users()
+            if name not in users:
+                return False
+            del users[name]
+            self._write(users)
+            return True
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Of two programs that change the file, the second one reads what the first one wrote."""
+        try:
+            directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as failure:
+            raise UsersFileError(f"the file of users {self.path} cannot be changed: {failure}") from failure
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(directory)
+
+    def _write(self, users: dict[str, str]) -> None:
+        text = _HEADER + "".join(f"{name}:{hashed}\n" for name, hashed in sorted(users.items()))
+        made = None
+        try:
+            descriptor, made = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                os.fchmod(file.fileno(), _MODE)
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(made).replace(self.path)
+        except OSError as failure:
+            if made is not None:
+                Path(made).unlink(missing_ok=True)
+            raise UsersFileError(f"the file of users {self.path} cannot be changed: {failure}") from failure
+
+    def __repr__(self) -> str:
+        return f"UsersFile({str(self.path)!r})"
+
+
+@checked_class
+class UsersAuthenticator:
+    """Accepts the users of a file, by credentials ``name:secret``; the principal is the name, as UTF-8.
+
+    The file is read again when it has changed. If it then is damaged or gone, clients are rejected until it is mended.
+
+    Args:
+        path: The file, made by ``headrace archive users add`` or :class:`UsersFile`.
+
+    Raises:
+        UsersFileError: The file is missing or damaged.
+        MissingExtraError: argon2-cffi is not installed.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = UsersFile(path)
+        self._verify = _verifier(_hasher())
+        self._users = self._file.users()
+        self._seen = self._stamp()
+        # An unknown name takes as long as a wrong secret, so that names cannot be tried out.
+        self._nobody = _hasher().hash(b"")
+
+    def on_connect(self, credentials: bytes) -> Verdict:
+        """See :class:`Authenticator`. Takes some tens of milliseconds and 64 MiB, for the hash."""
+        if len(credentials) > _CREDENTIALS_LENGTH_MAX:
+            return Rejected()
+        user, _, secret = credentials.partition(b":")
+        try:
+            hashed = self._current().get(user.decode())
+        except UnicodeDecodeError:
+            return Rejected()
+        is_right = self._verify(hashed or self._nobody, secret)
+        return Accepted(user) if is_right and hashed is not None else Rejected()
+
+    def _current(self) -> dict[str, str]:
+        stamp = self._stamp()
+        if stamp != self._seen:
+            self._users = self._file.users()
+            self._seen = stamp
+        return self._users
+
+    def _stamp(self) -> tuple[int, ...]:
+        """What changes whenever the file does; each change makes a new one."""
+        try:
+            now = self._file.path.stat()
+        except OSError:
+            return ()
+        return now.st_ino, now.st_mtime_ns, now.st_ctime_ns, now.st_size
+
+    def __repr__(self) -> str:
+        return f"UsersAuthenticator({str(self._file.path)!r})"
+
+
+def _verifier(hasher: PasswordHasher) -> Callable[[str, bytes], bool]:
+    from argon2.exceptions import VerifyMismatchError
+
+    def is_right(hashed: str, secret: bytes) -> bool:
+        try:
+            return hasher.verify(hashed, secret)
+        except VerifyMismatchError:
+            return False
+
+    return is_right

@@ -1,0 +1,114 @@
+"""The thread on which an authenticator runs, and the verdicts that come of it.
+
+A session begins a call and polls it; it never waits. Calls run one after the other, in the order in which they began;
+one that is cancelled before its turn is not made. Sessions bound how many there are.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from headrace.security.authentication import Accepted, Authenticator, Challenge, Rejected, Verdict
+from headrace.security.users import UsersFileError
+
+__all__ = ["PendingVerdict", "Verdicts", "described"]
+
+
+class PendingVerdict:
+    """One call of an authenticator. Polled by one thread, made by another.
+
+    Attributes:
+        failure: Why the authenticator could not decide, without what it has seen; empty if it could.
+    """
+
+    def __init__(self, judge: Callable[[], Verdict]) -> None:
+        # Holds what the client sent, for no longer than it is needed.
+        self._judge: Callable[[], Verdict] | None = judge
+        self._verdict: Verdict | None = None
+        self.failure = ""
+
+    def poll(self) -> Verdict | None:
+        """The verdict, once there is one. An authenticator that failed has rejected."""
+        return self._verdict
+
+    def cancel(self) -> None:
+        """Nothing will come of the call; it is not made, if it was not."""
+        self._judge = None
+
+    def make(self) -> None:
+        """Call the authenticator. Whatever it raises is a verdict as well."""
+        judge, self._judge = self._judge, None
+        if judge is None:
+            return
+        verdict: Verdict = Rejected()
+        try:
+            found: object = judge()
+            if isinstance(found, Accepted | Rejected | Challenge):
+                verdict = found
+            else:
+                self.failure = f"it returned an object of class {type(found).__name__}, no verdict"
+        except BaseException as failure:
+            self.failure = described(failure)
+        self._verdict = verdict
+
+
+class Verdicts:
+    """Calls one authenticator. Without one, every client is accepted at once, and there is no thread.
+
+    Args:
+        authenticator: What decides; ``None`` accepts everyone.
+    """
+
+    def __init__(self, authenticator: Authenticator | None) -> None:
+        self._authenticator = authenticator
+        self._calls: queue.SimpleQueue[PendingVerdict | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def accepts_everyone(self) -> bool:
+        """Whether no client is asked who it is."""
+        return self._authenticator is None
+
+    def on_connect(self, credentials: bytes) -> PendingVerdict:
+        """Begin to judge what a client sent to connect."""
+        authenticator = self._authenticator
+        if authenticator is None:
+            accepted = PendingVerdict(Accepted)
+            accepted.make()
+            return accepted
+        return self._begin(lambda: authenticator.on_connect(credentials))
+
+    def on_response(self, challenge: Challenge, answer: bytes) -> PendingVerdict:
+        """Begin to judge the answer to a challenge."""
+        return self._begin(lambda: challenge.on_response(answer))
+
+    def _begin(self, judge: Callable[[], Verdict]) -> PendingVerdict:
+        if self._thread is None:
+            # A call that blocks for ever must not keep the process from ending.
+            self._thread = threading.Thread(target=self._run, name="authenticator", daemon=True)
+            self._thread.start()
+        pending = PendingVerdict(judge)
+        self._calls.put(pending)
+        return pending
+
+    def _run(self) -> None:
+        while (pending := self._calls.get()) is not None:
+            pending.make()
+
+    def close(self) -> None:
+        """End the thread after the calls that were begun. Does not wait for it: a call may block for ever."""
+        self._calls.put(None)
+
+
+def described(failure: BaseException) -> str:
+    """What a plug-in raised and where. Not the text, which may have what a client sent."""
+    if isinstance(failure, UsersFileError):
+        # These are texts of ours.
+        return str(failure)
+    where = traceback.extract_tb(failure.__traceback__)
+    place = f" at {Path(where[-1].filename).name}:{where[-1].lineno}" if where else ""
+    return f"{type(failure).__name__}{place}"
