@@ -77,7 +77,6 @@ def test_java_client_and_tool_on_our_archive(
 
 
 REFUSALS = {
-    "credentials": (ErrorCode.AUTHENTICATION_REJECTED, "authentication is not built"),
     "replicate": (ErrorCode.GENERIC, "no replication channel"),
     "stop replication": (ErrorCode.UNKNOWN_REPLICATION, "unknown replication id 7"),
     "detach": (ErrorCode.GENERIC, "newStartPosition=0 is in the first segment file"),

@@ -6,7 +6,6 @@ import io.aeron.archive.client.ArchiveException;
 import io.aeron.archive.client.ReplicationParams;
 import io.aeron.archive.codecs.SourceLocation;
 import io.aeron.archive.status.RecordingPos;
-import io.aeron.security.CredentialsSupplier;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.agrona.concurrent.status.CountersReader;
 
@@ -46,28 +45,10 @@ public class ArchiveRefusals
             .messageTimeoutNs(TimeUnit.SECONDS.toNanos(20));
     }
 
-    private static CredentialsSupplier secret()
-    {
-        return new CredentialsSupplier()
-        {
-            public byte[] encodedCredentials()
-            {
-                return "secret".getBytes();
-            }
-
-            public byte[] onChallenge(final byte[] challenge)
-            {
-                return challenge;
-            }
-        };
-    }
-
     public static void main(final String[] args)
     {
         final String directory = args[0];
         final String ipc = args[1];
-        refused("credentials",
-            () -> AeronArchive.connect(context(directory, ipc).credentialsSupplier(secret())).close());
         try (AeronArchive archive = AeronArchive.connect(context(directory, ipc)))
         {
             final Aeron aeron = archive.context().aeron();
