@@ -38,7 +38,14 @@ def test_recordings_replays_and_clients_tell_how_they_came_to_their_end(tmp_path
             assert server.error_count == 0
         assert states(tmp_path, "recording") == ["Init", "Recording", "Inactive", "Stopped"]
         assert states(tmp_path, "replay") == ["Init", "Connecting", "Replaying", "Sent", "Done"]
-        assert states(tmp_path, "control-session") == ["Init", "Connecting", "Connected", "Active", "Closed"]
+        assert states(tmp_path, "control-session") == [
+            "Init",
+            "Connecting",
+            "Connected",
+            "Authenticated",
+            "Active",
+            "Closed",
+        ]
         assert states(tmp_path, "recording-subscription") == [
             "Adding",
             "Waiting",
