@@ -225,4 +225,10 @@ def test_a_log_is_seeded(tmp_path: Path) -> None:
     before = (tmp_path / RECORDING_LOG_NAME).read_bytes()
     assert "has 3 entries" in run("seed", str(tmp_path), "-y").output
     assert (tmp_path / "recording.log.bak").read_bytes() == before
+    again = run("seed", str(tmp_path), "-y")
+    assert again.exit_code == 1
+    assert "a snapshot at position 0 and nothing else already; nothing was changed" in again.output
+    with ClusterDirectory(tmp_path).changed_recording_log() as log:
+        assert log.seed_from_latest_snapshot() == 3
+    assert (tmp_path / "recording.log.bak").read_bytes() == before
     assert len(run("recording-log", str(tmp_path)).output.splitlines()) == 4

@@ -155,6 +155,8 @@ def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
     cluster = _of(directory)
     with cluster.recording_log() as log:
         snapshot = log.latest_snapshot(0)
+        if log.is_seed:
+            _fail("the recording log is a snapshot at position 0 and nothing else already")
     what = (
         f"begin a new log from the snapshot at position {snapshot[0].log_position} of term "
         f"{snapshot[0].leadership_term_id}"

@@ -310,22 +310,35 @@ class RecordingLog(Closing):
         self._rewrite(self._entries)
         return True
 
-    def seed_from_latest_snapshot(self) -> int:
-        """Have the next start begin a new log at position 0 from the latest snapshot. The old file stays as `.bak`.
+    @property
+    def is_seed(self) -> bool:
+        """Whether it is what seeding leaves: a snapshot at position 0, and nothing else."""
+        kept = self._seed()
+        return bool(kept) and kept == self._entries
 
-        Returns:
-            How many entries the new file has; with 0 there is no file any more.
-        """
+    def _seed(self) -> list[Entry]:
         module = next(
             (one for one in reversed(self._entries) if one.is_snapshot and one.service_id == NULL_VALUE), None
         )
-        kept = [
+        return [
             dataclasses.replace(one, term_base_log_position=0, log_position=0)
             for one in self._entries
             if module is not None
             and one.is_snapshot
             and (one.leadership_term_id, one.log_position) == (module.leadership_term_id, module.log_position)
         ]
+
+    def seed_from_latest_snapshot(self) -> int:
+        """Have the next start begin a new log at position 0 from the latest snapshot. The old file stays as `.bak`.
+
+        Once it :attr:`is_seed` nothing changes, so that the old file stays, however often this is called.
+
+        Returns:
+            How many entries the new file has; with 0 there is no file any more.
+        """
+        kept = self._seed()
+        if self.is_seed:
+            return len(kept)
         whole = self._file.read(0, self._end)
         self._storage.delete(_KEPT_NAME)
         copy = self._storage.create(_KEPT_NAME, len(whole))
