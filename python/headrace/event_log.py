@@ -41,6 +41,7 @@ EVENT_KINDS = (
     "recording-subscription",
     "recording",
     "stored-recording",
+    "segment-purge",
     "replay",
     "replication",
 )

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
+from headrace._states import NoEvents
 from headrace.archive import ArchiveConfig
 from headrace.archive.errors import CatalogError
 from headrace.archive.files.begun_segments import Migration, SegmentPurge
@@ -21,11 +22,12 @@ from headrace.archive.files.maintenance import orphaned_segments
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.verify import frames_of, verify
 from headrace.archive.server.context import Context
-from headrace.archive.server.deletions import Deletions
+from headrace.archive.server.deletions import Asked, Deletions
+from headrace.archive.server.expiry import Expiry
 from headrace.archive.server.recordings import Recordings
 from headrace.archive.server.replays import Replays
-from headrace.archive.server.segments import Asked, Segments
-from headrace.testing import Killed, SimulatedStorage
+from headrace.archive.server.segments import Segments
+from headrace.testing import Killed, ManualClock, SimulatedStorage
 from tests.archive.streams import TERM_LENGTH, descriptor
 from tests.archive.test_kills import SEGMENT_LENGTH, Archive, Listener, blocks, config, kill_everywhere
 
@@ -117,6 +119,8 @@ class Library(Archive):
             storage=self.storage,
             catalog=self.catalog,
             stored=self.stored,
+            clock=ManualClock(),
+            events=NoEvents(),
             record_checksum=self.checksum,
             log=SimpleNamespace(error=fail, warning=fail, info=lambda text: None),
         )
@@ -124,6 +128,7 @@ class Library(Archive):
             active=lambda number: SimpleNamespace(position=END) if self.is_active(number) else None,
             has_replays=lambda number: False,
             reads_before=lambda number, position: False,
+            first_segment_read=lambda number: None,
         )
         deletions = Deletions(cast(Context, context), lambda number: False, lambda number, reason: None)
         segments = Segments(cast(Context, context), cast(Recordings, idle), cast(Replays, idle), deletions)
@@ -160,6 +165,19 @@ class Library(Archive):
 
 def whole(library: Library) -> None:
     library.part(0, END)
+
+
+def retained(library: Library) -> None:
+    """Its last segment file and a byte of the one before are kept."""
+    library.part(0, END)
+    library.stored.replace_channel(0, f"aeron:ipc?retain-bytes={END - THIRD + 1}", "aeron:ipc")
+
+
+def expired(segments: Segments) -> None:
+    """The retention applied, as the archive does in its turns."""
+    expiry = Expiry(segments._context, segments._recordings, segments._replays, segments)
+    for _ in range(2):
+        expiry.do_work()
 
 
 def detached(library: Library) -> None:
@@ -231,6 +249,19 @@ CASES: dict[str, Case] = {
         lambda segments, asked: segments.purge(asked, 0, THIRD),
         [3],
         [(State(0, END, ALL),), (State(THIRD, END, (THIRD,)),)],
+        is_active=True,
+    ),
+    "retention": Case(
+        retained,
+        lambda segments, asked: expired(segments),
+        [],
+        [(State(0, END, ALL),), (State(SECOND, END, (SECOND, THIRD)),)],
+    ),
+    "retention of an active recording": Case(
+        retained,
+        lambda segments, asked: expired(segments),
+        [],
+        [(State(0, END, ALL),), (State(SECOND, END, (SECOND, THIRD)),)],
         is_active=True,
     ),
     "purge after a detachment": Case(

@@ -54,6 +54,7 @@ RIGHT = {
     "reference_id": 0,
     "registration_id": 0,
     "replay_id": 0,
+    "retention": None,
     "session_id": 0,
     "signal": headrace.archive.RecordingSignal.START,
     "source": "/nowhere",

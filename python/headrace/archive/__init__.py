@@ -34,6 +34,7 @@ from headrace.archive.files.catalog import Catalog, CatalogEntry
 from headrace.archive.files.storage import DirectoryStorage, Storage, StorageFile
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.archive.protocol.retention import Retention
 from headrace.archive.server.archive_server import ArchiveServer
 from headrace.archive.server.config import ArchiveConfig
 
@@ -60,6 +61,7 @@ __all__ = [
     "RecordingSignal",
     "Replay",
     "Replication",
+    "Retention",
     "SegmentError",
     "Signal",
     "SourceLocation",

@@ -61,6 +61,8 @@ What to read of it, for both sources:
 ``failOnDataLoss``    For streams: what becomes of a query that finds messages purged or truncated which it has not
                       read. ``true``, the default, fails it, naming recording and position; ``false`` logs a
                       warning and goes on with what is left.
+``retentionHold``     For streams: a name, under which the query keeps what it has not committed from the retention of
+                      its recordings, also while it does not run. It needs the archive's directory.
 ===================== =================================================================================
 
 Options of the sink, ``frame.write.format("headrace").mode("append")`` and ``frame.writeStream.format("headrace")``:

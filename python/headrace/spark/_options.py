@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headrace._exceptions import ConfigError
+from headrace.archive.files import check_hold_name
 from headrace.spark._archive_options import ARCHIVE_OPTIONS, ArchiveFiles, ArchiveService, archive_of
 from headrace.spark._option_values import INT32, Options, refuse
 
@@ -16,6 +18,7 @@ _NAMES = (
     *ARCHIVE_OPTIONS, "recordings", "channel", "streamId", "sessionId", "startPosition", "endPosition", "startTime",
     "endTime", "timestamps", "columns", "bytesPerPartition", "rowsPerBatch", "maxBytesPerTrigger", "codec",
     "payloadSchema", "sbeSchema", "sbeMessage", "decoder", "onBadPayload", "failOnDataLoss",
+    "retentionHold",
 )
 # fmt: on
 _ALL = "all"
@@ -44,6 +47,7 @@ class ReadOptions:
     rows_per_batch: int
     max_bytes_per_trigger: int
     fails_on_data_loss: bool
+    retention_hold: str | None
     codec: dict[str, Any]
 
     @classmethod
@@ -71,6 +75,7 @@ class ReadOptions:
             rows_per_batch=options.whole("rowsPerBatch", (1, 1 << 20), 16_384) or 0,
             max_bytes_per_trigger=options.size("maxBytesPerTrigger", 256 << 20),
             fails_on_data_loss=options.choice("failOnDataLoss", ("true", "false"), "true") == "true",
+            retention_hold=_retention_hold(options),
             codec=_codec(options),
         )
         for first, last, start, end in (
@@ -80,6 +85,20 @@ class ReadOptions:
             if start is not None and end is not None and end < start:
                 refuse(last, options.text(last), f"must not be before {first}={options.text(first)}")
         return parsed
+
+
+def _retention_hold(options: Options) -> str | None:
+    name = options.text("retentionHold")
+    if name is None:
+        return None
+    if options.text("controlChannel") is not None:
+        rule = "is a file in the archive's directory: give that, and not the controlChannel"
+        refuse("retentionHold", name, rule)
+    try:
+        check_hold_name(name)
+    except ConfigError as refusal:
+        refuse("retentionHold", name, refusal.rule)
+    return name
 
 
 def _recordings(options: Options) -> tuple[int, ...] | None:

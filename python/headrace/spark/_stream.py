@@ -22,7 +22,9 @@ from pyspark.sql.streaming.datasource import (
 
 from headrace._exceptions import ConfigError
 from headrace.archive import ArchiveFileError
+from headrace.spark._archive_options import ArchiveFiles
 from headrace.spark._columns import batches
+from headrace.spark._hold import QueryHold
 from headrace.spark._offset import Offset, Positions, ended, offset_of, positions
 from headrace.spark._ranges import RangeTask, RecordingRange, tasks_of
 from headrace.spark._reading import opened
@@ -81,6 +83,10 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._target: Positions | None = None
         self._loss = DataLoss(is_failure=options.fails_on_data_loss)
         self._is_warned = False
+        name, archive = options.retention_hold, options.archive
+        self._hold: QueryHold | None = None
+        if name is not None and isinstance(archive, ArchiveFiles):
+            self._hold = QueryHold(archive.directory, name)
 
     def initialOffset(self) -> Offset:
         """Nothing read of anything: a recording that is missing in an offset is read from its beginning."""
@@ -107,9 +113,12 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             self._warn_of_patterns()
         latest = self._without_gone(read, ended(start), chosen)
         backlog = {}
+        at = {str(each.recording_id): self._position(each, read) for each in chosen}
+        if self._hold is not None:
+            self._hold.begin(at)
         for selected in chosen:
             key = str(selected.recording_id)
-            position = self._position(selected, read)
+            position = at[key]
             if position != read.get(key, position):
                 latest[key] = position
             end = self._end(selected)
@@ -165,6 +174,11 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """The messages of one task's ranges."""
         if isinstance(partition, RangeTask):
             yield from batches(partition, self._options, self._schema)
+
+    def commit(self, end: Offset) -> None:
+        """Spark has committed everything before an offset."""
+        if self._hold is not None:
+            self._hold.move(positions(end), ended(end))
 
     def _warn_of_patterns(self) -> None:
         """Say once that ``channel`` and ``streamId`` match nothing: recordings that begin later may match."""

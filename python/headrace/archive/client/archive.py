@@ -23,7 +23,7 @@ from headrace.archive.client.session import LOOK_INTERVAL_S, ArchiveSession, Str
 from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
 from headrace.archive.protocol.codes import RecordingSignal, SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
-from headrace.archive.protocol.requests import StartRecordingRequest2
+from headrace.archive.protocol.retention import Retention, without_retention
 from headrace.channel import ChannelUri
 from headrace.client import Client
 from headrace.positions import NULL_VALUE, signed_32
@@ -207,6 +207,7 @@ class Archive(ArchiveSession):
         *,
         location: SourceLocation = SourceLocation.LOCAL,
         auto_stop: bool = False,
+        retention: Retention | None = None,
     ) -> int:
         """Record every publisher of a channel and stream, each as a recording of its own.
 
@@ -215,11 +216,17 @@ class Archive(ArchiveSession):
             stream_id: Which flow on the channel.
             location: ``LOCAL`` when the publishers are on the archive's driver, else ``REMOTE``.
             auto_stop: Stop recording when the first of these publishers ends.
+            retention: How long each recording keeps its segment files; by default for good. :meth:`set_retention`
+                changes it.
 
         Returns:
             The id of the archive's subscription.
         """
-        return self._run(requests.start_recording(channel, stream_id, location=location, auto_stop=auto_stop))
+        return self._run(
+            requests.start_recording(
+                channel, stream_id, location=location, auto_stop=auto_stop, retention=retention
+            )
+        )
 
     def extend_recording(
         self,
@@ -252,7 +259,9 @@ class Archive(ArchiveSession):
         """Stop one recording; false when it was not active."""
         return self._run(requests.stop_recording_by_id(recording_id))
 
-    def add_recorded_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
+    def add_recorded_publication(
+        self, channel: str, stream_id: int, *, retention: Retention | None = None
+    ) -> ExclusivePublication:
         """Add an exclusive publication that the archive records from its first byte.
 
         Blocks without the GIL until its recording has begun: then the archive lists it, and it has a position counter.
@@ -261,33 +270,37 @@ class Archive(ArchiveSession):
         Args:
             channel: The channel of the publication.
             stream_id: Which flow on the channel.
+            retention: How long the recording keeps its segment files; by default for good.
 
         Raises:
             ArchiveError: The archive refused, or could not begin the recording.
             ArchiveTimeoutError: The recording did not begin within the session's ``message_timeout_s``.
         """
-        publication = self._client.add_exclusive_publication(channel, stream_id)
+        publication = self._client.add_exclusive_publication(without_retention(channel), stream_id)
         try:
-            self._run(steps.recorded(recording_of(publication, channel)))
+            self._run(steps.recorded(requests.recording_of(publication, channel, retention)))
         except BaseException:
             publication.close()
             raise
         return publication
 
-    def add_durable_publication(self, channel: str, stream_id: int) -> DurablePublication:
+    def add_durable_publication(
+        self, channel: str, stream_id: int, *, retention: Retention | None = None
+    ) -> DurablePublication:
         """As :meth:`add_recorded_publication`, and it can wait until what it published is recorded.
 
         Args:
             channel: The channel of the publication.
             stream_id: Which flow on the channel.
+            retention: How long the recording keeps its segment files; by default for good.
 
         Raises:
             ArchiveError: As for :meth:`add_recorded_publication`.
             ArchiveTimeoutError: As for :meth:`add_recorded_publication`.
         """
-        publication = self._client.add_exclusive_publication(channel, stream_id)
+        publication = self._client.add_exclusive_publication(without_retention(channel), stream_id)
         try:
-            recording_id = self._run(steps.recorded(recording_of(publication, channel)))
+            recording_id = self._run(steps.recorded(requests.recording_of(publication, channel, retention)))
             return DurablePublication(self, publication, recording_id)
         except BaseException:
             publication.close()
@@ -644,8 +657,24 @@ class Archive(ArchiveSession):
         """
         return self._run(requests.migrate_segments(source_id, destination_id))
 
+    def set_retention(self, recording_id: int, retention: Retention | None) -> None:
+        """Say how long a recording keeps its segment files; the archive **deletes for good** those it need not keep.
+
+        Only whole files at the beginning go, and never the one with the newest data. A file stays while a replay reads
+        it or one before it, and while a hold is on it (:func:`headrace.archive.files.hold`). The archive looks every
+        ten seconds. An archive of Aeron notes the retention in the recording's channel, and does nothing.
+
+        Args:
+            recording_id: Which recording; it may be active.
+            retention: What is kept; ``None`` for everything, from now on.
+
+        Raises:
+            ArchiveError: The recording is unknown.
+        """
+        self._run(requests.set_retention(recording_id, retention))
+
     def update_channel(self, recording_id: int, channel: str) -> None:
-        """Replace the channel in a recording's description."""
+        """Replace the channel in a recording's description, with the retention in it."""
         self._run(requests.update_channel(recording_id, channel))
 
 
@@ -663,14 +692,4 @@ def extension_channel(channel: str, descriptor: RecordingDescriptor) -> str:
         init_term_id=descriptor.initial_term_id,
         term_id=geometry.term_id(position),
         term_offset=geometry.term_offset(position),
-    )
-
-
-def recording_of(publication: ExclusivePublication, channel: str) -> StartRecordingRequest2:
-    """The request to record a publication of this program until it ends."""
-    return StartRecordingRequest2(
-        stream_id=publication.stream_id,
-        source_location=SourceLocation.LOCAL,
-        auto_stop=True,
-        channel=ChannelUri(channel).with_parameters(session_id=publication.session_id),
     )

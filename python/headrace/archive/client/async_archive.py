@@ -31,7 +31,7 @@ from headrace._exceptions import (
     PublicationTimeoutError,
 )
 from headrace.archive.client import requests, steps
-from headrace.archive.client.archive import POLL_INTERVAL_S, REPLAY_STREAM_ID, Archive, recording_of
+from headrace.archive.client.archive import POLL_INTERVAL_S, REPLAY_STREAM_ID, Archive
 from headrace.archive.client.durable import DurablePublication
 from headrace.archive.client.following.follow import Follow
 from headrace.archive.client.following.settings import Begin, FollowSettings, follow
@@ -40,6 +40,7 @@ from headrace.archive.client.replication import Replication, ReplicationSettings
 from headrace.archive.client.session import LOOK_INTERVAL_S, Streams
 from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
 from headrace.archive.protocol.codes import RecordingSignal
+from headrace.archive.protocol.retention import Retention, without_retention
 from headrace.channel import ChannelUri
 from headrace.client import Image
 from headrace.positions import signed_32
@@ -277,23 +278,32 @@ class AsyncArchive(AsyncClosing):
     purge_segments = _awaited(Archive.purge_segments, requests.purge_segments)
     attach_segments = _awaited(Archive.attach_segments, requests.attach_segments)
     migrate_segments = _awaited(Archive.migrate_segments, requests.migrate_segments)
+    set_retention = _awaited(Archive.set_retention, requests.set_retention)
     update_channel = _awaited(Archive.update_channel, requests.update_channel)
 
-    async def add_recorded_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
+    async def add_recorded_publication(
+        self, channel: str, stream_id: int, *, retention: Retention | None = None
+    ) -> ExclusivePublication:
         """See :meth:`headrace.Archive.add_recorded_publication`."""
-        publication = await self.archive.client.request_exclusive_publication(channel, stream_id)
+        client = self.archive.client
+        publication = await client.request_exclusive_publication(without_retention(channel), stream_id)
         try:
-            await self._run(steps.recorded(recording_of(publication, channel)))
+            await self._run(steps.recorded(requests.recording_of(publication, channel, retention)))
         except BaseException:
             publication.close()
             raise
         return publication
 
-    async def add_durable_publication(self, channel: str, stream_id: int) -> DurablePublication:
+    async def add_durable_publication(
+        self, channel: str, stream_id: int, *, retention: Retention | None = None
+    ) -> DurablePublication:
         """See :meth:`headrace.Archive.add_durable_publication`. Await the methods of it that end in ``_async``."""
-        publication = await self.archive.client.request_exclusive_publication(channel, stream_id)
+        client = self.archive.client
+        publication = await client.request_exclusive_publication(without_retention(channel), stream_id)
         try:
-            recording_id = await self._run(steps.recorded(recording_of(publication, channel)))
+            recording_id = await self._run(
+                steps.recorded(requests.recording_of(publication, channel, retention))
+            )
             return DurablePublication(self.archive, publication, recording_id)
         except BaseException:
             publication.close()

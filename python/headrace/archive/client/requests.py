@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from headrace._checks import wrong
 from headrace.archive.client.exchange import Steps
 from headrace.archive.client.replay import ReplayRange
@@ -16,12 +18,17 @@ from headrace.archive.client.steps import (
     recording_started,
     replay_started,
     subscriptions_listed,
+    unknown_recording,
 )
 from headrace.archive.protocol import requests
 from headrace.archive.protocol.codes import SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.archive.protocol.retention import Retention, without_retention
 from headrace.channel import ChannelUri
 from headrace.positions import NULL_VALUE
+
+if TYPE_CHECKING:
+    from headrace.client import ExclusivePublication
 
 __all__ = [
     "COUNT_MAX",
@@ -37,7 +44,9 @@ __all__ = [
     "migrate_segments",
     "purge_recording",
     "purge_segments",
+    "recording_of",
     "recording_position",
+    "set_retention",
     "start_position",
     "start_recording",
     "start_replay",
@@ -63,12 +72,29 @@ def start_recording(
     *,
     location: SourceLocation = SourceLocation.LOCAL,
     auto_stop: bool = False,
+    retention: Retention | None = None,
 ) -> Steps[int]:
     """Record every publisher of a channel and stream; gives the subscription's id."""
+    if retention is not None:
+        channel = retention.in_channel(channel)
     request = requests.StartRecordingRequest2(
         stream_id=stream_id, source_location=location, auto_stop=auto_stop, channel=channel
     )
     return recording_started(request)
+
+
+def recording_of(
+    publication: ExclusivePublication, channel: str, retention: Retention | None
+) -> requests.StartRecordingRequest2:
+    """The request to record a publication of this program until it ends."""
+    if retention is not None:
+        channel = retention.in_channel(channel)
+    return requests.StartRecordingRequest2(
+        stream_id=publication.stream_id,
+        source_location=SourceLocation.LOCAL,
+        auto_stop=True,
+        channel=ChannelUri(channel).with_parameters(session_id=publication.session_id),
+    )
 
 
 def extend_recording(
@@ -263,6 +289,16 @@ def migrate_segments(source_id: int, destination_id: int) -> Steps[int]:
     return answered(
         requests.MigrateSegmentsRequest(src_recording_id=source_id, dst_recording_id=destination_id)
     )
+
+
+def set_retention(recording_id: int, retention: Retention | None) -> Steps[None]:
+    """Say how long a recording keeps its segment files."""
+    recording = yield from find_recording(recording_id)
+    if recording is None:
+        raise unknown_recording(recording_id)
+    channel = recording.original_channel
+    channel = without_retention(channel) if retention is None else retention.in_channel(channel)
+    yield from update_channel(recording_id, channel)
 
 
 def update_channel(recording_id: int, channel: str) -> Steps[None]:

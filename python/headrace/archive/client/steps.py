@@ -161,11 +161,17 @@ def recorded(request: StartRecordingRequest2) -> Steps[int]:
             raise refusal_of(answer, None)
 
 
+def unknown_recording(recording_id: int, correlation_id: int = NULL_VALUE) -> ArchiveError:
+    """The exception for an id that the archive does not know."""
+    code = ErrorCode.UNKNOWN_RECORDING
+    text = f"unknown recording id: {recording_id} ({code.name})"
+    return ArchiveError(text, int(code), code.name, recording_id, correlation_id)
+
+
 def refusal_of(response: ControlResponse, recording_id: int | None) -> ArchiveError:
     """The exception that a refusal is."""
     if response.code is Response.RECORDING_UNKNOWN:
-        code, text = int(ErrorCode.UNKNOWN_RECORDING), f"unknown recording id: {response.relevant_id}"
-    else:
-        code, text = response.relevant_id, response.error_message or "refused"
+        return unknown_recording(response.relevant_id, response.correlation_id)
+    code, text = response.relevant_id, response.error_message or "refused"
     name = ErrorCode(code).name if code in ErrorCode._value2member_map_ else str(code)
     return ArchiveError(f"{text} ({name})", code, name, recording_id, response.correlation_id)

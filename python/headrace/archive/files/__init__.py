@@ -20,6 +20,7 @@ from headrace.archive.files.directory import ArchiveDirectory, RecordedFrame, Se
 from headrace.archive.files.frames import Frame
 from headrace.archive.files.maintenance import Deletion
 from headrace.archive.files.mark_file import MarkFields
+from headrace.archive.files.retention_holds import Hold, check_hold_name, hold, holds, release
 from headrace.archive.files.upkeep import (
     compact,
     delete_orphaned_segments,
@@ -35,16 +36,21 @@ __all__ = [
     "CatalogEntry",
     "Deletion",
     "Frame",
+    "Hold",
     "MarkFields",
     "RecordedFrame",
     "Segment",
     "VerifyResult",
+    "check_hold_name",
     "checksum_named",
     "compact",
     "delete_orphaned_segments",
     "grow_catalog",
+    "hold",
+    "holds",
     "mark_invalid",
     "mark_valid",
+    "release",
     "repair",
     "write_checksums",
 ]

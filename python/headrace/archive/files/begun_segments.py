@@ -64,16 +64,20 @@ class SegmentPurge:
         return cls(descriptor.recording_id, min(bases), kept) if bases else None
 
     @classmethod
+    def left(cls, storage: Storage, recording_id: int) -> list[Self]:
+        """Purges of a recording whose notes a refusing disk has left, with files from their first on."""
+        found = map(cls.named, storage.names())
+        return [one for one in found if one is not None and one.recording_id == recording_id]
+
+    @classmethod
     def forget(cls, storage: Storage, recording_id: int) -> None:
-        """Drop the notes that a refusing disk has left of a recording, before something else moves its start.
+        """Drop these notes, before something else moves the recording's start.
 
         Raises:
             OSError: The disk still refuses.
         """
-        for name in storage.names():
-            left = cls.named(name)
-            if left is not None and left.recording_id == recording_id:
-                storage.delete(name)
+        for one in cls.left(storage, recording_id):
+            storage.delete(one.name)
 
     def begin(self, storage: Storage, sync_level: int) -> None:
         """Write the note."""

@@ -33,6 +33,7 @@ from headrace.archive.files.begun_segments import (
 )
 from headrace.archive.files.catalog import CATALOG_NAME, STATE_DELETED, STATE_INVALID
 from headrace.archive.files.cut_files import CUT_SUFFIXES
+from headrace.archive.files.retention_holds import HOLD_SUFFIX
 from headrace.positions import segment_name, segment_position
 
 if TYPE_CHECKING:
@@ -142,9 +143,9 @@ def segment_files(storage: Storage, recording_id: int) -> list[str]:
 
 
 def purged_files(storage: Storage, recording_ids: Iterable[int]) -> list[str]:
-    """Names of all files of recordings, with their `.cut` files."""
+    """Names of all files of recordings, with their `.cut` files, and with what holds them."""
     wanted = {str(recording_id) for recording_id in recording_ids}
-    suffixes = (*_SEGMENT_SUFFIXES, *CUT_SUFFIXES)
+    suffixes = (*_SEGMENT_SUFFIXES, *CUT_SUFFIXES, HOLD_SUFFIX)
     return [name for name in storage.names() if name.endswith(suffixes) and name.partition("-")[0] in wanted]
 
 
@@ -158,7 +159,7 @@ def delete_all(storage: Storage) -> None:
     storage.create(_DELETE_ALL_NAME, 0, may_exist=True).close()
     for name in storage.names():
         is_note = name.endswith(NOTE_SUFFIX) and name != _DELETE_ALL_NAME
-        if is_note or name == CATALOG_NAME or name.endswith((*_SEGMENT_SUFFIXES, *CUT_SUFFIXES)):
+        if is_note or name == CATALOG_NAME or name.endswith((*_SEGMENT_SUFFIXES, *CUT_SUFFIXES, HOLD_SUFFIX)):
             storage.delete(name)
     storage.delete(_DELETE_ALL_NAME)
 

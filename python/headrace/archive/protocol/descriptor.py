@@ -12,7 +12,9 @@ import dataclasses
 import struct
 from dataclasses import dataclass
 
+from headrace._exceptions import ConfigError
 from headrace.archive.errors import ArchiveFileError
+from headrace.archive.protocol.retention import Retention
 from headrace.positions import FRAME_ALIGNMENT, NULL_VALUE, Geometry
 
 __all__ = ["BLOCK_LENGTH", "TERM_LENGTHS", "DescriptorError", "RecordingDescriptor"]
@@ -65,6 +67,14 @@ class RecordingDescriptor:
         return Geometry(
             self.start_position, self.initial_term_id, self.term_buffer_length, self.segment_file_length
         )
+
+    @property
+    def retention(self) -> Retention | None:
+        """How long it keeps its segment files; ``None`` for all of them, and if its channel has one that cannot be."""
+        try:
+            return Retention.of(self.original_channel)
+        except ConfigError:
+            return None
 
     def encode(self) -> bytes:
         """The bytes that stand for it, without padding."""

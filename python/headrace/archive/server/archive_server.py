@@ -28,6 +28,7 @@ from headrace.archive.server.counters import ArchiveCounters
 from headrace.archive.server.deletions import Deletions
 from headrace.archive.server.error_log import ErrorLog
 from headrace.archive.server.events import RecordingEvents
+from headrace.archive.server.expiry import Expiry
 from headrace.archive.server.log import ArchiveLog
 from headrace.archive.server.recorder import Recorder
 from headrace.archive.server.recordings import Recordings
@@ -233,6 +234,7 @@ class ArchiveServer(Closing):
         tokens = ReplayTokens(context.clock, config.connect_timeout_ns, chance)
         self._replays = Replays(context, self._recordings, tokens)
         self._segments = Segments(context, self._recordings, self._replays, self._deletions)
+        self._expiry = Expiry(context, self._recordings, self._replays, self._segments)
         ids = itertools.count(chance.randrange(1 << 31))
         self._replications = Replications(context, self._recordings, ids, chance)
         requests = Requests(
@@ -312,6 +314,7 @@ class ArchiveServer(Closing):
         work_count += self._replications.do_work()
         work_count += self._deletions.do_work()
         work_count += self._segments.do_work()
+        work_count += self._expiry.do_work()
         if now_ns >= self._next_mark_ns:
             self._next_mark_ns = now_ns + _MARK_INTERVAL_NS
             self._mark()

@@ -10,13 +10,15 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from headrace._states import Life
 from headrace.archive.files.begun_steps import Purge, Truncation, purged_files
 from headrace.archive.files.frames import read_frame
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal
 from headrace.archive.server.context import Context
 from headrace.archive.server.errors import RequestError
+from headrace.archive.server.states import SEGMENT_PURGE, SegmentPurgeState
 from headrace.positions import FRAME_ALIGNMENT, HEADER_LENGTH, NULL_VALUE, segment_name
 
 if TYPE_CHECKING:
@@ -24,18 +26,24 @@ if TYPE_CHECKING:
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.control_session import ControlSession
 
-__all__ = ["Deletions"]
+__all__ = ["Asked", "Deletions"]
+
+
+class Asked(NamedTuple):
+    """Who asks, and with which request."""
+
+    session: ControlSession
+    correlation_id: int
 
 
 @dataclass(slots=True, eq=False)
 class _Deletion:
-    session: ControlSession
-    correlation_id: int
+    asked: Asked | None
     recording_id: int
     names: deque[str]
     end: Callable[[Storage, int], None]
-    is_of_segments: bool = False
-    """Whether the recording stays what it is, and only loses files that it does not need."""
+    life: Life[SegmentPurgeState] | None = None
+    """Of a deletion of segment files alone, which the recording does not need: it stays what it is."""
     is_whole: bool = True
 
 
@@ -84,7 +92,8 @@ class Deletions:
         with self._ends_if_it_fails(recording_id):
             truncation.clear(storage, descriptor, sync_level)
             names = truncation.files(storage, descriptor)
-        self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names), truncation.end))
+        asked = Asked(session, correlation_id)
+        self._deletions.append(_Deletion(asked, recording_id, deque(names), truncation.end))
         return len(names)
 
     def purge(self, session: ControlSession, correlation_id: int, recording_id: int) -> int:
@@ -101,24 +110,26 @@ class Deletions:
         self._context.stored.purge(recording_id)
         with self._ends_if_it_fails(recording_id):
             names = purged_files(storage, [recording_id])
-        self._deletions.append(_Deletion(session, correlation_id, recording_id, deque(names), purge.end))
+        asked = Asked(session, correlation_id)
+        self._deletions.append(_Deletion(asked, recording_id, deque(names), purge.end))
         return len(names)
 
     def delete_segments(
         self,
-        session: ControlSession,
-        correlation_id: int,
+        asked: Asked | None,
         recording_id: int,
         names: Iterable[str],
         end: Callable[[Storage, int], None],
+        reason: str,
     ) -> None:
-        """Delete segment files that a recording has lost, then call `end`, and send the signal.
+        """Delete segment files that a recording has lost, for a reason, then call `end`, and send the signal.
 
         The recording is kept from other changes meanwhile: by :meth:`StoredRecordings.begin_segment_work`, which the
         caller has called.
         """
-        deletion = _Deletion(session, correlation_id, recording_id, deque(names), end, is_of_segments=True)
-        self._deletions.append(deletion)
+        life = Life(SEGMENT_PURGE)
+        life.begin(self._context.events, reason, recording_id)
+        self._deletions.append(_Deletion(asked, recording_id, deque(names), end, life))
 
     @contextlib.contextmanager
     def _ends_if_it_fails(self, recording_id: int) -> Iterator[None]:
@@ -175,7 +186,8 @@ class Deletions:
 
     def _tell_end(self, deletion: _Deletion, how: str, *, is_fault: bool) -> None:
         stored = self._context.stored
-        if deletion.is_of_segments:
+        if deletion.life is not None:
+            deletion.life.enter(SegmentPurgeState.DONE, how, is_fault=is_fault)
             stored.end_segment_work(deletion.recording_id)
         else:
             stored.deletion_ended(deletion.recording_id, how, is_fault=is_fault)
@@ -188,13 +200,11 @@ class Deletions:
         self._end(deletion)
         how = "all its files were deleted" if deletion.is_whole else "the disk did not delete all its files"
         self._tell_end(deletion, how, is_fault=not deletion.is_whole)
-        deletion.session.send_signal(
-            deletion.correlation_id,
-            deletion.recording_id,
-            NULL_VALUE,
-            NULL_VALUE,
-            RecordingSignal.DELETE,
-        )
+        if deletion.asked is not None:
+            session, correlation_id = deletion.asked
+            session.send_signal(
+                correlation_id, deletion.recording_id, NULL_VALUE, NULL_VALUE, RecordingSignal.DELETE
+            )
 
     def _end(self, deletion: _Deletion) -> None:
         """Take the note away; one of files that are still there stays, for the next start."""
@@ -216,4 +226,6 @@ class Deletions:
             deletion.is_whole = False
             text = f"cannot delete {name}: {failure}; the next start of the archive tries again"
             self._context.log.error(text)
-            deletion.session.send_error(deletion.correlation_id, ErrorCode.GENERIC, text)
+            if deletion.asked is not None:
+                session, correlation_id = deletion.asked
+                session.send_error(correlation_id, ErrorCode.GENERIC, text)

@@ -20,6 +20,7 @@ from headrace.archive.protocol.requests import (
     StartRecordingRequest,
     StartRecordingRequest2,
 )
+from headrace.archive.protocol.retention import Retention
 from headrace.archive.server.context import Context
 from headrace.archive.server.counters import request_recording_position
 from headrace.archive.server.errors import RequestError
@@ -141,8 +142,11 @@ class Recordings:
         self._check_space()
         try:
             key, stripped = recording_key(channel, stream_id), ChannelUri(channel).stripped()
+            retention = Retention.of(channel)
         except ConfigError as wrong:
             raise RequestError(ErrorCode.GENERIC, str(wrong)) from None
+        if extended_id is not None:
+            self._check_retention(extended_id, retention)
         if key in self._by_key:
             text = f"recording exists for streamId={stream_id} channel={channel}"
             raise RequestError(ErrorCode.ACTIVE_SUBSCRIPTION, text)
@@ -206,6 +210,16 @@ class Recordings:
             text = f"cannot extend recording {recording_id} with streamId={stream_id} for existing streamId="
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, text + str(descriptor.stream_id))
         self._check_free(recording_id)
+
+    def _check_retention(self, recording_id: int, retention: Retention | None) -> None:
+        """An extension leaves the recording's channel as it is, so another retention would be lost silently."""
+        descriptor = self._context.catalog.find(recording_id)
+        if descriptor is not None and retention not in (None, descriptor.retention):
+            text = (
+                f"cannot extend recording {recording_id} with {retention}: it has {descriptor.retention or 'none'}; "
+                "leave it out, and change it with set_retention"
+            )
+            raise RequestError(ErrorCode.GENERIC, text)
 
     def _check_free(self, recording_id: int) -> None:
         """Look for what works on a recording; its files may be asked to go after the request to extend it."""

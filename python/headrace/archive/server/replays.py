@@ -272,10 +272,13 @@ class Replays:
 
     def reads_before(self, recording_id: int, position: int) -> bool:
         """True while a replay of a recording is in a segment file that begins before a position."""
-        return any(
-            one.recording_id == recording_id and one.segment_base < position
-            for one in self._sessions.values()
-        )
+        first = self.first_segment_read(recording_id)
+        return first is not None and first < position
+
+    def first_segment_read(self, recording_id: int) -> int | None:
+        """Where the first segment file begins that a replay of a recording is in; ``None`` without replays."""
+        bases = [one.segment_base for one in self._sessions.values() if one.recording_id == recording_id]
+        return min(bases, default=None)
 
     def do_work(self) -> int:
         """One turn: a block for each session in turn, and the end of those that are done."""

@@ -18,6 +18,7 @@ from headrace.archive.client import requests, steps
 from headrace.archive.files.storage_space import is_out_of_space
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
 from headrace.archive.protocol.requests import ExtendRecordingRequest2, ReplayRequest, StopReplayRequest
+from headrace.archive.protocol.retention import without_retention
 from headrace.archive.server.errors import RequestError
 from headrace.archive.server.states import REPLICATION, ReplicationState
 from headrace.channel import ChannelUri
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from headrace.archive.client.following.link import ArchiveLink
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.context import Context
+    from headrace.archive.server.deletions import Asked
     from headrace.archive.server.recording_session import RecordingSession
     from headrace.archive.server.recordings import Recordings, RecordingSubscription
-    from headrace.archive.server.segments import Asked
     from headrace.client import ExclusivePublication, Subscription
 
 __all__ = ["Replication", "Wanted"]
@@ -266,6 +267,8 @@ class Replication:
             correlation_id=self._asked.correlation_id,
             stop_position=source.start_position,
             stop_timestamp=source.start_timestamp,
+            # How long a copy keeps what it has is said where the copy is.
+            original_channel=without_retention(source.original_channel),
         )
         if self.destination_id is not None:
             self._refill(empty.replace(recording_id=self.destination_id))
@@ -284,6 +287,9 @@ class Replication:
         # Nothing is in it, and it may be of another length than what comes.
         base = before.geometry.segment_base(before.start_position)
         context.storage.delete(segment_name(recording_id, base))
+        if before.retention is not None:
+            channel = before.retention.in_channel(empty.original_channel)
+            empty = empty.replace(original_channel=channel)
         context.stored.refill(empty)
 
     def _source_position(self) -> Stepped[int]:

@@ -10,9 +10,9 @@ from headrace.archive.client.following.link import ArchiveLink
 from headrace.archive.client.settings import ArchiveClientConfig
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.requests import ReplicateRequest, ReplicateRequest2, TaggedReplicateRequest
+from headrace.archive.server.deletions import Asked
 from headrace.archive.server.errors import RequestError
 from headrace.archive.server.replication import Replication, Wanted
-from headrace.archive.server.segments import Asked
 from headrace.channel import ChannelUri
 from headrace.positions import NULL_VALUE, signed_32
 

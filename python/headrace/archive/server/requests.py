@@ -47,11 +47,12 @@ from headrace.archive.protocol.requests import (
     TruncateRecordingRequest,
     UpdateChannelRequest,
 )
+from headrace.archive.protocol.retention import Retention
 from headrace.archive.server.context import Context
 from headrace.archive.server.control_session import ControlSession
+from headrace.archive.server.deletions import Asked
 from headrace.archive.server.errors import RequestError
 from headrace.archive.server.listings import RecordingListing, SubscriptionListing, encode_descriptor
-from headrace.archive.server.segments import Asked
 from headrace.channel import ChannelUri
 from headrace.positions import NULL_VALUE
 from headrace.security.verdicts import described
@@ -346,9 +347,10 @@ class Requests:
             return
         try:
             stripped = ChannelUri(request.channel).stripped()
+            Retention.of(request.channel)
         except ConfigError as wrong:
             raise RequestError(ErrorCode.GENERIC, str(wrong)) from None
-        self._catalog.replace_channel(request.recording_id, request.channel, stripped)
+        self._context.stored.replace_channel(request.recording_id, request.channel, stripped)
         session.send_ok(request.correlation_id)
 
     def _stop_replication(self, session: ControlSession, request: StopReplicationRequest) -> None:

@@ -6,8 +6,9 @@ What can be refused is looked at before anything changes. Files are attached one
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from headrace.archive.errors import SegmentError
 from headrace.archive.files.begun_segments import Migration, SegmentPurge
@@ -17,24 +18,17 @@ from headrace.archive.server.errors import RequestError
 from headrace.positions import segment_name
 
 if TYPE_CHECKING:
+    from headrace.archive.files.storage import Storage
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.context import Context
-    from headrace.archive.server.control_session import ControlSession
-    from headrace.archive.server.deletions import Deletions
+    from headrace.archive.server.deletions import Asked, Deletions
     from headrace.archive.server.recordings import Recordings
     from headrace.archive.server.replays import Replays
 
-__all__ = ["Asked", "Segments"]
+__all__ = ["Segments"]
 
 # What two recordings must share for one to become a part of the other.
 _SHARED = ("segment_file_length", "term_buffer_length", "initial_term_id", "stream_id", "mtu_length")
-
-
-class Asked(NamedTuple):
-    """Who asks, and with which request."""
-
-    session: ControlSession
-    correlation_id: int
 
 
 @dataclass(slots=True, eq=False)
@@ -77,8 +71,22 @@ class Segments:
         """Have a recording begin in a later segment file, and delete those before; gives how many."""
         descriptor = self._free(recording_id)
         self._check_new_start(descriptor, position)
-        context = self._context
-        purge = SegmentPurge(recording_id, descriptor.geometry.first_segment, position)
+        return self._purge(asked, descriptor, position, "a client asked for it")
+
+    def expire(self, descriptor: RecordingDescriptor, position: int) -> None:
+        """As :meth:`purge`, for the retention of a recording with whose files nothing else goes on.
+
+        Raises:
+            OSError: The disk refuses.
+        """
+        self._purge(None, descriptor, position, f"its retention {descriptor.retention} lets them go")
+
+    def _purge(self, asked: Asked | None, descriptor: RecordingDescriptor, position: int, why: str) -> int:
+        context, recording_id = self._context, descriptor.recording_id
+        # With the files that the disk has not deleted in earlier purges.
+        left = SegmentPurge.left(context.storage, recording_id)
+        first = min([descriptor.geometry.first_segment, *(one.first for one in left)])
+        purge = SegmentPurge(recording_id, first, position)
         purge.begin(context.storage, context.config.file_sync_level)
         try:
             context.stored.move_start(recording_id, position)
@@ -87,8 +95,9 @@ class Segments:
             with contextlib.suppress(OSError):
                 purge.end(context.storage, context.config.file_sync_level)
             raise
-        self._note(recording_id, f"begins at position={position}; the segment files before are deleted")
-        return self._delete(asked, purge, descriptor)
+        what = f"begins at position={position}; the segment files before are deleted: {why}"
+        self._note(recording_id, what)
+        return self._delete(asked, purge, descriptor, f"it {what}", left)
 
     def delete_detached(self, asked: Asked, recording_id: int) -> int:
         """Delete the segment files before the start of a recording; gives how many."""
@@ -98,12 +107,25 @@ class Segments:
             first = descriptor.geometry.first_segment
             purge = SegmentPurge(recording_id, first, first)
         purge.begin(context.storage, context.config.file_sync_level)
-        return self._delete(asked, purge, descriptor)
+        return self._delete(asked, purge, descriptor, "a client asked to delete its detached segment files")
 
-    def _delete(self, asked: Asked, purge: SegmentPurge, descriptor: RecordingDescriptor) -> int:
+    def _delete(
+        self,
+        asked: Asked | None,
+        purge: SegmentPurge,
+        descriptor: RecordingDescriptor,
+        reason: str,
+        left: Sequence[SegmentPurge] = (),
+    ) -> int:
         names = purge.files(self._context.storage, descriptor.segment_file_length)
+
+        def end(storage: Storage, sync_level: int) -> None:
+            purge.end(storage, sync_level)
+            for one in left:
+                storage.delete(one.name)
+
         self._context.stored.begin_segment_work(purge.recording_id, "another delete operation")
-        self._deletions.delete_segments(*asked, purge.recording_id, names, purge.end)
+        self._deletions.delete_segments(asked, purge.recording_id, names, end, reason)
         return len(names)
 
     def _check_new_start(self, descriptor: RecordingDescriptor, position: int) -> None:
@@ -228,7 +250,9 @@ class Segments:
             source_id, f"is empty: its {len(moves)} segment files are {where} recording_id={destination_id}"
         )
         context.stored.begin_segment_work(source_id, "another delete operation", is_at_end=True)
-        self._deletions.delete_segments(*asked, source_id, [last] if last is not None else [], migration.end)
+        names = [last] if last is not None else []
+        reason = f"its segment files have moved to recording_id={destination_id}"
+        self._deletions.delete_segments(asked, source_id, names, migration.end, reason)
         return len(moves)
 
     def _planned(self, source: RecordingDescriptor, destination: RecordingDescriptor) -> Migration:

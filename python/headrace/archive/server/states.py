@@ -13,6 +13,7 @@ __all__ = [
     "RECORDING_SUBSCRIPTION",
     "REPLAY",
     "REPLICATION",
+    "SEGMENT_PURGE",
     "STORED_RECORDING",
     "TABLES",
     "ArchiveState",
@@ -20,6 +21,7 @@ __all__ = [
     "RecordingSubscriptionState",
     "ReplayState",
     "ReplicationState",
+    "SegmentPurgeState",
     "SessionState",
     "StoredState",
 ]
@@ -87,6 +89,13 @@ class StoredState(Enum):
     PURGING = auto()
     DELETED = auto()
     SKIPPED = auto()
+
+
+class SegmentPurgeState(Enum):
+    """See :data:`SEGMENT_PURGE`."""
+
+    DELETING = auto()
+    DONE = auto()
 
 
 class SessionState(Enum):
@@ -298,12 +307,26 @@ REPLICATION = StateTable(
     },
 )
 
+SEGMENT_PURGE = StateTable(
+    "segment-purge",
+    "Segment files that a recording has lost, by a request or its retention, and that are deleted one by one.",
+    {
+        SegmentPurgeState.DELETING: "The recording begins after them; they are being deleted.",
+        SegmentPurgeState.DONE: "They are gone, but for those that the disk did not let go.",
+    },
+    {
+        SegmentPurgeState.DELETING: (SegmentPurgeState.DONE,),
+        SegmentPurgeState.DONE: (),
+    },
+)
+
 TABLES = (
     ARCHIVE,
     CONTROL_SESSION,
     RECORDING_SUBSCRIPTION,
     RECORDING,
     STORED_RECORDING,
+    SEGMENT_PURGE,
     REPLAY,
     REPLICATION,
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from headrace._states import Life
 from headrace.archive.files.catalog import STATE_DELETED, STATE_VALID, Catalog
+from headrace.archive.protocol.retention import has_retention
 from headrace.archive.server.states import STORED_RECORDING, StoredState
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ class StoredRecordings:
         self._events = events
         self._lives: dict[int, Life[StoredState]] = {}
         self._segment_work: dict[int, _SegmentWork] = {}
+        self.retained = {
+            entry.recording_id for entry in catalog if has_retention(entry.descriptor.original_channel)
+        }
+        """Recordings whose channel may have a retention; of those that are gone, ids may be left."""
 
     def state(self, recording_id: int) -> StoredState | None:
         """What a recording is; ``None`` when the catalog does not have it."""
@@ -82,6 +87,7 @@ class StoredRecordings:
     def add(self, descriptor: RecordingDescriptor) -> None:
         """Put a recording into the catalog, under the next id. Raises as :meth:`Catalog.add`."""
         recording_id = self._catalog.add(descriptor)
+        self._note_retention(recording_id, descriptor.original_channel)
         life = self._lives[recording_id] = Life(STORED_RECORDING)
         life.begin(
             self._events,
@@ -102,6 +108,7 @@ class StoredRecordings:
     def refill(self, descriptor: RecordingDescriptor) -> None:
         """Describe an empty recording anew, for what a replication brings. Raises as :meth:`Catalog.refill`."""
         self._catalog.refill(descriptor)
+        self._note_retention(descriptor.recording_id, descriptor.original_channel)
 
     def extended(
         self, recording_id: int, control_session_id: int, correlation_id: int, session_id: int
@@ -136,6 +143,17 @@ class StoredRecordings:
         life = self._life(recording_id)
         self._catalog.set_state(recording_id, STATE_DELETED)
         self._enter(life, recording_id, StoredState.PURGING, "a client purges it")
+
+    def replace_channel(self, recording_id: int, original: str, stripped: str) -> None:
+        """Give a recording another channel. Raises as :meth:`Catalog.replace_channel`."""
+        self._catalog.replace_channel(recording_id, original, stripped)
+        self._note_retention(recording_id, original)
+
+    def _note_retention(self, recording_id: int, channel: str) -> None:
+        if has_retention(channel):
+            self.retained.add(recording_id)
+        else:
+            self.retained.discard(recording_id)
 
     def move_start(self, recording_id: int, position: int) -> None:
         """Have a recording begin in another segment file. Raises as :meth:`Catalog.update`."""

@@ -18,6 +18,7 @@ from headrace.cli.lifecycle import until_stopped
 
 _FILES, _SESSIONS = "headrace.cli.archive.files", "headrace.cli.archive.sessions"
 _SEGMENTS = "headrace.cli.archive.segments"
+_RETENTION = "headrace.cli.archive.retention"
 _REPLICATION = "headrace.cli.archive.replication"
 _UPKEEP = "headrace.cli.archive.upkeep"
 SUBCOMMANDS = {
@@ -72,6 +73,13 @@ SUBCOMMANDS = {
     ),
     "migrate-segments": LazyCommand(
         _SEGMENTS, "Make a recording the beginning or end of another one.", "migrate_command"
+    ),
+    "set-retention": LazyCommand(
+        _RETENTION, "Say how long a recording keeps its segment files.", "set_command"
+    ),
+    "holds": LazyCommand(_RETENTION, "List what readers keep from retention.", "holds_command"),
+    "release-hold": LazyCommand(
+        _RETENTION, "End the hold of a reader that does not come back.", "release_command"
     ),
 }
 _CHECK_INTERVAL_S = 0.2

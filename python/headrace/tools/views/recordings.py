@@ -86,7 +86,12 @@ _COLUMNS = (
 
 def recording_json(recording: RecordingDescriptor, state: str) -> dict[str, object]:
     """One recording for programs."""
-    return dataclasses.asdict(recording) | {"state": state}
+    retention = recording.retention
+    kept = {
+        "retention_hours": None if retention is None else retention.hours,
+        "retention_bytes": None if retention is None else retention.bytes,
+    }
+    return dataclasses.asdict(recording) | kept | {"state": state}
 
 
 def recording_details(recording: RecordingDescriptor, state: str) -> RenderableType:

@@ -1,0 +1,129 @@
+"""Holds: what a reader that comes and goes has not read yet, so that no retention deletes it (design note 41).
+
+A hold is an empty file beside the segment files, ``<recording id>-<position>-<name>.hold``, which the reader makes and
+moves. Its name says everything, so that a kill cannot tear it. Archives only read them, and delete those of a recording
+with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace._arguments import checked
+from headrace._checks import wrong
+from headrace.archive.files.storage import DirectoryStorage
+
+if TYPE_CHECKING:
+    import os
+
+    from headrace.archive.files.storage import Storage
+
+__all__ = ["HOLD_SUFFIX", "Hold", "check_hold_name", "hold", "holds", "holds_in", "release"]
+
+HOLD_SUFFIX = ".hold"
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_FILE = re.compile(r"(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,18})-([A-Za-z0-9_.-]{1,100})\.hold")
+_RULE = "must be 1 to 100 letters, digits, dots, hyphens and underscores"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a retention leaves alone.
+
+    Attributes:
+        name: Whose hold it is.
+        recording_id: Of which recording.
+        position: The segment file with this position is kept, and those after it.
+    """
+
+    name: str
+    recording_id: int
+    position: int
+
+    @property
+    def file_name(self) -> str:
+        """Name of its file."""
+        return f"{self.recording_id}-{self.position}-{self.name}{HOLD_SUFFIX}"
+
+
+def check_hold_name(name: str) -> None:
+    """Refuse a name that no file could have.
+
+    Raises:
+        ConfigError: It has other characters, or too many.
+    """
+    if not _NAME.fullmatch(name):
+        raise wrong("name", name, _RULE)
+
+
+def holds_in(storage: Storage) -> Iterator[Hold]:
+    """All holds of an archive's files, in the order of their names."""
+    for file_name in storage.names():
+        match = _FILE.fullmatch(file_name)
+        if match is not None:
+            yield Hold(match[3], int(match[1]), int(match[2]))
+
+
+@checked
+def holds(directory: str | os.PathLike[str]) -> list[Hold]:
+    """All holds in an archive's directory, by recording and position.
+
+    Raises:
+        OSError: The directory cannot be read.
+    """
+    found = holds_in(DirectoryStorage(directory, create=False))
+    return sorted(found, key=lambda one: (one.recording_id, one.position, one.name))
+
+
+@checked
+def hold(directory: str | os.PathLike[str], name: str, recording_id: int, position: int) -> None:
+    """Keep what a recording has from a position on, until the hold of this name is moved or released.
+
+    Calling it again moves the hold. The archive may run. It keeps retention away, and no request to delete. What was
+    deleted before is not brought back: look at the start position of the recording after the first call.
+
+    Args:
+        directory: The archive's directory.
+        name: Whose hold it is: letters, digits, dots, hyphens and underscores.
+        recording_id: Which recording; it need not be there yet.
+        position: The first that is needed; the segment file with it is kept, and those after it.
+
+    Raises:
+        ConfigError: The name or a number cannot be.
+        OSError: The directory refuses.
+    """
+    check_hold_name(name)
+    for what, number in (("recording_id", recording_id), ("position", position)):
+        if number < 0:
+            raise wrong(what, number, "must be at least 0")
+    storage = DirectoryStorage(directory, create=False)
+    wanted = Hold(name, recording_id, position)
+    before = [one for one in holds_in(storage) if (one.name, one.recording_id) == (name, recording_id)]
+    if wanted in before:
+        before.remove(wanted)
+    elif before:
+        # At every moment one of both names is there.
+        storage.rename(before.pop().file_name, wanted.file_name)
+    else:
+        storage.create(wanted.file_name, 0, may_exist=True).close()
+    for one in before:
+        storage.delete(one.file_name)
+
+
+@checked
+def release(directory: str | os.PathLike[str], name: str, recording_id: int | None = None) -> int:
+    """End the hold of a name on one recording, or on all; gives how many there were.
+
+    Raises:
+        OSError: The directory refuses.
+    """
+    storage = DirectoryStorage(directory, create=False)
+    found = [
+        one for one in holds_in(storage) if one.name == name and recording_id in (None, one.recording_id)
+    ]
+    for one in found:
+        storage.delete(one.file_name)
+    return len(found)
