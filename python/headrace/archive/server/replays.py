@@ -100,13 +100,15 @@ class Replays:
             RequestError: See the specification's list of checks.
         """
         context = self._context
+        counter_id = request.limit_counter_id if isinstance(request, BoundedReplayRequest) else None
+        if counter_id is not None and not self._is_allocated(counter_id):
+            raise _no_counter(counter_id)
         most = context.config.max_concurrent_replays
         if len(self._sessions) >= most:
             raise RequestError(ErrorCode.MAX_REPLAYS, f"max concurrent replays reached {most}")
         descriptor = context.catalog.find(request.recording_id)
         if descriptor is None:
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {request.recording_id}")
-        counter_id = request.limit_counter_id if isinstance(request, BoundedReplayRequest) else None
         limit = self._limit(descriptor, counter_id)
         position = self._position(descriptor, request.position)
         self._check_io_length(descriptor, request.file_io_max_length)
@@ -158,8 +160,14 @@ class Replays:
         try:
             return _CounterLimit(self._context.client, counter_id, recorded)
         except KeyError:
-            text = f"unable to create replay limit counter id={counter_id}: it is not allocated"
-            raise RequestError(ErrorCode.GENERIC, text) from None
+            raise _no_counter(counter_id) from None
+
+    def _is_allocated(self, counter_id: int) -> bool:
+        try:
+            self._context.client.counters[counter_id]
+        except KeyError:
+            return False
+        return True
 
     @staticmethod
     def _position(descriptor: RecordingDescriptor, position: int) -> int:
@@ -325,3 +333,8 @@ class Replays:
         for one in self._sessions.values():
             self._close(one)
         self._sessions.clear()
+
+
+def _no_counter(counter_id: int) -> RequestError:
+    text = f"unable to create replay limit counter id={counter_id}: it is not allocated"
+    return RequestError(ErrorCode.GENERIC, text)
