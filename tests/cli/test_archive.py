@@ -126,12 +126,23 @@ def test_a_mark_file_elsewhere_is_found_by_its_link(tmp_path: Path) -> None:
         )
 
 
+def test_a_directory_of_an_older_layout_is_not_migrated_and_not_changed(tmp_path: Path) -> None:
+    """With the version, and the tool that does it."""
+    old = (2 << 16).to_bytes(4, "little") + bytes(2044)
+    (tmp_path / "archive.catalog").write_bytes(old)
+    refused = run("migrate", "-a", tmp_path, status=1).stderr
+    assert "the catalog has version 2.0.0" in refused
+    assert "Aeron's ArchiveTool" in refused
+    assert (tmp_path / "archive.catalog").read_bytes() == old
+
+
 def test_an_operator_looks_after_a_directory(archiving: headrace.ArchivingMediaDriver) -> None:
     """Looking works while the archive runs; changing does not, and asks before it deletes."""
     directory = archiving.archive.directory
     assert run("count", "-a", directory).stdout == "1\n"
     assert run("pid", "-a", directory).stdout == f"{os.getpid()}\n"
     capacity = int(run("capacity", "-a", directory).stdout)
+    assert run("migrate", "-a", directory).stdout == "version 3.1.0: nothing to migrate\n"
     errors = [json.loads(line) for line in run("errors", "-a", directory, "--json").stdout.splitlines()]
     assert [one["source"] for one in errors] == ["archive", "driver"]
     assert json.loads(run("compact", "-a", directory, "--dry-run", "--json").stdout)["files"] == []

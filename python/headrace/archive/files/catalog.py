@@ -170,7 +170,7 @@ class Catalog:
         if self.version >> 16 != VERSION >> 16:
             raise CatalogError(
                 f"{self._path}: the catalog has version {version_text(self.version)}, and this archive reads 3.x: "
-                "migrate it with the tool of its archive, or give this archive another directory"
+                "have Aeron's ArchiveTool migrate it (`migrate`), or give this archive another directory"
             )
         if length != HEADER_LENGTH or self.alignment < ALIGNMENT or self.alignment & (self.alignment - 1):
             raise CatalogError(f"{self._path}: header has length={length} alignment={self.alignment}")

@@ -106,6 +106,11 @@ class ArchiveDirectory(Closing):
         return read_errors(self._storage)
 
     @property
+    def catalog_version(self) -> int:
+        """Version of the catalog's layout, as :func:`headrace.positions.version_text` reads it."""
+        return self._catalog.version
+
+    @property
     def catalog_capacity(self) -> int:
         """Bytes of the catalog's file, of which entries need not have taken all."""
         return self._catalog.capacity

@@ -34,6 +34,9 @@ SUBCOMMANDS = {
     "capacity": LazyCommand(
         _UPKEEP, "Print the length of the catalog's file, or make it longer.", "capacity_command"
     ),
+    "migrate": LazyCommand(
+        _UPKEEP, "Say whether the files have the layout of today's archives.", "migrate_command"
+    ),
     "checksum": LazyCommand(_UPKEEP, "Write checksums into the catalog and the frames.", "checksum_command"),
     "mark-invalid": LazyCommand(
         _UPKEEP, "Hide a recording from the archive's clients.", "mark_invalid_command"

@@ -63,6 +63,21 @@ def capacity_command(capacity: int | None, archive_directory: Path) -> None:
         click.echo(archive.catalog_capacity)
 
 
+@click.command("migrate")
+@archive_directory_option
+def migrate_command(archive_directory: Path) -> None:
+    """Say whether the directory has the layout of today's archives, 3.x; it then needs no migration.
+
+    An older layout is refused, and nothing is changed: Aeron's ArchiveTool migrates it. Such directories are of Aeron's
+    archives before version 3 of their files; Headrace has never written one.
+    """
+    from headrace.archive.files import ArchiveDirectory
+    from headrace.positions import version_text
+
+    with ArchiveDirectory(archive_directory) as archive:
+        click.echo(f"version {version_text(archive.catalog_version)}: nothing to migrate")
+
+
 @click.command("errors")
 @archive_directory_option
 @options.json_option
