@@ -16,6 +16,7 @@ import pytest
 import headrace
 from headrace.archive import ArchiveServer
 from headrace.archive.errors import ArchiveFileError
+from headrace.security import Accepted, Rejected
 from headrace.spark import PayloadError
 from tests.helpers import await_true
 from tests.spark.recordings import SEGMENT_LENGTH, RecordingFiles
@@ -227,6 +228,41 @@ def test_a_channel_without_an_answer_is_an_error_with_advice():
         f"cannot list recordings: the archive at {control} controlStreamId=10: no archive takes"
     )
     assert "Waited timeoutMs=300. Is an archive running with this control channel and stream" in text
+
+
+def test_an_archive_that_wants_to_know_who_asks_is_told_by_a_file(
+    driver: headrace.MediaDriver, archive: tuple[Options, Options], tmp_path: Path
+):
+    """The options have its path; the archive's other clients of this process are who they were."""
+
+    class Gate:
+        def on_connect(self, credentials: bytes) -> Accepted | Rejected:
+            return Accepted() if credentials == b"spark:M4RK3D" else Rejected()
+
+    directory = tmp_path / "archive"
+    kept = RecordingFiles(directory)
+    kept.append((payload_of(index), index) for index in range(10))
+    kept.stop()
+    control, path = free_udp_channel(), tmp_path / "credentials"
+    options = {"controlChannel": control, "timeoutMs": "30000"}
+    with ArchiveServer(
+        driver=driver,
+        archive_directory=directory,
+        control_channel=control,
+        local_control_stream_id=4711,
+        authenticator=Gate(),
+    ):
+        for line in (None, "spark:other"):
+            if line is not None:
+                path.write_text(line)
+                options["credentialsFile"] = str(path)
+            with pytest.raises(headrace.ArchiveError, match="credentialsFile") as refused:
+                rows_of(options)
+            assert refused.value.code_name == "AUTHENTICATION_REJECTED"
+            assert "other" not in str(refused.value)
+        path.write_text("spark:M4RK3D\n")
+        assert len(rows_of(options)) == 10
+    assert len(rows_of(archive[1])) == 350
 
 
 def test_a_payload_that_cannot_be_decoded_is_no_fault_of_the_archive(archive: tuple[Options, Options]):

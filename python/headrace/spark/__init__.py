@@ -23,6 +23,8 @@ The archive, by its files or by its control channel, for both sources:
 ``replayStreamId``          Stream of the replays, 1020 by default.
 ``timeoutMs``               With ``controlChannel``: how long the archive may take to answer, or send nothing,
                             before the query or task fails; 30000.
+``credentialsFile``         With ``controlChannel``: a file on every host whose first line says who asks, as
+                            ``name:secret``, for an archive that wants to know.
 ``aeronDirectory``          With ``controlChannel``: the driver on every host; without it every process starts
                             one of its own. With files: the archive's driver, which shows how far active
                             recordings are; by default what the archive says in its mark file.

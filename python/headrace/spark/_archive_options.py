@@ -24,6 +24,7 @@ _SERVICE = (
     "replayChannel",
     "replayStreamId",
     "timeoutMs",
+    "credentialsFile",
 )
 ARCHIVE_OPTIONS = (*_FILES, *_SERVICE, "aeronDirectory", "recordChecksum")
 """Names of the options that are read here."""
@@ -49,7 +50,7 @@ class ArchiveService:
     """An archive that answers requests.
 
     Without ``aeron_directory`` every process starts a driver of its own; without a channel for answers or replays it
-    uses its own address.
+    uses its own address. ``credentials_file`` is on every host: what is in it never goes through Spark.
     """
 
     control_channel: str
@@ -60,6 +61,7 @@ class ArchiveService:
     replay_stream_id: int
     aeron_directory: str | None
     timeout_s: float
+    credentials_file: str | None
 
     def __str__(self) -> str:
         return f"the archive at {self.control_channel} controlStreamId={self.control_stream_id}"
@@ -134,6 +136,7 @@ def _service(options: Options, control: str) -> ArchiveService:
         replay_stream_id=options.whole("replayStreamId", INT32, 1020) or 0,
         aeron_directory=aeron_directory,
         timeout_s=(options.whole("timeoutMs", MILLISECONDS, 30_000) or 0) / 1000,
+        credentials_file=options.text("credentialsFile"),
     )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from headrace._exceptions import (
     ArchiveError,
     ArchiveTimeoutError,
+    AuthenticationError,
     ClientError,
     DriverError,
     DriverTimeoutError,
@@ -26,6 +27,7 @@ from headrace._exceptions import (
 from headrace.archive import Archive, ArchiveFileError, ErrorCode
 from headrace.channel import ChannelUri
 from headrace.client import Client
+from headrace.security import FileCredentials
 from headrace.spark._option_values import refuse
 from headrace.spark._own_driver import OwnDriver
 
@@ -166,6 +168,8 @@ def _advice(service: ArchiveService, failure: HeadraceError) -> str:
             ". Each task takes one: raise aeron.archive.max.concurrent.replays, or give tasks more to do "
             "(option bytesPerPartition)"
         )
+    if isinstance(failure, AuthenticationError):
+        return " (option credentialsFile)"
     if isinstance(failure, DriverTimeoutError):
         return " (option aeronDirectory; without it every process starts a driver of its own)"
     if not isinstance(failure, ArchiveTimeoutError):
@@ -205,6 +209,9 @@ def _open(service: ArchiveService) -> _Session:
             response_stream_id=service.response_stream_id,
             message_timeout_s=service.timeout_s,
             client_name=_CLIENT_NAME,
+            credentials=b""
+            if service.credentials_file is None
+            else FileCredentials(service.credentials_file),
         )
         resources.callback(archive.close)
         return _Session(archive, service.replay_channel or own_channel, resources.pop_all())

@@ -48,6 +48,9 @@ SUBCOMMANDS = {
     "delete-orphaned-segments": LazyCommand(
         _UPKEEP, "Delete segment files outside their recordings.", "delete_orphaned_segments_command"
     ),
+    "users": LazyCommand(
+        "headrace.cli.archive.users", "Add, list and remove users whom an archive accepts.", "users_group"
+    ),
     "replay": LazyCommand(
         _SESSIONS, "Have a running archive replay a recording; print it.", "replay_command"
     ),

@@ -62,11 +62,12 @@ def confirm(question: str, *, is_confirmed: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveAddress:
-    """Where a running archive is: its driver's directory, and the channels of requests and answers."""
+    """Where a running archive is: its driver's directory, and the channels of requests and answers; and who asks it."""
 
     directory: Path
     control_channel: str
     response_channel: str | None
+    credentials_file: Path | None
 
 
 def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,9 +75,14 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def addressed(
-        *args: Any, directory: Path, control_channel: str, response_channel: str | None, **kwargs: Any
+        *args: Any,
+        directory: Path,
+        control_channel: str,
+        response_channel: str | None,
+        credentials_file: Path | None,
+        **kwargs: Any,
     ) -> Any:
-        address = ArchiveAddress(directory, control_channel, response_channel)
+        address = ArchiveAddress(directory, control_channel, response_channel, credentials_file)
         return command(*args, address=address, **kwargs)
 
     control = click.option(
@@ -91,7 +97,25 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Channel on which the archive answers.  [default: aeron:ipc; with a UDP control channel, a free port of "
         "localhost]",
     )
-    return options.directory_option(control(response(addressed)))
+    credentials = click.option(
+        "--credentials-file",
+        envvar="HEADRACE_CREDENTIALS_FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="File whose first line says who asks, as name:secret, for an archive that wants to know."
+        "  [default: $HEADRACE_CREDENTIALS_FILE]",
+    )
+    return options.directory_option(control(response(credentials(addressed))))
+
+
+def credentials_of(path: Path | None) -> bytes:
+    """The first line of a file of credentials; none where there is no file.
+
+    Raises:
+        ConfigError: The file cannot be read, or has no line.
+    """
+    from headrace.security import FileCredentials
+
+    return b"" if path is None else FileCredentials(path).encoded_credentials()
 
 
 @contextmanager
@@ -99,20 +123,24 @@ def session(
     address: ArchiveAddress, name: str, on_error: Callable[[ArchiveError], object] | None = None
 ) -> Iterator[Archive]:
     """A session with a running archive; `on_error` gets the errors that come after the archive's answer."""
-    from headrace.archive import Archive
+    from headrace.archive import Archive, AuthenticationError
 
     response_channel = address.response_channel
     if response_channel is None:
         is_local = address.control_channel.startswith("aeron:ipc")
         response_channel = "aeron:ipc" if is_local else "aeron:udp?endpoint=localhost:0"
-    with (
-        connect(address.directory, f"archive {name}") as client,
-        Archive.connect(
-            client,
-            control_channel=address.control_channel,
-            response_channel=response_channel,
-            client_name=f"headrace archive {name}",
-            on_error=on_error,
-        ) as archive,
-    ):
-        yield archive
+    credentials = credentials_of(address.credentials_file)
+    with connect(address.directory, f"archive {name}") as client:
+        try:
+            archive = Archive.connect(
+                client,
+                control_channel=address.control_channel,
+                response_channel=response_channel,
+                client_name=f"headrace archive {name}",
+                on_error=on_error,
+                credentials=credentials,
+            )
+        except AuthenticationError as refusal:
+            raise AuthenticationError(f"{refusal}; here a file that --credentials-file names") from refusal
+        with archive:
+            yield archive

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from headrace._exceptions import ArchiveError
 from headrace.cli import options
-from headrace.cli.archive.access import ArchiveAddress, session, session_options
+from headrace.cli.archive.access import ArchiveAddress, credentials_of, session, session_options
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import INTERRUPTED, Stop, until_stopped
 from headrace.cli.output import print_json
@@ -44,6 +45,11 @@ _PROGRESS_INTERVAL_S = 1.0
     "--replication-channel",
     help="Address of the archive at which the copy arrives.  [default: the archive's setting]",
 )
+@click.option(
+    "--source-credentials-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="As --credentials-file, for the other archive, to which the archive shows them.",
+)
 @click.option("--dry-run", "-n", is_flag=True, help="Only say what would be copied.")
 @options.json_option
 def replicate_command(
@@ -54,6 +60,7 @@ def replicate_command(
     stop_position: int | None,
     live_destination: str | None,
     replication_channel: str | None,
+    source_credentials_file: Path | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -68,7 +75,13 @@ def replicate_command(
       headrace archive replicate 0 aeron:udp?endpoint=primary:8010 --into 3
     """
     if dry_run:
-        _say(address, recording_id, source_channel, destination_id)
+        there = dataclasses.replace(
+            address,
+            control_channel=source_channel,
+            response_channel=None,
+            credentials_file=source_credentials_file,
+        )
+        _say(address, there, recording_id, destination_id)
         return
     with until_stopped() as stop, session(address, "replicate") as archive:
         replication = archive.replicate(
@@ -78,6 +91,7 @@ def replicate_command(
             stop_position=stop_position,
             live_destination=live_destination,
             replication_channel=replication_channel,
+            credentials=credentials_of(source_credentials_file),
         )
         _follow(archive, replication, stop, as_json)
         try:
@@ -94,9 +108,10 @@ def replicate_command(
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _say(address: ArchiveAddress, recording_id: int, source_channel: str, destination_id: int | None) -> None:
+def _say(
+    address: ArchiveAddress, there: ArchiveAddress, recording_id: int, destination_id: int | None
+) -> None:
     """What a copy would bring, by what the two archives have."""
-    there = dataclasses.replace(address, control_channel=source_channel, response_channel=None)
     with session(there, "replicate") as source:
         original = _known(source, recording_id)
         end = source.max_recorded_position(recording_id)
@@ -111,7 +126,7 @@ def _say(address: ArchiveAddress, recording_id: int, source_channel: str, destin
     further = ", and what is recorded further" if original.is_active else ""
     click.echo(
         f"would copy positions {begin} to {end}, {format_bytes(max(0, end - begin))}{further}, of recording "
-        f"{recording_id} at {source_channel} into {into}"
+        f"{recording_id} at {there.control_channel} into {into}"
     )
 
 
