@@ -56,10 +56,10 @@ def test_what_is_refused_is_said_in_one_line_and_changes_nothing(tmp_path: Path)
     path = tmp_path / "users"
     users("add", path, "bob", stdin=SECRET)
     before = path.read_bytes()
-    assert "secret=" in users("add", path, "eve", stdin="", status=2) + users(
-        "add", path, "e", stdin="\n", status=2
+    assert "secret=" in users("add", path, "eve", stdin="", status=1) + users(
+        "add", path, "e", stdin="\n", status=1
     )
-    assert "without a colon" in users("add", path, "a:b", stdin=SECRET, status=2)
+    assert "without a colon" in users("add", path, "a:b", stdin=SECRET, status=1)
     assert "Error" in users("add", path, "eve", SECRET.lower(), stdin=SECRET, status=2)
     assert path.read_bytes() == before
     assert "cannot be read" in users("list", tmp_path / "other", status=1)

@@ -101,7 +101,7 @@ class UsersFile:
             self._write(users | {name: hashed})
 
     def remove(self, name: str) -> bool:
-        """Remove a user; false if there was none. Sessions that it has go on.
+        """Remove a user; false if there was none. Its sessions go on.
 
         Raises:
             UsersFileError: The file is missing or damaged, or the disk refuses.
