@@ -108,7 +108,7 @@ class ArchiveDirectory(Closing):
     @property
     def catalog_version(self) -> int:
         """Version of the catalog's layout, as :func:`headrace.positions.version_text` reads it."""
-        return self._catalog.version
+        return int(self._catalog.version)
 
     @property
     def catalog_capacity(self) -> int:
