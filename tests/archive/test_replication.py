@@ -552,6 +552,26 @@ def test_what_the_source_shows_to_be_wrong_ends_the_replication(
     assert standby.archive.replicate(recording_id, source.control).wait(TIMEOUT_S) == end
 
 
+def test_a_copy_of_another_recording_is_none_also_when_it_ends_at_the_same_position(
+    places: tuple[Place, Place],
+) -> None:
+    """And when the other recording is empty, or nothing more is asked for than is there."""
+    source, standby = places
+    recording_id, end = record(source.archive)
+    others = [record(source.archive), record(source.archive, MESSAGES[:10]), record(source.archive, [])]
+    first = standby.archive.replicate(recording_id, source.control)
+    assert first.wait(TIMEOUT_S) == end == others[0][1]
+    for (other_id, _), stop_position in zip(others, (None, end, None), strict=True):
+        again = standby.archive.replicate(
+            other_id, source.control, destination_id=first.recording_id, stop_position=stop_position
+        )
+        with pytest.raises(ArchiveError, match=r"source\.initialTermId=") as refusal:
+            again.wait(TIMEOUT_S)
+        assert refusal.value.code == ErrorCode.INVALID_EXTENSION
+        assert signalled(again) == ["REPLICATE_END"]
+    assert ends(standby.archive) == [(first.recording_id, end)]
+
+
 def test_a_recording_is_filled_by_one_replication_at_a_time(places: tuple[Place, Place]) -> None:
     """While the first has not begun to record, too; and all together are limited as recordings are."""
     source, standby = places

@@ -250,9 +250,12 @@ class Replication:
         if found is not None and found.stop_position > found.start_position:
             begin = found.stop_position
         else:
-            begin = source.start_position
+            begin, found = source.start_position, None
             self._make_empty(source)
         stop = self.wanted.stop_position
+        if found is not None and (source.stop_position in (begin, source.start_position) or stop == begin):
+            # No extension follows, which would look whether it is the same stream.
+            _check_same_stream(source, found)
         if source.stop_position in (begin, source.start_position):
             self._signal(RecordingSignal.SYNC, source.stop_position)
             return None
@@ -466,6 +469,17 @@ class Replication:
         self._asked.session.send_signal(
             self._asked.correlation_id, recording_id, subscription_id, position, signal
         )
+
+
+def _check_same_stream(source: RecordingDescriptor, copy: RecordingDescriptor) -> None:
+    for name, found, own in (
+        ("streamId", source.stream_id, copy.stream_id),
+        ("initialTermId", source.initial_term_id, copy.initial_term_id),
+        ("termBufferLength", source.term_buffer_length, copy.term_buffer_length),
+    ):
+        if found != own:
+            text = f"cannot extend recording {copy.recording_id} source.{name}={found} != rec.{name}={own}"
+            raise RequestError(ErrorCode.INVALID_EXTENSION, text)
 
 
 def _refused(text: str) -> RequestError:
