@@ -28,7 +28,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _C = TypeVar("_C", bound=type)
 
-_INTEGER_BITS = {"stream_id": 32, "session_id": 32, "type_id": 32}
+_INTEGER_BITS = {"stream_id": 32, "session_id": 32, "type_id": 32, "counter_id": 32, "io_max_length": 32}
 """How long integers are that have less than 64 bits, by the last part of their names."""
 _PUBLIC_HOMES = ("headrace", "headrace.client", "headrace.archive")
 _OF_ANY_TYPE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -178,8 +178,7 @@ class _Check:
             if not kind.is_met(value):
                 hint = self._hint(name, value)
                 raise TypeError(f"{name}={shown(name, value)}: must be {kind.words}{hint}")
-            if kind is _SIMPLE[int] or (kind.words == "a whole number or None" and value is not None):
-                _check_range(name, value)
+            _check_limits(name, kind, value)
 
     def _hint(self, name: str, value: object) -> str:
         """What else helps: how a channel looks, or where a path belongs that was given for something else."""
@@ -190,6 +189,19 @@ class _Check:
             return "; for a driver of this process, use driver=" if "driver" in others else ""
         is_misplaced = _is_path(value) and "directory" in others
         return "; for the directory of a driver, use directory=" if is_misplaced else ""
+
+
+def _check_limits(name: str, kind: _Kind, value: Any) -> None:
+    """Refuse a number that is of the right type, and no value of its kind."""
+    if value is None:
+        return
+    if kind.words in ("a whole number", "a whole number or None"):
+        _check_range(name, value)
+    is_timeout = name.endswith("timeout_s") and kind.words in ("a number", "a number or None")
+    # Neither a negative number nor one that is none.
+    if is_timeout and not value >= 0:
+        endless = ", or None to wait without end" if kind.words.endswith("None") else ""
+        raise wrong(name, value, f"must be a number of seconds of at least 0{endless}")
 
 
 def _check_range(name: str, value: Any) -> None:
@@ -209,8 +221,7 @@ def check_fields(settings: object) -> None:
         value = getattr(settings, name)
         if not kind.is_met(value):
             raise wrong(name, value, f"must be {kind.words}")
-        if kind is _SIMPLE[int]:
-            _check_range(name, value)
+        _check_limits(name, kind, value)
 
 
 def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -218,7 +229,7 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     The function raises:
         TypeError: An argument has a wrong type.
-        ConfigError: A number is longer than its place in a message.
+        ConfigError: A number is longer than its place in a message, or no time-out.
     """
     check = _Check(function)
     if inspect.iscoroutinefunction(function):

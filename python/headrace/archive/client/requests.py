@@ -182,6 +182,7 @@ def list_recordings(
     """Recordings from an id on."""
     if count <= 0:
         return []
+    count = min(count, COUNT_MAX)
     if stream_id is not None:
         of_stream = requests.ListRecordingsForUriRequest(
             from_recording_id=from_recording_id,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict
 
@@ -126,6 +125,6 @@ def _default_replay_channel(config: ArchiveClientConfig) -> str:
 def _timeout_s(chosen: _Settings, config: ArchiveClientConfig) -> float:
     if chosen.timeout_s is None:
         return config.message_timeout_s
-    if math.isnan(chosen.timeout_s) or chosen.timeout_s <= 0:
+    if chosen.timeout_s == 0:
         raise wrong("timeout_s", chosen.timeout_s, "must be above 0")
     return chosen.timeout_s
