@@ -59,6 +59,7 @@ def test_the_strongest_place_names_the_drivers_directory(tmp_path: Path, places:
     arguments, environment = settings(tmp_path, places, "aeron.dir", "--dir")
     with first_line_of(["driver", "-m", "SHARED", *arguments], environment) as line:
         assert f"media driver in {tmp_path / places[-1]};" in line
+        assert "; threading mode " in line
 
 
 @pytest.mark.parametrize("places", [PLACES[:count] for count in (1, 2, 3)], ids=lambda places: places[-1])

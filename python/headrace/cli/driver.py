@@ -37,7 +37,7 @@ class PropertyType(click.ParamType[tuple[str, str]]):
     "-m",
     type=click.Choice(_MODES, case_sensitive=False),
     help="DEDICATED: a thread for each agent; SHARED_NETWORK: one for sender and receiver; SHARED: one for all "
-    "agents.  [default: DEDICATED]",
+    "agents.  [default: DEDICATED; fewer threads where only some of the processors are left to the driver]",
 )
 @click.option(
     "--set",
@@ -90,7 +90,8 @@ def command(
         )
         with driver:
             if not quiet:
-                click.echo(f"media driver in {driver.directory}; Ctrl-C ends it")
+                mode = driver.settings["aeron.threading.mode"]
+                click.echo(f"media driver in {driver.directory}; threading mode {mode}; Ctrl-C ends it")
             while not driver.is_terminated and not stop.wait(_CHECK_INTERVAL_S):
                 pass
             failure = driver.failure
