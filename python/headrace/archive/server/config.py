@@ -28,12 +28,12 @@ from headrace.archive.server.rules import (
     whole,
 )
 from headrace.channel import parse_duration_ns, parse_size
+from headrace.security import Authenticator, AuthorisationService
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace.archive.server.keywords import ArchiveSettings
-    from headrace.security import Authenticator, AuthorisationService
 
 __all__ = ["ArchiveConfig"]
 
