@@ -29,8 +29,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 from headrace._arguments import checked
 from headrace._exceptions import (
     ClosedError,
-    MaxPositionExceededError,
-    PublicationClosedError,
     PublicationTimeoutError,
 )
 from headrace._results import OfferResult
@@ -51,6 +49,9 @@ __all__ = ["Messages", "added", "close", "connect", "offer", "receive", "wait_fo
 _Added = TypeVar("_Added")
 _Result = TypeVar("_Result")
 
+# What no wait changes.
+_FOR_GOOD = (OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED)
+
 # Messages taken without a pause before other coroutines get a turn.
 _TURN_LENGTH = 64
 
@@ -70,9 +71,12 @@ async def _in_thread(call: Callable[[], _Result], unclaimed: Callable[[_Result],
         if not future.done():
             future.set_exception(error)
 
+    def leave(result: _Result) -> None:
+        threading.Thread(target=unclaimed, args=(result,), daemon=True).start()
+
     def give(result: _Result) -> None:
         if future.done():
-            threading.Thread(target=unclaimed, args=(result,), daemon=True).start()
+            leave(result)
         else:
             future.set_result(result)
 
@@ -93,7 +97,13 @@ async def _in_thread(call: Callable[[], _Result], unclaimed: Callable[[_Result],
                 late()
 
     threading.Thread(target=run, name="headrace-aio", daemon=True).start()
-    return await future
+    try:
+        return await future
+    except asyncio.CancelledError:
+        # The result may have come before this was cancelled, in the same turn of the loop.
+        if not future.cancelled() and future.exception() is None:
+            leave(future.result())
+        raise
 
 
 @overload
@@ -118,7 +128,8 @@ async def connect(
 async def connect(directory: str | os.PathLike[str] | None = None, **settings: Any) -> Any:
     """Connect to the driver of a directory, waiting for one to start without blocking the event loop.
 
-    Cancelling gives it up. ``async with`` closes the client without blocking the loop either.
+    Cancelling gives it up; the thread that waits then ends when ``driver_timeout_ms`` is over at the latest. ``async
+    with`` closes the client without blocking the loop either.
 
     Args:
         directory: As for :meth:`headrace.Client.connect`.
@@ -358,10 +369,9 @@ async def offer(
         result = publication.offer(data, reserved_value=reserved_value)
         if result > 0:
             return int(result)
-        if result == OfferResult.CLOSED:
-            raise PublicationClosedError(f"publication is closed: {publication!r}", result)
-        if result == OfferResult.MAX_POSITION_EXCEEDED:
-            raise MaxPositionExceededError(f"the stream is used up: {publication!r}", result)
+        if result in _FOR_GOOD:
+            # Refused at once, with the reason.
+            return publication.offer_blocking(data, reserved_value=reserved_value, timeout_s=0)
         if result == OfferResult.ADMIN_ACTION:
             continue
         left = None if deadline is None else deadline - loop.time()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,32 @@ async def test_connecting_can_be_cancelled_and_leaves_no_client(tmp_path: Path):
         )
 
 
+async def test_a_client_that_comes_as_the_wait_for_it_is_cancelled_is_closed(monkeypatch: pytest.MonkeyPatch):
+    """A time-out may be due in the turn of the loop in which the client comes."""
+    loop = asyncio.get_running_loop()
+    make_future = loop.create_future
+
+    def create_future() -> asyncio.Future[object]:
+        monkeypatch.undo()
+        future = make_future()
+        future.add_done_callback(lambda _: connecting.cancel())
+        return future
+
+    with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
+        monkeypatch.setattr(loop, "create_future", create_future)
+        connecting = asyncio.create_task(
+            aio.connect(driver.directory, reconnect=True, client_name="given up", driver_timeout_ms=2_000)
+        )
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        await asyncio.to_thread(
+            await_true, lambda: all(thread.name != "headrace-reconnect" for thread in threading.enumerate())
+        )
+        await asyncio.to_thread(
+            await_true, lambda: not any("given up" in record.label for record in client.counters)
+        )
+
+
 async def test_what_goes_wrong_is_raised_where_it_is_awaited(tmp_path: Path):
     with pytest.raises(headrace.DriverTimeoutError, match="headrace driver --dir"):
         await aio.connect(tmp_path, driver_timeout_ms=100)
@@ -80,3 +107,14 @@ async def test_a_request_that_is_cancelled_is_given_up():
             # Whether or not the driver had answered, no subscription of the stream is left.
             publication = await client.request_publication(CHANNEL, 4922)
             assert not await asyncio.to_thread(publication.wait_until_connected, 0.2)
+
+
+async def test_a_cancelled_request_of_a_client_that_has_ended_is_cancelled_all_the_same():
+    with headrace.MediaDriver.embedded() as driver:
+        async with await aio.connect(driver.directory) as client:
+            waiting = asyncio.ensure_future(aio.added(client.request_counter(1702)))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            client.close()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting

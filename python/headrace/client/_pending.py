@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from headrace._exceptions import RegistrationError
+from headrace._exceptions import HeadraceError, RegistrationError
 
 if TYPE_CHECKING:
     from headrace import _core
@@ -99,7 +100,9 @@ async def added(pending: _Asked[_Added]) -> _Added:
             delay_s = next(delays, delay_s)
             await asyncio.sleep(delay_s)
     except asyncio.CancelledError:
-        pending.cancel()
+        # A client that has ended has nothing to give up; the cancellation must not get lost over that.
+        with contextlib.suppress(HeadraceError):
+            pending.cancel()
         raise
     return found
 
