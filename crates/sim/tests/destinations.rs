@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use common::{Reader, SECOND, World, errors_of, faults};
 use headrace_buffers::cnc::{self, CncFile};
-use headrace_buffers::counters::{CountersReader, type_ids};
+use headrace_buffers::counters::{CountersReader, system_counter, type_ids};
 use headrace_client::{Client, ClientError, Offer, Publication};
 use headrace_protocol::ErrorCode;
-use headrace_protocol::frame::{FrameKind, RttMeasurement, classify, rtt};
+use headrace_protocol::frame::{FrameKind, Nak, RttMeasurement, StatusMessage, classify, rtt};
 use headrace_sim::Node;
 use headrace_sys::Access;
 
@@ -313,4 +313,77 @@ fn a_stranger_that_measures_its_round_trip_is_answered_and_no_receiver_is_troubl
         .collect();
     assert_eq!(echoed_to, [stranger; 3]);
     assert_eq!(center.destination_count(), 3);
+}
+
+/// A NAK is 28 bytes long and a repair as long as a term, once for each destination.
+#[test]
+fn a_strangers_naks_bring_nothing_to_any_receiver() {
+    for channel in [DYNAMIC, MANUAL] {
+        let world = World::new(7);
+        let center = Center::new(&world, channel);
+        let mut members = ["one", "two"].map(|name| match channel {
+            MANUAL => Member::plain(&world, name),
+            _ => Member::dynamic(&world, name),
+        });
+        if channel == MANUAL {
+            for name in ["one", "two"] {
+                let destination = format!("aeron:udp?endpoint={name}:40123");
+                center.publication.add_destination(&destination).unwrap();
+            }
+        }
+        connected(&world, &center, &members);
+        publish(&world, &center, &mut members, 0, 5);
+        let tap = world.network().tap();
+        world.run_for(SECOND);
+        // Where receivers speak to, and one of those that do.
+        let (control, member) = tap
+            .take()
+            .iter()
+            .find(|sent| classify(&sent.bytes) == Ok(FrameKind::StatusMessage))
+            .map(|sent| (sent.to, sent.from))
+            .unwrap();
+        let (session_id, term_id) = (
+            center.publication.session_id(),
+            center.publication.initial_term_id(),
+        );
+        let nak = Nak {
+            flags: 0,
+            session_id,
+            stream_id: STREAM,
+            term_id,
+            term_offset: 0,
+            length: 8 * 1024,
+        };
+        let mut asked = [0; Nak::LENGTH];
+        nak.encode(&mut asked);
+        let mut said = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
+        let message = StatusMessage {
+            flags: 0,
+            session_id,
+            stream_id: STREAM,
+            consumption_term_id: term_id,
+            consumption_term_offset: 0,
+            receiver_window_length: 4096,
+            receiver_id: 77,
+            group_tag: None,
+        };
+        let length = message.encode(&mut said);
+        let stranger: SocketAddr = "10.9.9.9:999".parse().unwrap();
+        let repairs = || common::system_counter(&center.node, system_counter::RETRANSMITS_SENT);
+        let before = repairs();
+        world.network().inject(stranger, control, &asked);
+        if channel == MANUAL {
+            // It is no destination, so what it says of itself makes it none that is repaired for.
+            world.network().inject(stranger, control, &said[..length]);
+            world.run_for(SECOND);
+            world.network().inject(stranger, control, &asked);
+        }
+        world.run_for(SECOND);
+        assert_eq!(repairs(), before, "{channel}");
+        let invalid = common::system_counter(&center.node, system_counter::INVALID_PACKETS);
+        assert_eq!(invalid, 1 + i64::from(channel == MANUAL));
+        world.network().inject(member, control, &asked);
+        world.run_for(SECOND);
+        assert!(repairs() > before, "a receiver is repaired for: {channel}");
+    }
 }

@@ -322,7 +322,7 @@ impl Control<'_> {
             FrameKind::StatusMessage => {
                 self.on_status_message(&StatusMessage::decode(datagram)?, source, cycle)
             }
-            FrameKind::Nak => self.on_nak(&Nak::decode(datagram)?, cycle),
+            FrameKind::Nak => self.on_nak(&Nak::decode(datagram)?, source, cycle),
             FrameKind::Error => {
                 self.on_error(ErrorFrame::decode(datagram)?, source, cycle);
                 Ok(Liveness::Nothing)
@@ -350,11 +350,10 @@ impl Control<'_> {
             .map_or(TERM_LENGTH_MAX, |found| found.shared().log.term_length() as i32);
         message.check(term_length)?;
         cycle.counters.status_messages_received.increment_release();
-        if self
+        let heard = self
             .destinations
-            .on_status_message(message.receiver_id, source, cycle.now_ns)
-            == Heard::NoRoom
-        {
+            .on_status_message(message.receiver_id, source, cycle.now_ns);
+        if heard == Heard::NoRoom {
             cycle.counters.status_messages_rejected.increment_release();
             cycle.conductor.report(format!(
                 "WARN - more than {LEARNT_MAX} receivers of one channel: some are not sent to"
@@ -370,6 +369,9 @@ impl Control<'_> {
             }
         } else if publication.accepts(message, source) {
             publication.on_status_message(message, source, cycle.now_ns);
+            if heard != Heard::Stranger {
+                publication.note_address(message.receiver_id, source);
+            }
         } else {
             cycle.counters.status_messages_rejected.increment_release();
             return Ok(Liveness::Nothing);
@@ -397,11 +399,19 @@ impl Control<'_> {
         Ok(Liveness::Nothing)
     }
 
-    fn on_nak(&mut self, nak: &Nak, cycle: &mut Cycle<'_>) -> Result<Liveness, FrameError> {
+    fn on_nak(
+        &mut self,
+        nak: &Nak,
+        source: SocketAddr,
+        cycle: &mut Cycle<'_>,
+    ) -> Result<Liveness, FrameError> {
         let now_ns = cycle.now_ns;
         if let Some((publication, way)) = self.found(nak.session_id, nak.stream_id) {
             nak.check(publication.shared().log.term_length() as i32)?;
             cycle.counters.naks_received.increment_release();
+            if !publication.is_repaired_for(source) {
+                return Err(unexpected_session(nak.session_id));
+            }
             publication.on_nak(nak, now_ns, &mut cycle.outgoing(way));
         }
         Ok(Liveness::Nothing)

@@ -1,6 +1,7 @@
 //! Which receivers of a stream are alive.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 use headrace_protocol::round_trips::{RARE_PROBE_INTERVAL_NS, RoundTripEstimate};
 
@@ -10,6 +11,8 @@ const RECEIVERS_MAX: usize = 4096;
 #[derive(Debug)]
 struct Receiver {
     last_heard_ns: i64,
+    /// Where it asks for repairs from; none for one that is no destination of the channel.
+    asks_from: Option<SocketAddr>,
     round_trip: Option<RoundTripEstimate>,
     /// The probe that it answered last.
     answered_ns: Option<i64>,
@@ -51,10 +54,25 @@ impl ReceiverLiveness {
         }
         let receiver = self.receivers.entry(receiver_id).or_insert(Receiver {
             last_heard_ns: now_ns,
+            asks_from: None,
             round_trip: None,
             answered_ns: None,
         });
         receiver.last_heard_ns = now_ns;
+    }
+
+    /// A receiver that the stream is sent to speaks from this address.
+    pub(super) fn note_address(&mut self, receiver_id: i64, address: SocketAddr) {
+        if let Some(receiver) = self.receivers.get_mut(&receiver_id) {
+            receiver.asks_from = Some(address);
+        }
+    }
+
+    /// Whether one of them speaks from this address.
+    pub(super) fn is_address_of_one(&self, address: SocketAddr) -> bool {
+        self.receivers
+            .values()
+            .any(|receiver| receiver.asks_from == Some(address))
     }
 
     /// How many are alive.

@@ -389,6 +389,17 @@ impl SenderPublication {
         self.update_connected(reason);
     }
 
+    /// A receiver that the stream is sent to speaks from this address: its NAKs come from there, too.
+    pub(super) fn note_address(&mut self, receiver_id: i64, address: SocketAddr) {
+        self.receivers.note_address(receiver_id, address);
+    }
+
+    /// Whether to answer NAKs from an address. A repair goes to each receiver and may be thousands of times as long as
+    /// the NAK, so a stranger must not ask for one.
+    pub(super) fn is_repaired_for(&self, source: SocketAddr) -> bool {
+        self.receivers.is_address_of_one(source)
+    }
+
     pub(super) fn on_nak(&mut self, nak: &Nak, now_ns: i64, out: &mut Outgoing<'_>) {
         let shared = &self.shared;
         shared.naks_received.increment_release();
