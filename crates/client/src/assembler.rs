@@ -7,8 +7,9 @@
 //!    +--------------------+--+ any other fragment of the session: drop the fragments
 //! ```
 //!
-//! Messages never span terms, so the offset in the term tells whether a fragment follows the one before. A gap in
-//! an unreliable stream shows as padding and breaks the chain; the rest of that message is dropped.
+//! Messages never span terms, so the term and the offset in it tell whether a fragment follows the one before. A gap in
+//! an unreliable stream shows as padding and breaks the chain; the rest of that message is dropped. So is the rest of one
+//! that began in an image that went, when its session has another image that joins in the middle of a message.
 
 use std::collections::HashMap;
 
@@ -137,7 +138,8 @@ impl FragmentAssembler {
             .sessions
             .get_mut(&header.session_id())
             .filter(|builder| builder.assembling)?;
-        let follows = usize::try_from(header.term_offset()) == Ok(builder.next_term_offset);
+        let follows = header.term_id() == builder.first.term_id
+            && usize::try_from(header.term_offset()) == Ok(builder.next_term_offset);
         // The length can only be exceeded by a publisher that breaks the rules.
         if !follows || builder.bytes.len() + payload.len() > MESSAGE_LENGTH_MAX {
             builder.reset();
@@ -192,9 +194,14 @@ mod tests {
 
     /// A stream of messages, fragmented as publishers do.
     fn log_of(session_id: i32, messages: &[Vec<u8>]) -> LogBuffers {
+        log_from(0, session_id, messages)
+    }
+
+    fn log_from(initial_term_id: i32, session_id: i32, messages: &[Vec<u8>]) -> LogBuffers {
         let spec = LogSpec {
             term_length: TERM_LENGTH,
             mtu: MTU,
+            initial_term_id,
             session_id,
             ..LogSpec::default()
         };
@@ -272,6 +279,24 @@ mod tests {
             });
             assert_eq!(seen, [vec![8; 200]], "lost={lost}");
         }
+    }
+
+    /// Messages of equal lengths lie alike in each term, so offsets alone would let them pass.
+    #[test]
+    fn the_beginning_of_a_lost_image_and_the_rest_of_the_next_are_no_message() {
+        let mut assembler = FragmentAssembler::new();
+        let mut seen = Vec::new();
+        for (term_id, wanted) in [(7, 0..2), (8, 2..8)] {
+            let log = log_from(term_id, 5, &[vec![term_id as u8; 200], vec![9; 200]]);
+            let (mut offset, mut index) = (0, 0);
+            read_on(&log, &mut offset, 100, |payload, header| {
+                if wanted.contains(&index) {
+                    assembler.on_fragment(payload, header, |message, _| seen.push(message.to_vec()));
+                }
+                index += 1;
+            });
+        }
+        assert_eq!(seen, [vec![9; 200]]);
     }
 
     #[test]
