@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import subprocess
@@ -305,6 +306,40 @@ def test_a_driver_that_stopped_is_said_to_have_stopped(tmp_path):
             headrace.HeadraceError, match=r"^(?!driver timeout).*the driver has stopped: directory="
         ):
             client.add_publication(IPC, 1)
+
+
+def test_what_ended_with_its_driver_says_so(tmp_path):
+    driver = headrace.MediaDriver(directory=tmp_path / "driver", threading_mode="SHARED")
+    with driver.connect() as client:
+        publication = client.add_publication(IPC, 1)
+        exclusive = client.add_exclusive_publication("aeron:udp?control-mode=manual|control=127.0.0.1:0", 1)
+        subscription = client.add_subscription("aeron:udp?control-mode=manual", 1)
+        subscription.add_destination(IPC)
+        await_true(lambda: subscription.images)
+        image = subscription.images[0]
+        counter = client.add_counter(1001)
+        driver.close()
+        await_true(lambda: client.is_closed)
+        for call in (
+            lambda: publication.offer_blocking(b"x"),
+            lambda: asyncio.run(offered(publication)),
+            lambda: exclusive.add_destination("aeron:udp?endpoint=127.0.0.1:9"),
+            lambda: exclusive.remove_destination("aeron:udp?endpoint=127.0.0.1:9"),
+            lambda: exclusive.remove_destination_by_id(3),
+            lambda: subscription.add_destination(IPC),
+            lambda: subscription.remove_destination(IPC),
+            lambda: subscription.remove_destination_by_id(3),
+            subscription.poll_message,
+            lambda: image.reject("late"),
+            lambda: counter.value,
+            lambda: counter.get_and_add(1),
+        ):
+            with pytest.raises(headrace.HeadraceError, match="the driver has stopped: directory="):
+                call()
+
+
+async def offered(publication: headrace.Publication) -> int:
+    return await publication.offer_async(b"x")
 
 
 def test_the_driver_refuses_a_channel_by_name(media_client):

@@ -156,6 +156,35 @@ def test_the_normal_course_of_things_is_no_warning(caplog: pytest.LogCaptureFixt
     assert [record.getMessage() for record in caplog.records] == []
 
 
+def test_images_that_go_with_their_destination_are_no_warning(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING, "headrace")
+    network = f"aeron:udp?endpoint={free_endpoint()}"
+    with (
+        headrace.MediaDriver.embedded(
+            threading_mode="SHARED", image_liveness_timeout_ns=200_000_000
+        ) as driver,
+        driver.connect() as client,
+    ):
+        subscription = client.add_subscription("aeron:udp?control-mode=manual", 4918)
+        for channel in ("aeron:ipc", f"aeron-spy:{network}", network):
+            registration_id = subscription.add_destination(channel)
+            with client.add_publication(channel.removeprefix("aeron-spy:"), 4918):
+                if channel.startswith("aeron-spy:"):
+                    client.add_subscription(network, 4918)
+                await_true(lambda: subscription.image_count == 1)
+                subscription.remove_destination_by_id(registration_id)
+                await_true(lambda: subscription.image_count == 0)
+        # Afterwards what is lost is told as before.
+        subscription.add_destination("aeron:ipc")
+        with client.add_publication("aeron:ipc", 4918):
+            await_true(lambda: subscription.image_count == 1)
+            assert [record.getMessage() for record in caplog.records] == []
+            subscription.images[0].reject("not today")
+            await_true(lambda: texts(caplog, "headrace.client"))
+    (lost,) = texts(caplog, "headrace.client")
+    assert "image lost before the end of its stream" in lost
+
+
 def test_every_change_of_state_of_a_driver_is_told_at_debug(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG, "headrace.driver")
     with headrace.MediaDriver.embedded() as driver, driver.connect() as client:

@@ -82,3 +82,16 @@ def test_a_client_without_a_thread_answers_when_it_is_invoked(media_driver: head
             found = pending.poll()
     with pytest.raises(headrace.ClosedError):
         pending.poll()
+
+
+@pytest.mark.parametrize("is_ended_by_driver", [False, True])
+def test_nothing_is_left_to_cancel_at_a_client_that_has_ended(is_ended_by_driver: bool) -> None:
+    """What closes things at the end of a driver cancels what was asked for, too."""
+    driver = headrace.MediaDriver.embedded(threading_mode="SHARED")
+    with driver, driver.connect() as client:
+        pending = client.request_counter(COUNTER_TYPE, b"", "pending")
+        (driver if is_ended_by_driver else client).close()
+        await_true(lambda: client.is_closed)
+        pending.cancel()
+        with pytest.raises(headrace.HeadraceError):
+            pending.poll()

@@ -25,7 +25,7 @@ use crate::error::ClientError;
 use crate::handlers::Handlers;
 use crate::lock::{lock, try_lock};
 use crate::mappings::LogMappings;
-use crate::requests::{Kind, Outcome, Request};
+use crate::requests::{Kind, Outcome, Request, channel_of};
 use crate::service::Service;
 use crate::state::State;
 use crate::thread_token;
@@ -160,13 +160,16 @@ impl Core {
         let mut state = self.state();
         state.check_open()?;
         let correlation_id = self.next_correlation_id();
-        self.send(operation, &command(correlation_id))?;
+        let command = command(correlation_id);
+        self.send(operation, &command)?;
         let kind = kind(correlation_id);
         if let Kind::Subscription(shared) = &kind {
             state.subscriptions.insert(correlation_id, Arc::clone(shared));
         }
         let request = Request {
             kind,
+            operation,
+            channel: channel_of(&command),
             deadline_ns: self.now_ns().saturating_add(self.config.driver_timeout_ns()),
             result: None,
         };

@@ -37,6 +37,7 @@ impl Core {
         if state.ended.is_some() {
             return Ok(());
         }
+        let left_stream = state.left_stream.take();
         match event {
             Event::Error {
                 correlation_id,
@@ -48,19 +49,17 @@ impl Core {
                 image_correlation_id,
                 subscription_registration_id,
                 ..
-            } => self.on_unavailable_image(&mut state, *image_correlation_id, *subscription_registration_id),
+            } => {
+                let (image_id, subscription_id) = (*image_correlation_id, *subscription_registration_id);
+                self.on_unavailable_image(&mut state, image_id, subscription_id, left_stream);
+            }
             Event::PublicationReady(ready) => self.on_publication_ready(&mut state, ready, false),
             Event::ExclusivePublicationReady(ready) => self.on_publication_ready(&mut state, ready, true),
             Event::SubscriptionReady {
                 correlation_id,
                 channel_status_counter_id,
             } => self.on_subscription_ready(&mut state, *correlation_id, *channel_status_counter_id),
-            Event::OperationSuccess { correlation_id } => {
-                resolve(&mut state, *correlation_id, |kind| match kind {
-                    Kind::Operation => Some(Ok(Outcome::Done)),
-                    _ => None,
-                });
-            }
+            Event::OperationSuccess { correlation_id } => on_success(&mut state, *correlation_id),
             Event::CounterReady {
                 registration_id,
                 counter_id,
@@ -307,12 +306,19 @@ impl Core {
         state: &mut State,
         correlation_id: i64,
         subscription_registration_id: i64,
+        left_stream: Option<i64>,
     ) {
+        let is_left = left_stream == Some(subscription_registration_id);
+        if is_left {
+            state.left_stream = left_stream;
+        }
         let Some(subscription) = state.subscriptions.get(&subscription_registration_id).cloned() else {
             return;
         };
         if let Some(image) = subscription.remove_image(correlation_id) {
             if let Some(handler) = &state.handlers.lost_image
+                && !is_left
+                && !image.is_left()
                 && !image.is_end_of_stream()
                 && !image.is_publication_revoked()
             {
@@ -373,6 +379,20 @@ impl Core {
             state.queue(Box::new(move |_| handler(&error)));
         }
     }
+}
+
+/// What was asked for is done.
+fn on_success(state: &mut State, correlation_id: i64) {
+    let mut left_stream = None;
+    resolve(state, correlation_id, |kind| match kind {
+        Kind::Operation => Some(Ok(Outcome::Done)),
+        Kind::DestinationRemoval { registration_id } => {
+            left_stream = Some(*registration_id);
+            Some(Ok(Outcome::Done))
+        }
+        _ => None,
+    });
+    state.leave(left_stream);
 }
 
 /// Gives a pending request the result that `answer` makes of it; nothing when the reply does not fit.

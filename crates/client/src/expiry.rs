@@ -20,11 +20,8 @@ impl Core {
             .collect();
         for correlation_id in &expired {
             self.remove_at_driver(&mut state, *correlation_id);
-            let reason = format!(
-                "no response to a request: correlation_id={correlation_id} driver_timeout_ms={}",
-                self.config.driver_timeout_ms
-            );
             if let Some(request) = state.requests.get_mut(correlation_id) {
+                let reason = request.unanswered(*correlation_id, self.config.driver_timeout_ms);
                 request.result = Some(Err(ClientError::DriverTimeout { reason }));
             }
         }
@@ -32,13 +29,13 @@ impl Core {
     }
 
     /// Forgets a request. What it asked for is removed at the driver, which works through commands in order, so
-    /// the removal finds the resource even if it has not been made yet. False when the id is unknown.
+    /// the removal finds the resource even if it has not been made yet. False when the id is unknown, as all are to a
+    /// client that has ended: what it asked for went with it.
     pub(crate) fn cancel(&self, correlation_id: i64) -> Result<bool, ClientError> {
         self.refuse_reentry("cancel")?;
         // An outcome that is ready but not taken closes itself when dropped, which needs the lock.
         let request = {
             let mut state = self.state();
-            state.check_open()?;
             if state
                 .requests
                 .get(&correlation_id)
@@ -86,7 +83,10 @@ impl Core {
                 self.send_removal(state, "remove counter", &command);
             }
             // A static counter outlives its client, and the others leave nothing in the driver.
-            Kind::StaticCounter { .. } | Kind::SessionId | Kind::Operation => {}
+            Kind::StaticCounter { .. }
+            | Kind::SessionId
+            | Kind::Operation
+            | Kind::DestinationRemoval { .. } => {}
         }
     }
 }

@@ -17,6 +17,9 @@ pub(crate) trait Home: Send + Sync {
 
     fn doorbells(&self) -> Doorbells;
 
+    /// Why the client ended, once it has.
+    fn ended_by(&self) -> Option<ClientError>;
+
     /// Sends a request that is answered with success or an error, and no more; returns its correlation id.
     fn request<'a>(
         &self,
@@ -43,13 +46,15 @@ pub(crate) trait Home: Send + Sync {
     fn run_callbacks_if_free(&self);
 }
 
-/// The home of a resource that is open; an error says that `what` is closed.
+/// The home of a resource that is open; an error says that `what` is closed, or why its client ended.
 pub(crate) fn open(
     home: &Weak<dyn Home>,
     is_open: bool,
     what: &'static str,
 ) -> Result<Arc<dyn Home>, ClientError> {
-    home.upgrade()
-        .filter(|_| is_open)
-        .ok_or(ClientError::Closed { what })
+    let home = home.upgrade().ok_or(ClientError::Closed { what })?;
+    if is_open {
+        return Ok(home);
+    }
+    Err(home.ended_by().unwrap_or(ClientError::Closed { what }))
 }

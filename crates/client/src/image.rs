@@ -19,6 +19,8 @@ use crate::error::{ClientError, PollError};
 use crate::home::{self, Home};
 use crate::lock::try_lock;
 
+/// Where the stream of a publication on this host comes from.
+const LOCAL_SOURCE_IDENTITY: &str = "aeron:ipc";
 const SPY_PREFIX: &str = "aeron-spy:";
 
 /// A publisher's stream, as delivered to one subscription.
@@ -30,6 +32,8 @@ pub struct Image {
     geometry: TermGeometry,
     position: Counter,
     closed: AtomicBool,
+    // The program took away the last destination that brought it. Written by the thread that services the client.
+    left: AtomicBool,
     // True while a thread is inside a poll.
     polling: AtomicBool,
     last_state: OnceLock<LastState>,
@@ -99,6 +103,7 @@ impl Image {
             join_position: parts.position.get_acquire(),
             position: parts.position,
             closed: AtomicBool::new(false),
+            left: AtomicBool::new(false),
             polling: AtomicBool::new(false),
             last_state: OnceLock::new(),
             assembler: Mutex::new(FragmentAssembler::new()),
@@ -122,6 +127,19 @@ impl Image {
             is_publication_revoked: self.log.metadata().is_publication_revoked_acquire(),
         });
         self.closed.store(true, Ordering::Release);
+    }
+
+    /// The program took a destination away: notes whether another one brings the image. One that is published on this
+    /// host goes at once with its destination.
+    pub(crate) fn note_destination_removed(&self) {
+        if self.source_identity != LOCAL_SOURCE_IDENTITY && self.active_transport_count() == 0 {
+            self.left.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The program took away the last destination that brought it. Nothing of a later one that brings it again.
+    pub(crate) fn is_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
     }
 
     // The counter may be another one's once the image is closed.

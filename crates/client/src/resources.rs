@@ -25,12 +25,16 @@ impl Home for Core {
         self.doorbells.clone()
     }
 
+    fn ended_by(&self) -> Option<ClientError> {
+        self.state().ended.clone()
+    }
+
     fn request<'a>(
         &self,
         operation: &'static str,
         command: &dyn Fn(i64) -> Command<'a>,
     ) -> Result<i64, ClientError> {
-        self.submit(operation, |_| Kind::Operation, command)
+        self.submit(operation, |id| Kind::of_operation(&command(id)), command)
     }
 
     fn wait_for(self: Arc<Self>, correlation_id: i64) -> Result<(), ClientError> {

@@ -27,6 +27,9 @@ pub(crate) struct State {
     pub(crate) publications: BTreeMap<i64, Arc<PublicationHandle>>,
     pub(crate) subscriptions: BTreeMap<i64, Arc<SubscriptionShared>>,
     pub(crate) counters: BTreeMap<i64, Arc<CounterShared>>,
+    /// A subscription from which the program took a destination, if the last event said so or told of one of the images
+    /// that went with it: the driver tells of them right after it.
+    pub(crate) left_stream: Option<i64>,
     pub(crate) mappings: LogMappings,
     pub(crate) callbacks: VecDeque<Callback>,
     pub(crate) handlers: Handlers,
@@ -47,6 +50,7 @@ impl State {
             publications: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             counters: BTreeMap::new(),
+            left_stream: None,
             mappings,
             callbacks: VecDeque::new(),
             handlers,
@@ -106,6 +110,19 @@ impl State {
         self.mappings.release(image.correlation_id(), now_ns, linger_ns);
         if let Some(handler) = subscription.handlers().unavailable_image {
             self.queue(Box::new(move |_| handler(&image)));
+        }
+    }
+
+    /// The driver took a destination from this subscription because the program wants it so. An image that has no other
+    /// one goes later, when nothing has come for a while.
+    pub(crate) fn leave(&mut self, registration_id: Option<i64>) {
+        self.left_stream = registration_id;
+        let subscription = registration_id.and_then(|id| self.subscriptions.get(&id));
+        for image in subscription
+            .iter()
+            .flat_map(|subscription| subscription.images().to_vec())
+        {
+            image.note_destination_removed();
         }
     }
 

@@ -227,9 +227,13 @@ fn a_driver_that_does_not_answer_is_a_timeout_and_the_resource_is_removed() {
     let fake = FakeDriver::start();
     let (client, _) = connect(&fake);
     driver(&fake).reply = Reply::Silence;
-    let error = client.add_publication(CHANNEL, 10).err().unwrap();
+    let named = "aeron:udp?endpoint=slow.example:40456";
+    let error = client.add_publication(named, 10).err().unwrap();
     assert!(matches!(error, ClientError::DriverTimeout { .. }), "{error}");
-    assert!(error.to_string().contains("driver_timeout_ms=10000"), "{error}");
+    let asked = "add publication channel=aeron:udp?endpoint=slow.example:40456";
+    let doubt = "driver_timeout_ms=10000: does a name server answer for host=slow.example?";
+    assert!(error.to_string().contains(asked), "{error}");
+    assert!(error.to_string().ends_with(doubt), "{error}");
     driver(&fake).work();
     assert!(matches!(
         driver(&fake).last_command(),

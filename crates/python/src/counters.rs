@@ -12,7 +12,7 @@ use crate::{arguments, errors};
 #[pyclass(frozen, weakref, module = "headrace")]
 pub(crate) struct Counter {
     inner: ForkGuard<Inner>,
-    _client: ForkGuard<KeptClient>,
+    client: ForkGuard<KeptClient>,
 }
 
 enum Inner {
@@ -32,13 +32,16 @@ impl Counter {
     fn new(kept: KeptClient, inner: Inner) -> Self {
         Self {
             inner: ForkGuard::new(inner),
-            _client: ForkGuard::new(kept),
+            client: ForkGuard::new(kept),
         }
     }
-}
 
-fn closed() -> PyErr {
-    errors::closed("counter")
+    fn closed(&self) -> PyErr {
+        match self.client.get().ok().and_then(|client| client.ended_by()) {
+            Some(reason) => errors::closed_because("counter", &reason),
+            None => errors::closed("counter"),
+        }
+    }
 }
 
 #[pymethods]
@@ -47,7 +50,7 @@ impl Counter {
     #[getter]
     fn value(&self) -> PyResult<i64> {
         match self.inner.get()? {
-            Inner::Owned(counter) => counter.get().ok_or_else(closed),
+            Inner::Owned(counter) => counter.get().ok_or_else(|| self.closed()),
             Inner::Static(counter) => Ok(counter.get()),
         }
     }
@@ -55,7 +58,7 @@ impl Counter {
     #[setter]
     fn set_value(&self, #[pyo3(from_py_with = arguments::value)] value: i64) -> PyResult<()> {
         match self.inner.get()? {
-            Inner::Owned(counter) => counter.set(value).then_some(()).ok_or_else(closed),
+            Inner::Owned(counter) => counter.set(value).then_some(()).ok_or_else(|| self.closed()),
             Inner::Static(counter) => {
                 counter.set(value);
                 Ok(())
@@ -67,7 +70,7 @@ impl Counter {
     #[pyo3(signature = (delta, /))]
     fn get_and_add(&self, #[pyo3(from_py_with = arguments::delta)] delta: i64) -> PyResult<i64> {
         match self.inner.get()? {
-            Inner::Owned(counter) => counter.get_and_add(delta).ok_or_else(closed),
+            Inner::Owned(counter) => counter.get_and_add(delta).ok_or_else(|| self.closed()),
             Inner::Static(counter) => Ok(counter.get_and_add(delta)),
         }
     }
@@ -82,7 +85,7 @@ impl Counter {
             Inner::Owned(counter) => counter
                 .set_reference_id(reference_id)
                 .then_some(())
-                .ok_or_else(closed),
+                .ok_or_else(|| self.closed()),
             Inner::Static(_) => Err(errors::config(
                 "reference_id",
                 &reference_id.to_string(),

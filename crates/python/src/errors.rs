@@ -53,6 +53,10 @@ pub(crate) fn closed(what: &str) -> PyErr {
     closed_error(&format!("{what} is closed"))
 }
 
+pub(crate) fn closed_because(what: &str, reason: &ClientError) -> PyErr {
+    closed_error(&format!("{what} is closed: {reason}"))
+}
+
 /// `ClosedError`, but on daemon threads of a process that is ending: the interpreter's exit has closed their client,
 /// not the program. They end as `sys.exit()` ends a thread, without a traceback.
 fn closed_error(message: &str) -> PyErr {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from headrace._exceptions import HeadraceError, RegistrationError
+from headrace._exceptions import RegistrationError
 
 if TYPE_CHECKING:
     from headrace import _core
@@ -69,10 +68,9 @@ class Pending(Generic[_Added]):
         return (yield from added(self).__await__())
 
     def cancel(self) -> None:
-        """Give it up. What came of it already is closed; nothing happens once it was taken. Never blocks.
+        """Give it up. What came of it already is closed. Never blocks.
 
-        Raises:
-            ClosedError: The client is closed.
+        Nothing happens once it was taken, or after the client has ended, with which it went.
         """
         self._asked.cancel()
 
@@ -100,9 +98,7 @@ async def added(pending: _Asked[_Added]) -> _Added:
             delay_s = next(delays, delay_s)
             await asyncio.sleep(delay_s)
     except asyncio.CancelledError:
-        # A client that has ended has nothing to give up; the cancellation must not get lost over that.
-        with contextlib.suppress(HeadraceError):
-            pending.cancel()
+        pending.cancel()
         raise
     return found
 

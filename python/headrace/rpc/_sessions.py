@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ClosedError, ConfigError
+from headrace._exceptions import ConfigError
 from headrace._results import OfferResult
 from headrace.rpc._layout import HEADER_LENGTH, Kind, header
 
@@ -179,9 +178,7 @@ class Session:
         self._losses.count += len(self._waiting)
         self._waiting.clear()
         if self._asked is not None:
-            # Refused by a client that is closed, of which nothing is left.
-            with contextlib.suppress(ClosedError):
-                self._asked.cancel()
+            self._asked.cancel()
             self._asked = None
         if self._answers is not None:
             self._answers.close()

@@ -108,6 +108,11 @@ impl Connections {
         }
     }
 
+    /// No path is left that could bring something.
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.iter().all(Option::is_none)
+    }
+
     /// Something of the stream came that says its sender lives.
     #[inline]
     pub(super) fn on_frame(&mut self, source: Source, now_ns: i64) {

@@ -22,6 +22,7 @@ use crate::shared::{ImageShared, ImageState, LossRange, PublicationShared, Statu
 /// Why an image drains whose publisher has closed.
 const END_OF_STREAM: &str = "end of stream reached";
 const SILENT: Reason<'static> = Reason::fault("nothing received for the image liveness time-out");
+const LEFT: &str = "every destination that brought it was removed";
 const REJECTED: Reason<'static> = Reason::fault("a subscriber rejected it");
 
 /// Time-outs of images, from the driver's configuration.
@@ -107,6 +108,7 @@ impl ReceiverImage {
     pub(super) fn loss(&self) -> Reason<'static> {
         match self.answers {
             Answers::Rejection(_) => REJECTED,
+            Answers::StatusMessages | Answers::Nothing if self.connections.is_empty() => LEFT.into(),
             Answers::StatusMessages | Answers::Nothing => SILENT,
         }
     }

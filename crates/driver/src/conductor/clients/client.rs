@@ -38,7 +38,7 @@ states! {
         Heard => [Watched, Closed, Gone];
         /// Its heartbeat and its process show that it lives.
         Watched => [Ended, Closed, Gone];
-        /// Its process has ended; its last commands are being read.
+        /// Its process has ended, or is closing it; its last commands are being read.
         Ended => [Closed, Gone];
         /// It said that it is done.
         Closed => [Gone];
@@ -114,7 +114,7 @@ impl Client {
     /// Its process has ended; it wrote nothing from position `written` of the ring.
     pub(crate) fn end(&mut self, recorder: &EventRecorder, written: i64) {
         self.written = written;
-        self.enter(recorder, ClientState::Ended, Reason::fault("its process ended"));
+        self.enter(recorder, ClientState::Ended, "its process shows no life any more");
     }
 
     /// All it held was released.
@@ -123,7 +123,7 @@ impl Client {
             ClientState::Heard | ClientState::Watched => {
                 Reason::fault("not heard from for the client liveness time-out")
             }
-            ClientState::Ended => "its process ended, and its commands were read".into(),
+            ClientState::Ended => Reason::fault("its process ended"),
             ClientState::Closed | ClientState::Gone => "it closed".into(),
         };
         self.enter(recorder, ClientState::Gone, reason);

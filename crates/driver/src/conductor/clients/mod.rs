@@ -131,10 +131,17 @@ impl Clients {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use headrace_buffers::AtomicBuffer;
     use headrace_buffers::counters::CountersManager;
+    use headrace_buffers::error_log::DistinctErrorLog;
+    use headrace_buffers::event_log::Event;
+    use headrace_sys::clock::ManualClock;
 
     use super::*;
+    use crate::errors::ErrorRecorder;
+    use crate::event_recorder::EventListener;
 
     /// Clients with these ids that are known by their heartbeats, at 1 s.
     fn heard(ids: &[i64]) -> Clients {
@@ -199,5 +206,41 @@ mod tests {
         assert_eq!(clients.remove_publication(5), Some(handle));
         assert_eq!(clients.remove_publication(5), None);
         assert_eq!(clients.remove_counter(5), None);
+    }
+
+    /// Keeps what is no normal course of things.
+    #[derive(Default)]
+    struct Faults(Mutex<Vec<(i64, String)>>);
+
+    impl EventListener for Faults {
+        fn on_event(&self, event: &Event<&str>) {
+            if event.is_fault {
+                self.0.lock().unwrap().push((event.id, event.reason.to_owned()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_that_ends_is_a_fault_unless_its_last_command_closed_the_client() {
+        let mut counters =
+            CountersManager::new(AtomicBuffer::allocate(4096), AtomicBuffer::allocate(1024), 0);
+        let id = counters.allocate(0, &[], "", 0).unwrap();
+        let errors = ErrorRecorder::new(
+            DistinctErrorLog::new(AtomicBuffer::allocate(1024)),
+            counters.counter(id),
+        );
+        let faults = Arc::new(Faults::default());
+        let clock = Arc::new(ManualClock::new(0, 0));
+        let recorder = EventRecorder::new(None, Some(faults.clone()), clock, errors);
+        let mut clients = heard(&[7, 8]);
+        for client in &mut clients.clients {
+            client.enter(&recorder, ClientState::Watched, "alive");
+            client.end(&recorder, 64);
+        }
+        clients.close(&recorder, 8);
+        for client in &mut clients.clients {
+            client.leave(&recorder);
+        }
+        assert_eq!(*faults.0.lock().unwrap(), [(7, "its process ended".to_owned())]);
     }
 }
