@@ -1,5 +1,6 @@
 """Each wrong setting gives an error that names the setting, the value and the rule, and leaves no file."""
 
+import re
 import socket
 import subprocess
 import sys
@@ -138,32 +139,44 @@ def test_a_directory_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> N
 
 
 LAUNCH_AS_ANOTHER_USER = """
-import getpass, os, pwd, sys, tempfile, headrace
-launch = headrace.MediaDriver
+import getpass, os, pwd, sys, tempfile, headrace, headrace.archive.server
+launches = {
+    "driver": lambda directory: headrace.MediaDriver(directory=directory),
+    "archive": lambda directory: headrace.ArchiveServer(archive_directory=directory, control_channel_enabled=False),
+}
+launch = launches[sys.argv[1]]
 if os.geteuid() == 0:
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
 try:
-    launch(directory=sys.argv[1])
+    launch(sys.argv[2])
 except headrace.HeadraceError as refusal:
     print(refusal)
 else:
-    sys.exit("a driver started where nothing may be written")
+    sys.exit("it started where nothing may be written")
 """
 
 
-def test_a_directory_not_writable_is_refused_by_name() -> None:
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize("launched", ["driver", "archive"])
+def test_a_directory_not_writable_is_refused_by_name_and_with_what_to_do(
+    launched: str, is_there: bool
+) -> None:
     """Root may write anywhere, so root becomes another user, after importing what only root may be able to read."""
     with tempfile.TemporaryDirectory(dir="/tmp") as parent:
+        directory = Path(parent) / "launched"
+        if is_there:
+            directory.mkdir(mode=0o555)
         Path(parent).chmod(0o555)
-        directory = Path(parent) / "driver"
-        command = [sys.executable, "-c", LAUNCH_AS_ANOTHER_USER, directory]
+        command = [sys.executable, "-c", LAUNCH_AS_ANOTHER_USER, launched, directory]
         finished = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         assert finished.returncode == 0, finished.stdout + finished.stderr
         assert str(directory) in finished.stdout
         assert "Permission denied" in finished.stdout
-        assert not directory.exists()
+        assert re.search("name (one|another directory)", finished.stdout), finished.stdout
+        assert directory.exists() == is_there
+        assert not is_there or not list(directory.iterdir())
 
 
 def test_an_active_directory_is_not_taken_over(driver: headrace.MediaDriver) -> None:

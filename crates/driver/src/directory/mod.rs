@@ -85,7 +85,11 @@ pub enum DirectoryError {
         entry: OsString,
     },
     /// The operating system refused.
-    #[error("cannot {action} aeron.dir={}: {source}", path.display())]
+    #[error(
+        "cannot {action} aeron.dir={}: {source}; a driver deletes what the one before it left there and makes its own \
+         files: name one that this user may create, write and delete",
+        path.display()
+    )]
     Io {
         /// What was tried.
         action: &'static str,

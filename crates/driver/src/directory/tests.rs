@@ -271,6 +271,20 @@ fn clients_that_begin_to_wait_meanwhile_do_not_keep_it() {
 }
 
 #[test]
+fn a_link_is_not_followed_when_what_is_there_is_cleared_away() {
+    let (fixture, file) = Fixture::with_driver(0);
+    drop(file);
+    let elsewhere = fixture.parent.path().join("elsewhere");
+    let cnc = fixture.config.directory.join(cnc::FILE_NAME);
+    fs::rename(&cnc, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &cnc).unwrap();
+    let before = fs::read(&elsewhere).unwrap();
+    fixture.prepare().unwrap();
+    assert!(!fixture.left_over());
+    assert_eq!(fs::read(&elsewhere).unwrap(), before);
+}
+
+#[test]
 fn an_empty_directory_is_taken() {
     let fixture = Fixture::new();
     fs::create_dir_all(&fixture.config.directory).unwrap();

@@ -10,14 +10,16 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
 from headrace._closing import Closing
+from headrace._exceptions import HeadraceError
 from headrace._fork import forget_in_children
 from headrace._states import Life
+from headrace.archive.errors import ArchiveFileError
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.mark_file import HEADER_LENGTH, LINK_NAME, MarkFields, MarkFile
 from headrace.archive.files.storage import DirectoryStorage, Storage
@@ -91,7 +93,7 @@ class ArchiveServer(Closing):
     Raises:
         ConfigError: A setting is wrong.
         MissingExtraError: What a setting needs is not installed.
-        ArchiveFileError: Another archive runs on the directory, or a file is damaged.
+        ArchiveFileError: Another archive runs on the directory, the disk refuses a file, or a file is damaged.
         DriverTimeoutError: No driver answers on the directory.
     """
 
@@ -123,12 +125,13 @@ class ArchiveServer(Closing):
         self._is_closed = False
         self._failure: BaseException | None = None
         start_ms = self._clock.epoch_ms()
-        self._mark_file = MarkFile(
-            _mark_storage(config, self._storage),
-            config.error_buffer_length,
-            start_ms,
-            config.mark_file_liveness_timeout_ms,
-        )
+        with _naming(self._storage):
+            self._mark_file = MarkFile(
+                _mark_storage(config, self._storage),
+                config.error_buffer_length,
+                start_ms,
+                config.mark_file_liveness_timeout_ms,
+            )
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         # From here on a forked child has the lock as well, until it forgets it.
@@ -142,7 +145,8 @@ class ArchiveServer(Closing):
         self._client: Client | None = None
         self._catalog: Catalog | None = None
         try:
-            self._open(driver, chance or random.SystemRandom(), start_ms)
+            with _naming(self._storage):
+                self._open(driver, chance or random.SystemRandom(), start_ms)
             for doubt in doubts:
                 self._log.warning(doubt)
         except BaseException:
@@ -438,6 +442,25 @@ def _close_all() -> None:
     """An archive whose program ends without closing it would have to be recovered."""
     for server in list(_RUNNING):
         server.close()
+
+
+@contextlib.contextmanager
+def _naming(storage: Storage) -> Iterator[None]:
+    """For what an archive does with its files while it starts.
+
+    Raises:
+        ArchiveFileError: The disk refuses something.
+    """
+    try:
+        yield
+    except HeadraceError:
+        # Some are errors of the system too, such as a time-out.
+        raise
+    except OSError as refusal:
+        raise ArchiveFileError(
+            f"an archive cannot start in {storage.describe()}: {refusal}; it must be able to create, read and write "
+            "files there: name another directory, or see to the owner, the rights and the space of this one"
+        ) from refusal
 
 
 def _mark_storage(config: ArchiveConfig, storage: Storage) -> Storage:
