@@ -51,7 +51,10 @@ impl ProcessorLimit {
     /// The limit of this process, if it has one.
     pub(crate) fn find(machine: &dyn Machine) -> Option<Self> {
         let count = machine.processor_count();
-        let allowed = machine.allowed_processors().len() as f64;
+        let allowed = match machine.allowed_processors().len() {
+            0 => f64::INFINITY, // the kernel does not tell, as on a machine with more than a mask has room for
+            count => count as f64,
+        };
         let quota = quota(machine).unwrap_or(f64::INFINITY);
         let processors = allowed.min(quota);
         (processors > 0.0 && processors < count as f64).then_some(Self {
@@ -209,6 +212,15 @@ mod tests {
             ("/sys/fs/cgroup/cpu.max", "400000 100000\n"),
         ];
         assert!(told(&Made(8, 8, nested)).unwrap().starts_with("SHARED: 1 of 8"));
+        let quota = [
+            ("/proc/self/cgroup", "0::/\n"),
+            ("/sys/fs/cgroup/cpu.max", "100000 100000\n"),
+        ];
+        let told_of_no_mask = told(&Made(2048, 0, &quota)).unwrap();
+        assert!(
+            told_of_no_mask.starts_with("SHARED: 1 of 2048"),
+            "{told_of_no_mask}"
+        );
         assert!(
             told(&Made(8, 2, &[]))
                 .unwrap()
