@@ -3,12 +3,16 @@
 
 mod live;
 
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use headrace_buffers::doorbell;
+use headrace_buffers::cnc::{self, CncFile};
+use headrace_buffers::doorbell::{self, Bell, Doorbells, DriverIdentity, Interests};
 use headrace_client::{Awaited, BlockingIdle, ClaimResult, Offer, Publication, Subscription};
 use headrace_driver::ThreadingMode;
+use headrace_protocol::frame::{DataHeader, Setup, data};
+use headrace_sys::Access;
 use headrace_sys::idle::IdleStrategy;
 use live::{IPC, Live, STREAM, await_that, pair, start, start_with};
 
@@ -155,4 +159,77 @@ fn a_publisher_that_rings_no_doorbell_is_looked_for() {
     let publication = ours.add_publication(IPC, STREAM + 1).unwrap();
     await_that("images", || foreign_subscription.is_connected());
     each_message_wakes(&foreign_subscription, || offer(&publication));
+}
+
+/// A publisher that is the test: it leaves out what it likes.
+struct Publisher {
+    socket: UdpSocket,
+    to: SocketAddr,
+}
+
+impl Publisher {
+    fn send_setup(&self) {
+        let setup = Setup {
+            flags: 0,
+            term_offset: 0,
+            session_id: 1,
+            stream_id: STREAM,
+            initial_term_id: 0,
+            active_term_id: 0,
+            term_length: 64 * 1024,
+            mtu: 1408,
+            ttl: 0,
+        };
+        let mut frame = [0; Setup::LENGTH];
+        setup.encode(&mut frame);
+        self.socket.send_to(&frame, self.to).unwrap();
+    }
+
+    fn send_message(&self, term_offset: i32) {
+        let header = DataHeader {
+            frame_length: 64,
+            flags: data::FLAGS_UNFRAGMENTED,
+            is_padding: false,
+            term_offset,
+            session_id: 1,
+            stream_id: STREAM,
+            term_id: 0,
+            reserved_value: 0,
+        };
+        let mut frame = [7; 64];
+        header.encode(&mut frame);
+        self.socket.send_to(&frame, self.to).unwrap();
+    }
+}
+
+/// It decides when to ask for what is missing, and would look a millisecond later at best.
+#[test]
+fn what_comes_after_a_gap_wakes_the_conductor() {
+    let live = every_agent_its_thread();
+    let client = live.client();
+    let subscription = client.add_subscription(UDP, STREAM, Default::default()).unwrap();
+    await_that("endpoint bound", || subscription.resolved_endpoint().is_some());
+    let publisher = Publisher {
+        socket: UdpSocket::bind("127.0.0.1:0").unwrap(),
+        to: subscription.resolved_endpoint().unwrap().parse().unwrap(),
+    };
+    publisher.send_setup();
+    await_that("image", || subscription.is_connected());
+    publisher.send_message(0);
+    await_that("first message", || subscription.poll(|_, _| {}, 1).unwrap() > 0);
+
+    let directory = live.driver.directory();
+    let cnc = CncFile::map(&directory.join(cnc::FILE_NAME), Access::ReadOnly).unwrap();
+    let identity = DriverIdentity {
+        pid: cnc.pid(),
+        start_timestamp_ms: cnc.start_timestamp_ms(),
+    };
+    let doorbells = Doorbells::open(directory, identity);
+    let mut parker = doorbells.parker().unwrap();
+    let mut interests = Interests::new(WITHOUT_END);
+    interests.bell(Bell::Conductor);
+    // Who rings takes back that this waits, beside the conductor itself.
+    assert!(parker.arm(&interests) && !parker.arm(&interests));
+    publisher.send_message(128);
+    await_that("a ring for the conductor", || parker.arm(&interests));
 }

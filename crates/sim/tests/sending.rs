@@ -5,6 +5,7 @@ mod common;
 use common::{CHANNEL, Reader, SECOND, STREAM, World, faults, is_accepted};
 use headrace_driver::DriverConfig;
 use headrace_driver::config::ConfigError;
+use headrace_sim::Node;
 
 const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40123|term-length=64k";
 
@@ -49,6 +50,32 @@ fn without_connected_sockets_receivers_and_groups_read_the_same() {
         let is_unconnected = |line: &&str| line.contains(" for None ");
         assert!(opened.iter().all(is_unconnected), "{channel}: {opened:#?}");
     }
+}
+
+/// A connected socket is connected anew; of another one only the address changes that it sends to.
+#[test]
+fn without_connected_sockets_a_name_that_moves_is_followed() {
+    let world = World::new(3);
+    let left = world.add_node_with("left", unconnected).unwrap();
+    let [old, new] = ["old", "new"].map(|name| world.add_node(name).unwrap());
+    let name = |node: &Node| world.network().set_name("mover", Some(node.address()));
+    name(&old);
+    let own = "aeron:udp?endpoint=0.0.0.0:40123";
+    let publisher = left.connect().unwrap();
+    let named = "aeron:udp?endpoint=mover:40123|term-length=64k";
+    let publication = publisher.add_publication(named, STREAM).unwrap();
+    let subscriber = old.connect().unwrap();
+    let _first = Reader::subscribe(&subscriber, own, STREAM);
+    world.run_until(SECOND, "a connection", || publication.is_connected());
+    old.crash().unwrap();
+    name(&new);
+    let subscriber = new.connect().unwrap();
+    let mut reader = Reader::subscribe(&subscriber, own, STREAM);
+    world.run_until(20 * SECOND, "an image where the name leads now", || {
+        reader.subscription.is_connected()
+    });
+    world.run_until(SECOND, "room", || is_accepted(publication.offer(b"moved")));
+    world.run_until(SECOND, "the message", || reader.poll() == [b"moved"]);
 }
 
 #[test]

@@ -375,6 +375,21 @@ fn a_silent_image_is_given_up_and_its_session_may_join_again() {
     assert!(messages.len() == 1 && !messages[0].is_end_of_stream());
 }
 
+/// A publisher that sends nothing but SETUPs, or a stranger, keeps no image and its memory for ever.
+#[test]
+fn setups_alone_keep_no_image_alive() {
+    let receiving = Receiving::joined();
+    let image = receiving.image();
+    let mut seconds = 0;
+    while !image.is_closed() {
+        receiving.world.run_for(SECOND);
+        receiving.send(&setup_of(SESSION));
+        seconds += 1;
+        assert!(seconds < 20, "it is still there");
+    }
+    assert!(seconds >= 10);
+}
+
 #[test]
 fn without_rejoin_a_session_that_was_given_up_stays_out() {
     let receiving = Receiving::joined_on("aeron:udp?endpoint=right:40123|rcv-wnd=16k|rejoin=false");
