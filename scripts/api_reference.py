@@ -30,6 +30,7 @@ MODULES = (
     "headrace.clock",
     "headrace.event_log",
     "headrace.sbe",
+    "headrace.security",
     "headrace.spark",
     "headrace.tools",
     "headrace.testing",

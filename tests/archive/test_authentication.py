@@ -337,6 +337,7 @@ def test_a_request_before_its_client_is_authenticated_does_nothing(
         raw.answer_to(3)
         assert [one for one in raw.heard if one.correlation_id == 77] == []
         assert archiving.archive._recordings.subscriptions() == []
+        assert archiving.archive.error_count == 0
     texts = warnings_of(Path(archiving.archive.directory))
     assert texts["WARN - StartRecordingRequest came before its client was authenticated"] == 2
     assert texts["WARN - KeepAliveRequest came before its client was authenticated"] == 2

@@ -1,6 +1,7 @@
 """Sessions against a clock that the test moves and a disk in memory."""
 
 import itertools
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,11 +26,14 @@ from headrace.archive.server.replay_session import (
 )
 from headrace.archive.server.states import SessionState
 from headrace.positions import HEADER_LENGTH
+from headrace.security import Accepted, Rejected
+from headrace.security import Challenge as Ask
 from headrace.security.verdicts import Verdicts
 from headrace.testing import ManualClock, SimulatedStorage
 from headrace.testing.storage import PAGE_LENGTH
 from tests.archive.fakes import FakeCounter, FakeImage, FakeLog, FakePending, FakePublication, Heard
 from tests.archive.streams import TERM_LENGTH, descriptor, frame, frames
+from tests.helpers import TIMEOUT_S, await_true
 
 TIMEOUT_MS = 5_000
 PING_MS = 1_000
@@ -43,11 +47,13 @@ def control(
     return session_of(parts, clock, credentials)
 
 
-def session_of(parts: Any, clock: ManualClock, credentials: bytes | Refusal = b"") -> ControlSession:
-    """One of which each client is accepted."""
+def session_of(
+    parts: Any, clock: ManualClock, credentials: bytes | Refusal = b"", verdicts: Verdicts | None = None
+) -> ControlSession:
+    """One whose client is accepted, unless an authenticator decides."""
     log: Any = FakeLog()
     times = TIMEOUT_MS * 1_000_000, PING_MS * 1_000_000
-    return ControlSession(11, 99, *parts, clock, *times, log, Verdicts(None), credentials)
+    return ControlSession(11, 99, *parts, clock, *times, log, verdicts or Verdicts(None), credentials)
 
 
 def active(publication: FakePublication, clock: ManualClock) -> ControlSession:
@@ -179,6 +185,73 @@ def test_a_session_that_the_driver_refuses_or_is_late_for_leaves_nothing() -> No
         assert publication.is_cancelled
         assert counter.added.is_closed
         assert not counter.is_cancelled
+
+
+def test_a_challenge_is_asked_until_it_is_sent_and_answered_once() -> None:
+    """A second answer, while the first is judged, is not taken; and the first counts."""
+    may_go_on = threading.Event()
+
+    class Asks:
+        def on_connect(self, credentials: bytes) -> Ask:
+            return Ask(b"who?", self._judge)
+
+        def _judge(self, answer: bytes) -> Accepted | Rejected:
+            assert may_go_on.wait(TIMEOUT_S)
+            return Accepted(b"me") if answer == b"it is me" else Rejected()
+
+    publication, clock = FakePublication(), ManualClock()
+    parts: Any = FakeImage(), FakePending(publication), FakePending(FakeCounter())
+    verdicts = Verdicts(Asks())
+    session = session_of(parts, clock, verdicts=verdicts)
+    publication.refusal = OfferResult.BACK_PRESSURED
+    session.do_work()
+    await_true(lambda: session.do_work() == 1)
+    session.do_work()
+    assert session.state is SessionState.CONNECTED
+    assert not session.on_challenge_response(100, b"it is me")
+    publication.refusal = None
+    session.do_work()
+    session.do_work()
+    assert publication.names() == ["Challenge"]
+    assert session.state is SessionState.CHALLENGED
+    assert session.on_challenge_response(101, b"it is me")
+    assert not session.on_challenge_response(102, b"it is not")
+    may_go_on.set()
+    await_true(lambda: session.do_work() > 0)
+    assert session.state is SessionState.AUTHENTICATED
+    assert session.principal == b"me"
+    assert [one.correlation_id for one in publication.sent] == [99, 101]
+    assert not session.on_challenge_response(103, b"it is me")
+    verdicts.close()
+
+
+def test_a_session_without_a_verdict_ends_with_the_connect_time_out() -> None:
+    """The time-out is one for all its challenges; what waits for the authenticator is not asked any more."""
+    may_go_on, seen = threading.Event(), []
+
+    class Blocks:
+        def on_connect(self, credentials: bytes) -> Accepted:
+            seen.append(credentials)
+            assert may_go_on.wait(TIMEOUT_S)
+            return Accepted()
+
+    verdicts, clock = Verdicts(Blocks()), ManualClock()
+    sessions = []
+    for credentials in (b"first", b"second"):
+        parts: Any = FakeImage(), FakePending(FakePublication()), FakePending(FakeCounter())
+        sessions.append(session_of(parts, clock, credentials, verdicts))
+        sessions[-1].do_work()
+    await_true(lambda: seen == [b"first"])
+    clock.advance(TIMEOUT_MS / 1000)
+    for session in sessions:
+        session.do_work()
+        assert session.state is SessionState.ABORTED
+        assert "the authenticator did not decide within" in session.end_reason
+    may_go_on.set()
+    last = verdicts.on_connect(b"last")
+    await_true(lambda: last.poll() is not None)
+    assert seen == [b"first", b"last"]
+    verdicts.close()
 
 
 def test_a_refused_client_is_told_and_never_served() -> None:

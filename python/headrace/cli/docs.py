@@ -22,6 +22,7 @@ MODULES = (
     "headrace.clock",
     "headrace.event_log",
     "headrace.sbe",
+    "headrace.security",
     "headrace.spark",
     "headrace.testing",
     "headrace.tools",
