@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -287,6 +288,65 @@ def test_a_replay_keeps_the_file_that_it_reads(archive: Archive, storage: Refusi
         assert subscription.receive(TIMEOUT_S).payload == messages(0, 1)[0]
         archive.stop_replay(replay_id)
     await_files(archive, storage.directory, recording_id, [3 * SEGMENT, 4 * SEGMENT])
+
+
+def test_a_follow_that_catches_up_keeps_what_it_has_still_to_read(
+    archive: Archive, storage: RefusingStorage
+) -> None:
+    """It reads a recording that may lose all but its last file from the beginning to the end."""
+    recording_id = record(archive, 8 * PER_SEGMENT)
+    with archive.follow(recording_id) as following:
+        first = following.receive(TIMEOUT_S)
+        assert first is not None
+        archive.set_retention(recording_id, Retention(bytes=1))
+        await_true(lambda: archive.start_position(recording_id) > 0)
+        settle(archive)
+        assert archive.start_position(recording_id) < 7 * SEGMENT
+        found = [first, *(following.receive(TIMEOUT_S) for _ in range(8 * PER_SEGMENT - 1))]
+        assert [one and bytes(one.payload) for one in found] == messages(0, 8 * PER_SEGMENT)
+
+
+def test_a_replication_keeps_what_it_has_still_to_copy(
+    archive: Archive, driver: headrace.MediaDriver, storage: RefusingStorage, tmp_path: Path
+) -> None:
+    """However long the standby takes; the copy is whole, and has no retention of its own."""
+    recording_id = record(archive, 8 * PER_SEGMENT)
+    with ArchiveServer(
+        driver=driver,
+        archive_directory=tmp_path / "standby",
+        local_control_stream_id=12,
+        control_channel_enabled=False,
+        segment_file_length=SEGMENT,
+        is_invoked=True,
+    ) as standby:
+        runs, has_ended = threading.Event(), threading.Event()
+
+        def step() -> None:
+            while not has_ended.is_set():
+                if runs.wait(0.01):
+                    standby.do_work()
+
+        runs.set()
+        stepper = threading.Thread(target=step)
+        stepper.start()
+        try:
+            with Archive.connect(driver=driver, control_stream_id=12) as other:
+                ways = {"replication_channel": "aeron:ipc", "source_response_channel": "aeron:ipc"}
+                replication = other.replicate(recording_id, "aeron:ipc", **ways)  # type: ignore[arg-type]
+                replication.wait_for_position(2 * SEGMENT)
+                runs.clear()
+                archive.set_retention(recording_id, Retention(bytes=1))
+                await_true(lambda: archive.start_position(recording_id) > 0)
+                settle(archive)
+                runs.set()
+                replication.wait(TIMEOUT_S)
+                assert replayed(other, 0) == messages(0, 8 * PER_SEGMENT)
+                assert other.list_recordings()[0].retention is None
+                await_files(archive, storage.directory, recording_id, [7 * SEGMENT, 8 * SEGMENT])
+        finally:
+            runs.set()
+            has_ended.set()
+            stepper.join()
 
 
 def test_a_hold_keeps_the_file_with_its_position(
