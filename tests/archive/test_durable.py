@@ -154,6 +154,29 @@ def test_what_was_published_survives_a_kill_of_driver_and_archive(tmp_path: Path
         assert payloads_in(tmp_path)[:count] == published
 
 
+def test_a_wait_ends_with_the_driver_of_the_archive(tmp_path: Path) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert program.stdout is not None
+    try:
+        directory = program.stdout.readline().strip()
+        with headrace.connect(directory) as client, Archive.connect(client) as archive:
+            orders = archive.add_durable_publication(IPC, 1001)
+            recorded = orders.publish(b"recorded", **WAIT)
+            program.send_signal(signal.SIGSTOP)
+            lost = orders.publication.offer_blocking(b"lost", **WAIT)
+            program.send_signal(signal.SIGKILL)
+            with pytest.raises(ArchiveError, match="recorded 0 of 1 times: ") as failure:
+                orders.wait_until_recorded(lost, **WAIT)
+            assert not isinstance(failure.value, ArchiveTimeoutError)
+            assert orders.wait_until_recorded(recorded, **WAIT) == recorded
+    finally:
+        program.kill()
+        program.communicate()
+        shutil.rmtree(directory)
+
+
 @pytest.fixture
 def standby(tmp_path: Path) -> Iterator[headrace.ArchivingMediaDriver]:
     """An archive on a driver of its own, reached over the network."""

@@ -119,7 +119,10 @@ class Copy:
 
     def _step(self, position: int) -> None:
         if self._counter is not None and self._read_counter():
-            return
+            assert self.position is not None, "read"
+            # A driver that has died takes no counter back.
+            if self.position >= position or not self.session.client.is_closed:
+                return
         now_ns = self.session.clock.monotonic_ns()
         if self._exchange is None and now_ns < self._next_ask_ns:
             return
