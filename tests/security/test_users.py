@@ -123,3 +123,14 @@ def test_changes_at_once_all_count(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert sorted(UsersFile(tmp_path / "users").users()) == names
+
+
+def test_a_hash_with_other_parameters_is_checked_with_those(users: UsersFile) -> None:
+    """Such as one that another program made."""
+    from argon2 import PasswordHasher
+
+    elsewhere = PasswordHasher(time_cost=1, memory_cost=64, parallelism=2).hash(b"other")
+    users.path.write_text(f"{users.path.read_text()}bob:{elsewhere}\n")
+    authenticator = UsersAuthenticator(users.path)
+    assert authenticator.on_connect(b"bob:other") == Accepted(b"bob")
+    assert authenticator.on_connect(b"bob:wrong") == Rejected()
