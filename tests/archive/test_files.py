@@ -550,6 +550,29 @@ def test_recovery_stops_every_active_recording_in_the_catalog() -> None:
     assert len(notes) == 1
 
 
+def test_a_start_looks_at_the_directory_no_oftener_for_many_active_recordings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor for many files: of years there are very many."""
+    block, looks = frames(0, 3, 96), {}
+    for count in (1, 50):
+        storage, notes = SimulatedStorage(), []
+        catalog = Catalog(storage)
+        for recording_id in range(count):
+            catalog.add(descriptor(recording_id=recording_id))
+            writer = SegmentWriter(storage, recording_id, descriptor().geometry, 0)
+            writer.open()
+            writer.write(block, len(block))
+            writer.close()
+        calls, names = [], storage.names
+        monkeypatch.setattr(storage, "names", lambda calls=calls, names=names: calls.append(1) or names())
+        recover(catalog, storage, Recovery(now_ms=42, on_note=notes.append))
+        assert [entry.descriptor.stop_position for entry in catalog] == [len(block)] * count
+        assert len(notes) == count
+        looks[count] = len(calls)
+    assert looks[50] == looks[1] > 0
+
+
 def test_verify_tells_what_is_wrong_and_makes_valid_what_is_sound() -> None:
     """A frame of another stream, a stop position beyond the frames."""
     storage = SimulatedStorage()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from headrace.archive.errors import MarkFileError
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.mark_file import LIVENESS_TIMEOUT_MS, read_mark_fields
-from headrace.archive.files.stop_position import recovered_stop_position
+from headrace.archive.files.stop_position import recovered_stop_position, segment_bases
 from headrace.archive.protocol.counters import RECORDING_POSITION, archive_id_of, recording_id_of
 from headrace.cnc.cnc_file import CncFile
 from headrace.cnc.faults import DriverFileMissingError, DriverNotReadyError, FileFormatError
@@ -54,11 +54,16 @@ def live_ends(
 
 def _dead_ends(storage: Storage, checksum: Checksum | None, recording_ids: set[int]) -> dict[int, int]:
     """Where recordings ended whose archive died. No archive writes the files, so they tell."""
-    catalog = Catalog(storage, read_only=True)
+    catalog, bases = Catalog(storage, read_only=True), segment_bases(storage)
     try:
         return {
             entry.recording_id: recovered_stop_position(
-                storage, entry.descriptor, checksum, lambda note: None, may_truncate=False
+                storage,
+                entry.descriptor,
+                checksum,
+                lambda note: None,
+                bases=bases.get(entry.recording_id, ()),
+                may_truncate=False,
             )
             for entry in catalog
             if entry.recording_id in recording_ids

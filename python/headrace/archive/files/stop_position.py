@@ -19,7 +19,7 @@ has looked at it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import SegmentError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from headrace.archive.files.storage import Storage
     from headrace.archive.protocol.descriptor import RecordingDescriptor
 
-__all__ = ["check_entry", "recovered_stop_position"]
+__all__ = ["check_entry", "recovered_stop_position", "segment_bases"]
 
 
 def check_entry(catalog: Catalog, storage: Storage, entry: CatalogEntry) -> None:
@@ -55,6 +55,7 @@ def recovered_stop_position(
     checksum: Checksum | None,
     on_note: Callable[[str], object],
     *,
+    bases: Collection[int] | None = None,
     may_truncate: bool = True,
     is_repair: bool = False,
 ) -> int:
@@ -65,6 +66,7 @@ def recovered_stop_position(
         descriptor: The recording.
         checksum: What frames may carry.
         on_note: Told what was kept aside, and which files are not of the recording.
+        bases: Of its segment files, where :func:`segment_bases` has told; otherwise they are looked for.
         may_truncate: Truncate the segment file there; otherwise only find the position.
         is_repair: Also truncate where other frames follow a torn frame, or a gap.
 
@@ -72,7 +74,8 @@ def recovered_stop_position(
         SegmentError: The files have what the description does not allow, or a frame before the last is torn. Nothing
             was changed.
     """
-    base = _last_segment(storage, descriptor, checksum, on_note, is_repair=is_repair)
+    found = _segment_bases(storage, descriptor.recording_id) if bases is None else set(bases)
+    base = _last_segment(storage, descriptor, checksum, on_note, found, is_repair=is_repair)
     if base is None:
         return descriptor.start_position
     with SegmentFrames(storage, descriptor, base, checksum) as frames:
@@ -100,6 +103,17 @@ def recovered_stop_position(
     return max(end, descriptor.start_position)
 
 
+def segment_bases(storage: Storage) -> dict[int, set[int]]:
+    """Positions in the names of segment files, wherever they are, by recording: one look at the directory for all."""
+    found: dict[int, set[int]] = {}
+    for name in storage.names():
+        owner = name.partition("-")[0]
+        base = segment_position(name, int(owner)) if owner.isdecimal() else None
+        if base is not None and base >= 0:
+            found.setdefault(int(owner), set()).add(base)
+    return found
+
+
 def _segment_bases(storage: Storage, recording_id: int) -> set[int]:
     """Positions in the names of a recording's segment files, wherever they are."""
     found = (segment_position(name, recording_id) for name in storage.names())
@@ -111,6 +125,7 @@ def _last_segment(
     descriptor: RecordingDescriptor,
     checksum: Checksum | None,
     on_note: Callable[[str], object],
+    found: set[int],
     *,
     is_repair: bool,
 ) -> int | None:
@@ -132,7 +147,6 @@ def _last_segment(
             return frames.walk(max(frames.start, end - descriptor.term_buffer_length))[0] == end
 
     first, length = descriptor.geometry.first_segment, descriptor.segment_file_length
-    found = _segment_bases(storage, descriptor.recording_id)
     if not found:
         return None
     if first not in found:

@@ -15,7 +15,7 @@ from headrace.archive.errors import ArchiveFileError
 from headrace.archive.files.begun_steps import delete_all, finish_begun, is_delete_all_begun, tell_hidden
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.checksum import checksum_named
-from headrace.archive.files.stop_position import check_entry, recovered_stop_position
+from headrace.archive.files.stop_position import check_entry, recovered_stop_position, segment_bases
 from headrace.archive.server.stored import StoredRecordings
 from headrace.positions import segment_name
 
@@ -115,13 +115,15 @@ def recover(catalog: Catalog, storage: Storage, how: Recovery) -> None:
     finish_begun(catalog, storage, how.sync_level, how.on_note)
     tell_hidden(catalog, storage, how.on_note)
     stored = StoredRecordings(catalog, how.events)
-    for entry in list(catalog):
-        if not entry.descriptor.is_active:
-            continue
+    active = [entry for entry in catalog if entry.descriptor.is_active]
+    # Once for all of them: the directory of an archive that is used for years has very many files.
+    bases = segment_bases(storage) if active else {}
+    for entry in active:
         how.on_step()
         try:
             check_entry(catalog, storage, entry)
-            stop = recovered_stop_position(storage, entry.descriptor, how.checksum, how.on_note)
+            found = bases.get(entry.recording_id, ())
+            stop = recovered_stop_position(storage, entry.descriptor, how.checksum, how.on_note, bases=found)
             _force(storage, entry.descriptor, stop, how.sync_level)
         except (ArchiveFileError, OSError) as damage:
             _leave_alone(stored, entry.recording_id, damage, how.on_note)
