@@ -237,6 +237,18 @@ def test_a_damaged_file_is_refused_by_name(
     assert path.read_bytes() == data
 
 
+def test_a_damaged_endpoint_is_sorted_byte_for_byte(tmp_path: Path) -> None:
+    with opened(tmp_path) as log:
+        log.append_snapshot(snapshot(11, 1, 1024, 2048, endpoint="standby:8010"))
+        log.append_term(LOG_ID, 0, 0, TIME)
+    path = tmp_path / RECORDING_LOG_NAME
+    data = path.read_bytes().replace(b"standby", bytes([0xFF, 0x80, 0, 0x7F, 0xE9, 0x1B, 0xC3]))
+    path.write_bytes(data)
+    with opened(tmp_path) as log:
+        assert log.sort()
+    assert path.read_bytes() == data[-64:] + data[:-64]
+
+
 @pytest.mark.parametrize("length", [1 << 29, 1 << 40])
 def test_a_file_that_no_member_writes_is_not_read(tmp_path: Path, length: int) -> None:
     with (tmp_path / RECORDING_LOG_NAME).open("wb") as file:
@@ -293,6 +305,7 @@ def test_bad_entries_are_refused_and_change_nothing(tmp_path: Path) -> None:
                 lambda: log.append_snapshot(snapshot(1, 0, 0, 0, endpoint="e" * 4045)),
                 "4045 characters, above",
             ),
+            (lambda: log.append_snapshot(snapshot(1, 0, 0, 0, endpoint="\u00e9:1")), "is not ASCII"),
             (lambda: log.append_snapshot(dataclasses.replace(next(iter(log)))), "append_term adds terms"),
             (lambda: log.commit_log_position(9, 0), "unknown leadership_term_id=9"),
         ):

@@ -24,6 +24,8 @@ _RECORD = struct.Struct("<qqqqqii")
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 64
 _RECORD_MAX = 4096
+# Endpoints are ASCII. What is not, in a damaged file, is kept byte for byte.
+_ENDPOINT_CODE = "latin-1"
 _INVALID = 1 << 31
 _REMOVED = 0xFFFF_FFFF
 LOG_POSITION = 24
@@ -109,7 +111,7 @@ class Entry:
         )
         data = _RECORD.pack(*values)
         if self.archive_endpoint is not None:
-            endpoint = self.archive_endpoint.encode("ascii")
+            endpoint = self.archive_endpoint.encode(_ENDPOINT_CODE)
             data += _LENGTH.pack(len(endpoint)) + endpoint
         return data.ljust(self.length, b"\0")
 
@@ -126,7 +128,7 @@ _RANKS = {EntryType.TERM: 0, EntryType.STANDBY_SNAPSHOT: 1, EntryType.SNAPSHOT: 
 def _record_length(endpoint: str | None) -> int:
     if endpoint is None:
         return _ALIGNMENT
-    return align(_RECORD.size + _LENGTH.size + len(endpoint.encode("ascii", "replace")), _ALIGNMENT)
+    return align(_RECORD.size + _LENGTH.size + len(endpoint), _ALIGNMENT)
 
 
 def read_entry(data: bytes, offset: int, index: int) -> tuple[Entry | None, int] | None:
@@ -160,7 +162,7 @@ def read_entry(data: bytes, offset: int, index: int) -> tuple[Entry | None, int]
         begin = offset + _RECORD.size + _LENGTH.size
         if offset + align(begin + length - offset, _ALIGNMENT) > len(data):
             return None
-        endpoint = data[begin : begin + length].decode("ascii", "replace")
+        endpoint = data[begin : begin + length].decode(_ENDPOINT_CODE)
     names = (
         "recording_id",
         "leadership_term_id",

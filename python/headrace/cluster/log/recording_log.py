@@ -197,13 +197,15 @@ class RecordingLog(Closing):
         """Add a snapshot. It takes the place of one that is the same but for its recording, which may be invalid.
 
         Raises:
-            ClusterFileError: It has no recording, a position below 0, or an endpoint that is too long.
+            ClusterFileError: It has no recording, a position below 0, or an endpoint that is too long or not ASCII.
         """
         if entry.type is EntryType.TERM:
             raise ClusterFileError("type=TERM: append_term adds terms")
         if len(entry.archive_endpoint or "") > ENDPOINT_LENGTH_MAX:
             text = f"archive_endpoint has {len(entry.archive_endpoint or '')} characters, above {ENDPOINT_LENGTH_MAX}"
             raise ClusterFileError(text)
+        if not (entry.archive_endpoint or "").isascii():
+            raise ClusterFileError(f"archive_endpoint={entry.archive_endpoint!r} is not ASCII")
         _position(entry.log_position, "log_position")
         self._check(dataclasses.replace(entry, index=self._count))
         # A valid one was noted before a kill, and is taken again at the same position.
