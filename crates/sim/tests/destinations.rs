@@ -127,7 +127,7 @@ fn receivers_that_say_where_they_are_read_the_same_bytes_whatever_the_network_do
         assert_eq!(center.destination_count(), 0);
         let mut members = ["one", "two", "three"].map(|name| Member::dynamic(&world, name));
         connected(&world, &center, &members);
-        assert_eq!(center.destination_count(), 3);
+        world.run_until(SECOND, "each is sent to", || center.destination_count() == 3);
         world.network().set_links(faults());
         publish(&world, &center, &mut members, 0, 200);
         assert!(world.trace(100_000).contains("NAK"), "seed={seed} had no faults");

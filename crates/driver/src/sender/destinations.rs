@@ -3,9 +3,11 @@
 //! | channel | destinations | who fills the list | leaves it |
 //! |---|---|---|---|
 //! | unicast, multicast | one peer, which the socket is connected to unless `aeron.driver.connect=false` | | |
-//! | `control-mode=dynamic` | receivers | their status messages | after 5 s of silence |
+//! | `control-mode=dynamic` | receivers | their status messages within the stream | after 5 s of silence |
 //! | `control-mode=manual` | what clients added | commands | by command |
 //! | `control-mode=response` | for each stream the receiver that asked for it | the publication knows its own | |
+//!
+//! Anyone can send a status message, in the name of any address: see [`Heard`] and design note 44 for what it brings.
 //!
 //! Source: specification, multi-destination cast. Every datagram goes to each destination, one of them first in turn, so
 //! that a socket without room does not always miss the same ones.
@@ -26,12 +28,12 @@ pub(super) const LEARNT_MAX: usize = 4096;
 pub(super) enum Heard {
     /// It is from a destination, or the channel has no list.
     Known,
-    /// It is from a receiver that is a destination from now on.
-    Learnt,
+    /// It may be from an added destination that has not been heard of, which answers from another of its addresses.
+    Possible,
+    /// It is from an address that becomes a destination once it shows that it has the stream.
+    Newcomer,
     /// It is from no destination.
     Stranger,
-    /// It is from a receiver for which there is no room.
-    NoRoom,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,18 +56,23 @@ struct Destination {
 }
 
 impl Destination {
-    /// Receivers behind a translation of addresses are told apart by id and port; until an added destination has
-    /// answered, its address is all that is known.
-    fn is_at(&self, receiver_id: i64, source: SocketAddr) -> bool {
-        match self.receiver_id {
-            Some(known) => {
-                known == receiver_id
-                    && self
-                        .address
-                        .is_some_and(|address| address.port() == source.port())
-            }
-            None => self.address == Some(source),
-        }
+    /// Receivers behind a translation of addresses are told apart by id and port.
+    fn is_of(&self, receiver_id: i64, source: SocketAddr) -> bool {
+        self.receiver_id == Some(receiver_id) && self.has_port_of(source)
+    }
+
+    fn has_port_of(&self, source: SocketAddr) -> bool {
+        self.address
+            .is_some_and(|address| address.port() == source.port())
+    }
+
+    /// Its receiver has not been heard of, or not for long: another may have taken its place.
+    fn is_vacant(&self, now_ns: i64) -> bool {
+        self.receiver_id.is_none() || self.is_silent(now_ns)
+    }
+
+    fn is_silent(&self, now_ns: i64) -> bool {
+        now_ns.saturating_sub(self.last_heard_ns) > SILENCE_NS
     }
 }
 
@@ -123,8 +130,7 @@ impl Destinations {
     pub(super) fn begin_turn(&mut self, now_ns: i64) {
         if self.kind == Kind::Dynamic {
             let before = self.list.len();
-            self.list
-                .retain(|destination| now_ns.saturating_sub(destination.last_heard_ns) <= SILENCE_NS);
+            self.list.retain(|destination| !destination.is_silent(now_ns));
             if self.list.len() != before {
                 self.publish_count();
             }
@@ -178,26 +184,57 @@ impl Destinations {
         }
     }
 
+    /// The destination of a receiver. A client knows its address, whichever receiver answers there.
+    fn find(&self, receiver_id: i64, source: SocketAddr) -> Option<usize> {
+        let added = || {
+            let mut list = self.list.iter();
+            list.position(|known| known.registration_id.is_some() && known.address == Some(source))
+        };
+        let by_id = || {
+            self.list
+                .iter()
+                .position(|known| known.is_of(receiver_id, source))
+        };
+        added().or_else(by_id)
+    }
+
     /// A status message of any session came.
     pub(super) fn on_status_message(&mut self, receiver_id: i64, source: SocketAddr, now_ns: i64) -> Heard {
         if matches!(self.kind, Kind::Peer(_) | Kind::Askers) {
             return Heard::Known;
         }
-        let is_dynamic = self.kind == Kind::Dynamic;
-        let known = self
-            .list
-            .iter_mut()
-            .find(|known| known.is_at(receiver_id, source));
-        if let Some(known) = known {
+        if let Some(index) = self.find(receiver_id, source) {
+            let known = &mut self.list[index];
             known.last_heard_ns = now_ns;
             known.receiver_id = Some(receiver_id);
             return Heard::Known;
         }
-        if !is_dynamic {
-            return Heard::Stranger;
+        if self.kind == Kind::Dynamic {
+            return Heard::Newcomer;
+        }
+        match self.vacant(source, now_ns) {
+            Some(_) => Heard::Possible,
+            None => Heard::Stranger,
+        }
+    }
+
+    /// A destination whose receiver may be the one that speaks from here.
+    fn vacant(&mut self, source: SocketAddr, now_ns: i64) -> Option<&mut Destination> {
+        let mut list = self.list.iter_mut();
+        list.find(|destination| destination.has_port_of(source) && destination.is_vacant(now_ns))
+    }
+
+    /// A receiver that is not known to be a destination has shown that it has the stream. False where there is no room.
+    pub(super) fn admit(&mut self, receiver_id: i64, source: SocketAddr, now_ns: i64) -> bool {
+        if self.kind != Kind::Dynamic {
+            if let Some(vacant) = self.vacant(source, now_ns) {
+                vacant.last_heard_ns = now_ns;
+                vacant.receiver_id = Some(receiver_id);
+            }
+            return true;
         }
         if self.list.len() >= LEARNT_MAX {
-            return Heard::NoRoom;
+            return false;
         }
         self.list.push(Destination {
             registration_id: None,
@@ -207,7 +244,7 @@ impl Destinations {
             last_heard_ns: now_ns,
         });
         self.publish_count();
-        Heard::Learnt
+        true
     }
 
     /// Clients want others, or a name moved; true when it did.
@@ -255,8 +292,8 @@ impl Destinations {
 
     /// The destination that a client added for this receiver.
     pub(super) fn registration_id_of(&self, receiver_id: i64, source: SocketAddr) -> Option<i64> {
-        let found = self.list.iter().find(|known| known.is_at(receiver_id, source));
-        found.and_then(|known| known.registration_id)
+        let found = self.find(receiver_id, source)?;
+        self.list[found].registration_id
     }
 
     /// A name that was added and has not been heard of for a while, at most once in that while.
@@ -264,15 +301,19 @@ impl Destinations {
         if self.kind != Kind::Manual {
             return None;
         }
-        let silent = self.list.iter_mut().find(|destination| {
-            now_ns.saturating_sub(destination.last_heard_ns) > SILENCE_NS && names_a_host(&destination.name)
-        })?;
+        let silent = self
+            .list
+            .iter()
+            .find(|destination| destination.is_silent(now_ns) && names_a_host(&destination.name))?;
         let name = silent.name.clone();
         for same in self
             .list
             .iter_mut()
             .filter(|destination| destination.name == name)
         {
+            if same.is_silent(now_ns) {
+                same.receiver_id = None;
+            }
             same.last_heard_ns = now_ns;
         }
         Some(name)
@@ -357,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn receivers_are_learnt_from_status_messages_and_forgotten_in_silence() {
+    fn receivers_are_learnt_once_they_have_the_stream_and_forgotten_in_silence() {
         let count = counter();
         let mut destinations = Destinations::new(&SendDestinations::Dynamic(count.clone()));
         assert_eq!(
@@ -365,14 +406,19 @@ mod tests {
             8,
             "none there: all is sent"
         );
-        assert_eq!(
-            destinations.on_status_message(1, at("10.0.0.2:5"), 0),
-            Heard::Learnt
-        );
+        for _ in 0..2 {
+            assert_eq!(
+                destinations.on_status_message(1, at("10.0.0.2:5"), 0),
+                Heard::Newcomer
+            );
+        }
+        assert_eq!((reached(&destinations).len(), count.get()), (0, 0));
+        assert!(destinations.admit(1, at("10.0.0.2:5"), 0));
         assert_eq!(
             destinations.on_status_message(2, at("10.0.0.2:5"), S),
-            Heard::Learnt
+            Heard::Newcomer
         );
+        assert!(destinations.admit(2, at("10.0.0.2:5"), S));
         assert_eq!(count.get(), 2);
         // Behind a translation of addresses only the port stays.
         assert_eq!(
@@ -389,22 +435,41 @@ mod tests {
     }
 
     #[test]
-    fn strangers_do_not_fill_the_list_without_end() {
+    fn the_list_does_not_grow_without_end() {
         let mut destinations = Destinations::new(&SendDestinations::Dynamic(counter()));
         for receiver_id in 0..LEARNT_MAX as i64 {
-            assert_eq!(
-                destinations.on_status_message(receiver_id, at("10.0.0.2:5"), 0),
-                Heard::Learnt
-            );
+            assert!(destinations.admit(receiver_id, at("10.0.0.2:5"), 0));
         }
-        assert_eq!(
-            destinations.on_status_message(-1, at("10.0.0.2:5"), 0),
-            Heard::NoRoom
-        );
+        assert!(!destinations.admit(-1, at("10.0.0.2:5"), 0));
         assert_eq!(
             destinations.on_status_message(0, at("10.0.0.2:5"), 0),
             Heard::Known
         );
+    }
+
+    #[test]
+    fn an_added_destination_may_answer_from_another_of_its_addresses_until_it_is_heard() {
+        let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
+        destinations.add(added(1, "10.0.0.1:5"), 0);
+        destinations.add(added(2, "10.0.0.2:5"), 0);
+        let mut hear =
+            |receiver_id, source, now_ns| destinations.on_status_message(receiver_id, at(source), now_ns);
+        assert_eq!(hear(1, "10.0.0.1:5", 0), Heard::Known);
+        assert_eq!(hear(2, "10.0.1.2:6", 0), Heard::Stranger, "another port");
+        assert_eq!(hear(2, "10.0.1.2:5", 0), Heard::Possible);
+        assert!(destinations.admit(2, at("10.0.1.2:5"), 0));
+        let mut hear =
+            |receiver_id, source, now_ns| destinations.on_status_message(receiver_id, at(source), now_ns);
+        assert_eq!(hear(2, "10.0.1.2:5", S), Heard::Known);
+        assert_eq!(hear(3, "10.0.1.3:5", S), Heard::Stranger, "each has been heard");
+        assert_eq!(hear(4, "10.0.0.1:5", S), Heard::Known, "the first began again");
+        assert_eq!(hear(5, "10.0.1.2:5", 6 * S), Heard::Stranger);
+        assert_eq!(
+            hear(5, "10.0.1.2:5", 6 * S + 1),
+            Heard::Possible,
+            "the second may have"
+        );
+        assert_eq!(reached(&destinations).len(), 2);
     }
 
     #[test]
@@ -458,7 +523,7 @@ mod tests {
             Heard::Known
         );
         assert_eq!(destinations.registration_id_of(9, at("192.168.0.1:5")), Some(7));
-        assert_eq!(destinations.registration_id_of(8, at("10.0.0.1:5")), None);
+        assert_eq!(destinations.registration_id_of(8, at("10.0.0.2:5")), None);
         assert_eq!(
             destinations.on_status_message(8, at("10.0.0.4:5"), 0),
             Heard::Stranger

@@ -25,6 +25,9 @@ pub(super) const RE_RESOLUTION_INACTIVITY_NS: i64 = 5_000_000_000;
 /// Most messages taken from a control socket in one poll: what strangers send must not take the whole turn.
 const MESSAGES_A_POLL_MAX: usize = 256;
 
+/// Most streams of a channel that one who asks which there are is told of at once. The next ask brings the next ones.
+const STREAMS_AN_ANSWER: usize = 16;
+
 /// A send channel in the sender's hands.
 pub(super) struct SendEndpoint {
     spec: SendEndpointSpec,
@@ -32,6 +35,7 @@ pub(super) struct SendEndpoint {
     publications: Vec<SenderPublication>,
     by_stream: StreamMap<usize>,
     first_to_send: usize,
+    first_to_announce: usize,
     last_heard_ns: i64,
     last_re_resolution_ns: i64,
 }
@@ -87,6 +91,7 @@ impl SendEndpoint {
             publications: Vec::new(),
             by_stream: StreamMap::default(),
             first_to_send: 0,
+            first_to_announce: 0,
             last_heard_ns: now_ns,
             last_re_resolution_ns: now_ns,
         };
@@ -173,6 +178,7 @@ impl SendEndpoint {
             destinations,
             publications,
             by_stream,
+            first_to_announce,
             last_heard_ns,
             ..
         } = self;
@@ -184,6 +190,7 @@ impl SendEndpoint {
                 publications: &mut *publications,
                 by_stream: &*by_stream,
                 destinations: &mut *destinations,
+                first_to_announce: &mut *first_to_announce,
                 spec,
             };
             let source = coalesced.source;
@@ -294,6 +301,7 @@ struct Control<'a> {
     publications: &'a mut [SenderPublication],
     by_stream: &'a StreamMap<usize>,
     destinations: &'a mut Destinations,
+    first_to_announce: &'a mut usize,
     spec: &'a SendEndpointSpec,
 }
 
@@ -353,30 +361,66 @@ impl Control<'_> {
         let heard = self
             .destinations
             .on_status_message(message.receiver_id, source, cycle.now_ns);
-        if heard == Heard::NoRoom {
+        let asks = message.asks_for_setup();
+        let Some(publication) = self.publication(message.session_id, message.stream_id) else {
+            if heard == Heard::Newcomer && asks {
+                self.announce_streams(source, cycle);
+            }
+            return Ok(Liveness::Nothing);
+        };
+        if heard == Heard::Stranger || !(asks || publication.accepts(message, source)) {
+            cycle.counters.status_messages_rejected.increment_release();
+            return Ok(Liveness::Nothing);
+        }
+        if asks && heard == Heard::Newcomer {
+            self.introduce(message, source, cycle);
+            return Ok(Liveness::Nothing);
+        }
+        if asks {
+            if !publication.on_setup_wanted(message, source) {
+                return Err(unexpected_session(message.session_id));
+            }
+            return Ok(Liveness::Receiver);
+        }
+        if heard != Heard::Known && !self.admit(message.receiver_id, source, cycle) {
+            return Ok(Liveness::Nothing);
+        }
+        if let Some(publication) = self.publication(message.session_id, message.stream_id) {
+            publication.on_status_message(message, source, cycle.now_ns);
+        }
+        Ok(Liveness::Receiver)
+    }
+
+    /// A receiver that has the stream becomes one that is sent to.
+    fn admit(&mut self, receiver_id: i64, source: SocketAddr, cycle: &Cycle<'_>) -> bool {
+        let is_admitted = self.destinations.admit(receiver_id, source, cycle.now_ns);
+        if !is_admitted {
             cycle.counters.status_messages_rejected.increment_release();
             cycle.conductor.report(format!(
                 "WARN - more than {LEARNT_MAX} receivers of one channel: some are not sent to"
             ));
-            return Ok(Liveness::Nothing);
         }
-        let Some(publication) = self.publication(message.session_id, message.stream_id) else {
-            return Ok(Liveness::Nothing);
-        };
-        if message.asks_for_setup() {
-            if !publication.on_setup_wanted(message, source) {
-                return Err(unexpected_session(message.session_id));
-            }
-        } else if publication.accepts(message, source) {
-            publication.on_status_message(message, source, cycle.now_ns);
-            if heard != Heard::Stranger {
-                publication.note_address(message.receiver_id, source);
-            }
-        } else {
-            cycle.counters.status_messages_rejected.increment_release();
-            return Ok(Liveness::Nothing);
+        is_admitted
+    }
+
+    /// Tells one that is not sent to what the stream looks like for which it asks.
+    fn introduce(&mut self, message: &StatusMessage, source: SocketAddr, cycle: &mut Cycle<'_>) {
+        let now_ns = cycle.now_ns;
+        if let Some((publication, way)) = self.found(message.session_id, message.stream_id) {
+            publication.introduce(message, source, now_ns, &mut cycle.outgoing(way));
         }
-        Ok(Liveness::Receiver)
+    }
+
+    /// Tells one that is not sent to which streams there are, in turns where there are many.
+    fn announce_streams(&mut self, source: SocketAddr, cycle: &mut Cycle<'_>) {
+        let count = self.publications.len();
+        let first = *self.first_to_announce;
+        let told = count.min(STREAMS_AN_ANSWER);
+        let way = Way::of(self.spec, self.destinations);
+        for index in first..first + told {
+            self.publications[index % count].announce(source, &mut cycle.outgoing(way));
+        }
+        *self.first_to_announce = (first + told).checked_rem(count).unwrap_or(0);
     }
 
     /// A receiver says on which session the answers to a stream come. It says so until they do.

@@ -11,7 +11,7 @@ const RECEIVERS_MAX: usize = 4096;
 #[derive(Debug)]
 struct Receiver {
     last_heard_ns: i64,
-    /// Where it asks for repairs from; none for one that is no destination of the channel.
+    /// Where it speaks from, and so asks for repairs from.
     asks_from: Option<SocketAddr>,
     round_trip: Option<RoundTripEstimate>,
     /// The probe that it answered last.
@@ -61,7 +61,7 @@ impl ReceiverLiveness {
         receiver.last_heard_ns = now_ns;
     }
 
-    /// A receiver that the stream is sent to speaks from this address.
+    /// A receiver that has just been heard of speaks from this address.
     pub(super) fn note_address(&mut self, receiver_id: i64, address: SocketAddr) {
         if let Some(receiver) = self.receivers.get_mut(&receiver_id) {
             receiver.asks_from = Some(address);

@@ -142,10 +142,18 @@ impl SenderPublication {
             return;
         }
         self.last_setup_ns = now_ns;
-        let shared = &self.shared;
         if self.is_setup_elicited {
-            self.flow_control.on_setup(now_ns, shared.sender_limit.get());
+            self.flow_control.on_setup(now_ns, self.shared.sender_limit.get());
         }
+        out.send_frame(&self.setup(out.way.ttl));
+        if self.receivers.is_live() || self.is_answers() {
+            self.is_setup_elicited = false;
+        }
+    }
+
+    /// What the stream looks like.
+    fn setup(&self, ttl: u8) -> [u8; Setup::LENGTH] {
+        let shared = &self.shared;
         let geometry = shared.log.geometry();
         let position = shared.sender_position.get();
         let mut flags = 0;
@@ -164,14 +172,11 @@ impl SenderPublication {
             active_term_id: geometry.term_id(position),
             term_length: geometry.term_length() as i32,
             mtu: shared.mtu_length as i32,
-            ttl: out.way.ttl.into(),
+            ttl: ttl.into(),
         };
         let mut frame = [0; Setup::LENGTH];
         setup.encode(&mut frame);
-        out.send_frame(&frame);
-        if self.receivers.is_live() || self.is_answers() {
-            self.is_setup_elicited = false;
-        }
+        frame
     }
 
     fn send_data(&mut self, now_ns: i64, out: &mut Outgoing<'_>) -> usize {
@@ -260,6 +265,13 @@ impl SenderPublication {
         } else {
             data::FLAGS_UNFRAGMENTED
         };
+        out.counters.heartbeats_sent.increment_release();
+        out.send_frame(&self.heartbeat(flags))
+    }
+
+    /// Where the stream is.
+    fn heartbeat(&self, flags: u8) -> [u8; DataHeader::LENGTH] {
+        let shared = &self.shared;
         let geometry = shared.log.geometry();
         let position = shared.sender_position.get();
         let heartbeat = DataHeader::heartbeat(
@@ -271,8 +283,7 @@ impl SenderPublication {
         );
         let mut frame = [0; DataHeader::LENGTH];
         heartbeat.encode(&mut frame);
-        out.counters.heartbeats_sent.increment_release();
-        out.send_frame(&frame)
+        frame
     }
 
     /// Ended, and sent to its end. A stream also ends when no receiver is left to send the rest to; one that comes back
@@ -302,6 +313,37 @@ impl SenderPublication {
         self.is_setup_elicited = true;
         self.flow_control.on_trigger_setup(message);
         true
+    }
+
+    /// Someone that is not sent to asks what the stream looks like, and is told with a frame for a frame. Where receivers
+    /// are held to each other's pace, it is waited for as any newcomer is.
+    pub(super) fn introduce(
+        &mut self,
+        message: &StatusMessage,
+        source: SocketAddr,
+        now_ns: i64,
+        out: &mut Outgoing<'_>,
+    ) {
+        if self.shared.is_end_of_stream() {
+            return;
+        }
+        self.flow_control.on_trigger_setup(message);
+        self.flow_control.on_setup(now_ns, self.shared.sender_limit.get());
+        out.answer(&self.setup(out.way.ttl), source);
+    }
+
+    /// Someone that is not sent to asks which streams there are. A receiver that wants this one, and has only heard its
+    /// heartbeat, asks what it looks like: until then no stream waits for it. A stream without receivers waits for
+    /// none, and is told of at once.
+    pub(super) fn announce(&self, source: SocketAddr, out: &mut Outgoing<'_>) {
+        if self.shared.is_end_of_stream() {
+            return;
+        }
+        if self.receivers.is_live() {
+            out.answer(&self.heartbeat(data::FLAGS_UNFRAGMENTED), source);
+        } else {
+            out.answer(&self.setup(out.way.ttl), source);
+        }
     }
 
     /// A receiver says on which session the answers come. Gives the subscription that reads them, none for what it has
@@ -363,6 +405,7 @@ impl SenderPublication {
             self.receivers.remove(message.receiver_id);
         } else {
             self.receivers.on_status_message(message.receiver_id, now_ns);
+            self.receivers.note_address(message.receiver_id, source);
         }
         let reason = if message.is_end_of_stream() {
             LEFT
@@ -387,11 +430,6 @@ impl SenderPublication {
         }
         self.publish_receiver_count();
         self.update_connected(reason);
-    }
-
-    /// A receiver that the stream is sent to speaks from this address: its NAKs come from there, too.
-    pub(super) fn note_address(&mut self, receiver_id: i64, address: SocketAddr) {
-        self.receivers.note_address(receiver_id, address);
     }
 
     /// Whether to answer NAKs from an address. A repair goes to each receiver and may be thousands of times as long as

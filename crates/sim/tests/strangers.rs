@@ -1,0 +1,247 @@
+//! What a driver does for those that have no part in its streams: frames that anyone can send, in the name of any address.
+
+mod common;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use common::peer::Peer;
+use common::{MILLISECOND, Reader, SECOND, World, counter, is_accepted, system_counter};
+use headrace_buffers::counters::{system_counter, type_ids};
+use headrace_client::{Client, Publication};
+use headrace_protocol::frame::{FrameKind, StatusMessage, classify, status_message};
+use headrace_sim::Node;
+
+const STREAM: i32 = 1001;
+const DYNAMIC: &str = "aeron:udp?control=center:24325|control-mode=dynamic|term-length=64k";
+const SLOWEST_OF_DYNAMIC: &str = "aeron:udp?control=center:24325|control-mode=dynamic|fc=min|term-length=64k";
+const SLOWEST_OF_ADDED: &str = "aeron:udp?control=center:24325|control-mode=manual|fc=min|term-length=64k";
+const MESSAGE: [u8; 1000] = [7; 1000];
+
+/// A publication with several destinations.
+struct Center {
+    node: Node,
+    client: Arc<Client>,
+    publication: Publication,
+}
+
+impl Center {
+    fn new(world: &World, channel: &str) -> Self {
+        let node = world.add_node("center").unwrap();
+        let client = node.connect().unwrap();
+        let publication = client.add_publication(channel, STREAM).unwrap();
+        Self {
+            node,
+            client,
+            publication,
+        }
+    }
+
+    /// Where receivers speak to.
+    fn control(&self) -> SocketAddr {
+        SocketAddr::new(self.node.address(), 24325)
+    }
+
+    fn destination_count(&self) -> i64 {
+        counter(&self.node, type_ids::MULTI_DESTINATION_COUNT)
+    }
+
+    fn rejected(&self) -> i64 {
+        system_counter(&self.node, system_counter::STATUS_MESSAGES_REJECTED)
+    }
+
+    /// A status message of a receiver that is at the beginning of the stream.
+    fn status(&self) -> StatusMessage {
+        StatusMessage {
+            flags: 0,
+            session_id: self.publication.session_id(),
+            stream_id: STREAM,
+            consumption_term_id: self.publication.initial_term_id(),
+            consumption_term_offset: 0,
+            receiver_window_length: 4096,
+            receiver_id: 77,
+            group_tag: None,
+        }
+    }
+
+    /// The request of one that knows the session, and of one that knows of no stream.
+    fn requests(&self) -> [StatusMessage; 2] {
+        let known = StatusMessage {
+            flags: status_message::FLAG_SETUP,
+            consumption_term_id: 0,
+            receiver_window_length: 0,
+            ..self.status()
+        };
+        let unknown = StatusMessage {
+            session_id: 0,
+            stream_id: 0,
+            ..known
+        };
+        [known, unknown]
+    }
+
+    fn hears(&self, peer: &Peer, message: &StatusMessage) -> usize {
+        let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
+        let length = message.encode(&mut frame);
+        peer.send(self.control(), &frame[..length]);
+        length
+    }
+
+    /// Publishes so many messages, each of which the reader gets before the next.
+    fn publish(&self, world: &World, reader: &mut Reader, count: usize) {
+        for _ in 0..count {
+            let read = reader.messages.len();
+            world.run_until(SECOND, "room", || is_accepted(self.publication.offer(&MESSAGE)));
+            world.run_until(SECOND, "the message", || reader.poll().len() > read);
+        }
+    }
+}
+
+/// A reader on a node of its own.
+fn reader(world: &World, channel: &str) -> (Node, Arc<Client>, Reader) {
+    let node = world.add_node("one").unwrap();
+    let client = node.connect().unwrap();
+    let reader = Reader::subscribe(&client, channel, STREAM);
+    (node, client, reader)
+}
+
+fn dynamic_reader(world: &World) -> (Node, Arc<Client>, Reader) {
+    reader(
+        world,
+        "aeron:udp?endpoint=one:40123|control=center:24325|control-mode=dynamic",
+    )
+}
+
+fn connected(world: &World, center: &Center, reader: &Reader) {
+    world.run_until(10 * SECOND, "a connection", || {
+        center.publication.is_connected() && reader.subscription.is_connected()
+    });
+}
+
+/// The address may be another's, which would get the stream for a frame of 36 bytes.
+#[test]
+fn one_that_asks_for_a_stream_gets_a_frame_for_a_frame_until_it_shows_that_it_has_it() {
+    for channel in [DYNAMIC, SLOWEST_OF_DYNAMIC] {
+        let world = World::new(1);
+        let center = Center::new(&world, channel);
+        let (_node, _client, mut reader) = dynamic_reader(&world);
+        connected(&world, &center, &reader);
+        let stranger = Peer::new(&world);
+        for request in center.requests() {
+            for _ in 0..5 {
+                center.hears(&stranger, &request);
+                world.run_for(MILLISECOND);
+            }
+        }
+        let out_of_window = StatusMessage {
+            consumption_term_id: center.publication.initial_term_id().wrapping_add(3),
+            ..center.status()
+        };
+        center.hears(&stranger, &out_of_window);
+        world.run_for(6 * SECOND);
+        center.publish(&world, &mut reader, 200);
+        let sent = stranger.take();
+        let kinds: Vec<_> = sent.iter().map(|frame| classify(frame).unwrap()).collect();
+        assert_eq!(kinds[..5], [FrameKind::Setup; 5], "{channel}");
+        assert_eq!(kinds[5..], [FrameKind::Data; 5], "{channel}");
+        assert!(sent[5..].iter().all(|heartbeat| heartbeat.len() == 32));
+        assert_eq!((center.destination_count(), center.rejected()), (1, 1));
+
+        center.hears(&stranger, &center.status());
+        world.run_for(SECOND);
+        assert_eq!(center.rejected(), 2, "the stream is elsewhere");
+        let position = center.publication.position().unwrap();
+        assert!(position < 4 * 65_536);
+        let member = StatusMessage {
+            consumption_term_id: center
+                .publication
+                .initial_term_id()
+                .wrapping_add((position / 65_536) as i32),
+            consumption_term_offset: (position % 65_536) as i32,
+            receiver_window_length: 32 * 1024,
+            ..center.status()
+        };
+        center.hears(&stranger, &member);
+        world.run_for(MILLISECOND);
+        assert_eq!(center.destination_count(), 2, "{channel}");
+        center.publish(&world, &mut reader, 1);
+        let data = stranger.take_frames(FrameKind::Data);
+        assert!(data.iter().any(|frame| frame.len() > 1000), "{channel}");
+    }
+}
+
+/// One after another, in turns: else one request would bring a SETUP for each of them.
+#[test]
+fn a_channel_of_many_streams_tells_a_newcomer_of_sixteen_at_a_time() {
+    let world = World::new(2);
+    let center = Center::new(&world, DYNAMIC);
+    let others: Vec<Publication> = (1..40)
+        .map(|other| center.client.add_publication(DYNAMIC, STREAM + other).unwrap())
+        .collect();
+    let newcomer = Peer::new(&world);
+    let [_, request] = center.requests();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        center.hears(&newcomer, &request);
+        world.run_for(10 * MILLISECOND);
+        let setups = newcomer.take_frames(FrameKind::Setup);
+        assert_eq!(setups.len(), 16);
+        told.extend(setups);
+    }
+    told.sort();
+    told.dedup();
+    assert_eq!(told.len(), 1 + others.len());
+}
+
+/// Its word would be the limit of them all.
+#[test]
+fn one_that_is_no_destination_does_not_hold_back_those_that_are() {
+    let world = World::new(3);
+    let center = Center::new(&world, SLOWEST_OF_ADDED);
+    let (_node, _client, mut reader) = reader(&world, "aeron:udp?endpoint=one:40123");
+    let destination = "aeron:udp?endpoint=one:40123";
+    center.publication.add_destination(destination).unwrap();
+    connected(&world, &center, &reader);
+    let stranger = Peer::new(&world);
+    let [request, _] = center.requests();
+    for _ in 0..20 {
+        center.hears(&stranger, &center.status());
+        center.hears(&stranger, &request);
+        world.run_for(MILLISECOND);
+        center.publish(&world, &mut reader, 1);
+    }
+    assert_eq!(center.rejected(), 40);
+    assert_eq!(counter(&center.node, type_ids::FLOW_CONTROL_RECEIVERS), 1);
+    assert!(stranger.take().is_empty());
+}
+
+/// A machine with several addresses answers from the one that leads back, and from the port that was sent to.
+#[test]
+fn a_destination_that_answers_from_another_of_its_addresses_is_heard() {
+    let world = World::new(4);
+    let center = Center::new(&world, SLOWEST_OF_ADDED);
+    let [sent_to, answers_from, stranger] = [9, 8, 7].map(|host| Peer::at(&world, host));
+    let destination = format!("aeron:udp?endpoint={}", sent_to.address);
+    center.publication.add_destination(&destination).unwrap();
+    center.hears(&answers_from, &center.status());
+    world.run_until(SECOND, "a connection", || center.publication.is_connected());
+    let other = StatusMessage {
+        receiver_id: 78,
+        ..center.status()
+    };
+    center.hears(&stranger, &other);
+    world.run_for(10 * MILLISECOND);
+    assert_eq!(center.rejected(), 1, "the destination has been heard");
+    assert!(is_accepted(center.publication.offer(&MESSAGE)));
+    world.run_for(10 * MILLISECOND);
+    assert_eq!(sent_to.take_frames(FrameKind::Data).len(), 1);
+    // After a silence it may be another receiver.
+    world.run_for(6 * SECOND);
+    assert!(!center.publication.is_connected());
+    let next = StatusMessage {
+        receiver_id: 79,
+        ..center.status()
+    };
+    center.hears(&answers_from, &next);
+    world.run_until(SECOND, "a connection", || center.publication.is_connected());
+}
