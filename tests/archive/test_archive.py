@@ -3,8 +3,9 @@
 import asyncio
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from headrace.archive import (
 )
 from headrace.archive.aio import AsyncArchive
 from headrace.archive.protocol.answers import RecordingProgress, RecordingStarted, RecordingStopped
+from headrace.archive.protocol.counters import REPLAY_SESSIONS
 from headrace.archive.protocol.messages import decode
 from tests.helpers import TIMEOUT_S, await_true
 
@@ -378,6 +380,58 @@ def test_what_cannot_be_done_is_refused_with_the_protocols_code(archive: Archive
         archive.start_recording(CHANNEL, STREAM_ID)
     assert refusal.value.code == ErrorCode.ACTIVE_SUBSCRIPTION
     assert replayed(archive, recording_id) == MESSAGES[:50]
+
+
+def refused(code: ErrorCode, words: str, call: Callable[[], object]) -> None:
+    """What is asked for is refused with a code and these words."""
+    with pytest.raises(headrace.ArchiveError) as refusal:
+        call()
+    assert (refusal.value.code, refusal.value.code_name) == (code, code.name)
+    assert words in str(refusal.value)
+
+
+def test_a_recording_that_is_replayed_is_not_purged(archive: Archive) -> None:
+    """By anyone; the replay goes on, and afterwards the recording can be purged."""
+    recording_id, _ = record(archive)
+    with archive.replay(recording_id) as replay:
+        found = [next(replay).payload]
+        text = f"cannot purge recording with active replay {recording_id}"
+        refused(ErrorCode.ACTIVE_RECORDING, text, lambda: archive.purge_recording(recording_id))
+        found += [message.payload for message in replay]
+    assert found == MESSAGES
+    archive.stop_all_replays()
+
+    # The archive forgets a replay in a turn after the one in which it stops it.
+    await_true(
+        lambda: all(one.value == 0 for one in archive.client.counters if one.type_id == REPLAY_SESSIONS)
+    )
+    assert archive.purge_recording(recording_id) > 0
+    assert archive.list_recordings() == []
+
+
+def test_a_replay_until_now_of_nothing_is_refused(archive: Archive) -> None:
+    """Of an empty recording, active or stopped, and of an active one from where it ends."""
+    until_now = {"length": -2}
+    text = "nothing follows position="
+    with archive.add_recorded_publication(CHANNEL, STREAM_ID) as publication:
+        refused(ErrorCode.EMPTY_RECORDING, f"{text}0", lambda: archive.replay(0, **until_now))
+        end = publication.offer_blocking(MESSAGES[0])
+        await_true(lambda: archive.recording_position(0) == end)
+        ask = partial(archive.replay, 0, position=end, **until_now)
+        refused(ErrorCode.EMPTY_RECORDING, f"{text}{end}", ask)
+        assert replayed(archive, 0, **until_now) == MESSAGES[:1]
+    archive.await_signal(RecordingSignal.STOP)
+    empty, _ = record(archive, [])
+    refused(ErrorCode.EMPTY_RECORDING, f"{text}0", lambda: archive.replay(empty, **until_now))
+
+
+def test_an_unknown_recording_is_not_stopped_by_its_id(archive: Archive) -> None:
+    """One that is not active is no error: there is nothing to stop."""
+    recording_id, _ = record(archive, MESSAGES[:3])
+    assert not archive.stop_recording_by_id(recording_id)
+    for unknown in (recording_id + 1, -1):
+        text = f"unknown recording id: {unknown}"
+        refused(ErrorCode.UNKNOWN_RECORDING, text, partial(archive.stop_recording_by_id, unknown))
 
 
 def test_two_archives_on_a_driver_have_two_ids(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import headrace
-from headrace.archive import Archive, ErrorCode, RecordingSignal
+from headrace.archive import Archive, Catalog, DirectoryStorage, ErrorCode, RecordingSignal
 from headrace.archive.protocol.answers import (
     Answer,
     ControlResponse,
@@ -28,6 +28,7 @@ from headrace.archive.protocol.requests import (
     ListRecordingsRequest,
     StartRecordingRequest2,
 )
+from tests.archive.streams import descriptor
 from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.system
@@ -282,6 +283,55 @@ def test_an_answer_that_does_not_fit_the_clients_channel_is_an_error_and_not_sil
             assert found.original_channel == long
     finally:
         archive.update_channel(0, CHANNEL)
+
+
+def test_a_session_lists_once_at_a_time(tmp_path: Path) -> None:
+    """Whatever else it lists or whose channel it changes meanwhile is refused; others may, and it may again."""
+    count, long = 100, "aeron:ipc?alias=" + "x" * 3000
+    catalog = Catalog(DirectoryStorage(tmp_path / "archive"))
+    for _ in range(count):
+        catalog.add(descriptor(stop_position=0, stop_timestamp=5, original_channel=long))
+    catalog.close()
+    with (
+        headrace.ArchivingMediaDriver.embedded(archive_directory=tmp_path / "archive") as archiving,
+        archiving.connect_archive() as archive,
+        archiving.connect_archive(response_stream_id=33) as other,
+    ):
+        ids = {"controlSessionId": archive.control_session_id}
+        # The answers are more than the client's channel holds: the listing goes on until they are read.
+        listing = request_of("ListRecordingsRequest", **ids, correlationId=901, recordCount=count + 1)
+        archive._publication.offer_blocking(listing)
+        refused = [
+            "ListRecordingsRequest",
+            "ListRecordingsForUriRequest",
+            "ListRecordingRequest",
+            "ListRecordingSubscriptionsRequest",
+            "UpdateChannelRequest",
+        ]
+        for correlation_id, name in enumerate(refused, 902):
+            request = request_of(name, **ids, correlationId=correlation_id)
+            archive._publication.offer_blocking(request)
+        assert len(other.list_recordings()) == count
+        listed = 0
+        told: list[tuple[int, int, str]] = []
+        is_listed = False
+
+        def look() -> bool:
+            nonlocal listed, is_listed
+            while (received := archive._subscription.poll_message()) is not None:
+                answer = decode(received.payload)
+                listed += isinstance(answer, RecordingDescriptor)
+                if isinstance(answer, ControlResponse) and answer.correlation_id == 901:
+                    is_listed = answer.code is Response.RECORDING_UNKNOWN
+                elif isinstance(answer, ControlResponse):
+                    told.append((answer.correlation_id, answer.relevant_id, answer.error_message))
+            return is_listed
+
+        await_true(look)
+        assert listed == count
+        text = "active listing already in progress"
+        assert told == [(number, ErrorCode.ACTIVE_LISTING, text) for number, _ in enumerate(refused, 902)]
+        assert [one.original_channel for one in archive.list_recordings()] == [long] * count
 
 
 def silent_connect(
