@@ -14,6 +14,7 @@ import pytest
 
 import headrace
 from headrace.archive import Archive, Catalog, DirectoryStorage, ErrorCode, RecordingSignal
+from headrace.archive.files.catalog import CATALOG_NAME
 from headrace.archive.protocol.answers import (
     Answer,
     ControlResponse,
@@ -172,36 +173,120 @@ def request_of(name: str, **given: int | bytes) -> bytes:
     return header + bytes(block) + b"".join(struct.pack("<I", len(text)) + text for text in texts)  # type: ignore[arg-type]
 
 
+KNOWN = (0, 1, 2)
+# With these numbers a request is right, and takes away what the others are about.
+TAKES_AWAY: dict[tuple[str, str], tuple[int, ...]] = {
+    ("PurgeRecordingRequest", "recordingId"): KNOWN,
+    ("TruncateRecordingRequest", "recordingId"): KNOWN,
+    ("TruncateRecordingRequest", "position"): (0,),
+}
+# The one request of those here that is right with most of its texts, and changes the catalog then.
+CHANGES = "UpdateChannelRequest"
+# Which numbers of a field are right, and with which code all others are refused.
+CODES: dict[tuple[str, str], tuple[tuple[int, ...], ErrorCode]] = {
+    **{
+        (f"{name}Request", field): (KNOWN, ErrorCode.UNKNOWN_RECORDING)
+        for name, field in (
+            ("AttachSegments", "recordingId"),
+            ("DeleteDetachedSegments", "recordingId"),
+            ("DetachSegments", "recordingId"),
+            ("ExtendRecording", "recordingId"),
+            ("MaxRecordedPosition", "recordingId"),
+            ("MigrateSegments", "dstRecordingId"),
+            ("MigrateSegments", "srcRecordingId"),
+            ("PurgeRecording", "recordingId"),
+            ("PurgeSegments", "recordingId"),
+            ("RecordingPosition", "recordingId"),
+            ("Replay", "recordingId"),
+            ("StartPosition", "recordingId"),
+            ("StopPosition", "recordingId"),
+            ("StopRecordingByIdentity", "recordingId"),
+            ("TruncateRecording", "recordingId"),
+        )
+    },
+    ("ExtendRecordingRequest2", "recordingId"): (KNOWN, ErrorCode.UNKNOWN_RECORDING),
+    ("ExtendRecordingRequest", "streamId"): ((1001,), ErrorCode.UNKNOWN_RECORDING),
+    ("ExtendRecordingRequest2", "streamId"): ((1001,), ErrorCode.UNKNOWN_RECORDING),
+    ("ReplicateRequest", "dstRecordingId"): ((*KNOWN, -1), ErrorCode.UNKNOWN_RECORDING),
+    ("ReplicateRequest2", "dstRecordingId"): ((*KNOWN, -1), ErrorCode.UNKNOWN_RECORDING),
+    ("TaggedReplicateRequest", "dstRecordingId"): ((*KNOWN, -1), ErrorCode.UNKNOWN_RECORDING),
+    ("StopRecordingRequest", "streamId"): ((), ErrorCode.UNKNOWN_SUBSCRIPTION),
+    ("StopRecordingSubscriptionRequest", "subscriptionId"): ((), ErrorCode.UNKNOWN_SUBSCRIPTION),
+    ("StopReplicationRequest", "replicationId"): ((), ErrorCode.UNKNOWN_REPLICATION),
+    ("TruncateRecordingRequest", "position"): ((0,), ErrorCode.INVALID_POSITION),
+    ("DetachSegmentsRequest", "newStartPosition"): ((), ErrorCode.GENERIC),
+    ("PurgeSegmentsRequest", "newStartPosition"): ((), ErrorCode.GENERIC),
+    ("StartRecordingRequest", "sourceLocation"): ((0, 1), ErrorCode.GENERIC),
+    ("StartRecordingRequest2", "autoStop"): ((0, 1), ErrorCode.GENERIC),
+    ("ListRecordingSubscriptionsRequest", "applyStreamId"): ((0, 1), ErrorCode.GENERIC),
+}
+
+
+def wrong_fields(name: str) -> Iterator[tuple[str, int | bytes]]:
+    """Each field of a request after its ids, with each number or text that it may be wrong with."""
+    body = TEMPLATES[name].body
+    for field in body.wire_fields:
+        if field.name not in ("controlSessionId", "correlationId"):
+            taken = TAKES_AWAY.get((name, field.name), ())
+            yield from ((field.name, number) for number in NUMBERS[field.size] if number not in taken)
+    for data in body.data:
+        yield from ((data.name, text) for text in TEXTS if len(text) < 5000)
+
+
+def check_code(name: str, field: str, value: int | bytes, answer: Answer) -> None:
+    """An error has the code of the specification, and words; what has one is an error."""
+    case = name, field, value, answer
+    right, code = CODES.get((name, field), ((), None))
+    if code is not None and value not in right:
+        assert isinstance(answer, ControlResponse), case
+        assert (answer.code, answer.relevant_id) == (Response.ERROR, code), case
+    if isinstance(answer, ControlResponse) and answer.code is Response.ERROR:
+        assert answer.error_message, case
+
+
 def test_every_request_is_answered_with_each_field_wrong_in_turn(tmp_path: Path) -> None:
-    """None of it is a failure of the archive, which goes on."""
+    """With the code of the specification; nothing of it changes a recording or fails the archive, which goes on."""
     limits = {"max_concurrent_recordings": 10_000, "max_concurrent_replays": 10_000}
+    directory = tmp_path / "archive"
+
+    def stored() -> tuple[bytes, list[str]]:
+        # The note of a deletion, also of nothing, is there until the archive has done it.
+        names = sorted(path.name for path in directory.iterdir() if path.suffix != ".begun")
+        return (directory / CATALOG_NAME).read_bytes(), names
+
     with (
         headrace.ArchivingMediaDriver.embedded(
-            archive_directory=tmp_path / "archive", segment_file_length=64 * 1024, **limits
+            archive_directory=directory, segment_file_length=64 * 1024, **limits
         ) as archiving,
         archiving.connect_archive() as archive,
     ):
-        for _ in range(3):
+        for _ in KNOWN:
             with archive.add_recorded_publication(CHANNEL, 1001) as publication:
                 publication.offer_blocking(b"kept" * 50)
             archive.await_signal(RecordingSignal.STOP)
         ids = {"controlSessionId": archive.control_session_id}
         correlation_id = 1_000_000
-        for name in ANSWERED:
-            body = TEMPLATES[name].body
-            fields = [field for field in body.wire_fields if field.name not in (*ids, "correlationId")]
-            wrong: list[dict[str, int | bytes]] = [
-                {field.name: number} for field in fields for number in NUMBERS[field.size]
-            ]
-            wrong += [{data.name: text} for data in body.data for text in TEXTS if len(text) < 5000]
-            for given in wrong:
+        before = stored()
+        # Replays and replications publish, which is recorded where a request before has asked for that.
+        for name in sorted(ANSWERED, key=lambda name: "Repl" in name):
+            for field, value in wrong_fields(name):
                 correlation_id += 1
-                request = request_of(name, **ids, correlationId=correlation_id, **given)
+                request = request_of(name, **ids, correlationId=correlation_id, **{field: value})
                 archive._publication.offer_blocking(request, timeout_s=TIMEOUT_S)
-                assert answer_to(archive, correlation_id), (name, given)
+                answer = answer_to(archive, correlation_id)
+                check_code(name, field, value, answer)
+                is_done = isinstance(answer, ControlResponse) and answer.code is Response.OK
+                if name == CHANGES and is_done:
+                    before = stored()
+                assert stored() == before, (name, field, value)
             archive.stop_all_replays()
+            for subscription_id, _, _ in archive.list_recording_subscriptions():
+                archive.stop_recording_subscription(subscription_id)
         assert archiving.archive.failure is None
         assert archiving.archive.error_count == 0
+        for recording_id in KNOWN:
+            with archive.replay(recording_id, stream_id=4301) as replay:
+                assert [one.payload for one in replay] == [b"kept" * 50]
         with archive.add_recorded_publication(CHANNEL, 1009) as publication:
             publication.offer_blocking(b"and on")
         recording_id = archive.await_signal(RecordingSignal.STOP).recording_id
