@@ -7,7 +7,7 @@ import contextlib
 import os
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ import headrace
 from headrace.archive import Archive, ArchiveError, ErrorCode, Follow, FollowState, extension_channel
 from headrace.archive.aio import AsyncArchive
 from headrace.channel import ChannelUri
+from headrace.testing import random_loss
 from tests.helpers import TIMEOUT_S, await_true
 from tests.ports import free_endpoint
 
@@ -301,7 +302,9 @@ def test_an_archive_that_stays_away(tmp_path: Path) -> None:
 class Faults:
     """A publisher and its archive on one driver, a consumer on another, and what goes wrong between them."""
 
-    def __init__(self, directory: Path, choose: random.Random, *, comes_back: bool) -> None:
+    def __init__(
+        self, directory: Path, choose: random.Random, *, comes_back: bool, properties: Mapping[str, str]
+    ) -> None:
         self._directory = directory
         self._choose = choose
         self._control = f"aeron:udp?endpoint={free_endpoint()}"
@@ -310,7 +313,9 @@ class Faults:
         enter = self._stack.enter_context
         self.driver = enter(headrace.MediaDriver.embedded(threading_mode="SHARED"))
         self.consumer = enter(
-            headrace.MediaDriver.embedded(threading_mode="SHARED", image_liveness_timeout_ns=10**9)
+            headrace.MediaDriver.embedded(
+                threading_mode="SHARED", image_liveness_timeout_ns=10**9, properties=properties
+            )
         )
         self.client = enter(self.driver.connect())
         self.start_archive()
@@ -407,11 +412,17 @@ class Faults:
         self._stack.close()
 
 
-@pytest.mark.parametrize("way", ["address", "response channels"])
+@pytest.mark.parametrize("way", ["address", "response channels", "address, with loss"])
 def test_each_message_once_in_order_through_random_faults(tmp_path: Path, way: str) -> None:
     seed = int(os.environ.get("HEADRACE_SEED", "20266"))
     print(f"seed={seed}; again with HEADRACE_SEED={seed}")
-    faults = Faults(tmp_path / "archive", random.Random(seed), comes_back=way != "address")
-    for number in range(int(os.environ.get("HEADRACE_FAULTS", FAULTS))):
+    is_lossy = way == "address, with loss"
+    faults = Faults(
+        tmp_path / "archive",
+        random.Random(seed),
+        comes_back=way == "response channels",
+        properties=random_loss(0.05, seed=seed) if is_lossy else {},
+    )
+    for number in range(int(os.environ.get("HEADRACE_FAULTS", FAULTS // 4 if is_lossy else FAULTS))):
         print(number, faults.run(), faults.follow)
     faults.close()

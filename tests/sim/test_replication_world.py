@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from headrace.archive import ArchiveError, ErrorCode, RecordingSignal, Replication
+from headrace import PublicationTimeoutError
+from headrace.archive import ArchiveError, ErrorCode, RecordingSignal, Replication, SourceLocation
 from headrace.testing import Link, World
 from tests.sim.archives import GONE, Library, Recorded
 
@@ -183,6 +184,85 @@ def test_a_full_disk_of_the_standby_ends_the_copy_by_name_and_it_goes_on_when_th
         pair.source.await_recorded(one)
         pair.source.stop(one)
         pair.complete(one)
+        pair.check(one)
+
+
+def test_a_full_disk_of_the_source_ends_the_copy_where_the_source_ends_and_both_go_on_when_there_is_room() -> (
+    None
+):
+    """For the copy it is a source that has stopped: what both have is the same, and no error is told of."""
+    with World(4) as world:
+        pair = Pair(world)
+        one = pair.source.record()
+        pair.source.publish(one, 10)
+        pair.source.await_recorded(one)
+        replication = pair.begin(one)
+        replication.wait_for(RecordingSignal.EXTEND, WITHIN_S)
+        pair.copy_id = replication.recording_id
+        pair.source.disk.space = 0
+        with pytest.raises(PublicationTimeoutError):
+            pair.source.publish(one, 60)
+        end = replication.wait(WITHIN_S)
+        full = pair.source.archive.find_recording(one.recording_id)
+        assert full is not None
+        assert full.stop_position == end > 0
+        assert pair.copied() == one.expected(end)
+        pair.source.disk.space = 1 << 30
+        pair.source._close(one)
+        pair.source.extend(one)
+        pair.source.publish(one, 20)
+        pair.source.await_recorded(one)
+        pair.source.stop(one)
+        pair.complete(one)
+        pair.check(one)
+
+
+def live_recording(pair: Pair) -> Recorded:
+    """A recording of the source whose publisher any node can subscribe to."""
+    source = pair.source
+    channel = "aeron:udp?control=primary:7400|control-mode=dynamic|fc=min|term-length=64k|ssc=true"
+    spied = f"aeron-spy:{channel}"
+    source.archive.start_recording(spied, 900, auto_stop=True)
+    publication = source.archive.client.add_exclusive_publication(channel, 900)
+    pair.world.run_until(lambda: bool(source.archive.list_recordings()), within_s=40, what="a recording")
+    (found,) = source.archive.list_recordings()
+    one = Recorded(found.recording_id, spied, 900, SourceLocation.LOCAL, publication)
+    source.recordings.append(one)
+    return one
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_copy_merges_with_the_live_stream_over_a_bad_network_with_cuts(seed: int) -> None:
+    """Each message once, in order: from the source's archive until they meet, and from the publisher after that."""
+    with World(seed) as world:
+        pair = Pair(world)
+        one = live_recording(pair)
+        pair.source.publish(one, 20)
+        pair.source.await_recorded(one)
+        world.set_links(BAD)
+        replication = pair.standby.archive.replicate(
+            one.recording_id,
+            "aeron:udp?endpoint=primary:8010",
+            replication_channel="aeron:udp?endpoint=spare:0",
+            live_destination="aeron:udp?endpoint=spare:0|control=primary:7400|control-mode=dynamic",
+        )
+        replication.wait_for(RecordingSignal.EXTEND, WITHIN_S)
+        pair.copy_id = replication.recording_id
+        for number in range(600):
+            if number % 4 == 0:
+                world.partition([pair.source.store], [pair.standby.store])
+                world.run_for(0.3)
+                world.heal()
+            pair.source._offer(one, 700)
+            world.run_for(0.05)
+            if any(signal.signal is RecordingSignal.MERGE for signal in replication.signals):
+                break
+        replication.wait_for(RecordingSignal.MERGE, WITHIN_S)
+        for _ in range(20):
+            pair.source._offer(one, 5000)
+            world.run_for(0.05)
+        pair.source.stop(one)
+        pair.standby.await_stops()
         pair.check(one)
 
 
