@@ -21,6 +21,7 @@ from headrace.archive.files.frames import Frame
 from headrace.archive.files.maintenance import Deletion
 from headrace.archive.files.mark_file import MarkFields
 from headrace.archive.files.retention_holds import Hold, check_hold_name, hold, holds, release
+from headrace.archive.files.segment_rules import check_new_start
 from headrace.archive.files.upkeep import (
     compact,
     delete_orphaned_segments,
@@ -42,6 +43,7 @@ __all__ = [
     "Segment",
     "VerifyResult",
     "check_hold_name",
+    "check_new_start",
     "checksum_named",
     "compact",
     "delete_orphaned_segments",

@@ -26,17 +26,24 @@ _READ_LENGTH = 1 << 20
 _FULL_SYNC = 2
 
 
-def clear_from(storage: Storage, recording_id: int, base: int, offset: int, length: int) -> str | None:
+def clear_from(
+    storage: Storage, recording_id: int, base: int, offset: int, length: int, *, is_dry_run: bool = False
+) -> str | None:
     """Leave nothing but zeros in a segment file from an offset on. Gives what was done, ``None`` if all were zeros.
 
     After a kill the bytes are in the segment file, or in the `.cut` file, or in both; the next call goes on from there.
+    A dry run changes nothing, and gives what would be done.
 
     Raises:
         OSError: The disk refuses; the segment file is as it was, or was truncated at the offset.
     """
     name = segment_name(recording_id, base)
-    file = storage.open(name)
+    file = storage.open(name, read_only=is_dry_run)
     try:
+        if is_dry_run:
+            end = max((at + len(data) for at, data in _written(file, offset)), default=offset)
+            what = f"{end - offset} bytes after position={base + offset} of {name} would be kept aside"
+            return what if end > offset else None
         kept = _keep(storage, file, recording_id, base + offset, offset)
         if kept is not None:
             file.set_length(offset)

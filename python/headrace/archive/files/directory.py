@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING
 from headrace._arguments import checked, checked_class
 from headrace._closing import Closing
 from headrace.archive.errors import CatalogError
+from headrace.archive.files.begun_segments import SegmentPurge
+from headrace.archive.files.begun_steps import Truncation
 from headrace.archive.files.catalog import CATALOG_NAME, Catalog, CatalogEntry
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.frames import Frame
 from headrace.archive.files.live_ends import live_ends
 from headrace.archive.files.maintenance import changed
 from headrace.archive.files.mark_file import MarkFields, read_errors, read_mark_fields
+from headrace.archive.files.segment_rules import (
+    attached_start,
+    check_moves,
+    check_truncation,
+    planned_migration,
+)
 from headrace.archive.files.stop_position import recovered_stop_position
 from headrace.archive.files.storage import DirectoryStorage
 from headrace.archive.files.verify import VerifyResult, check_frame, frames_of, verify
@@ -214,6 +222,58 @@ class ArchiveDirectory(Closing):
             checksum=checksum_named(checksum),
         )
 
+    def would_truncate(self, recording_id: int, position: int) -> list[str]:
+        """Names of the files that go when a recording is truncated at a position, as an archive would do it.
+
+        Raises:
+            CatalogError: The catalog has no valid recording of this id, or it is active.
+            SegmentError: The position is outside of the recording, or no frame begins there.
+        """
+        descriptor = self._known(recording_id)
+        if descriptor.is_active:
+            raise CatalogError(f"cannot truncate active recording {recording_id}")
+        check_truncation(self._storage, descriptor, position)
+        return Truncation(recording_id, position).files(self._storage, descriptor)
+
+    def detached_segments(self, recording_id: int) -> list[str]:
+        """Names of the segment files before the start of a recording, in the order of the stream.
+
+        Raises:
+            CatalogError: The catalog has no valid recording of this id.
+        """
+        descriptor = self._known(recording_id)
+        purge = SegmentPurge.of_detached(self._storage, descriptor)
+        return [] if purge is None else purge.files(self._storage, descriptor.segment_file_length)
+
+    def would_attach(self, recording_id: int) -> tuple[int, int]:
+        """How many files join a recording when an archive attaches its segments, and where it begins then.
+
+        Raises:
+            CatalogError: The catalog has no valid recording of this id.
+            SegmentError: A file has another length, or frames that do not belong there, or not all.
+        """
+        descriptor, count = self._known(recording_id), 0
+        while (first := attached_start(self._storage, descriptor, None)) is not None:
+            descriptor, count = descriptor.replace(start_position=first), count + 1
+        return count, descriptor.start_position
+
+    def would_migrate(self, source_id: int, destination_id: int) -> tuple[int, RecordingDescriptor]:
+        """How many files move when an archive migrates a recording to another one, and what that one is then.
+
+        Raises:
+            CatalogError: The catalog has no valid recording of one of these ids.
+            SegmentError: The source is active, or both differ, or do not join, or a file is in the way.
+        """
+        source, destination = self._known(source_id), self._known(destination_id)
+        migration = planned_migration(source, destination)
+        check_moves(self._storage, migration, source)
+        joined = (
+            destination.replace(start_position=migration.start)
+            if migration.is_before
+            else destination.replace(stop_position=migration.stop)
+        )
+        return len(migration.moves(source.geometry)), joined
+
     def _known(self, recording_id: int) -> RecordingDescriptor:
         descriptor = self._catalog.find(recording_id)
         if descriptor is None:
@@ -235,6 +295,7 @@ def repair(
     *,
     is_thorough: bool = False,
     checksum: str | None = None,
+    is_dry_run: bool = False,
     clock: Clock | None = None,
 ) -> Iterator[VerifyResult]:
     """Verify, and cut off recordings whose last segment file is damaged, at the last whole frame before the damage.
@@ -247,6 +308,7 @@ def repair(
         recording_id: As for :meth:`ArchiveDirectory.verify`.
         is_thorough: As for :meth:`ArchiveDirectory.verify`.
         checksum: As for :meth:`ArchiveDirectory.verify`.
+        is_dry_run: Change nothing; only say what would be repaired. An archive may run.
         clock: Where it takes the time from; by default the clock of the machine.
 
     Raises:
@@ -255,7 +317,7 @@ def repair(
     """
     storage = storage_of(Path(directory))
     now_ms = (clock or SYSTEM_CLOCK).epoch_ms()
-    with changed(storage, now_ms) as catalog:
+    with changed(storage, now_ms, is_dry_run=is_dry_run) as catalog:
         yield from verify(
             catalog,
             storage,
@@ -263,6 +325,7 @@ def repair(
             is_thorough=is_thorough,
             checksum=checksum_named(checksum),
             is_repaired=True,
+            is_dry_run=is_dry_run,
             now_ms=now_ms,
         )
 

@@ -6,8 +6,8 @@ forgets their recording, so that the next call finds the rest.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,18 +61,26 @@ class Deletion:
     byte_count: int
 
 
-@contextmanager
+@contextlib.contextmanager
 def changed(
-    storage: Storage, now_ms: int, checksum: Checksum | None = None, capacity: int = 0
+    storage: Storage,
+    now_ms: int,
+    checksum: Checksum | None = None,
+    capacity: int = 0,
+    *,
+    is_dry_run: bool = False,
 ) -> Iterator[Catalog]:
     """The catalog of a directory on which no archive runs, nor starts meanwhile. It is not made longer unless asked to.
+
+    In a dry run the catalog can only be read, and an archive may run.
 
     Raises:
         CatalogError: The directory has no catalog, or a damaged one.
         MarkFileError: An archive is running on the directory.
     """
-    with no_archive_running(storage, now_ms):
-        catalog = Catalog(storage, capacity=max(capacity, HEADER_LENGTH), checksum=checksum)
+    with contextlib.nullcontext() if is_dry_run else no_archive_running(storage, now_ms):
+        length = max(capacity, HEADER_LENGTH)
+        catalog = Catalog(storage, capacity=length, checksum=checksum, read_only=is_dry_run)
         try:
             yield catalog
         finally:
@@ -137,8 +145,8 @@ def _deletion(storage: Storage, recording_ids: tuple[int, ...], files: Iterable[
     return Deletion(recording_ids, names, sum(storage.length(name) or 0 for name in names))
 
 
-def set_validity(catalog: Catalog, recording_id: int, *, is_valid: bool) -> bool:
-    """Mark a recording as valid or invalid; false if it was so already.
+def set_validity(catalog: Catalog, recording_id: int, *, is_valid: bool, is_dry_run: bool = False) -> bool:
+    """Mark a recording as valid or invalid; false if it was so already. A dry run only looks whether it can be.
 
     Raises:
         CatalogError: The recording is unknown, deleted, or has values that no recording can have.
@@ -152,7 +160,8 @@ def set_validity(catalog: Catalog, recording_id: int, *, is_valid: bool) -> bool
         raise CatalogError(f"recording_id={recording_id} has state {entry.state_name}: {rule}")
     if is_valid:
         entry.descriptor.check()
-    catalog.set_state(recording_id, wanted)
+    if not is_dry_run:
+        catalog.set_state(recording_id, wanted)
     return True
 
 
@@ -163,6 +172,7 @@ def write_checksums(
     *,
     recording_id: int | None = None,
     is_thorough: bool = False,
+    is_dry_run: bool = False,
 ) -> Iterator[VerifyResult]:
     """Give the catalog's entries and the frames of recordings checksums; frames lose their session ids for them.
 
@@ -172,6 +182,7 @@ def write_checksums(
         checksum: Which.
         recording_id: Only this one.
         is_thorough: All segment files and not only the last of each recording.
+        is_dry_run: Only look whether it can be done.
 
     Raises:
         CatalogError: The recording is unknown.
@@ -180,16 +191,20 @@ def write_checksums(
         if entry.state == STATE_DELETED:
             continue
         try:
-            count = _write_frames(storage, entry, checksum, is_thorough=is_thorough)
-            catalog.update(entry.recording_id)
+            count = _write_frames(storage, entry, checksum, is_thorough=is_thorough, is_dry_run=is_dry_run)
+            if not is_dry_run:
+                catalog.update(entry.recording_id)
         except (ArchiveFileError, OSError) as wrong:
             yield VerifyResult(entry.recording_id, False, str(wrong))
         else:
             files = "1 segment file" if count == 1 else f"{count} segment files"
-            yield VerifyResult(entry.recording_id, True, f"the entry and {files} have checksums")
+            have = "would have" if is_dry_run else "have"
+            yield VerifyResult(entry.recording_id, True, f"the entry and {files} {have} checksums")
 
 
-def _write_frames(storage: Storage, entry: CatalogEntry, checksum: Checksum, *, is_thorough: bool) -> int:
+def _write_frames(
+    storage: Storage, entry: CatalogEntry, checksum: Checksum, *, is_thorough: bool, is_dry_run: bool
+) -> int:
     """Number of segment files whose frames have checksums now."""
     descriptor = entry.descriptor
     descriptor.check()
@@ -201,11 +216,13 @@ def _write_frames(storage: Storage, entry: CatalogEntry, checksum: Checksum, *, 
     start, stop = descriptor.start_position, descriptor.stop_position
     bases = list(descriptor.geometry.segment_bases(start, stop - FRAME_ALIGNMENT)) if stop > start else []
     for base in bases if is_thorough else bases[-1:]:
-        _write_segment(storage, entry, base, checksum)
+        _write_segment(storage, entry, base, checksum, is_dry_run=is_dry_run)
     return len(bases) if is_thorough else len(bases[-1:])
 
 
-def _write_segment(storage: Storage, entry: CatalogEntry, base: int, checksum: Checksum) -> None:
+def _write_segment(
+    storage: Storage, entry: CatalogEntry, base: int, checksum: Checksum, *, is_dry_run: bool
+) -> None:
     descriptor = entry.descriptor
     limit = min(descriptor.stop_position, base + descriptor.segment_file_length)
     with SegmentFrames(storage, descriptor, base, None) as frames:
@@ -214,6 +231,8 @@ def _write_segment(storage: Storage, entry: CatalogEntry, base: int, checksum: C
             raise SegmentError(
                 f"{frames.path}: whole frames end at position={end} and not at {limit}: {fault or 'the last goes on'}"
             )
+        if is_dry_run:
+            return
         file = storage.open(segment_name(entry.recording_id, base))
         try:
             for position, block in frames.blocks(frames.start, limit):

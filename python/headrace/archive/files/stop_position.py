@@ -58,6 +58,7 @@ def recovered_stop_position(
     bases: Collection[int] | None = None,
     may_truncate: bool = True,
     is_repair: bool = False,
+    is_dry_run: bool = False,
 ) -> int:
     """The position after the last whole frame of a recording; what follows it is kept aside.
 
@@ -69,6 +70,7 @@ def recovered_stop_position(
         bases: Of its segment files, where :func:`segment_bases` has told; otherwise they are looked for.
         may_truncate: Truncate the segment file there; otherwise only find the position.
         is_repair: Also truncate where other frames follow a torn frame, or a gap.
+        is_dry_run: Change nothing; ``on_note`` is told what would be kept aside.
 
     Raises:
         SegmentError: The files have what the description does not allow, or a frame before the last is torn. Nothing
@@ -99,7 +101,7 @@ def recovered_stop_position(
                 )
             end = end if torn is None else torn
     if may_truncate:
-        _clear(storage, descriptor, base, end, on_note)
+        _clear(storage, descriptor, base, end, on_note, is_dry_run=is_dry_run)
     return max(end, descriptor.start_position)
 
 
@@ -181,10 +183,12 @@ def _clear(
     base: int,
     end: int,
     on_note: Callable[[str], object],
+    *,
+    is_dry_run: bool,
 ) -> None:
     recording_id, length = descriptor.recording_id, descriptor.segment_file_length
     try:
-        done = clear_from(storage, recording_id, base, end - base, length)
+        done = clear_from(storage, recording_id, base, end - base, length, is_dry_run=is_dry_run)
     except OSError as refusal:
         # The stop position is right all the same. A later extension of the recording tries again before it writes.
         done = f"cannot keep aside what follows recording_id={recording_id} position={end}: {refusal}"

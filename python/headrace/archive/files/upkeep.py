@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from headrace._exceptions import ConfigError
 from headrace.archive.files import maintenance
-from headrace.archive.files.catalog import CAPACITY_MAX, Catalog
+from headrace.archive.files.catalog import CAPACITY_MAX
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.directory import storage_of
 from headrace.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
+    from headrace.archive.files.catalog import Catalog
     from headrace.archive.files.maintenance import Deletion
     from headrace.archive.files.storage import Storage
     from headrace.archive.files.verify import VerifyResult
@@ -86,20 +87,23 @@ def _deleted(
     find: Callable[[Catalog, Storage], Deletion],
 ) -> Deletion:
     storage = storage_of(Path(directory))
-    if is_dry_run:
-        catalog = Catalog(storage, read_only=True)
-        try:
-            return find(catalog, storage)
-        finally:
-            catalog.close()
-    with maintenance.changed(storage, _now_ms(clock)) as catalog:
+    with maintenance.changed(storage, _now_ms(clock), is_dry_run=is_dry_run) as catalog:
         deletion = find(catalog, storage)
-        maintenance.delete(catalog, storage, deletion)
+        if not is_dry_run:
+            maintenance.delete(catalog, storage, deletion)
     return deletion
 
 
-def mark_valid(directory: Directory, recording_id: int, *, clock: Clock | None = None) -> bool:
+def mark_valid(
+    directory: Directory, recording_id: int, *, is_dry_run: bool = False, clock: Clock | None = None
+) -> bool:
     """Mark an invalid recording as valid: the archive lists it again.
+
+    Args:
+        directory: The archive's directory.
+        recording_id: Which recording.
+        is_dry_run: Change nothing; only look whether it can be done. An archive may run.
+        clock: As for :func:`compact`.
 
     Returns:
         False if it was valid already.
@@ -109,12 +113,19 @@ def mark_valid(directory: Directory, recording_id: int, *, clock: Clock | None =
         DescriptorError: The recording has values that no recording can have.
         MarkFileError: An archive is running on the directory.
     """
-    with maintenance.changed(storage_of(Path(directory)), _now_ms(clock)) as catalog:
-        return maintenance.set_validity(catalog, recording_id, is_valid=True)
+    return _set_validity(directory, recording_id, True, is_dry_run, clock)
 
 
-def mark_invalid(directory: Directory, recording_id: int, *, clock: Clock | None = None) -> bool:
+def mark_invalid(
+    directory: Directory, recording_id: int, *, is_dry_run: bool = False, clock: Clock | None = None
+) -> bool:
     """Mark a valid recording as invalid: the archive no longer lists it, and :func:`compact` deletes it.
+
+    Args:
+        directory: The archive's directory.
+        recording_id: Which recording.
+        is_dry_run: As for :func:`mark_valid`.
+        clock: As for :func:`compact`.
 
     Returns:
         False if it was invalid already.
@@ -123,8 +134,15 @@ def mark_invalid(directory: Directory, recording_id: int, *, clock: Clock | None
         CatalogError: The recording is unknown or deleted, or the directory has no catalog or a damaged one.
         MarkFileError: An archive is running on the directory.
     """
-    with maintenance.changed(storage_of(Path(directory)), _now_ms(clock)) as catalog:
-        return maintenance.set_validity(catalog, recording_id, is_valid=False)
+    return _set_validity(directory, recording_id, False, is_dry_run, clock)
+
+
+def _set_validity(
+    directory: Directory, recording_id: int, is_valid: bool, is_dry_run: bool, clock: Clock | None
+) -> bool:
+    storage = storage_of(Path(directory))
+    with maintenance.changed(storage, _now_ms(clock), is_dry_run=is_dry_run) as catalog:
+        return maintenance.set_validity(catalog, recording_id, is_valid=is_valid, is_dry_run=is_dry_run)
 
 
 def write_checksums(
@@ -133,6 +151,7 @@ def write_checksums(
     recording_id: int | None = None,
     *,
     is_thorough: bool = False,
+    is_dry_run: bool = False,
     clock: Clock | None = None,
 ) -> Iterator[VerifyResult]:
     """Write checksums into the catalog's entries, and into the frames of each recording's last segment file.
@@ -144,6 +163,7 @@ def write_checksums(
         name: Which checksum: ``"CRC-32"`` or ``"CRC-32C"``.
         recording_id: Only this recording.
         is_thorough: All segment files and not only the last of each recording.
+        is_dry_run: As for :func:`mark_valid`.
         clock: As for :func:`compact`.
 
     Raises:
@@ -155,14 +175,27 @@ def write_checksums(
     if kind is None:
         raise ConfigError("checksum='': name one, CRC-32 or CRC-32C", "checksum", name, "CRC-32 or CRC-32C")
     storage = storage_of(Path(directory))
-    with maintenance.changed(storage, _now_ms(clock), checksum=kind) as catalog:
+    with maintenance.changed(storage, _now_ms(clock), checksum=kind, is_dry_run=is_dry_run) as catalog:
         yield from maintenance.write_checksums(
-            catalog, storage, kind, recording_id=recording_id, is_thorough=is_thorough
+            catalog,
+            storage,
+            kind,
+            recording_id=recording_id,
+            is_thorough=is_thorough,
+            is_dry_run=is_dry_run,
         )
 
 
-def grow_catalog(directory: Directory, capacity: int, *, clock: Clock | None = None) -> int:
+def grow_catalog(
+    directory: Directory, capacity: int, *, is_dry_run: bool = False, clock: Clock | None = None
+) -> int:
     """Make the catalog's file at least this many bytes long; gives how long it is. It never becomes shorter.
+
+    Args:
+        directory: The archive's directory.
+        capacity: Bytes.
+        is_dry_run: Change nothing; only say how long it would be. An archive may run.
+        clock: As for :func:`compact`.
 
     Raises:
         CatalogError: The directory has no catalog, or a damaged one.
@@ -174,8 +207,8 @@ def grow_catalog(directory: Directory, capacity: int, *, clock: Clock | None = N
         rule = f"must be from 0 to {CAPACITY_MAX} bytes"
         raise ConfigError(f"capacity={capacity}: {rule}", "capacity", str(capacity), rule)
     storage = storage_of(Path(directory))
-    with maintenance.changed(storage, _now_ms(clock), capacity=capacity) as catalog:
-        return catalog.capacity
+    with maintenance.changed(storage, _now_ms(clock), capacity=capacity, is_dry_run=is_dry_run) as catalog:
+        return max(catalog.capacity, capacity)
 
 
 def _now_ms(clock: Clock | None) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headrace.archive.errors import ArchiveFileError, SegmentError
 from headrace.archive.files.begun_steps import Purge, segment_files
-from headrace.archive.files.catalog import STATE_DELETED, STATE_VALID, Catalog, CatalogEntry
+from headrace.archive.files.catalog import STATE_DELETED, STATE_NAMES, STATE_VALID, Catalog, CatalogEntry
 from headrace.archive.files.cut_files import clear_from
 from headrace.archive.files.frames import Frame, frames_in, read_frame
 from headrace.archive.files.segment_frames import SegmentFrames
@@ -42,6 +42,7 @@ def verify(
     is_thorough: bool = False,
     checksum: Checksum | None = None,
     is_repaired: bool = False,
+    is_dry_run: bool = False,
     now_ms: int = 0,
 ) -> Iterator[VerifyResult]:
     """Look at one recording, or all.
@@ -56,6 +57,7 @@ def verify(
             end of the last whole frame before them, and move the bytes after that position to a `.cut` file; write the
             stop positions found, and mark recordings without damage as valid; also those with files that the catalog
             marks as deleted. A recording that cannot be repaired stays as it is, and its finding says why.
+        is_dry_run: With `is_repaired`, change nothing: findings say what would be done.
         now_ms: Time for stop timestamps.
     """
     entries = [entry for entry in catalog.entries() if recording_id in (None, entry.recording_id)]
@@ -73,17 +75,28 @@ def verify(
                 continue
         notes: list[str] = []
         try:
-            stop = _verify_entry(catalog, storage, entry, is_thorough, checksum, is_repaired, notes.append)
+            stop = _verify_entry(
+                catalog, storage, entry, is_thorough, checksum, is_repaired, is_dry_run, notes.append
+            )
         except (ArchiveFileError, OSError) as wrong:
             yield VerifyResult(entry.recording_id, False, str(wrong))
             continue
-        if is_repaired:
+        if is_repaired and is_dry_run:
+            notes += _would_change(entry, stop)
+        elif is_repaired:
             if entry.descriptor.stop_position != stop:
                 catalog.stopped(entry.recording_id, stop, now_ms)
             if entry.state != STATE_VALID:
                 catalog.set_state(entry.recording_id, STATE_VALID)
         sound = f"OK, {stop - entry.descriptor.start_position} bytes"
         yield VerifyResult(entry.recording_id, True, "; ".join((sound, *notes)))
+
+
+def _would_change(entry: CatalogEntry, stop: int) -> Iterator[str]:
+    if entry.descriptor.stop_position != stop:
+        yield f"would stop at position={stop}"
+    if entry.state != STATE_VALID:
+        yield f"would be {STATE_NAMES[STATE_VALID]}"
 
 
 def _verify_entry(
@@ -93,6 +106,7 @@ def _verify_entry(
     is_thorough: bool,
     checksum: Checksum | None,
     is_repaired: bool,
+    is_dry_run: bool,
     on_note: Callable[[str], object],
 ) -> int:
     """Where a recording ends; a part of it that is damaged is an error, unless it is repaired."""
@@ -105,7 +119,13 @@ def _verify_entry(
         if not is_repaired:
             check_entry(catalog, storage, entry)
         stop = recovered_stop_position(
-            storage, descriptor, checksum, on_note, may_truncate=is_repaired, is_repair=is_repaired
+            storage,
+            descriptor,
+            checksum,
+            on_note,
+            may_truncate=is_repaired,
+            is_repair=is_repaired,
+            is_dry_run=is_dry_run,
         )
     bases = _bases(storage, descriptor, stop)
     for base in bases if is_thorough else bases[-1:]:
@@ -120,9 +140,15 @@ def _verify_entry(
                 f"{storage.describe(name)}: whole frames end at position={position}, but {rule}: {fault}"
             )
         done = clear_from(
-            storage, descriptor.recording_id, base, position - base, descriptor.segment_file_length
+            storage,
+            descriptor.recording_id,
+            base,
+            position - base,
+            descriptor.segment_file_length,
+            is_dry_run=is_dry_run,
         )
-        on_note(f"truncated at position={position}, where {fault}")
+        truncated = "would be truncated" if is_dry_run else "truncated"
+        on_note(f"{truncated} at position={position}, where {fault}")
         if done is not None:
             on_note(done)
         return position

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headrace._states import Life
 from headrace.archive.files.begun_steps import Purge, Truncation, purged_files
-from headrace.archive.files.frames import read_frame
+from headrace.archive.files.segment_rules import check_truncation
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal
 from headrace.archive.server.context import Context
-from headrace.archive.server.errors import RequestError
+from headrace.archive.server.errors import RequestError, refused_as
 from headrace.archive.server.states import SEGMENT_PURGE, SegmentPurgeState
-from headrace.positions import FRAME_ALIGNMENT, HEADER_LENGTH, NULL_VALUE, segment_name
+from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
     from headrace.archive.files.storage import Storage
@@ -70,20 +70,9 @@ class Deletions:
     def truncate(self, session: ControlSession, correlation_id: int, recording_id: int, position: int) -> int:
         """Delete everything recorded after a position; gives how many files are to be deleted."""
         descriptor = self._stopped(recording_id, "truncate")
-        if (
-            not descriptor.start_position <= position <= descriptor.stop_position
-            or position % FRAME_ALIGNMENT
-        ):
-            text = (
-                f"invalid position {position}: start={descriptor.start_position} stop={descriptor.stop_position} "
-                f"alignment={FRAME_ALIGNMENT}"
-            )
-            raise RequestError(ErrorCode.INVALID_POSITION, text)
+        with refused_as(ErrorCode.INVALID_POSITION):
+            check_truncation(self._context.storage, descriptor, position)
         self._check_free(recording_id)
-        geometry = descriptor.geometry
-        is_inside = position not in (descriptor.start_position, descriptor.stop_position)
-        if is_inside and geometry.segment_offset(position) > 0:
-            self._check_frame(descriptor, position)
         self._end_replays(recording_id, f"the recording is truncated at position={position}")
         storage, sync_level = self._context.storage, self._context.config.file_sync_level
         truncation = Truncation(recording_id, position)
@@ -152,21 +141,6 @@ class Deletions:
         work = self._context.stored.work_under_way(recording_id)
         if work is not None:
             raise RequestError(ErrorCode.GENERIC, f"{work} in progress for recording id: {recording_id}")
-
-    def _check_frame(self, descriptor: RecordingDescriptor, position: int) -> None:
-        geometry = descriptor.geometry
-        name = segment_name(descriptor.recording_id, geometry.segment_base(position))
-        file = self._context.storage.open(name, read_only=True)
-        try:
-            header = file.read(geometry.segment_offset(position), HEADER_LENGTH)
-        finally:
-            file.close()
-        frame = read_frame(header) if len(header) == HEADER_LENGTH else None
-        found = (frame.term_id, frame.term_offset, frame.stream_id) if frame else None
-        wanted = geometry.term_id(position), geometry.term_offset(position), descriptor.stream_id
-        if found != wanted:
-            text = f"{position} position not aligned to a data header of recording {descriptor.recording_id}"
-            raise RequestError(ErrorCode.INVALID_POSITION, text)
 
     def do_work(self) -> int:
         """One turn: at most one file of each deletion."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from headrace.archive.errors import SegmentError
 from headrace.archive.protocol.codes import ErrorCode
 
-__all__ = ["RequestError", "SessionFailure"]
+__all__ = ["RequestError", "SessionFailure", "refused_as"]
 
 
 class RequestError(Exception):
@@ -15,6 +18,19 @@ class RequestError(Exception):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+@contextlib.contextmanager
+def refused_as(code: ErrorCode) -> Iterator[None]:
+    """Around a look at files: what they do not allow is refused with a code.
+
+    Raises:
+        RequestError: The files do not allow it.
+    """
+    try:
+        yield
+    except SegmentError as wrong:
+        raise RequestError(code, str(wrong)) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import SegmentError
-from headrace.archive.files.begun_segments import Migration, SegmentPurge
-from headrace.archive.files.segment_frames import SegmentFrames
+from headrace.archive.files.begun_segments import SegmentPurge
+from headrace.archive.files.segment_rules import (
+    attached_start,
+    check_moves,
+    check_new_start,
+    planned_migration,
+)
 from headrace.archive.protocol.codes import ErrorCode
-from headrace.archive.server.errors import RequestError
-from headrace.positions import segment_name
+from headrace.archive.server.errors import RequestError, refused_as
 
 if TYPE_CHECKING:
+    from headrace.archive.files.begun_segments import Migration
     from headrace.archive.files.storage import Storage
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.context import Context
@@ -26,9 +31,6 @@ if TYPE_CHECKING:
     from headrace.archive.server.replays import Replays
 
 __all__ = ["Segments"]
-
-# What two recordings must share for one to become a part of the other.
-_SHARED = ("segment_file_length", "term_buffer_length", "initial_term_id", "stream_id", "mtu_length")
 
 
 @dataclass(slots=True, eq=False)
@@ -129,25 +131,16 @@ class Segments:
         return len(names)
 
     def _check_new_start(self, descriptor: RecordingDescriptor, position: int) -> None:
-        geometry, recording_id = descriptor.geometry, descriptor.recording_id
-        recording = f"for recording {recording_id}"
-        base = geometry.segment_base(position)
-        if position != base:
-            text = f"newStartPosition={position} is not where a segment file begins {recording}: that begins at {base}"
-            raise RequestError(ErrorCode.GENERIC, text)
-        least = geometry.first_segment + geometry.segment_length
-        if position < least:
-            text = f"newStartPosition={position} is in the first segment file {recording}: the next begins at {least}"
-            raise RequestError(ErrorCode.GENERIC, text)
+        recording_id = descriptor.recording_id
         active = self._recordings.active(recording_id)
-        end = descriptor.stop_position if active is None else active.position
-        most = geometry.segment_base(end)
-        if position > most:
-            text = f"newStartPosition={position} is after the last segment file {recording}, which begins at {most}"
-            raise RequestError(ErrorCode.GENERIC, text)
+        with refused_as(ErrorCode.GENERIC):
+            check_new_start(
+                descriptor, position, descriptor.stop_position if active is None else active.position
+            )
         if self._replays.reads_before(recording_id, position):
             text = (
-                f"a replay reads a segment file before newStartPosition={position} {recording}: stop it first"
+                f"a replay reads a segment file before newStartPosition={position} for recording {recording_id}: "
+                "stop it first"
             )
             raise RequestError(ErrorCode.GENERIC, text)
 
@@ -192,41 +185,13 @@ class Segments:
         context, recording_id = self._context, attachment.recording_id
         descriptor = context.catalog.find(recording_id)
         assert descriptor is not None, "nothing else changes it meanwhile"
-        start = descriptor.start_position
-        base = start - descriptor.segment_file_length
-        is_at_base = start == descriptor.geometry.first_segment
-        if not is_at_base or base < 0 or context.storage.length(segment_name(recording_id, base)) is None:
+        first = attached_start(context.storage, descriptor, context.record_checksum)
+        if first is None:
             return False
-        first = self._first_position(descriptor, base)
         context.stored.move_start(recording_id, first)
         attachment.count += 1
         self._note(recording_id, f"begins at position={first}; a segment file was attached")
         return True
-
-    def _first_position(self, descriptor: RecordingDescriptor, base: int) -> int:
-        """Where the frames of a file begin that is to be before a recording.
-
-        Raises:
-            SegmentError: It has another length, or frames that do not belong there, or not all.
-        """
-        with SegmentFrames(
-            self._context.storage,
-            descriptor.replace(start_position=base),
-            base,
-            self._context.record_checksum,
-        ) as frames:
-            length, wanted = frames.length, descriptor.segment_file_length
-            if length != wanted:
-                raise SegmentError(f"{frames.path} has length={length}, not segment_file_length={wanted}")
-            first = frames.first_frame()
-            if first is None:
-                rule = f"term and stream_id={descriptor.stream_id} of its position"
-                raise SegmentError(
-                    f"the first frame of {frames.path} does not have the {rule}, or is missing"
-                )
-            if not frames.is_full_after(first):
-                raise SegmentError(f"frames are missing at the end of {frames.path}: restore it from a copy")
-        return first
 
     # --- migrate ---------------------------------------------------------------------------------------------------
 
@@ -257,65 +222,14 @@ class Segments:
 
     def _planned(self, source: RecordingDescriptor, destination: RecordingDescriptor) -> Migration:
         """The migration, when everything allows it."""
-        pair = (
-            f"of source recording {source.recording_id} and destination recording {destination.recording_id}"
-        )
-        if source.recording_id == destination.recording_id:
-            raise RequestError(ErrorCode.GENERIC, f"cannot migrate recording {source.recording_id} to itself")
-        if source.is_active:
-            text = f"cannot migrate active source recording {source.recording_id}: stop it first"
-            raise RequestError(ErrorCode.GENERIC, text)
-        for name in _SHARED:
-            found, wanted = getattr(source, name), getattr(destination, name)
-            if found != wanted:
-                raise RequestError(ErrorCode.GENERIC, f"{name} {pair} differ: {found} and {wanted}")
-        is_before = source.stop_position == destination.start_position
-        if not is_before and source.start_position != destination.stop_position:
-            self._refuse_join(source, destination, pair)
-        self._check_join(source, destination, source.stop_position if is_before else source.start_position)
-        migration = Migration(
-            is_before,
-            source.recording_id,
-            destination.recording_id,
-            source.start_position,
-            source.stop_position,
-        )
-        self._check_files(migration, source)
-        return migration
-
-    @staticmethod
-    def _refuse_join(source: RecordingDescriptor, destination: RecordingDescriptor, pair: str) -> None:
-        text = (
-            f"the positions {pair} do not join: start={source.start_position} stop={source.stop_position} and "
-            f"start={destination.start_position} stop={destination.stop_position}"
-        )
-        raise RequestError(ErrorCode.GENERIC, text)
-
-    @staticmethod
-    def _check_join(source: RecordingDescriptor, destination: RecordingDescriptor, position: int) -> None:
-        for one in (source, destination):
-            base = one.geometry.segment_base(position)
-            if base != position:
-                text = (
-                    f"no segment file of recording {one.recording_id} begins at the joining position={position}: "
-                    f"the one with it begins at {base}"
-                )
-                raise RequestError(ErrorCode.GENERIC, text)
-
-    def _check_files(self, migration: Migration, source: RecordingDescriptor) -> None:
+        with refused_as(ErrorCode.GENERIC):
+            migration = planned_migration(source, destination)
         if self._replays.has_replays(source.recording_id):
             text = f"cannot migrate recording with active replay {source.recording_id}: stop it first"
             raise RequestError(ErrorCode.GENERIC, text)
-        storage = self._context.storage
-        for name, new_name in migration.moves(source.geometry):
-            if storage.length(name) is None:
-                raise RequestError(
-                    ErrorCode.GENERIC, f"missing source segment file: {storage.describe(name)}"
-                )
-            if storage.length(new_name) is not None:
-                advice = "if it is detached, delete it or move it away; if it is empty, truncate at the stop position"
-                text = f"destination segment file is there already: {storage.describe(new_name)}; {advice}"
-                raise RequestError(ErrorCode.GENERIC, text)
+        with refused_as(ErrorCode.GENERIC):
+            check_moves(self._context.storage, migration, source)
+        return migration
 
     def _take_back(self, migration: Migration, refusal: OSError) -> None:
         """Undo a migration that the disk refused; what cannot be undone is finished by the next start."""

@@ -17,7 +17,7 @@ from headrace.cli.connection import connect
 from headrace.cli.lifecycle import FAILED
 
 if TYPE_CHECKING:
-    from headrace.archive import Archive, ArchiveError
+    from headrace.archive import Archive, ArchiveError, RecordingDescriptor
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -41,6 +41,12 @@ def _archive_directory_option(default: Callable[[], str] | None) -> Callable[[Co
         default=default,
         help="The archive's directory.  [default: $AERON_ARCHIVE_DIR, else aeron-archive]",
     )
+
+
+dry_run_option = click.option(
+    "--dry-run", "-n", is_flag=True, help="Only say what would be done, and change nothing."
+)
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
 def confirm(question: str, *, is_confirmed: bool) -> None:
@@ -116,6 +122,27 @@ def credentials_of(path: Path | None) -> bytes:
     from headrace.security import FileCredentials
 
     return b"" if path is None else FileCredentials(path).encoded_credentials()
+
+
+def known(archive: Archive, recording_id: int) -> RecordingDescriptor:
+    """A recording of a running archive.
+
+    Raises:
+        ArchiveError: The archive does not have it.
+    """
+    from headrace.archive import ArchiveError
+
+    descriptor = archive.find_recording(recording_id)
+    if descriptor is None:
+        raise ArchiveError(
+            f"unknown recording id: {recording_id}; `headrace archive list` prints those of a directory"
+        )
+    return descriptor
+
+
+def file_count(count: int) -> str:
+    """How many files, in words."""
+    return "1 file" if count == 1 else f"{count} files"
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from headrace._exceptions import ConfigError
 from headrace.cli import options
-from headrace.cli.archive.access import archive_directory_option
+from headrace.cli.archive.access import archive_directory_option, dry_run_option
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import OutputConsole, Shown, print_json
@@ -129,6 +129,7 @@ def dump_command(
     "damage; move the bytes after that position to a .cut file; write the stop positions found; mark recordings "
     "without damage as valid. Stop the archive first.",
 )
+@dry_run_option
 @options.json_option
 def verify_command(
     recording_id: int | None,
@@ -136,6 +137,7 @@ def verify_command(
     thorough: bool,
     checksum: str | None,
     repair: bool,
+    dry_run: bool,
     as_json: bool,
 ) -> None:
     """Compare the frames of one recording, or of all, with the catalog. Exit status 1 if a recording is damaged.
@@ -151,7 +153,13 @@ def verify_command(
     is_ok, count = True, 0
     with contextlib.ExitStack() as stack:
         if repair:
-            findings = repaired(archive_directory, recording_id, is_thorough=thorough, checksum=checksum)
+            findings = repaired(
+                archive_directory,
+                recording_id,
+                is_thorough=thorough,
+                checksum=checksum,
+                is_dry_run=dry_run,
+            )
         else:
             archive = stack.enter_context(ArchiveDirectory(archive_directory))
             findings = archive.verify(recording_id, is_thorough=thorough, checksum=checksum)

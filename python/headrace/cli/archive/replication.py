@@ -12,14 +12,21 @@ import click
 
 from headrace._exceptions import ArchiveError
 from headrace.cli import options
-from headrace.cli.archive.access import ArchiveAddress, credentials_of, session, session_options
+from headrace.cli.archive.access import (
+    ArchiveAddress,
+    credentials_of,
+    dry_run_option,
+    known,
+    session,
+    session_options,
+)
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import INTERRUPTED, Stop, until_stopped
 from headrace.cli.output import print_json
 from headrace.tools.units import format_bytes
 
 if TYPE_CHECKING:
-    from headrace.archive import Archive, RecordingDescriptor, Replication
+    from headrace.archive import Archive, Replication
 
 _LOOK_INTERVAL_S = 0.25
 _PROGRESS_INTERVAL_S = 1.0
@@ -50,7 +57,7 @@ _PROGRESS_INTERVAL_S = 1.0
     type=click.Path(dir_okay=False, path_type=Path),
     help="As --credentials-file, for the other archive, to which the archive shows them.",
 )
-@click.option("--dry-run", "-n", is_flag=True, help="Only say what would be copied.")
+@dry_run_option
 @options.json_option
 def replicate_command(
     recording_id: int,
@@ -113,12 +120,12 @@ def _say(
 ) -> None:
     """What a copy would bring, by what the two archives have."""
     with session(there, "replicate") as source:
-        original = _known(source, recording_id)
+        original = known(source, recording_id)
         end = source.max_recorded_position(recording_id)
     begin, into = original.start_position, "a new recording"
     if destination_id is not None:
         with session(address, "replicate") as archive:
-            copy = _known(archive, destination_id)
+            copy = known(archive, destination_id)
         into = f"recording {destination_id}"
         if copy.is_active:
             raise ArchiveError(f"{into} is active: it cannot be filled")
@@ -128,13 +135,6 @@ def _say(
         f"would copy positions {begin} to {end}, {format_bytes(max(0, end - begin))}{further}, of recording "
         f"{recording_id} at {there.control_channel} into {into}"
     )
-
-
-def _known(archive: Archive, recording_id: int) -> RecordingDescriptor:
-    found = archive.find_recording(recording_id)
-    if found is None:
-        raise ArchiveError(f"unknown recording id: {recording_id}")
-    return found
 
 
 def _follow(archive: Archive, replication: Replication, stop: Stop, as_json: bool) -> None:

@@ -14,8 +14,11 @@ from headrace.cli.archive.access import (
     ArchiveAddress,
     archive_directory_option,
     confirm,
+    dry_run_option,
+    known,
     session,
     session_options,
+    yes_option,
 )
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import OutputConsole, Shown, print_json
@@ -32,13 +35,15 @@ _HOURS = {"h": 1, "d": 24, "w": 7 * 24}
 @click.option("--keep-bytes", metavar="SIZE", help="Keep the newest bytes, so many: 500m, 100g.")
 @click.option("--keep-everything", is_flag=True, help="End the retention that the recording has.")
 @session_options
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@dry_run_option
+@yes_option
 def set_command(
     recording_id: int,
     keep_for: str | None,
     keep_bytes: str | None,
     keep_everything: bool,
     address: ArchiveAddress,
+    dry_run: bool,
     yes: bool,
 ) -> None:
     """Say what a recording keeps at least. The archive then deletes its older segment files, now and from now on.
@@ -56,6 +61,11 @@ def set_command(
     retention = None if keep_everything else _retention(keep_for, keep_bytes)
     kept = "everything" if retention is None else _words(keep_for, keep_bytes)
     with session(address, "set-retention") as archive:
+        if dry_run:
+            before = known(archive, recording_id).retention
+            instead = "everything" if before is None else str(before)
+            click.echo(f"recording {recording_id} would keep {kept} instead of {instead}")
+            return
         if retention is not None:
             question = f"delete the segment files of recording {recording_id} but {kept}, from now on?"
             confirm(question, is_confirmed=yes)
@@ -117,8 +127,11 @@ def holds_command(archive_directory: Path, as_json: bool) -> None:
 @click.argument("name")
 @click.argument("recording_id", type=int, required=False)
 @archive_directory_option
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-def release_command(name: str, recording_id: int | None, archive_directory: Path, yes: bool) -> None:
+@dry_run_option
+@yes_option
+def release_command(
+    name: str, recording_id: int | None, archive_directory: Path, dry_run: bool, yes: bool
+) -> None:
     """End a hold on one recording, or on all: the archive then deletes what their retention lets go.
 
     A reader that still runs makes its hold again.
@@ -133,7 +146,14 @@ def release_command(name: str, recording_id: int | None, archive_directory: Path
     if not found:
         click.echo(f"error: no hold {name!r}; `headrace archive holds` lists them", err=True)
         raise click.exceptions.Exit(FAILED)
+    if dry_run:
+        click.echo(f"{_holds(len(found))} would be released")
+        return
     which = ", ".join(str(one.recording_id) for one in found)
     confirm(f"no longer keep what {name} has not read of recording {which}?", is_confirmed=yes)
     count = release(archive_directory, name, recording_id)
-    click.echo(f"{count} hold{'' if count == 1 else 's'} released")
+    click.echo(f"{_holds(count)} released")
+
+
+def _holds(count: int) -> str:
+    return "1 hold" if count == 1 else f"{count} holds"

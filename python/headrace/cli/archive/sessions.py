@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from headrace._exceptions import ArchiveError
 from headrace.cli import options
-from headrace.cli.archive.access import ArchiveAddress, confirm, session, session_options
+from headrace.cli.archive.access import (
+    ArchiveAddress,
+    archive_directory_option,
+    confirm,
+    dry_run_option,
+    file_count,
+    session,
+    session_options,
+    yes_option,
+)
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED, Stop, until_stopped
 from headrace.cli.output import print_json
@@ -156,18 +166,31 @@ def _show(signal: str, recording_id: int, position: int, as_json: bool) -> None:
 @click.argument("recording_id", type=int)
 @click.argument("position", type=int)
 @session_options
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@archive_directory_option
+@dry_run_option
+@yes_option
 def truncate_command(
     recording_id: int,
     position: int,
     address: ArchiveAddress,
+    archive_directory: Path,
+    dry_run: bool,
     yes: bool,
 ) -> None:
     """Delete everything recorded after POSITION from a stopped recording. This cannot be undone.
 
     POSITION becomes the stop position. It must be where a frame begins or ends; `headrace archive dump` prints where
-    frames begin.
+    frames begin. `--dry-run` asks no archive: it looks at the files in --archive-dir.
     """
+    from headrace.archive.files import ArchiveDirectory
+
+    if dry_run:
+        with ArchiveDirectory(archive_directory) as files:
+            count = len(files.would_truncate(recording_id, position))
+        click.echo(
+            f"recording {recording_id} would end at position {position}; {file_count(count)} would be deleted"
+        )
+        return
     with session(address, "truncate") as archive:
         stop = archive.stop_position(recording_id)
         question = (
@@ -176,5 +199,4 @@ def truncate_command(
         )
         confirm(question, is_confirmed=yes)
         count = archive.truncate_recording(recording_id, position)
-    files = "1 file" if count == 1 else f"{count} files"
-    click.echo(f"recording {recording_id} now ends at position {position}; {files} deleted")
+    click.echo(f"recording {recording_id} now ends at position {position}; {file_count(count)} deleted")

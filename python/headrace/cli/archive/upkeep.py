@@ -11,7 +11,7 @@ import click
 from rich.text import Text
 
 from headrace.cli import options
-from headrace.cli.archive.access import archive_directory_option, confirm
+from headrace.cli.archive.access import archive_directory_option, confirm, dry_run_option, yes_option
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED, FOUND
 from headrace.cli.output import OutputConsole, Shown, print_json
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from headrace.archive.files import ArchiveDirectory, Deletion
 
 _FILES_SHOWN = 10
-
-_dry_run_option = click.option("--dry-run", "-n", is_flag=True, help="Only say what would be deleted.")
-_yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
 @click.command("count")
@@ -49,7 +46,8 @@ def pid_command(archive_directory: Path) -> None:
 @click.command("capacity")
 @click.argument("capacity", type=click.IntRange(min=0), required=False)
 @archive_directory_option
-def capacity_command(capacity: int | None, archive_directory: Path) -> None:
+@dry_run_option
+def capacity_command(capacity: int | None, archive_directory: Path, dry_run: bool) -> None:
     """Print how many bytes the catalog's file has; with CAPACITY make it at least that long. Stop the archive first.
 
     A running archive makes the catalog longer by itself when it is full.
@@ -57,7 +55,8 @@ def capacity_command(capacity: int | None, archive_directory: Path) -> None:
     from headrace.archive.files import ArchiveDirectory, grow_catalog
 
     if capacity is not None:
-        click.echo(grow_catalog(archive_directory, capacity))
+        length = grow_catalog(archive_directory, capacity, is_dry_run=dry_run)
+        click.echo(f"would be {length}" if dry_run else length)
         return
     with ArchiveDirectory(archive_directory) as archive:
         click.echo(archive.catalog_capacity)
@@ -126,9 +125,15 @@ def _driver_errors(archive: ArchiveDirectory) -> dict[str, tuple[Any, ...]]:
 @click.option(
     "--thorough", "-t", is_flag=True, help="All segment files, not only the last of each recording."
 )
+@dry_run_option
 @options.json_option
 def checksum_command(
-    checksum: str, recording_id: int | None, archive_directory: Path, thorough: bool, as_json: bool
+    checksum: str,
+    recording_id: int | None,
+    archive_directory: Path,
+    thorough: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Write checksums, CRC-32 or CRC-32C, into the catalog and into the frames of recordings. Stop the archive first.
 
@@ -138,7 +143,9 @@ def checksum_command(
     from headrace.archive.files import write_checksums
 
     is_ok = True
-    for finding in write_checksums(archive_directory, checksum, recording_id, is_thorough=thorough):
+    for finding in write_checksums(
+        archive_directory, checksum, recording_id, is_thorough=thorough, is_dry_run=dry_run
+    ):
         is_ok &= finding.is_ok
         if as_json:
             print_json(dataclasses.asdict(finding))
@@ -152,8 +159,8 @@ def checksum_command(
 
 @click.command("compact")
 @archive_directory_option
-@_dry_run_option
-@_yes_option
+@dry_run_option
+@yes_option
 @options.json_option
 def compact_command(archive_directory: Path, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete all recordings that are marked as invalid or deleted, and their files. This cannot be undone.
@@ -176,8 +183,8 @@ def compact_command(archive_directory: Path, dry_run: bool, yes: bool, as_json: 
 @click.command("delete-orphaned-segments")
 @click.argument("recording_id", type=int, required=False)
 @archive_directory_option
-@_dry_run_option
-@_yes_option
+@dry_run_option
+@yes_option
 @options.json_option
 def delete_orphaned_segments_command(
     recording_id: int | None, archive_directory: Path, dry_run: bool, yes: bool, as_json: bool
@@ -228,23 +235,25 @@ def _show_files(found: Deletion) -> None:
 @click.command("mark-valid")
 @click.argument("recording_id", type=int)
 @archive_directory_option
-def mark_valid_command(recording_id: int, archive_directory: Path) -> None:
+@dry_run_option
+def mark_valid_command(recording_id: int, archive_directory: Path, dry_run: bool) -> None:
     """Mark an invalid recording as valid, so that the archive lists it again. Stop the archive first."""
     from headrace.archive.files import mark_valid
 
-    mark_valid(archive_directory, recording_id)
-    click.echo(f"recording {recording_id} is VALID")
+    mark_valid(archive_directory, recording_id, is_dry_run=dry_run)
+    click.echo(f"recording {recording_id} {'would be' if dry_run else 'is'} VALID")
 
 
 @click.command("mark-invalid")
 @click.argument("recording_id", type=int)
 @archive_directory_option
-def mark_invalid_command(recording_id: int, archive_directory: Path) -> None:
+@dry_run_option
+def mark_invalid_command(recording_id: int, archive_directory: Path, dry_run: bool) -> None:
     """Mark a recording as invalid: the archive no longer lists it, and `compact` deletes it. Stop the archive first.
 
     Its files stay until then, and `mark-valid` undoes it.
     """
     from headrace.archive.files import mark_invalid
 
-    mark_invalid(archive_directory, recording_id)
-    click.echo(f"recording {recording_id} is INVALID")
+    mark_invalid(archive_directory, recording_id, is_dry_run=dry_run)
+    click.echo(f"recording {recording_id} {'would be' if dry_run else 'is'} INVALID")
