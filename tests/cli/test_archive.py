@@ -176,6 +176,19 @@ def test_an_operator_looks_after_a_directory(archiving: headrace.ArchivingMediaD
     assert "unknown recording_id=9" in run("mark-valid", 9, "-a", directory, status=1).stderr
 
 
+def test_the_status_tells_scripts_whether_an_error_is_noted(
+    archiving: headrace.ArchivingMediaDriver,
+) -> None:
+    """Of the archive: here that a replay found its segment file gone."""
+    where = ("-a", archiving.archive.directory)
+    assert run("errors", "--exit-code", *where).returncode == 0
+    (Path(archiving.archive.directory) / "0-0.rec").unlink()
+    with archiving.connect_archive() as archive, pytest.raises(headrace.ArchiveError):
+        list(archive.replay(0))
+    assert "0-0.rec" in run("errors", "--exit-code", *where, status=4).stdout
+    assert run("errors", *where).returncode == 0
+
+
 class FullAfterOneSegment(DirectoryStorage):
     """A disk with room for one segment file of each recording."""
 
