@@ -477,7 +477,7 @@ WRONG = {
     "retain-time=-5s": "retain-time='-5s': must be at least a millisecond",
     "retain-bytes=much": "retain-bytes='much': must be a whole number",
     "retain-bytes=0|retain-time=1s": "retain-bytes='0': must be from 1",
-    "retain-bytes=8589934592g": "retain-bytes='8589934592g': must be from 1",
+    "retain-bytes=8589934592g": "retain-bytes='8589934592g': must be a whole number from -2**63 to 2**63 - 1",
 }
 
 
