@@ -1,14 +1,24 @@
 """The reference's unmodified archive client and tool on our archive, and our client on the reference's archive."""
 
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory
 
 import headrace
-from headrace.archive import Archive, Catalog, DirectoryStorage, ErrorCode, RecordingSignal, files
+from headrace.archive import (
+    Archive,
+    Catalog,
+    DirectoryStorage,
+    ErrorCode,
+    RecordingSignal,
+    Retention,
+    files,
+)
 from tests.helpers import TIMEOUT_S, await_true
 from tests.ports import free_endpoint
 
@@ -128,10 +138,10 @@ def test_java_client_is_refused_by_our_archive_with_code_and_reason(java: JavaPe
     assert told["archive"][0] == str(archive_id)
 
 
-@pytest.fixture
-def java_archive(java: JavaPeer, tmp_path: Path) -> Iterator[tuple[Path, Path]]:
-    """Driver directory and archive directory of a running, unmodified Java archive."""
-    directory, archive_directory = fresh_directory("interop-archive"), tmp_path / "java-archive"
+@contextmanager
+def running_java_archive(java: JavaPeer, archive_directory: Path) -> Iterator[Path]:
+    """Driver directory of an unmodified Java archive that runs on a directory."""
+    directory = fresh_directory("interop-archive")
     properties = {
         "aeron.dir": str(directory),
         "aeron.threading.mode": "SHARED",
@@ -144,6 +154,14 @@ def java_archive(java: JavaPeer, tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     }
     command = java.command("io.aeron.archive.ArchivingMediaDriver", properties=properties)
     with background(command, ready=archive_directory / "archive-mark.dat"):
+        yield directory
+
+
+@pytest.fixture
+def java_archive(java: JavaPeer, tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """Driver directory and archive directory of a running, unmodified Java archive."""
+    archive_directory = tmp_path / "java-archive"
+    with running_java_archive(java, archive_directory) as directory:
         yield directory, archive_directory
 
 
@@ -279,6 +297,93 @@ def test_our_archive_serves_the_files_of_the_java_archive(
     )
     assert "(recordingId=0) OK" in verified
     assert "(recordingId=1) OK" in verified
+
+
+def our_tool(directory: Path, *args: object, status: int = 0) -> str:
+    """What our command says of a directory, on both streams."""
+    command = [sys.executable, "-m", "headrace", "archive", *map(str, args), "-a", str(directory)]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    said = finished.stdout + finished.stderr
+    assert finished.returncode == status, (args, finished.returncode, said)
+    return said
+
+
+def test_our_tool_looks_after_the_directory_of_the_java_archive(java: JavaPeer, tmp_path: Path) -> None:
+    """What changes files is refused while that archive runs; afterwards the reference's tool agrees with all of it."""
+    directory = tmp_path / "java-archive"
+    changes: list[tuple[object, ...]] = [
+        ("mark-invalid", 0),
+        ("compact", "-y"),
+        ("delete-orphaned-segments", "-y"),
+        ("checksum", "CRC-32", "--thorough"),
+        ("capacity", 2_000_000),
+    ]
+    with (
+        running_java_archive(java, directory) as aeron_directory,
+        headrace.Client.connect(directory=aeron_directory) as client,
+        Archive.connect(client) as archive,
+    ):
+        for stream_id in (1, 2, 3):
+            with archive.add_recorded_publication(LIVE, stream_id) as publication:
+                for message in MESSAGES:
+                    publication.offer_blocking(message)
+            archive.await_signal(RecordingSignal.STOP)
+        archive.detach_segments(2, 128 * 1024)
+        assert "stream_id" in our_tool(directory, "describe", 1)
+        before = sorted(path.name for path in directory.iterdir())
+        our_tool(directory, "mark-invalid", 0, status=1)
+        assert sorted(path.name for path in directory.iterdir()) == before
+    for change in changes:
+        our_tool(directory, *change)
+    left = {path.name for path in directory.iterdir()}
+    assert not {name for name in left if name.startswith("0-")}
+    assert "2-0.rec" not in left
+    assert "2-131072.rec" in left
+    assert our_tool(directory, "count").split()[-1] == "2"
+    tool = "io.aeron.archive.ArchiveTool"
+    checksum = "org.agrona.checksum.Crc32"
+    verified = run_java(java, tool, directory, "verify", "-a", "-checksum", checksum)
+    assert "(recordingId=1) OK" in verified
+    assert "(recordingId=2) OK" in verified
+
+
+def test_the_reference_s_tool_agrees_with_our_files_after_each_change(java: JavaPeer, tmp_path: Path) -> None:
+    """After truncation, purge and retention, and after our tool's repair, with files of ours beside the recordings."""
+    tool = "io.aeron.archive.ArchiveTool"
+    directory = tmp_path / "files"
+    with (
+        headrace.ArchivingMediaDriver.embedded(
+            archive_directory=directory, segment_file_length=128 << 10
+        ) as archiving,
+        archiving.connect_archive() as archive,
+    ):
+        for stream_id in range(4):
+            with archive.add_recorded_publication(
+                LIVE, stream_id, retention=Retention(bytes=1 << 20) if stream_id == 3 else None
+            ) as publication:
+                for message in MESSAGES:
+                    publication.offer_blocking(message)
+            archive.await_signal(RecordingSignal.STOP)
+        archive.detach_segments(0, 128 << 10)
+        with archive.replay(1, stream_id=77) as replay:
+            positions = [message.position for message in replay]
+        archive.stop_all_replays()
+        archive.truncate_recording(1, positions[100])
+        archive.await_signal(RecordingSignal.DELETE)
+        archive.purge_recording(2)
+        archive.await_signal(RecordingSignal.DELETE)
+        files.hold(directory, "reader", 3, 128 << 10)
+    assert any(path.suffix == ".hold" for path in directory.iterdir())
+    verified = run_java(java, tool, directory, "verify", "-a")
+    for recording_id in (0, 1, 3):
+        assert f"(recordingId={recording_id}) OK" in verified
+    assert "(recordingId=2) skipping: DELETED" in verified
+    our_tool(directory, "delete-orphaned-segments", "-y")
+    our_tool(directory, "capacity", 3_000_000)
+    our_tool(directory, "verify", "--repair")
+    assert run_java(java, tool, directory, "verify", "-a").count(") OK") == 3
+    with files.ArchiveDirectory(directory) as archive_files:
+        assert all(finding.is_ok for finding in archive_files.verify(is_thorough=True))
 
 
 def test_our_tool_and_the_reference_s_tool_on_one_directory(java: JavaPeer, tmp_path: Path) -> None:
