@@ -6,6 +6,7 @@ import pytest
 
 from headrace.archive.server.error_log import ErrorLog
 from headrace.archive.server.log import ArchiveLog
+from headrace.archive.server.pace import Pace
 from headrace.testing import ManualClock
 
 
@@ -33,3 +34,9 @@ def test_a_warning_that_comes_with_each_message_does_not_fill_the_log(
         "WARN - a client sent rubbish (980 more, which are not told one by one)",
         "WARN - a client sent rubbish: session 5000",
     ]
+
+
+def test_texts_that_are_all_different_are_all_told_and_not_all_kept() -> None:
+    pace = Pace(ManualClock())
+    assert [pace.take(f"recording {number}") for number in range(5000)] == [0] * 5000
+    assert len(pace._seconds) <= 1000

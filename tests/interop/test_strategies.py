@@ -1,6 +1,6 @@
 """Flow control, congestion control, and parameters of channels between our driver and the reference's, with loss."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -30,9 +30,22 @@ def drivers(
         yield {"python": our, "java": their}
 
 
-def other(language: str) -> str:
-    """The one of the other side."""
-    return "python" if language == "java" else "java"
+def stream(
+    peers: Peers,
+    directories: dict[str, Path],
+    publisher: str,
+    received: str,
+    sent: str,
+    destinations: Sequence[str] = (),
+) -> None:
+    """Messages of one side's publisher, all of which a subscriber of the other side checks."""
+    subscriber = "python" if publisher == "java" else "java"
+    peers.run(
+        peers.command(
+            subscriber, "subscribe", directories[subscriber], received, STREAM_ID, COUNT, *destinations
+        ),
+        peers.command(publisher, "publish", directories[publisher], sent, STREAM_ID, COUNT, *FRAGMENTED, 15),
+    )
 
 
 @PUBLISHERS
@@ -71,87 +84,31 @@ def test_tagged_receivers_hold_a_stream_back_on_both_drivers(
 @PUBLISHERS
 def test_a_window_that_follows_round_trips_and_loss(java: JavaPeer, peers: Peers, publisher: str) -> None:
     """``cc=cubic`` at the receiver, with round trips measured."""
-    subscriber, port = other(publisher), free_port()
+    port = free_port()
     measured = {"aeron.CubicCongestionControl.measureRtt": "true"}
+    received = f"aeron:udp?endpoint=127.0.0.1:{port}|cc=cubic|rcv-wnd=128k"
     with (
         Relay(("127.0.0.1", port), forward=Conditions(loss=0.05), seed=5) as relay,
         drivers(java, measured, measured) as directories,
     ):
-        peers.run(
-            peers.command(
-                subscriber,
-                "subscribe",
-                directories[subscriber],
-                f"aeron:udp?endpoint=127.0.0.1:{port}|cc=cubic|rcv-wnd=128k",
-                STREAM_ID,
-                COUNT,
-            ),
-            peers.command(
-                publisher,
-                "publish",
-                directories[publisher],
-                f"aeron:udp?endpoint={relay.endpoint}|term-length=64k",
-                STREAM_ID,
-                COUNT,
-                *FRAGMENTED,
-                15,
-            ),
-        )
+        sent = f"aeron:udp?endpoint={relay.endpoint}|term-length=64k"
+        stream(peers, directories, publisher, received, sent)
         assert relay.forward.dropped > 0
 
 
 @PUBLISHERS
 def test_a_group_as_a_destination_of_a_subscription(java: JavaPeer, peers: Peers, publisher: str) -> None:
-    subscriber = other(publisher)
     group = f"aeron:udp?endpoint=239.255.42.1:{free_port()}|interface=127.0.0.1"
     with drivers(java, LOSSES) as directories:
-        peers.run(
-            peers.command(
-                subscriber,
-                "subscribe",
-                directories[subscriber],
-                "aeron:udp?control-mode=manual",
-                STREAM_ID,
-                COUNT,
-                group,
-            ),
-            peers.command(
-                publisher,
-                "publish",
-                directories[publisher],
-                f"{group}|term-length=64k",
-                STREAM_ID,
-                COUNT,
-                *FRAGMENTED,
-                16,
-            ),
-        )
+        manual = "aeron:udp?control-mode=manual"
+        stream(peers, directories, publisher, manual, f"{group}|term-length=64k", [group])
 
 
 @PUBLISHERS
 def test_the_parameters_of_repair_windows_and_sockets(java: JavaPeer, peers: Peers, publisher: str) -> None:
     """Each end takes the other's stream with all of them set."""
-    subscriber, endpoint = other(publisher), free_endpoint()
+    channel = f"aeron:udp?endpoint={free_endpoint()}"
     received = "nak-delay=2ms|rcv-wnd=64k|so-rcvbuf=256k|so-sndbuf=256k|group=true|tether=false|rejoin=false"
     sent = "term-length=64k|max-resend=4|so-sndbuf=256k|so-rcvbuf=256k"
     with drivers(java, LOSSES) as directories:
-        peers.run(
-            peers.command(
-                subscriber,
-                "subscribe",
-                directories[subscriber],
-                f"aeron:udp?endpoint={endpoint}|{received}",
-                STREAM_ID,
-                COUNT,
-            ),
-            peers.command(
-                publisher,
-                "publish",
-                directories[publisher],
-                f"aeron:udp?endpoint={endpoint}|{sent}",
-                STREAM_ID,
-                COUNT,
-                *FRAGMENTED,
-                15,
-            ),
-        )
+        stream(peers, directories, publisher, f"{channel}|{received}", f"{channel}|{sent}")

@@ -45,7 +45,7 @@ def check_entry(catalog: Catalog, storage: Storage, entry: CatalogEntry) -> None
     Raises:
         DescriptorError: The entry carries a checksum that is wrong.
     """
-    if catalog.has_wrong_checksum(entry) and _segment_bases(storage, entry.recording_id):
+    if catalog.has_wrong_checksum(entry) and segment_bases(storage).get(entry.recording_id):
         raise DescriptorError(f"the checksum of its catalog entry at offset={entry.offset} is wrong")
 
 
@@ -76,8 +76,9 @@ def recovered_stop_position(
         SegmentError: The files have what the description does not allow, or a frame before the last is torn. Nothing
             was changed.
     """
-    found = _segment_bases(storage, descriptor.recording_id) if bases is None else set(bases)
-    base = _last_segment(storage, descriptor, checksum, on_note, found, is_repair=is_repair)
+    if bases is None:
+        bases = segment_bases(storage).get(descriptor.recording_id, ())
+    base = _last_segment(storage, descriptor, checksum, on_note, set(bases), is_repair=is_repair)
     if base is None:
         return descriptor.start_position
     with SegmentFrames(storage, descriptor, base, checksum) as frames:
@@ -114,12 +115,6 @@ def segment_bases(storage: Storage) -> dict[int, set[int]]:
         if base is not None and base >= 0:
             found.setdefault(int(owner), set()).add(base)
     return found
-
-
-def _segment_bases(storage: Storage, recording_id: int) -> set[int]:
-    """Positions in the names of a recording's segment files, wherever they are."""
-    found = (segment_position(name, recording_id) for name in storage.names())
-    return {base for base in found if base is not None and base >= 0}
 
 
 def _last_segment(

@@ -13,6 +13,8 @@ __all__ = ["Pace"]
 
 _NS_PER_S = 1_000_000_000
 _TOLD_A_SECOND = 20
+# More than the code has; some texts have the id of a recording.
+_TEXTS_MAX = 1000
 
 
 @dataclass(slots=True)
@@ -23,7 +25,10 @@ class _Second:
 
 
 class Pace:
-    """Lets each text through some twenty times a second. Thread-safe. Texts come from the code, so they are few."""
+    """Lets each text through some twenty times a second. Thread-safe.
+
+    Of more than a thousand texts it forgets those that came before, so that it does not grow without end.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,6 +43,8 @@ class Pace:
             untold = 0
             if second is None or now_ns >= second.end_ns:
                 untold = second.untold if second is not None else 0
+                if second is None and len(self._seconds) >= _TEXTS_MAX:
+                    self._seconds.clear()
                 second = self._seconds[text] = _Second(now_ns + _NS_PER_S)
             if second.told == _TOLD_A_SECOND:
                 second.untold += 1
