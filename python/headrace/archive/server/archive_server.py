@@ -23,7 +23,7 @@ from headrace.archive.errors import ArchiveFileError
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.mark_file import HEADER_LENGTH, LINK_NAME, MarkFields, MarkFile
 from headrace.archive.files.storage import DirectoryStorage, Storage
-from headrace.archive.server.config import ArchiveConfig, environment_doubts
+from headrace.archive.server.config import ArchiveConfig
 from headrace.archive.server.context import Context
 from headrace.archive.server.control import Control
 from headrace.archive.server.counters import ArchiveCounters
@@ -112,7 +112,7 @@ class ArchiveServer(Closing):
         **settings: Unpack[ArchiveSettings],
     ) -> None:
         check_driver(driver)
-        doubts = environment_doubts(os.environ) if config is None else []
+        doubts = ArchiveConfig.environment_doubts(os.environ) if config is None else []
         self.config = config = ArchiveConfig.of(config, properties, **settings)
         authenticator = config.authenticator
         if authenticator is not None:
