@@ -26,7 +26,7 @@ from headrace.positions import NULL_VALUE, segment_name
 
 if TYPE_CHECKING:
     from headrace.archive.client.exchange import Steps
-    from headrace.archive.client.following.link import ArchiveLink
+    from headrace.archive.client.link import ArchiveLink
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.context import Context
     from headrace.archive.server.deletions import Asked

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ConfigError
-from headrace.archive.client.following.link import ArchiveLink
+from headrace.archive.client.link import ArchiveLink
 from headrace.archive.client.settings import ArchiveClientConfig
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.requests import ReplicateRequest, ReplicateRequest2, TaggedReplicateRequest

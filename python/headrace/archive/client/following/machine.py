@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Literal
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, AuthenticationError, HeadraceError
 from headrace._logging import ARCHIVE
 from headrace.archive.client import requests
-from headrace.archive.client.following.pauses import Pauses
 from headrace.archive.client.following.sources import Address, LiveSource, ReplaySource, Source
+from headrace.archive.client.pauses import Pauses
 from headrace.archive.client.replay import ReplayRange
 from headrace.archive.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from headrace.archive.client.exchange import Exchange, Steps
-    from headrace.archive.client.following.link import ArchiveLink
+    from headrace.archive.client.link import ArchiveLink
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.client import Client
     from headrace.clock import Clock

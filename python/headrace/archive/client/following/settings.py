@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from headrace._arguments import check_fields
 from headrace._checks import check_callable, check_names, wrong
 from headrace.archive.client.following.follow import Follow
-from headrace.archive.client.following.link import ArchiveLink
 from headrace.archive.client.following.machine import Followed, Follower
 from headrace.archive.client.following.sources import Address
+from headrace.archive.client.link import ArchiveLink
 from headrace.channel import ChannelUri
 from headrace.positions import FRAME_ALIGNMENT
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.client import requests, steps
-from headrace.archive.client.following.link import added, given_up
+from headrace.archive.client.link import added, given_up
 from headrace.archive.client.replay import ReplayRange
 from headrace.channel import ChannelUri
 from headrace.positions import signed_32
 
 if TYPE_CHECKING:
     from headrace._exceptions import ArchiveError
-    from headrace.archive.client.following.link import ArchiveLink
+    from headrace.archive.client.link import ArchiveLink
     from headrace.client import Client, ExclusivePublication, Image, Subscription
 
 __all__ = ["Address", "LiveSource", "ReplaySource", "Source"]

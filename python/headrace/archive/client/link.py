@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ForkError, HeadraceError
-from headrace.archive.client.following.pauses import Pauses
+from headrace.archive.client.pauses import Pauses
 from headrace.archive.client.session import ArchiveSession, Streams
 from headrace.archive.protocol.messages import encode
 from headrace.channel import ChannelUri
