@@ -32,6 +32,7 @@ from headrace.tools.views.errors import errors_table
 from headrace.tools.views.loss import loss_table
 from tests.cli.fake_cnc import FakeCnc, a_busy_driver
 from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_port
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -138,6 +139,42 @@ def test_streams_names_the_program_that_does_not_read_and_how_long_it_has_not(ru
         assert held_back()["for_ms"] >= 0
         _, out, _ = run("streams", "--dir", driver.directory, "--once")
         assert f"held back by {by} (the [/sleeper] :100:) for" in " ".join(out.split())
+
+
+def test_streams_name_destinations_in_lines_of_their_own(run: Run) -> None:
+    ports = [free_port() for _ in range(8)]
+    addresses = [f"127.0.0.1:{port}" for port in ports]
+    with (
+        headrace.MediaDriver.embedded(threading_mode="SHARED") as driver,
+        driver.connect() as client,
+        client.add_publication("aeron:udp?control-mode=manual", 5) as publication,
+        client.add_subscription("aeron:udp?control-mode=manual", 5) as subscription,
+    ):
+        for address in addresses:
+            publication.add_destination(f"aeron:udp?endpoint={address}")
+        for address in addresses[:2]:
+            subscription.add_destination(f"aeron:udp?endpoint={address}")
+
+        def streams() -> list[dict[str, Any]]:
+            _, out, _ = run("streams", "--dir", driver.directory, "--stream", 5, "--once", "--json")
+            return list(json.loads(out)["streams"])
+
+        def destinations() -> list[dict[str, Any]]:
+            return [each for stream in streams() for each in stream["destinations"] or []]
+
+        await_true(lambda: len(destinations()) == len(addresses))
+        assert {each["address"] for each in destinations()} == set(addresses)
+        assert {each["name"] for each in destinations()} == {None}
+        await_true(lambda: addresses[:2] in [stream["receive_addresses"] for stream in streams()])
+        _, out, _ = run("streams", "--dir", driver.directory, "--stream", 5, "--once")
+        # The first line has the directory.
+        lines = [line.strip() for line in out.splitlines()[1:]]
+        assert all(len(line) <= 80 for line in lines)
+        assert [line for line in lines if line.endswith("and 2 more: see --json")]
+        (first,) = [number for number, line in enumerate(lines) if line.startswith("sends to")]
+        shown = [line.split()[-1] for line in lines[first : first + 6]]
+        assert shown == [each["address"] for each in destinations()[:6]]
+        assert [line.split()[2:] for line in lines if line.startswith("listens at")] == [["2", addresses[0]]]
 
 
 def test_errors_show_the_whole_text(run: Run, driver_directory: Path) -> None:

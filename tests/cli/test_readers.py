@@ -16,6 +16,7 @@ from headrace.cnc.counters import CountersReader
 from headrace.tools import (
     CncFile,
     CounterFilter,
+    Destination,
     DriverFileMissingError,
     DriverNotReadyError,
     FileFormatError,
@@ -270,9 +271,27 @@ def test_destinations_are_those_of_the_streams_transport(
         )
     key = struct.pack("<i", len(opener)) + opener.encode()
     cnc.counter(2, 18, f"mdc-num-dest: {opener}", 3, key=key, registration_id=70)
+    cnc.counter(3, 6, f"snd-channel: {opener} 0.0.0.0:7", 1, key=key, registration_id=70)
+    shown = [
+        (3, "10.0.0.1:5", ""),
+        (3, "10.0.0.2:5", " of host:5"),
+        (3, "", " of nobody:5"),
+        (9, "10.0.0.4:5", ""),
+    ]
+    for counter_id, (status_id, address, name) in enumerate(shown, 4):
+        label = f"snd-destination: {status_id} {address}{name}"
+        key = struct.pack("<ii", status_id, len(address)) + address.encode()
+        cnc.counter(counter_id, 2105, label, 1, key=key)
     records = CountersReader(memoryview(cnc.metadata), memoryview(cnc.values))
     streams = sorted(group_streams(records), key=lambda stream: stream.session_id)
     assert [stream.destination_count for stream in streams] == seen
+    expected = [
+        Destination("10.0.0.1:5", None),
+        Destination("10.0.0.2:5", "host:5"),
+        Destination(None, "nobody:5"),
+    ]
+    assert [stream.destinations for stream in streams] == [count and expected for count in seen]
+    assert list(map(str, expected)) == ["10.0.0.1:5", "host:5 (10.0.0.2:5)", "nobody:5 (no address)"]
 
 
 @pytest.mark.parametrize(

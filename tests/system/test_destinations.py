@@ -12,7 +12,7 @@ import pytest
 
 import headrace
 from headrace.testing import World
-from headrace.tools import CncFile, group_streams
+from headrace.tools import CncFile, StreamState, group_streams
 from tests.helpers import TIMEOUT_S, await_true
 from tests.ports import free_endpoint
 from tests.system.conftest import NewClient
@@ -33,15 +33,23 @@ def listen(client: headrace.Client) -> tuple[headrace.Subscription, str]:
     return subscription, f"aeron:udp?endpoint={subscription.resolved_endpoint}"
 
 
-def destination_count(publication: headrace.Publication, client: headrace.Client) -> int | None:
+def sent_stream(publication: headrace.Publication, client: headrace.Client) -> StreamState:
     """As ``headrace streams`` shows it."""
     with CncFile.open(Path(client.directory)) as cnc:
-        (count,) = [
-            stream.destination_count
+        (found,) = [
+            stream
             for stream in group_streams(cnc.counters)
             if stream.session_id == publication.session_id and stream.sender_position is not None
         ]
-    return count
+    return found
+
+
+def destination_count(publication: headrace.Publication, client: headrace.Client) -> int | None:
+    return sent_stream(publication, client).destination_count
+
+
+def destinations(publication: headrace.Publication, client: headrace.Client) -> list[str]:
+    return sorted(map(str, sent_stream(publication, client).destinations or []))
 
 
 def read_by_each(
@@ -70,11 +78,14 @@ def test_destinations_come_and_go_while_messages_flow(new_client: NewClient, kin
     assert first != second
     read_by_each(publication, one, two)
     await_true(lambda: destination_count(publication, client) == 2)
+    addresses = [one.resolved_endpoint, two.resolved_endpoint]
+    await_true(lambda: destinations(publication, client) == sorted(filter(None, addresses)))
     publication.remove_destination(to_one)
     read_by_each(publication, two)
     assert one.poll(lambda payload, header: pytest.fail("removed, and still sent to")) == 0
     publication.remove_destination_by_id(second)
     await_true(lambda: destination_count(publication, client) == 0)
+    await_true(lambda: destinations(publication, client) == [])
     # Nothing tells a sender that it has left a receiver, which it hears for 5 s more.
     publication.add_destination(to_two)
     read_by_each(publication, two)
@@ -92,6 +103,10 @@ def test_receivers_that_report_to_the_control_address_are_sent_to(new_client: Ne
     subscriptions = [new_client().add_subscription(channel, STREAM_ID) for channel in channels]
     read_by_each(publication, *subscriptions)
     assert destination_count(publication, client) == 2
+    await_true(lambda: len(destinations(publication, client)) == 2)
+    # One is bound to every address of the machine.
+    ports = {address.rpartition(":")[2] for each in subscriptions for address in each.local_socket_addresses}
+    assert set(destinations(publication, client)) == {f"127.0.0.1:{port}" for port in ports}
 
 
 def test_destinations_change_without_blocking_a_loop(new_client: NewClient) -> None:

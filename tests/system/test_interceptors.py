@@ -9,6 +9,7 @@ import pytest
 
 import headrace
 from headrace.testing import fixed_loss, gap_loss, random_loss
+from headrace.tools import group_streams
 from tests.helpers import TIMEOUT_S, await_true, take
 
 pytestmark = pytest.mark.system
@@ -63,6 +64,10 @@ def test_a_stream_to_a_driver_that_drops_is_whole(loss: Mapping[str, str]) -> No
             for message in MESSAGES[200:]:
                 publication.offer_blocking(message, timeout_s=TIMEOUT_S)
             assert take(subscription, 200) == MESSAGES[200:]
+            # The publisher sees it too.
+            (sent,) = group_streams(publisher.counters)
+            assert (sent.naks_received or 0) > 0
+            assert (sent.retransmits_sent or 0) > 0
         naks = next(record.value for record in subscriber.counters if record.label == "NAKs sent")
         assert naks > 0
 

@@ -38,6 +38,17 @@ pub(crate) struct AddedDestination {
     pub address: Option<SocketAddr>,
 }
 
+/// A destination of a send channel as people see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ShownDestination {
+    /// Of the command that added it; none for a receiver that said where it is.
+    pub registration_id: Option<i64>,
+    /// `host:port` as the client wrote it; empty for a receiver that said where it is.
+    pub name: String,
+    /// None while the name has no address.
+    pub address: Option<SocketAddr>,
+}
+
 /// What becomes of the destinations that clients added to a channel.
 #[derive(Clone, Debug)]
 pub(crate) enum DestinationChange {

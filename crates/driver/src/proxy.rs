@@ -10,7 +10,9 @@ use headrace_protocol::flow::FlowControl;
 use headrace_protocol::frame::{ErrorFrame, Setup};
 
 pub(crate) use crate::endpoint::EndpointId;
-use crate::endpoint::{DestinationChange, ReceiveEndpointSpec, ReceivePathSpec, SendEndpointSpec};
+use crate::endpoint::{
+    DestinationChange, ReceiveEndpointSpec, ReceivePathSpec, SendEndpointSpec, ShownDestination,
+};
 pub(crate) use crate::mailbox::{Inbox, Outbox, Requests};
 use crate::shared::{ImageShared, PublicationShared};
 
@@ -233,6 +235,13 @@ pub(crate) enum ConductorRequest {
         endpoint: EndpointId,
         /// The name of destinations, or of the control address of a path, `host:port`; none for what the channel names.
         destination: Option<String>,
+    },
+    /// These are the destinations of a channel now, or the first of them. Told again until it is taken.
+    Destinations {
+        /// Which channel.
+        endpoint: EndpointId,
+        /// Where it sends to.
+        destinations: Vec<ShownDestination>,
     },
     /// Something for the error log. What lasts is reported again.
     Report {

@@ -17,6 +17,9 @@ use headrace_sys::Access;
 const STREAM: i32 = 1001;
 const DYNAMIC: &str = "aeron:udp?control=center:24325|control-mode=dynamic|term-length=64k|linger=0";
 const MANUAL: &str = "aeron:udp?control-mode=manual|term-length=64k|linger=0";
+/// Types of counters that are this driver's own.
+const SEND_DESTINATION: i32 = 2105;
+const SENDER_RETRANSMITS: i32 = 2106;
 /// Messages that the furthest reader may be ahead of the last one: what the network holds up must still be in the log.
 const LEAD: usize = 8;
 
@@ -38,17 +41,33 @@ impl Center {
         }
     }
 
-    fn destination_count(&self) -> i64 {
+    fn counters(&self) -> CountersReader {
         let file = self.node.directory().join(cnc::FILE_NAME);
         let cnc = CncFile::map(&file, Access::ReadOnly).unwrap();
-        let counters = CountersReader::new(cnc.counters_metadata(), cnc.counters_values());
-        counters
-            .find(
-                type_ids::MULTI_DESTINATION_COUNT,
-                self.publication.registration_id(),
-            )
-            .and_then(|id| counters.value(id))
-            .unwrap_or(-1)
+        CountersReader::new(cnc.counters_metadata(), cnc.counters_values())
+    }
+
+    fn value(&self, type_id: i32) -> Option<i64> {
+        let counters = self.counters();
+        let id = counters.find(type_id, self.publication.registration_id())?;
+        counters.value(id)
+    }
+
+    fn destination_count(&self) -> i64 {
+        self.value(type_ids::MULTI_DESTINATION_COUNT).unwrap_or(-1)
+    }
+
+    /// The destinations that have a counter: address, or the name that has none, and value.
+    fn destinations(&self) -> Vec<(String, i64)> {
+        let mut shown = Vec::new();
+        self.counters().for_each(|record| {
+            if record.type_id == SEND_DESTINATION {
+                let (_, text) = record.label.split_once(": ").unwrap();
+                shown.push((text.split_once(' ').unwrap().1.to_owned(), record.value));
+            }
+        });
+        shown.sort();
+        shown
     }
 }
 
@@ -128,9 +147,18 @@ fn receivers_that_say_where_they_are_read_the_same_bytes_whatever_the_network_do
         let mut members = ["one", "two", "three"].map(|name| Member::dynamic(&world, name));
         connected(&world, &center, &members);
         world.run_until(SECOND, "each is sent to", || center.destination_count() == 3);
+        world.run_until(SECOND, "each is shown", || center.destinations().len() == 3);
+        assert!(
+            center
+                .destinations()
+                .iter()
+                .all(|(address, value)| address.ends_with(":40123") && *value == 1)
+        );
+        assert_eq!(center.value(SENDER_RETRANSMITS), Some(0));
         world.network().set_links(faults());
         publish(&world, &center, &mut members, 0, 200);
         assert!(world.trace(100_000).contains("NAK"), "seed={seed} had no faults");
+        assert!(center.value(SENDER_RETRANSMITS) > Some(0));
     }
 }
 
@@ -196,6 +224,9 @@ fn a_client_adds_and_removes_destinations_while_data_flows() {
         members.pop();
         publish(&world, &center, &mut members, 200, 50);
         assert_eq!(center.destination_count(), 1);
+        world.run_until(SECOND, "one is shown", || center.destinations().len() == 1);
+        let (shown, _) = &center.destinations()[0];
+        assert!(shown.ends_with(":40123 of two:40123"), "{shown}");
     }
 }
 
@@ -229,12 +260,19 @@ fn a_destination_without_an_address_is_sent_to_once_its_name_has_one() {
         .unwrap();
     world.run_for(7 * SECOND);
     assert_eq!(center.destination_count(), 1);
+    assert_eq!(center.destinations(), [(" of late:40123".to_owned(), 0)]);
     let mut members = [Member::plain(&world, "late")];
     world.run_until(20 * SECOND, "the name is found", || {
         center.publication.is_connected()
     });
     connected(&world, &center, &members);
     publish(&world, &center, &mut members, 0, 20);
+    let (shown, value) = &center.destinations()[0];
+    assert!(!shown.starts_with(' ') && *value == 1, "{shown}");
+    center.publication.close();
+    world.run_until(10 * SECOND, "its channel is closed", || {
+        center.destinations().is_empty()
+    });
 }
 
 #[test]

@@ -11,8 +11,8 @@ from rich.console import RenderableType
 from headrace.cli import options
 from headrace.cli.output import contains, watch
 from headrace.tools import CounterFilter, StreamState, group_streams
-from headrace.tools.counter_types import DESTINATION_COUNT
 from headrace.tools.snapshot import DriverSnapshot, DriverWatcher
+from headrace.tools.streams import OF_TRANSPORTS
 from headrace.tools.views.streams import streams_json, streams_table
 
 
@@ -52,8 +52,7 @@ def command(
         return group_streams(
             record
             for record in snapshot.counters
-            # It is of a transport, so it has neither stream nor session.
-            if record.type_id == DESTINATION_COUNT or condition.matches(record)
+            if record.type_id in OF_TRANSPORTS or condition.matches(record)
         )
 
     def table(snapshot: DriverSnapshot, previous: DriverSnapshot | None, search: str) -> RenderableType:

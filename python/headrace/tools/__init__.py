@@ -21,7 +21,7 @@ from headrace.cnc.faults import DriverFileMissingError, DriverGoneError, DriverN
 from headrace.tools.counter_types import CounterType, Group, StreamKey, channel_of, counter_type, stream_key
 from headrace.tools.filters import CounterFilter
 from headrace.tools.loss_report import LossEntry, read_loss_report
-from headrace.tools.streams import HeldBack, Reader, StreamState, group_streams
+from headrace.tools.streams import Destination, HeldBack, Reader, StreamState, group_streams
 
 __all__ = [
     "CncFile",
@@ -30,6 +30,7 @@ __all__ = [
     "CounterRecord",
     "CounterType",
     "CountersReader",
+    "Destination",
     "DriverFileMissingError",
     "DriverGoneError",
     "DriverNotReadyError",

@@ -79,6 +79,8 @@ OFFLOAD = 2101
 RESOLVER_HELD_BACK = 2102
 PUBLISHER_HELD = 2103
 IMAGE_HELD = 2104
+SEND_DESTINATION = 2105
+RETRANSMITS_SENT = 2106
 
 COUNTER_TYPES: dict[int, CounterType] = {
     SYSTEM_TYPE: CounterType("system", Group.SYSTEM),
@@ -106,6 +108,8 @@ COUNTER_TYPES: dict[int, CounterType] = {
     RESOLVER_HELD_BACK: CounterType("resolver-held-back", Group.SYSTEM),
     PUBLISHER_HELD: CounterType("pub-held", Group.PUBLICATIONS, Reading.EPOCH_MS, True),
     IMAGE_HELD: CounterType("rcv-held", Group.SUBSCRIPTIONS, Reading.EPOCH_MS, True),
+    SEND_DESTINATION: CounterType("snd-destination", Group.CHANNELS, Reading.CHANNEL_STATUS),
+    RETRANSMITS_SENT: CounterType("snd-retransmits", Group.PUBLICATIONS, Reading.COUNT, True),
     100: CounterType("rec-pos", Group.ARCHIVE, Reading.POSITION),
 }
 
@@ -199,8 +203,13 @@ def client_name_of(record: CounterRecord) -> str:
 
 
 def socket_of(record: CounterRecord) -> tuple[int, str]:
-    """Of a ``local-sockaddr`` counter: the id of its channel's status counter, and the address."""
+    """Of a ``local-sockaddr`` or ``snd-destination`` counter: its channel's status counter, and the address."""
     return _INT.unpack_from(record.key)[0], _key_text(record.key, _INT.size)
+
+
+def destination_name_of(record: CounterRecord) -> str:
+    """Of a ``snd-destination`` counter: ``host:port`` as the client wrote it, if the host is a name."""
+    return record.label.partition(" of ")[2]
 
 
 def _key_text(key: bytes, length_offset: int) -> str:

@@ -32,6 +32,21 @@ class HeldBack:
         return int(client_id) if is_client and client_id.lstrip("-").isdigit() else None
 
 
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a sender sends to besides others."""
+
+    address: str | None
+    """`None` while the name has none."""
+    name: str | None
+    """``host:port`` as the client wrote it; `None` where that is the address, or for a receiver that reports."""
+
+    def __str__(self) -> str:
+        if self.name is None:
+            return self.address or ""
+        return f"{self.name} ({self.address or 'no address'})"
+
+
 @dataclass(slots=True)
 class StreamState:
     """One stream. Positions are bytes from its beginning; `None` where this driver has no such party."""
@@ -49,6 +64,10 @@ class StreamState:
     naks_received: int | None = None
     destination_count: int | None = None
     """How many addresses the sender sends to; `None` where the channel has one by its nature."""
+    destinations: list[Destination] | None = None
+    """Which they are; a channel with more than a hundred does not tell of all. `None` where the channel has one by its
+    nature."""
+    retransmits_sent: int | None = None
     naks_sent: int | None = None
     receive_addresses: list[str] | None = None
     """Where the receiver listens; `None` where the channel itself says it."""
@@ -96,6 +115,7 @@ _POSITION_FIELDS = {
     types.SENDER_BACK_PRESSURE: "back_pressure_count",
     types.NAKS_RECEIVED: "naks_received",
     types.NAKS_SENT: "naks_sent",
+    types.RETRANSMITS_SENT: "retransmits_sent",
 }
 
 _HELD_FIELDS = {
@@ -105,6 +125,17 @@ _HELD_FIELDS = {
 
 _ADDRESSES = ("endpoint=", "control=")
 
+OF_TRANSPORTS = frozenset(
+    {
+        types.DESTINATION_COUNT,
+        types.SEND_CHANNEL_STATUS,
+        types.SEND_DESTINATION,
+        types.RECEIVE_CHANNEL_STATUS,
+        types.LOCAL_SOCKET_ADDRESS,
+    }
+)
+"""Types of counters that tell of streams what their transports have in common. They name neither stream nor session."""
+
 
 def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
     """The streams that the counters speak of, by channel, stream and session.
@@ -113,16 +144,10 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
     same stream where medium and addresses are the same. The stream has the publisher's or the receiver's channel.
     """
     streams: dict[tuple[str, int, int], StreamState] = {}
-    destination_counts: list[CounterRecord] = []
-    channels: list[CounterRecord] = []
-    sockets: list[CounterRecord] = []
+    transports: dict[int, list[CounterRecord]] = {type_id: [] for type_id in OF_TRANSPORTS}
     for record in records:
-        if record.type_id == types.DESTINATION_COUNT:
-            destination_counts.append(record)
-        elif record.type_id == types.RECEIVE_CHANNEL_STATUS:
-            channels.append(record)
-        elif record.type_id == types.LOCAL_SOCKET_ADDRESS:
-            sockets.append(record)
+        if record.type_id in transports:
+            transports[record.type_id].append(record)
         key = types.stream_key(record)
         if key is None:
             continue
@@ -138,14 +163,30 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
         elif record.type_id in _POSITION_FIELDS:
             setattr(stream, _POSITION_FIELDS[record.type_id], record.value)
             stream.channel = key.channel
-    for record in destination_counts:
-        _count_destinations(record, streams.values())
-    for record in channels:
-        _list_sockets(record, sockets, streams.values())
+    for record in transports[types.DESTINATION_COUNT]:
+        status_ids = {
+            channel.counter_id
+            for channel in transports[types.SEND_CHANNEL_STATUS]
+            if channel.registration_id == record.registration_id
+        }
+        destinations = _destinations(status_ids, transports[types.SEND_DESTINATION])
+        _list_destinations(record, destinations, streams.values())
+    for record in transports[types.RECEIVE_CHANNEL_STATUS]:
+        _list_sockets(record, transports[types.LOCAL_SOCKET_ADDRESS], streams.values())
     return [streams[identity] for identity in sorted(streams)]
 
 
-def _count_destinations(record: CounterRecord, streams: Iterable[StreamState]) -> None:
+def _destinations(status_ids: set[int], records: Iterable[CounterRecord]) -> list[Destination]:
+    owned = [record for record in records if types.socket_of(record)[0] in status_ids]
+    return [
+        Destination(types.socket_of(record)[1] or None, types.destination_name_of(record) or None)
+        for record in owned
+    ]
+
+
+def _list_destinations(
+    record: CounterRecord, destinations: list[Destination], streams: Iterable[StreamState]
+) -> None:
     """Destinations belong to the transport: to the publication that opened it, and to those that share its address."""
     place = _place(types.channel_of(record) or "")
     for stream in streams:
@@ -154,6 +195,7 @@ def _count_destinations(record: CounterRecord, streams: Iterable[StreamState]) -
         is_opener = any(counter.registration_id == record.registration_id for counter in stream.counters)
         if is_opener or (_has_address(place) and place == _place(stream.channel)):
             stream.destination_count = record.value
+            stream.destinations = destinations
 
 
 def _list_sockets(

@@ -8,6 +8,9 @@ use crate::errors::CommandError;
 /// this driver's own, in the range that applications use.
 pub(crate) const OFFLOAD_MODE: i32 = 2101;
 
+/// Repairs that the sender sent of one stream. An id of this driver's own as well.
+pub(crate) const SENDER_RETRANSMITS: i32 = 2106;
+
 /// What the counters of one stream say about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamKey<'a> {
@@ -170,11 +173,24 @@ impl Counters {
         registration_id: i64,
         address: &str,
     ) -> Result<Counter, CommandError> {
+        let type_id = type_ids::LOCAL_SOCKET_ADDRESS;
+        self.address(type_id, name, channel_status_id, registration_id, address)
+    }
+
+    /// An address that has to do with a channel.
+    pub(crate) fn address(
+        &mut self,
+        type_id: i32,
+        name: &str,
+        channel_status_id: i32,
+        registration_id: i64,
+        address: &str,
+    ) -> Result<Counter, CommandError> {
         let mut key = channel_status_id.to_le_bytes().to_vec();
         key.extend_from_slice(&(address.len() as i32).to_le_bytes());
         key.extend_from_slice(address.as_bytes());
         let label = format!("{name}: {channel_status_id} {address}");
-        self.allocate(type_ids::LOCAL_SOCKET_ADDRESS, &key, &label, registration_id, 0)
+        self.allocate(type_id, &key, &label, registration_id, 0)
     }
 
     /// The allocated counter of a type and registration id.

@@ -152,6 +152,13 @@ impl Inboxes {
                 channels.receive.re_resolve(cx, endpoint, destination.clone());
                 channels.send.re_resolve(cx, endpoint, destination);
             }
+            ConductorRequest::Destinations {
+                endpoint,
+                destinations,
+            } => {
+                let (cx, channels) = (&mut rooms.cx, &mut rooms.channels);
+                channels.send.show_destinations(cx, endpoint, &destinations);
+            }
             ConductorRequest::Report { code, text } => {
                 rooms
                     .cx

@@ -16,12 +16,16 @@ use std::net::SocketAddr;
 
 use headrace_buffers::counters::Counter;
 
-use crate::endpoint::{AddedDestination, DestinationChange, SendDestinations};
+use crate::endpoint::{AddedDestination, DestinationChange, SendDestinations, ShownDestination};
 
 /// Silence after which a learnt receiver is no longer sent to, and after which an added name is looked up again.
 const SILENCE_NS: i64 = 5_000_000_000;
 /// Most receivers that one channel learns of: strangers may send status messages too.
 pub(super) const LEARNT_MAX: usize = 4096;
+/// Most destinations of one channel that the conductor shows by name.
+const SHOWN_MAX: usize = 100;
+/// The conductor is told of changes no more often.
+const TELLING_INTERVAL_NS: i64 = 100_000_000;
 
 /// What a status message means for the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +60,14 @@ struct Destination {
 }
 
 impl Destination {
+    fn shown(&self) -> ShownDestination {
+        ShownDestination {
+            registration_id: self.registration_id,
+            name: self.name.clone(),
+            address: self.address,
+        }
+    }
+
     /// Receivers behind a translation of addresses are told apart by id and port.
     fn is_of(&self, receiver_id: i64, source: SocketAddr) -> bool {
         self.receiver_id == Some(receiver_id) && self.has_port_of(source)
@@ -84,6 +96,9 @@ pub(super) struct Destinations {
     first: usize,
     // Shows how many there are.
     count: Option<Counter>,
+    // The conductor, who shows which they are, knows them.
+    is_told: bool,
+    told_ns: i64,
 }
 
 impl Destinations {
@@ -101,13 +116,25 @@ impl Destinations {
             list: Vec::new(),
             first: 0,
             count,
+            is_told: true,
+            told_ns: i64::MIN,
         }
     }
 
-    fn publish_count(&self) {
+    fn publish_count(&mut self) {
+        self.is_told = false;
         if let Some(count) = &self.count {
             count.set_release(self.list.len() as i64);
         }
+    }
+
+    /// Tells the conductor which destinations there are, if that has changed. One that is busy is told later.
+    pub(super) fn tell(&mut self, now_ns: i64, take: impl FnOnce(Vec<ShownDestination>) -> bool) {
+        if self.is_told || now_ns.saturating_sub(self.told_ns) < TELLING_INTERVAL_NS {
+            return;
+        }
+        self.told_ns = now_ns;
+        self.is_told = take(self.list.iter().take(SHOWN_MAX).map(Destination::shown).collect());
     }
 
     /// The one peer is at another address. False if that is the socket's to know.
@@ -333,6 +360,7 @@ impl Destinations {
                 is_changed = true;
             }
         }
+        self.is_told &= !is_changed;
         is_changed
     }
 }

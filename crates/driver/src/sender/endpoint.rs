@@ -150,6 +150,7 @@ impl SendEndpoint {
             return sent;
         }
         self.destinations.begin_turn(cycle.now_ns);
+        self.tell_destinations(cycle);
         let way = Way::of(&self.spec, &self.destinations);
         let first = self.first_to_send % count;
         // As long as all have turns, another begins.
@@ -168,6 +169,16 @@ impl SendEndpoint {
             }
         }
         sent
+    }
+
+    fn tell_destinations(&mut self, cycle: &Cycle<'_>) {
+        let endpoint = self.spec.id;
+        self.destinations.tell(cycle.now_ns, |destinations| {
+            cycle.conductor.request(ConductorRequest::Destinations {
+                endpoint,
+                destinations,
+            })
+        });
     }
 
     /// Handles what receivers sent; returns the number of datagrams.

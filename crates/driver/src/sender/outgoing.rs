@@ -177,6 +177,7 @@ impl Outgoing<'_> {
         self.scratch.datagrams = datagrams;
         if covered > 0 {
             self.counters.retransmits_sent.increment_release();
+            shared.retransmits_sent.increment_release();
             self.counters.retransmitted_bytes.add(covered as i64);
         }
     }

@@ -95,6 +95,8 @@ pub(crate) struct PublicationShared {
     pub back_pressure_events: Counter,
     /// NAKs received for this stream. Writer: sender.
     pub naks_received: Counter,
+    /// Repairs of this stream. Writer: sender.
+    pub retransmits_sent: Counter,
     /// Receivers that hold the sender back, for a strategy that counts them. Writer: sender.
     pub flow_control_receivers: Option<Counter>,
     /// Spies alone make the publication connected.
@@ -141,6 +143,8 @@ pub(crate) struct PublicationCounters {
     pub back_pressure_events: Counter,
     /// `snd-naks-received`
     pub naks_received: Counter,
+    /// `snd-retransmits`
+    pub retransmits_sent: Counter,
     /// `fc-receivers`
     pub flow_control_receivers: Option<Counter>,
 }
@@ -169,6 +173,7 @@ impl PublicationShared {
             sender_limit: counters.sender_limit,
             back_pressure_events: counters.back_pressure_events,
             naks_received: counters.naks_received,
+            retransmits_sent: counters.retransmits_sent,
             flow_control_receivers: counters.flow_control_receivers,
             connection: AtomicU8::new(ConnectionState::Disconnected as u8),
             events: events.clone(),

@@ -16,6 +16,7 @@ from headrace.tools.units import format_bytes, format_count, format_duration_ns
 from headrace.tools.views.header import header_json, header_line
 
 _DASH = "-"
+_ADDRESSES_SHOWN = 6
 
 
 def streams_table(snapshot: DriverSnapshot, streams: Sequence[StreamState]) -> RenderableType:
@@ -32,7 +33,7 @@ def streams_table(snapshot: DriverSnapshot, streams: Sequence[StreamState]) -> R
         title.append(stream.channel, style="not bold")
         table.add_row("", "", "", title)
         for party, position, amount, meaning in _parties(stream, snapshot):
-            table.add_row(f"  {party}", format_count(position), amount, meaning)
+            table.add_row(f"  {party}", "" if position is None else format_count(position), amount, meaning)
     return Renderables(header_line(snapshot, "streams"), table)
 
 
@@ -41,29 +42,38 @@ def streams_json(snapshot: DriverSnapshot, streams: Sequence[StreamState]) -> di
     return header_json(snapshot) | {"streams": [_stream_json(stream, snapshot) for stream in streams]}
 
 
-def _parties(stream: StreamState, snapshot: DriverSnapshot) -> list[tuple[str, int, str, str]]:
-    rows: list[tuple[str, int, str, str]] = []
+def _parties(stream: StreamState, snapshot: DriverSnapshot) -> list[tuple[str, int | None, str, str]]:
+    rows: list[tuple[str, int | None, str, str]] = []
     if stream.publisher_position is not None:
         meaning = "before back pressure" + _held(stream.publisher_held_back, snapshot)
         rows.append(("publisher", stream.publisher_position, _amount(stream.room), meaning))
     if stream.sender_position is not None:
         window = f"to send, {_amount(stream.sender_window)} of window left"
-        if stream.destination_count is not None:
-            window += f", destinations: {format_count(stream.destination_count)}"
-        window += _events(stream.back_pressure_count, "back pressure events") + _events(
-            stream.naks_received, "NAKs"
-        )
+        window += _events(stream.back_pressure_count, "back pressure events")
+        window += _events(stream.naks_received, "NAKs") + _events(stream.retransmits_sent, "retransmits")
         rows.append(("sender", stream.sender_position, _amount(stream.unsent), window))
+    if stream.destination_count is not None:
+        addresses = _addresses(list(map(str, stream.destinations or ())), stream.destination_count)
+        rows.append(("sends to", None, format_count(stream.destination_count), addresses))
     if stream.receiver_position is not None:
         meaning = "past a gap" + _events(stream.naks_sent, "NAKs sent")
-        if stream.receive_addresses is not None:
-            meaning += f", listens at {', '.join(stream.receive_addresses) or 'no address'}"
         meaning += _held(stream.receiver_held_back, snapshot)
         rows.append(("receiver", stream.receiver_position, _amount(stream.missing), meaning))
+    if stream.receive_addresses is not None:
+        count = len(stream.receive_addresses)
+        rows.append(("listens at", None, format_count(count), _addresses(stream.receive_addresses, count)))
     for reader in stream.readers:
         meaning = f"to read, subscription {reader.registration_id}"
         rows.append(("reader", reader.position, _amount(stream.backlog(reader)), meaning))
     return rows
+
+
+def _addresses(addresses: Sequence[str], count: int) -> str:
+    """The first of so many, one a line, so that none is broken."""
+    shown = addresses[:_ADDRESSES_SHOWN]
+    left = count - len(shown)
+    more = [f"and {format_count(left)} more: see --json"] if left > 0 else []
+    return "\n".join([*shown, *more]) or "no address"
 
 
 def _amount(value: int | None) -> str:
@@ -116,7 +126,11 @@ def _stream_json(stream: StreamState, snapshot: DriverSnapshot) -> dict[str, obj
         "receiver_high_water_mark": stream.receiver_high_water_mark,
         "back_pressure_count": stream.back_pressure_count,
         "naks_received": stream.naks_received,
+        "retransmits_sent": stream.retransmits_sent,
         "destination_count": stream.destination_count,
+        "destinations": None
+        if stream.destinations is None
+        else [{"address": each.address, "name": each.name} for each in stream.destinations],
         "naks_sent": stream.naks_sent,
         "receive_addresses": stream.receive_addresses,
         "publisher_held_back": _held_json(stream.publisher_held_back, snapshot),

@@ -1,5 +1,6 @@
 //! The room of channels: sockets handed to the sender or the receiver, who uses them, and their ports.
 
+mod destination_counters;
 mod endpoint;
 mod interests;
 mod ports;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use headrace_buffers::counters::{Counter, type_ids};
 use headrace_protocol::channel::{TimestampOffset, UdpChannel, UdpChannelKind, check_send_timestamp};
 
+use super::destination_counters::DestinationCounters;
 use super::endpoint::{Binding, ChannelState, Endpoint, find};
 use super::ports::Ports;
 use super::sockets::{
@@ -12,7 +13,9 @@ use super::sockets::{
 };
 use crate::conductor::context::Context;
 use crate::config::DriverConfig;
-use crate::endpoint::{DestinationChange, EndpointId, SendDestinations, SendEndpointSpec, SendGroup};
+use crate::endpoint::{
+    DestinationChange, EndpointId, SendDestinations, SendEndpointSpec, SendGroup, ShownDestination,
+};
 use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
 use crate::event_recorder::Reason;
@@ -29,6 +32,7 @@ pub(crate) struct SendChannel {
     publication_count: usize,
     // Shows how many destinations a channel has that may have several.
     destination_count: Option<Counter>,
+    destinations: DestinationCounters,
 }
 
 impl SendChannel {
@@ -151,6 +155,7 @@ impl SendChannels {
             timestamp: request.timestamp,
             publication_count: 0,
             destination_count,
+            destinations: DestinationCounters::default(),
         });
         Ok(id)
     }
@@ -193,7 +198,21 @@ impl SendChannels {
             self.ports.release(send.binding.port);
             send.binding.free(cx);
             cx.counters.free_all(&send.destination_count);
+            send.destinations.free(&mut cx.counters);
             send.endpoint.free(cx);
+        }
+    }
+
+    /// The sender says which destinations a channel has.
+    pub(crate) fn show_destinations(
+        &mut self,
+        cx: &mut Context,
+        id: EndpointId,
+        destinations: &[ShownDestination],
+    ) {
+        if let Some(send) = self.get(id) {
+            let status_id = send.endpoint.status.id();
+            send.destinations.show(&mut cx.counters, status_id, destinations);
         }
     }
 

@@ -11,7 +11,7 @@ use super::step::{AddressesWanted, Adds, Next, Origin, Step};
 use crate::conductor::answers::{announce_answers, check_exchange};
 use crate::conductor::channels::{SendChannels, SendRequest, wanted_send_buffer_length};
 use crate::conductor::context::Context;
-use crate::conductor::counters::StreamKey;
+use crate::conductor::counters::{SENDER_RETRANSMITS, StreamKey};
 use crate::conductor::publications::{
     NetworkPublication, NetworkSpec, PublicationPlan, PublicationRequest, StreamCounters,
 };
@@ -231,6 +231,7 @@ fn counters(
             (type_ids::SENDER_LIMIT, "snd-lmt", start_position),
             (type_ids::SENDER_BACK_PRESSURE_EVENTS, "snd-bpe", 0),
             (type_ids::SENDER_NAKS_RECEIVED, "snd-naks-received", 0),
+            (SENDER_RETRANSMITS, "snd-retransmits", 0),
         ],
     )?;
     let flow_control_receivers = match flow_control_receivers(cx, key, sending) {
@@ -247,12 +248,14 @@ fn counters(
         sender_limit,
         back_pressure_events,
         naks_received,
+        retransmits_sent,
     ] = made;
     let sender = PublicationCounters {
         sender_position,
         sender_limit,
         back_pressure_events,
         naks_received,
+        retransmits_sent,
         flow_control_receivers,
     };
     let further = [
@@ -260,6 +263,7 @@ fn counters(
         &sender.sender_limit,
         &sender.back_pressure_events,
         &sender.naks_received,
+        &sender.retransmits_sent,
     ];
     Ok(Counters {
         publisher: StreamCounters {

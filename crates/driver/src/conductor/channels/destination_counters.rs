@@ -1,0 +1,172 @@
+//! Which destinations a send channel has, for a person who looks: a counter for each.
+//!
+//! The sender knows them, the conductor has the counters. What the sender tells replaces what it told before.
+
+use headrace_buffers::counters::Counter;
+
+use crate::conductor::counters::Counters;
+use crate::endpoint::ShownDestination;
+
+/// A destination of a send channel: 1, or 0 while its name has no address. An id of this driver's own, in the range that
+/// applications use.
+const SEND_DESTINATION: i32 = 2105;
+/// Registration id of a destination that no command added.
+const NO_COMMAND: i64 = 0;
+
+/// The counters of one channel.
+#[derive(Debug, Default)]
+pub(crate) struct DestinationCounters {
+    shown: Vec<(ShownDestination, Counter)>,
+}
+
+impl DestinationCounters {
+    /// Shows these and no others. Those for which no counter can be had are not shown.
+    pub(crate) fn show(
+        &mut self,
+        counters: &mut Counters,
+        status_id: i32,
+        destinations: &[ShownDestination],
+    ) {
+        let mut before = std::mem::take(&mut self.shown);
+        let mut added = Vec::new();
+        for destination in destinations {
+            match before.iter().position(|(known, _)| known == destination) {
+                Some(index) => self.shown.push(before.swap_remove(index)),
+                None => added.push(destination),
+            }
+        }
+        counters.free_all(before.iter().map(|(_, counter)| counter));
+        for destination in added {
+            if let Some(counter) = counter(counters, status_id, destination) {
+                self.shown.push((destination.clone(), counter));
+            }
+        }
+    }
+
+    /// The channel is closed.
+    pub(crate) fn free(self, counters: &mut Counters) {
+        counters.free_all(self.shown.iter().map(|(_, counter)| counter));
+    }
+}
+
+fn counter(counters: &mut Counters, status_id: i32, destination: &ShownDestination) -> Option<Counter> {
+    let address = destination.address.map(|address| address.to_string());
+    let made = counters.address(
+        SEND_DESTINATION,
+        "snd-destination",
+        status_id,
+        destination.registration_id.unwrap_or(NO_COMMAND),
+        address.as_deref().unwrap_or_default(),
+    );
+    let counter = made.ok()?;
+    let is_name = !destination.name.is_empty() && Some(&destination.name) != address.as_ref();
+    if is_name {
+        counters.append_to_label(counter.id(), &format!(" of {}", destination.name));
+    }
+    counter.set_release(i64::from(address.is_some()));
+    Some(counter)
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_buffers::AtomicBuffer;
+    use headrace_buffers::counters::{CountersManager, CountersReader};
+
+    use super::*;
+
+    fn counters(count: usize) -> (Counters, CountersReader) {
+        let (metadata, values) = (
+            AtomicBuffer::allocate(count * 512),
+            AtomicBuffer::allocate(count * 128),
+        );
+        let manager = CountersManager::new(metadata, values, 0);
+        let reader = manager.reader().clone();
+        (Counters::new(manager), reader)
+    }
+
+    fn added(registration_id: i64, name: &str, address: Option<&str>) -> ShownDestination {
+        ShownDestination {
+            registration_id: Some(registration_id),
+            name: name.to_owned(),
+            address: address.map(|address| address.parse().unwrap()),
+        }
+    }
+
+    fn learnt(address: &str) -> ShownDestination {
+        ShownDestination {
+            registration_id: None,
+            ..added(0, "", Some(address))
+        }
+    }
+
+    fn seen(reader: &CountersReader) -> Vec<(String, i64)> {
+        let mut seen = Vec::new();
+        reader.for_each(|record| seen.push((record.label, record.value)));
+        seen.sort();
+        seen
+    }
+
+    fn labels(reader: &CountersReader) -> Vec<String> {
+        seen(reader).into_iter().map(|(label, _)| label).collect()
+    }
+
+    #[test]
+    fn each_destination_has_a_counter_with_its_address_and_its_name() {
+        let (mut counters, reader) = counters(8);
+        let mut shown = DestinationCounters::default();
+        let (named, unknown) = (added(7, "host:5", Some("10.0.0.2:5")), added(8, "nobody:5", None));
+        shown.show(
+            &mut counters,
+            3,
+            &[
+                named,
+                unknown,
+                added(9, "10.0.0.3:5", Some("10.0.0.3:5")),
+                learnt("[::1]:6"),
+            ],
+        );
+        let expected = [
+            ("snd-destination: 3  of nobody:5", 0),
+            ("snd-destination: 3 10.0.0.2:5 of host:5", 1),
+            ("snd-destination: 3 10.0.0.3:5", 1),
+            ("snd-destination: 3 [::1]:6", 1),
+        ];
+        assert_eq!(
+            seen(&reader),
+            expected.map(|(label, value)| (label.to_owned(), value))
+        );
+        assert!(reader.find(SEND_DESTINATION, 8).is_some());
+        shown.free(&mut counters);
+        assert_eq!(seen(&reader), []);
+    }
+
+    #[test]
+    fn those_that_stay_keep_their_counters_and_those_that_go_give_them_back() {
+        let (mut counters, reader) = counters(8);
+        let mut shown = DestinationCounters::default();
+        let (first, second) = (learnt("10.0.0.1:5"), learnt("10.0.0.2:5"));
+        shown.show(&mut counters, 3, &[first.clone(), second.clone()]);
+        let id = reader.find(SEND_DESTINATION, NO_COMMAND).unwrap();
+        shown.show(&mut counters, 3, &[first.clone(), first, learnt("10.0.0.3:5")]);
+        assert_eq!(
+            labels(&reader),
+            [
+                "snd-destination: 3 10.0.0.1:5",
+                "snd-destination: 3 10.0.0.1:5",
+                "snd-destination: 3 10.0.0.3:5"
+            ]
+        );
+        assert_eq!(reader.label(id).as_deref(), Some("snd-destination: 3 10.0.0.1:5"));
+    }
+
+    #[test]
+    fn without_room_for_counters_fewer_are_shown() {
+        let (mut counters, reader) = counters(2);
+        let mut shown = DestinationCounters::default();
+        let all = ["10.0.0.1:5", "10.0.0.2:5", "10.0.0.3:5"].map(learnt);
+        shown.show(&mut counters, 3, &all);
+        assert_eq!(labels(&reader).len(), 2);
+        shown.show(&mut counters, 3, &all[2..]);
+        assert_eq!(labels(&reader), ["snd-destination: 3 10.0.0.3:5"]);
+    }
+}
