@@ -213,7 +213,7 @@ fn one_receiver_far_away_asks_once_for_what_is_on_its_way() {
         naks <= 10 && retransmits <= 10,
         "{naks} NAKs, {retransmits} repairs of 5 losses"
     );
-    assert!(naks_fixed > 20 * naks && retransmits_fixed >= retransmits);
+    assert!(naks_fixed > 10 * naks && retransmits_fixed >= retransmits);
 }
 
 /// NAKs, repairs and the longest time of a message when fifty receivers lose the same.
@@ -254,6 +254,7 @@ fn a_repair_that_is_lost_too_does_not_wait_for_the_longest_linger() {
         stream.set_loss(0.3);
         stream.publish(200, 100_000);
         stream.set_loss(0.0);
+        stream.publish(1, 100_000); // else the loss of the last one shows with the next heartbeat only
         stream.worst_ns()
     });
     let [adaptive, fixed] = worst;

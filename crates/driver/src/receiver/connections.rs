@@ -7,11 +7,24 @@
 //!
 //! A path is live for 5 s after its last frame, and for as long after it was added: until then it may still bring the
 //! stream. Source: specification, image connections, and end of stream.
+//!
+//! What comes pays for what is answered. An address in a packet may be another's, so no more is sent there than came:
+//! each frame pays for as many bytes as it has, and for one answer at least. A sender that lives says something every
+//! 100 ms, which pays for all that the protocol has a receiver say.
 
 use std::net::SocketAddr;
 
+use headrace_protocol::frame::StatusMessage;
+
 /// How long a path counts that brings nothing.
 const LIVE_NS: i64 = 5_000_000_000;
+
+/// What each frame pays for at least: the longest answer that the protocol repeats. A longer one, which tells of a
+/// rejection, is sent on credit.
+const ANSWER_LENGTH: i64 = StatusMessage::LENGTH_WITH_GROUP_TAG as i64;
+
+/// Answers to a group from which nothing was heard. Its address is the subscriber's word, not a stranger's.
+const GREETINGS: i64 = 4;
 
 /// Where a datagram comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +44,8 @@ struct Connection {
     since_ns: i64,
     last_frame_ns: Option<i64>,
     end_of_stream_position: Option<i64>,
+    /// Bytes that may be sent to `control`.
+    credit: i64,
 }
 
 impl Connection {
@@ -41,6 +56,7 @@ impl Connection {
             since_ns: now_ns,
             last_frame_ns: None,
             end_of_stream_position: None,
+            credit: group_control.map_or(0, |_| GREETINGS * ANSWER_LENGTH),
         }
     }
 
@@ -54,8 +70,17 @@ impl Connection {
     fn on_frame(&mut self, address: SocketAddr, now_ns: i64) {
         if !self.is_fixed && (self.control.is_none() || !self.is_live(now_ns)) {
             self.control = Some(address);
+            self.credit = ANSWER_LENGTH; // what another has paid is not for this one
         }
         self.last_frame_ns = Some(now_ns);
+    }
+
+    fn pay(&mut self, length: usize) -> bool {
+        let can_pay = self.credit >= ANSWER_LENGTH.min(length as i64);
+        if can_pay {
+            self.credit -= length as i64;
+        }
+        can_pay
     }
 }
 
@@ -68,10 +93,11 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// The only one: to `control`.
+    /// The only one: to `control`, from where a frame has come.
     pub(super) fn single(control: SocketAddr, now_ns: i64) -> Self {
         let connection = Connection {
             last_frame_ns: Some(now_ns),
+            credit: ANSWER_LENGTH,
             ..Connection::silent(Some(control), now_ns)
         };
         Self {
@@ -121,21 +147,61 @@ impl Connections {
         }
     }
 
-    /// Each path that is answered on, with the address to answer to.
-    pub(super) fn answered(&self, now_ns: i64) -> impl Iterator<Item = Source> {
-        let each = self.list.iter().enumerate();
+    /// A frame of the stream came, whatever became of it: it pays for answers.
+    #[inline]
+    pub(super) fn on_paid(&mut self, path: usize, length: usize) {
+        if let Some(Some(connection)) = self.list.get_mut(path) {
+            connection.credit += ANSWER_LENGTH.max(length as i64);
+        }
+    }
+
+    /// One more answer may go to each, whatever was heard: a goodbye.
+    pub(super) fn grant_answer(&mut self) {
+        for connection in self.list.iter_mut().flatten() {
+            connection.credit += ANSWER_LENGTH;
+        }
+    }
+
+    /// False when an answer of this length has to wait, because nowhere has enough been heard.
+    pub(super) fn can_answer(&self, length: usize, now_ns: i64) -> bool {
+        self.have_paid(ANSWER_LENGTH.min(length as i64), now_ns)
+    }
+
+    /// True when an answer that can wait leaves enough for a status message.
+    pub(super) fn can_answer_twice(&self, now_ns: i64) -> bool {
+        self.have_paid(2 * ANSWER_LENGTH, now_ns)
+    }
+
+    fn have_paid(&self, credit: i64, now_ns: i64) -> bool {
+        let is_single = self.is_single;
+        let mut answered =
+            self.list.iter().flatten().filter(|connection| {
+                connection.control.is_some() && (is_single || connection.is_live(now_ns))
+            });
+        match answered.next() {
+            Some(first) => first.credit >= credit || answered.any(|other| other.credit >= credit),
+            None => true,
+        }
+    }
+
+    /// Each path that is answered on, with the address to answer to, and has paid for an answer of this length. It is
+    /// taken to be sent.
+    pub(super) fn answered(&mut self, length: usize, now_ns: i64) -> impl Iterator<Item = Source> {
+        let is_single = self.is_single;
+        let each = self.list.iter_mut().enumerate();
         each.filter_map(move |(path, connection)| {
-            let connection = connection.as_ref()?;
-            let is_answered = self.is_single || connection.is_live(now_ns);
+            let connection = connection.as_mut()?;
+            let is_answered = is_single || connection.is_live(now_ns);
             let address = connection.control.filter(|_| is_answered)?;
-            Some(Source { path, address })
+            connection.pay(length).then_some(Source { path, address })
         })
     }
 
-    /// Where to answer what came on a path.
-    pub(super) fn on_path(&self, path: usize) -> Option<Source> {
-        let address = self.list.get(path)?.as_ref()?.control?;
-        Some(Source { path, address })
+    /// Where to answer what came on a path, if it has paid for it.
+    pub(super) fn on_path(&mut self, path: usize, length: usize) -> Option<Source> {
+        let connection = self.list.get_mut(path)?.as_mut()?;
+        let address = connection.control?;
+        connection.pay(length).then_some(Source { path, address })
     }
 
     /// How many paths brought something within the liveness time-out.
@@ -186,8 +252,9 @@ mod tests {
         }
     }
 
-    fn answered(connections: &Connections, now_ns: i64) -> Vec<Source> {
-        connections.answered(now_ns).collect()
+    /// For answers that cost nothing.
+    fn answered(connections: &mut Connections, now_ns: i64) -> Vec<Source> {
+        connections.answered(0, now_ns).collect()
     }
 
     /// Paths 0 and 1, added at time 0.
@@ -202,7 +269,7 @@ mod tests {
     fn the_only_path_is_answered_however_long_it_is_silent() {
         let mut connections = Connections::single(at(1), 0);
         connections.on_frame(source(0, 2), 10 * SECOND);
-        assert_eq!(answered(&connections, 99 * SECOND), [source(0, 1)]);
+        assert_eq!(answered(&mut connections, 99 * SECOND), [source(0, 1)]);
         assert_eq!(connections.end_of_stream(99 * SECOND), None);
         connections.on_end_of_stream(0, 64);
         assert_eq!(connections.end_of_stream(0), Some(64));
@@ -211,16 +278,19 @@ mod tests {
     #[test]
     fn a_path_is_answered_once_it_is_heard_and_until_it_is_silent() {
         let mut connections = two();
-        assert_eq!(answered(&connections, 0), []);
+        assert_eq!(answered(&mut connections, 0), []);
         connections.on_frame(source(1, 7), SECOND);
-        assert_eq!(answered(&connections, SECOND), [source(1, 7)]);
+        assert_eq!(answered(&mut connections, SECOND), [source(1, 7)]);
         connections.on_frame(source(0, 5), 2 * SECOND);
-        assert_eq!(answered(&connections, 6 * SECOND), [source(0, 5), source(1, 7)]);
-        assert_eq!(answered(&connections, 6 * SECOND + 1), [source(0, 5)]);
+        assert_eq!(
+            answered(&mut connections, 6 * SECOND),
+            [source(0, 5), source(1, 7)]
+        );
+        assert_eq!(answered(&mut connections, 6 * SECOND + 1), [source(0, 5)]);
         assert_eq!(connections.active_count(6 * SECOND, 5 * SECOND), 2);
         assert_eq!(connections.active_count(6 * SECOND + 1, 5 * SECOND), 1);
         connections.remove(0);
-        assert_eq!(answered(&connections, 6 * SECOND + 1), []);
+        assert_eq!(answered(&mut connections, 6 * SECOND + 1), []);
     }
 
     #[test]
@@ -228,19 +298,62 @@ mod tests {
         let mut connections = two();
         connections.on_frame(source(0, 5), 0);
         connections.on_frame(source(0, 99), SECOND);
-        assert_eq!(connections.on_path(0), Some(source(0, 5)));
+        assert_eq!(connections.on_path(0, 0), Some(source(0, 5)));
         connections.on_frame(source(0, 6), 7 * SECOND);
-        assert_eq!(connections.on_path(0), Some(source(0, 6)));
+        assert_eq!(connections.on_path(0, 0), Some(source(0, 6)));
     }
 
     #[test]
     fn a_group_is_answered_at_its_control_address_at_once() {
         let mut connections = Connections::several();
         connections.add(0, Some(at(9)), 0);
-        assert_eq!(answered(&connections, 0), [source(0, 9)]);
+        assert_eq!(answered(&mut connections, 0), [source(0, 9)]);
         assert_eq!(connections.active_count(0, SECOND), 0, "nothing was heard");
         connections.on_frame(source(0, 5), 9 * SECOND);
-        assert_eq!(connections.on_path(0), Some(source(0, 9)));
+        assert_eq!(connections.on_path(0, 0), Some(source(0, 9)));
+    }
+
+    #[test]
+    fn what_comes_on_a_path_pays_for_what_is_answered_there() {
+        let mut connections = two();
+        connections.on_frame(source(0, 5), 0);
+        connections.on_frame(source(1, 7), 0);
+        let answered =
+            |connections: &mut Connections| connections.answered(36, 0).map(|to| to.path).collect::<Vec<_>>();
+        assert_eq!(answered(&mut connections), [0, 1]);
+        assert_eq!(answered(&mut connections), []);
+        assert!(!connections.can_answer(36, 0) && connections.can_answer(8, 0));
+        connections.on_paid(1, 1000);
+        assert!(connections.can_answer(36, 0));
+        for _ in 0..(1000 + 8) / 36 {
+            assert_eq!(answered(&mut connections), [1]);
+        }
+        assert_eq!(answered(&mut connections), []);
+        connections.grant_answer();
+        assert_eq!(answered(&mut connections), [0, 1]);
+        assert_eq!(connections.on_path(0, 36), None);
+    }
+
+    #[test]
+    fn a_long_answer_is_sent_on_credit_and_then_nothing_until_it_is_paid() {
+        let mut connections = Connections::single(at(1), 0);
+        assert_eq!(connections.answered(1000, 0).count(), 1);
+        for _ in 0..22 {
+            assert!(!connections.can_answer(36, 0));
+            connections.on_paid(0, 32);
+        }
+        connections.on_paid(0, 100);
+        assert!(connections.can_answer(36, 0));
+    }
+
+    #[test]
+    fn who_takes_a_silent_path_over_takes_over_nothing_that_was_paid() {
+        let mut connections = two();
+        connections.on_frame(source(0, 5), 0);
+        connections.on_paid(0, 100_000);
+        connections.on_frame(source(0, 6), 6 * SECOND);
+        assert_eq!(connections.answered(44, 6 * SECOND).count(), 1);
+        assert_eq!(connections.answered(36, 6 * SECOND).count(), 0);
     }
 
     #[test]
@@ -275,8 +388,8 @@ mod tests {
             connections.on_frame(source(path, 5), 0);
             connections.on_end_of_stream(path, 0);
             connections.remove(path);
-            assert_eq!(connections.on_path(path), None);
+            assert_eq!(connections.on_path(path, 0), None);
         }
-        assert_eq!(answered(&connections, 0), []);
+        assert_eq!(answered(&mut connections, 0), []);
     }
 }

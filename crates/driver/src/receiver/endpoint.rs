@@ -504,6 +504,11 @@ impl Arrivals<'_> {
     fn on_setup(&mut self, setup: Setup, source: Source, cycle: &mut Cycle<'_>) -> Result<(), FrameError> {
         setup.check()?;
         let (session_id, stream_id) = (setup.session_id, setup.stream_id);
+        // Also where the limit of sessions has it ignored: the image's first answer may be lost.
+        let slot = self.dispatcher.image(session_id, stream_id);
+        if let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) {
+            image.on_paid(source.path, Setup::LENGTH);
+        }
         match self
             .dispatcher
             .on_setup(session_id, stream_id, cycle.stream_session_limit)
@@ -564,6 +569,7 @@ impl Arrivals<'_> {
         let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) else {
             return Ok(());
         };
+        image.on_paid(self.path, RttMeasurement::LENGTH);
         if measurement.asks_for_reply() {
             if is_ours || measurement.receiver_id == 0 {
                 let out = &mut cycle.outgoing(self.paths, self.speaker);

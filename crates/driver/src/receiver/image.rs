@@ -57,6 +57,10 @@ pub(super) struct ReceiverImage {
     last_status_position: i64,
     overrun_threshold: i64,
     last_status_sent_ns: i64,
+    /// A status message is due, and waits until the sender says something.
+    owes_status: bool,
+    /// The sender was told that this receiver goes away.
+    said_goodbye: bool,
     is_revoked: bool,
     /// Something came after bytes that are missing, and the conductor has not been woken since.
     has_new_gap: bool,
@@ -87,6 +91,8 @@ impl ReceiverImage {
             last_status_position: join_position,
             overrun_threshold: join_position + shared.log.term_length() as i64 / 2,
             last_status_sent_ns: now_ns,
+            owes_status: false,
+            said_goodbye: false,
             is_revoked: false,
             has_new_gap: false,
             answers: Answers::StatusMessages,
@@ -172,6 +178,12 @@ impl ReceiverImage {
         is_ours
     }
 
+    /// A frame of the stream came on a path: it pays for answers.
+    #[inline]
+    pub(super) fn on_paid(&mut self, path: usize, length: usize) {
+        self.connections.on_paid(path, length);
+    }
+
     /// Takes a data datagram.
     #[inline]
     pub(super) fn on_data(
@@ -181,6 +193,7 @@ impl ReceiverImage {
         now_ns: i64,
         counters: &ReceiverCounters,
     ) -> Result<(), FrameError> {
+        self.on_paid(source.path, datagram.len());
         if matches!(self.answers, Answers::Rejection(_)) {
             return Ok(());
         }
@@ -283,11 +296,12 @@ impl ReceiverImage {
     ) -> usize {
         let timer_fired = now_ns - self.last_status_sent_ns > timeouts.status_message_ns;
         if let Answers::Rejection(reason) = &self.answers {
-            if timer_fired {
+            let is_sent = timer_fired && self.connections.can_answer(ErrorFrame::LENGTH_MAX, now_ns);
+            if is_sent {
                 self.last_status_sent_ns = now_ns;
-                send_error(&self.shared, self.connections.answered(now_ns), reason, out);
+                send_error(&self.shared, &mut self.connections, reason, now_ns, out);
             }
-            return usize::from(timer_fired);
+            return usize::from(is_sent);
         }
         let scheduled = self.shared.status_message_after(self.status_change);
         if let Some((change, due)) = scheduled {
@@ -295,12 +309,22 @@ impl ReceiverImage {
             self.due = due;
         }
         let requested = self.shared.take_status_message_request();
-        let is_due = scheduled.is_some() || requested || timer_fired;
-        if !is_due || matches!(self.answers, Answers::Nothing) || !self.speaks() {
+        self.owes_status |= scheduled.is_some() || requested || timer_fired;
+        if !self.owes_status || matches!(self.answers, Answers::Nothing) || !self.speaks() {
             return 0;
         }
+        if self.shared.sends_end_of_stream_status() && !self.said_goodbye {
+            self.said_goodbye = true;
+            self.connections.grant_answer();
+        }
+        let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
+        let length = self.status_message(out).encode(&mut frame);
+        if !self.connections.can_answer(length, now_ns) {
+            return 0;
+        }
+        self.owes_status = false;
         self.last_status_sent_ns = now_ns;
-        self.send_status_message(now_ns, out);
+        self.send_status_message(&frame[..length], now_ns, out);
         self.publish_active_count(now_ns, timeouts);
         1
     }
@@ -328,7 +352,7 @@ impl ReceiverImage {
         };
         let mut frame = [0; ResponseSetup::LENGTH];
         setup.encode(&mut frame);
-        for connection in self.connections.answered(now_ns) {
+        for connection in self.connections.answered(frame.len(), now_ns) {
             out.send_frame(&frame, connection);
         }
         1
@@ -341,12 +365,12 @@ impl ReceiverImage {
         )
     }
 
-    fn send_status_message(&mut self, now_ns: i64, out: &mut Outgoing<'_>) {
+    fn status_message(&self, out: &Outgoing<'_>) -> StatusMessage {
         let shared = &self.shared;
         let geometry = shared.log.geometry();
         let position = self.due.position;
         let ends = shared.sends_end_of_stream_status();
-        let message = StatusMessage {
+        StatusMessage {
             flags: if ends {
                 status_message::FLAG_END_OF_STREAM
             } else {
@@ -359,15 +383,17 @@ impl ReceiverImage {
             receiver_window_length: self.due.window_length,
             receiver_id: out.receiver_id,
             group_tag: out.group_tag,
-        };
-        let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
-        let length = message.encode(&mut frame);
-        for connection in self.connections.answered(now_ns) {
-            out.send_frame(&frame[..length], connection);
+        }
+    }
+
+    fn send_status_message(&mut self, frame: &[u8], now_ns: i64, out: &mut Outgoing<'_>) {
+        for connection in self.connections.answered(frame.len(), now_ns) {
+            out.send_frame(frame, connection);
             out.counters.status_messages_sent.increment_release();
         }
+        let position = self.due.position;
         self.last_status_position = position;
-        self.overrun_threshold = position + geometry.term_length() as i64 / 2;
+        self.overrun_threshold = position + self.shared.log.term_length() as i64 / 2;
     }
 
     /// True once after something came after bytes that are missing.
@@ -385,6 +411,10 @@ impl ReceiverImage {
             return 0;
         }
         if self.shared.is_reliable {
+            // What is not paid for is asked for again with the next report of the gap.
+            if self.owes_status || !self.connections.can_answer(Nak::LENGTH, now_ns) {
+                return 0;
+            }
             self.send_nak(loss, now_ns, out);
         } else if fill_gap(&self.shared, loss) {
             out.counters.loss_gap_fills.increment_release();
@@ -393,7 +423,7 @@ impl ReceiverImage {
         1
     }
 
-    fn send_nak(&self, loss: LossRange, now_ns: i64, out: &mut Outgoing<'_>) {
+    fn send_nak(&mut self, loss: LossRange, now_ns: i64, out: &mut Outgoing<'_>) {
         let nak = Nak {
             flags: 0,
             session_id: self.shared.session_id,
@@ -404,7 +434,7 @@ impl ReceiverImage {
         };
         let mut frame = [0; Nak::LENGTH];
         nak.encode(&mut frame);
-        for connection in self.connections.answered(now_ns) {
+        for connection in self.connections.answered(frame.len(), now_ns) {
             out.send_frame(&frame, connection);
         }
         out.counters.naks_sent.increment_release();
@@ -416,7 +446,10 @@ impl ReceiverImage {
         let Some(round_trips) = &mut self.round_trips else {
             return 0;
         };
-        if !matches!(self.answers, Answers::StatusMessages) || !round_trips.is_probe_due(now_ns) {
+        let is_due = round_trips.is_probe_due(now_ns)
+            && !self.owes_status
+            && self.connections.can_answer_twice(now_ns);
+        if !matches!(self.answers, Answers::StatusMessages) || !is_due {
             return 0;
         }
         round_trips.on_probe_sent(now_ns);
@@ -430,7 +463,7 @@ impl ReceiverImage {
         };
         let mut frame = [0; RttMeasurement::LENGTH];
         probe.encode(&mut frame);
-        for connection in self.connections.answered(now_ns) {
+        for connection in self.connections.answered(frame.len(), now_ns) {
             out.send_frame(&frame, connection);
         }
         1
@@ -453,14 +486,14 @@ impl ReceiverImage {
     }
 
     /// Answers a sender's probe, where it came from. The probe may be for all receivers: the answer says whose it is.
-    pub(super) fn on_rtt_probe(&self, probe: &RttMeasurement, path: usize, out: &mut Outgoing<'_>) {
+    pub(super) fn on_rtt_probe(&mut self, probe: &RttMeasurement, path: usize, out: &mut Outgoing<'_>) {
         let answer = RttMeasurement {
             receiver_id: out.receiver_id,
             ..probe.echo()
         };
         let mut frame = [0; RttMeasurement::LENGTH];
         answer.encode(&mut frame);
-        if let Some(connection) = self.connections.on_path(path) {
+        if let Some(connection) = self.connections.on_path(path, frame.len()) {
             out.send_frame(&frame, connection);
         }
     }
@@ -478,8 +511,9 @@ fn clipped(mut reason: String) -> String {
 
 fn send_error(
     shared: &ImageShared,
-    connections: impl Iterator<Item = Source>,
+    connections: &mut Connections,
     reason: &str,
+    now_ns: i64,
     out: &mut Outgoing<'_>,
 ) {
     let frame = ErrorFrame {
@@ -492,7 +526,7 @@ fn send_error(
     };
     let mut bytes = [0; ErrorFrame::LENGTH_MAX];
     let length = frame.encode(&mut bytes);
-    for connection in connections {
+    for connection in connections.answered(length, now_ns) {
         out.send_frame(&bytes[..length], connection);
         out.counters.error_frames_sent.increment_release();
     }

@@ -12,6 +12,10 @@
 //! | a gap         | none             | watch nothing                                    |
 //!
 //! A delay that has no length is over at once, in the same look.
+//!
+//! The longer a repair does not come, the longer it takes until it is asked for again: an eighth of the time since the
+//! first report, if that is more than the retry delay. A publisher that was away for a while loses little by that, and
+//! one that never answers hears little.
 
 pub mod delay;
 mod delays;
@@ -19,6 +23,10 @@ mod delays;
 pub use delay::{DelayGenerator, LossSettings};
 pub use delays::{Delays, MeasuredRoundTrip};
 pub use headrace_buffers::log::gap::Gap;
+
+/// Of the time that a repair has not come, what passes before it is asked for again, and how long that can get.
+const PATIENCE: i64 = 8;
+const PATIENCE_MAX_NS: i64 = 1_000_000_000;
 
 /// What one look at a stream leads to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +48,7 @@ pub struct LossDetector {
 struct Watched {
     gap: Gap,
     deadline_ns: i64,
+    first_report_ns: Option<i64>,
 }
 
 impl LossDetector {
@@ -73,12 +82,16 @@ impl LossDetector {
             _ => Watched {
                 gap,
                 deadline_ns: now_ns.saturating_add(self.delays.delay_ns(random)),
+                first_report_ns: None,
             },
         };
         let is_loss_found = self.watched.is_none_or(|before| before.gap != gap);
         let is_due = now_ns >= watched.deadline_ns;
         if is_due {
-            watched.deadline_ns = now_ns.saturating_add(self.delays.retry_delay_ns(random));
+            let first_ns = *watched.first_report_ns.get_or_insert(now_ns);
+            let patience_ns = ((now_ns - first_ns) / PATIENCE).min(PATIENCE_MAX_NS);
+            let retry_ns = self.delays.retry_delay_ns(random);
+            watched.deadline_ns = now_ns.saturating_add(retry_ns.max(patience_ns));
         }
         self.watched = Some(watched);
         LossOutcome {
@@ -137,6 +150,31 @@ mod tests {
         let again = 10 + DELAY_NS + RETRY_NS;
         assert_eq!(watch.look(GAP, again - 1), (false, None));
         assert_eq!(watch.look(GAP, again), (false, Some(GAP)));
+    }
+
+    #[test]
+    fn a_gap_that_stays_is_reported_ever_more_rarely_and_no_later_than_a_second() {
+        let mut watch = fixed();
+        watch.look(GAP, 0);
+        let (mut now_ns, mut waits) = (DELAY_NS, Vec::new());
+        for _ in 0..200 {
+            assert_eq!(watch.look(GAP, now_ns).1, Some(GAP));
+            let deadline_ns = watch.detector.deadline_ns().unwrap();
+            waits.push(deadline_ns - now_ns);
+            now_ns = deadline_ns;
+        }
+        assert_eq!(waits[..9], [RETRY_NS; 9], "eight retry delays pass first");
+        assert!(waits[8..].is_sorted() && waits[9] > RETRY_NS, "{waits:?}");
+        assert_eq!(waits[199], PATIENCE_MAX_NS);
+        let moved = Gap { offset: 96, ..GAP };
+        watch.look(moved, now_ns);
+        assert_eq!(watch.look(moved, now_ns + DELAY_NS).1, Some(moved));
+        let again_ns = now_ns + DELAY_NS + RETRY_NS;
+        assert_eq!(
+            watch.detector.deadline_ns(),
+            Some(again_ns),
+            "the next begins anew"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One real driver and a peer that the test plays frame by frame: what each end puts on the wire and when, and what it
 //! does not believe.
 
+mod amplification;
 #[path = "../common/mod.rs"]
 mod common;
 mod groups;

@@ -17,11 +17,14 @@ use crate::{SESSION, TERM_LENGTH, WINDOW};
 
 const CHANNEL: &str = "aeron:udp?endpoint=right:40123|rcv-wnd=16k";
 /// Where the stream of the test is joined.
-const JOIN: i64 = TERM_LENGTH as i64 + 1024;
+pub(crate) const JOIN: i64 = TERM_LENGTH as i64 + 1024;
 /// The first term of the stream; it is joined in the one after that.
 const FIRST_TERM: i32 = 9;
 
-const WHOLE: u8 = data::FLAGS_UNFRAGMENTED;
+pub(crate) const WHOLE: u8 = data::FLAGS_UNFRAGMENTED;
+/// How often a publisher says that it lives.
+const HEARTBEAT_NS: i64 = 100 * MILLISECOND;
+
 const ENDS: u8 = WHOLE | data::FLAG_END_OF_STREAM;
 
 /// A subscription whose only publisher is the test.
@@ -83,6 +86,15 @@ impl Receiving {
         self.peer.send(self.socket, datagram);
     }
 
+    /// Time passes in which the publisher says that it lives, as it does at the end of what was sent.
+    pub(crate) fn live_for(&self, duration_ns: i64, flags: u8) {
+        let position = self.high_water_mark();
+        for _ in 0..duration_ns / HEARTBEAT_NS {
+            self.send(&heartbeat_at(position, flags));
+            self.world.run_for(HEARTBEAT_NS);
+        }
+    }
+
     fn image(&self) -> Arc<Image> {
         let images = self.reader.subscription.images();
         assert_eq!(images.len(), 1);
@@ -93,13 +105,17 @@ impl Receiving {
         common::system_counter(&self.node, id)
     }
 
+    pub(crate) fn naks_sent(&self) -> i64 {
+        self.system(system_counter::NAK_MESSAGES_SENT)
+    }
+
     fn high_water_mark(&self) -> i64 {
         common::counter(&self.node, type_ids::RECEIVER_HIGH_WATER_MARK)
     }
 
     /// As its next status message has it.
     pub(crate) fn receiver_id(&self) -> i64 {
-        self.world.run_for(SECOND);
+        self.live_for(SECOND, WHOLE);
         self.peer.take_status_messages()[0].receiver_id
     }
 
@@ -112,7 +128,7 @@ impl Receiving {
     }
 }
 
-fn setup_of(session_id: i32) -> Vec<u8> {
+pub(crate) fn setup_of(session_id: i32) -> Vec<u8> {
     let setup = Setup {
         flags: 0,
         term_offset: 1024,
@@ -129,7 +145,7 @@ fn setup_of(session_id: i32) -> Vec<u8> {
     frame
 }
 
-fn frame_at(position: i64, length: i32, flags: u8) -> Vec<u8> {
+pub(crate) fn frame_at(position: i64, length: i32, flags: u8) -> Vec<u8> {
     let header = DataHeader {
         frame_length: length,
         flags,
@@ -145,7 +161,7 @@ fn frame_at(position: i64, length: i32, flags: u8) -> Vec<u8> {
     bytes
 }
 
-fn heartbeat_at(position: i64, flags: u8) -> Vec<u8> {
+pub(crate) fn heartbeat_at(position: i64, flags: u8) -> Vec<u8> {
     frame_at(position, 0, flags)
 }
 
@@ -187,7 +203,7 @@ fn a_setup_makes_an_image_whose_first_status_message_goes_at_once() {
     assert_eq!((message.flags, message.receiver_window_length), (0, WINDOW));
     assert_eq!(receiving.image().join_position(), JOIN);
     assert_eq!(receiving.image().active_transport_count(), 1);
-    receiving.world.run_for(SECOND);
+    receiving.live_for(SECOND, WHOLE);
     let timed = receiving.peer.take_status_messages().len();
     assert!((4..=5).contains(&timed), "{timed} in a second");
 }
@@ -293,7 +309,7 @@ fn a_finished_stream_says_goodbye_until_it_is_removed() {
     receiving.world.run_for(2 * MILLISECOND);
     assert_eq!(receiving.image().end_of_stream_position(), JOIN + 64);
     receiving.peer.take();
-    receiving.world.run_for(SECOND);
+    receiving.live_for(SECOND, ENDS);
     let messages = receiving.peer.take_status_messages();
     assert!(messages.len() >= 4 && messages.iter().all(StatusMessage::is_end_of_stream));
     assert_eq!(receiving.reader.poll(), [vec![7; 32]]);
@@ -316,10 +332,11 @@ fn a_finished_stream_says_goodbye_until_it_is_removed() {
 fn an_end_of_stream_waits_for_what_is_missing() {
     let mut receiving = Receiving::joined();
     receiving.send(&heartbeat_at(JOIN + 64, ENDS));
-    receiving.world.run_for(SECOND);
+    receiving.world.run_for(MILLISECOND);
+    receiving.live_for(SECOND, ENDS);
     let messages = receiving.peer.take_status_messages();
     assert!(messages.len() >= 4 && !messages.iter().any(StatusMessage::is_end_of_stream));
-    let naks_sent = receiving.system(system_counter::NAK_MESSAGES_SENT);
+    let naks_sent = receiving.naks_sent();
     assert!(naks_sent > 0);
     assert_eq!(
         common::counter(&receiving.node, type_ids::RECEIVER_NAKS_SENT),
@@ -354,7 +371,7 @@ fn a_revoked_stream_is_marked_and_not_repaired_and_says_goodbye() {
 fn a_silent_image_is_given_up_and_its_session_may_join_again() {
     let receiving = Receiving::joined();
     receiving.world.run_for(10 * SECOND - 10 * MILLISECOND);
-    assert!(receiving.peer.take_status_messages().len() >= 45);
+    assert!(receiving.peer.take().is_empty(), "nothing was heard");
     receiving.world.run_for(20 * MILLISECOND);
     receiving.peer.take();
     receiving.send(&frame_at(JOIN, 64, WHOLE));
@@ -431,12 +448,11 @@ fn an_image_without_subscribers_says_goodbye_and_takes_nothing() {
 fn a_rejected_image_answers_with_errors_and_takes_nothing() {
     let receiving = Receiving::joined();
     let receiver_id = receiving.receiver_id();
-    let reason = "no room ".repeat(127);
-    receiving.image().async_reject(&reason).unwrap();
+    let reason = "no room";
+    receiving.image().async_reject(reason).unwrap();
     receiving.world.run_for(10 * MILLISECOND);
     receiving.peer.take();
-    receiving.send(&frame_at(JOIN, 64, WHOLE));
-    receiving.world.run_for(SECOND);
+    receiving.live_for(SECOND, WHOLE);
     let sent = receiving.peer.take();
     assert!((4..=5).contains(&sent.len()), "{} in a second", sent.len());
     for bytes in &sent {
@@ -472,7 +488,9 @@ fn a_probe_for_this_receiver_is_echoed() {
     let echoes = receiving.peer.take_frames(FrameKind::RttMeasurement);
     let echoed: Vec<i64> = echoes
         .iter()
-        .map(|bytes| RttMeasurement::decode(bytes).unwrap().echo_timestamp_ns)
+        .map(|bytes| RttMeasurement::decode(bytes).unwrap())
+        .filter(|measurement| !measurement.asks_for_reply())
+        .map(|echo| echo.echo_timestamp_ns)
         .collect();
     assert_eq!(echoed, [0, own]);
 }

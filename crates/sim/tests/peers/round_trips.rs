@@ -5,7 +5,7 @@ use headrace_protocol::frame::{FrameKind, RttMeasurement, rtt};
 
 use crate::SESSION;
 use crate::common::{self, MILLISECOND, SECOND, STREAM};
-use crate::receiving::Receiving;
+use crate::receiving::{JOIN, Receiving, WHOLE, heartbeat_at};
 
 /// The round trip that is assumed until one is measured.
 const INITIAL_NS: i64 = MILLISECOND;
@@ -52,6 +52,7 @@ fn an_image_measures_the_round_trip_again_and_again_when_asked_to() {
     let own = receiving.receiver_id();
     let mut count = 0;
     for _ in 0..200 {
+        receiving.send(&heartbeat_at(JOIN, WHOLE));
         receiving.world.run_for(MILLISECOND);
         for probe in receiving.take_probes() {
             assert_eq!((probe.flags, probe.receiver_id), (rtt::FLAG_REPLY, own));
