@@ -129,9 +129,7 @@ def test_a_file_of_another_version_is_told_with_both_versions_and_what_to_do() -
         MarkFile(storage, 1 << 20, 0)
     Catalog(storage).close()
     storage.files[CATALOG_NAME][:4] = struct.pack("<i", 2 << 16)
-    with pytest.raises(
-        CatalogError, match=r"has version 2\.0\.0, .* 3\.x: have Aeron's ArchiveTool migrate it"
-    ):
+    with pytest.raises(CatalogError, match=r"has version 2\.0\.0, .* 3\.x: `headrace archive migrate`"):
         Catalog(storage)
 
 

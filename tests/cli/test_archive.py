@@ -19,6 +19,7 @@ import headrace
 from headrace.archive import Catalog, DirectoryStorage, RecordingSignal
 from headrace.archive.files.storage import StorageFile
 from headrace.tools.views.recordings import recordings_table
+from tests.golden.archive import MESSAGE_COUNTS, unpack
 from tests.helpers import TIMEOUT_S
 
 pytestmark = pytest.mark.system
@@ -126,14 +127,20 @@ def test_a_mark_file_elsewhere_is_found_by_its_link(tmp_path: Path) -> None:
         )
 
 
-def test_a_directory_of_an_older_layout_is_not_migrated_and_not_changed(tmp_path: Path) -> None:
-    """With the version, and the tool that does it."""
-    old = (2 << 16).to_bytes(4, "little") + bytes(2044)
-    (tmp_path / "archive.catalog").write_bytes(old)
-    refused = run("migrate", "-a", tmp_path, status=1).stderr
-    assert "the catalog has version 2.0.0" in refused
-    assert "Aeron's ArchiveTool" in refused
-    assert (tmp_path / "archive.catalog").read_bytes() == old
+def test_a_directory_of_an_older_layout_is_migrated(tmp_path: Path) -> None:
+    """Other commands name the one that does it; it asks, does it, and then finds nothing to do."""
+    unpack("1.0.0", tmp_path)
+    assert "`headrace archive migrate`" in run("list", "-a", tmp_path, status=1).stderr
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    planned = run("migrate", "-a", tmp_path, "--dry-run").stdout
+    assert "  1-262144.rec -> 1-327680.rec\n" in planned
+    assert planned.endswith("would migrate from version 1.0.0 to 3.1.0\n")
+    assert "not confirmed" in run("migrate", "-a", tmp_path, status=1).stderr
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    done = json.loads(run("migrate", "-a", tmp_path, "--yes", "--json").stdout)["upgrade"]
+    assert done["recording_ids"] == [*MESSAGE_COUNTS]
+    assert run("count", "-a", tmp_path).stdout == f"{len(MESSAGE_COUNTS)}\n"
+    assert run("migrate", "-a", tmp_path).stdout == "version 3.1.0: nothing to migrate\n"
 
 
 def test_an_operator_looks_after_a_directory(archiving: headrace.ArchivingMediaDriver) -> None:

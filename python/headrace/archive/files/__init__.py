@@ -20,6 +20,7 @@ from headrace.archive.files.directory import ArchiveDirectory, RecordedFrame, Se
 from headrace.archive.files.frames import Frame
 from headrace.archive.files.maintenance import Deletion
 from headrace.archive.files.mark_file import MarkFields
+from headrace.archive.files.older_layouts import Upgrade
 from headrace.archive.files.retention_holds import Hold, check_hold_name, hold, holds, release
 from headrace.archive.files.segment_rules import check_new_start
 from headrace.archive.files.upkeep import (
@@ -28,6 +29,7 @@ from headrace.archive.files.upkeep import (
     grow_catalog,
     mark_invalid,
     mark_valid,
+    migrate,
     write_checksums,
 )
 from headrace.archive.files.verify import VerifyResult
@@ -41,6 +43,7 @@ __all__ = [
     "MarkFields",
     "RecordedFrame",
     "Segment",
+    "Upgrade",
     "VerifyResult",
     "check_hold_name",
     "check_new_start",
@@ -52,6 +55,7 @@ __all__ = [
     "holds",
     "mark_invalid",
     "mark_valid",
+    "migrate",
     "release",
     "repair",
     "write_checksums",

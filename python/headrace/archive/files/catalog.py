@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from headrace.archive.files.checksum import Checksum
     from headrace.archive.files.storage import Storage, StorageFile
 
-__all__ = ["CATALOG_NAME", "STATE_NAMES", "Catalog", "CatalogEntry"]
+__all__ = ["CATALOG_NAME", "STATE_NAMES", "Catalog", "CatalogEntry", "new_catalog"]
 
 CATALOG_NAME = "archive.catalog"
 _UPDATED_NAME = "archive.catalog.updated"
@@ -170,7 +170,7 @@ class Catalog:
         if self.version >> 16 != VERSION >> 16:
             raise CatalogError(
                 f"{self._path}: the catalog has version {version_text(self.version)}, and this archive reads 3.x: "
-                "have Aeron's ArchiveTool migrate it (`migrate`), or give this archive another directory"
+                "`headrace archive migrate` brings older directories up to date; or name another directory"
             )
         if length != HEADER_LENGTH or self.alignment < ALIGNMENT or self.alignment & (self.alignment - 1):
             raise CatalogError(f"{self._path}: header has length={length} alignment={self.alignment}")
@@ -395,16 +395,7 @@ class Catalog:
         self._storage.sync()
 
     def _put_in_place(self, content: bytes, capacity: int) -> None:
-        """Write a new file and give it the name of the old one."""
-        self._storage.delete(_UPDATED_NAME)  # what a refusal left of an earlier one
-        file = self._storage.create(_UPDATED_NAME, capacity)
-        try:
-            file.write(0, content)
-            file.sync(_FULL_SYNC)
-            self._storage.rename(_UPDATED_NAME, CATALOG_NAME)
-        except OSError:
-            file.close()
-            raise
+        file = _put_in_place(self._storage, content, capacity)
         self._file.close()
         self._file = file
 
@@ -514,6 +505,36 @@ class Catalog:
 
     def __repr__(self) -> str:
         return f"Catalog({self._path}, {len(self._entries)} recordings)"
+
+
+def new_catalog(storage: Storage, recordings: Iterable[tuple[int, RecordingDescriptor]]) -> None:
+    """Put a catalog with these states and recordings, in the order of their ids, in the place of another one.
+
+    Raises:
+        OSError: The disk refuses, and the old one stays.
+    """
+    entries, next_id = [], 0
+    for state, descriptor in recordings:
+        length = align(ENTRY_HEADER_LENGTH + len(descriptor.encode()), ALIGNMENT)
+        entries.append(Catalog._encoded(CatalogEntry(0, length, state, 0, descriptor)))
+        next_id = descriptor.recording_id + 1
+    content = _HEADER.pack(VERSION, HEADER_LENGTH, next_id, ALIGNMENT) + b"".join(entries)
+    _put_in_place(storage, content, len(content)).close()
+    storage.sync()
+
+
+def _put_in_place(storage: Storage, content: bytes, capacity: int) -> StorageFile:
+    """Write a new file and give it the name of the catalog."""
+    storage.delete(_UPDATED_NAME)  # what a refusal left of an earlier one
+    file = storage.create(_UPDATED_NAME, capacity)
+    try:
+        file.write(0, content)
+        file.sync(_FULL_SYNC)
+        storage.rename(_UPDATED_NAME, CATALOG_NAME)
+    except OSError:
+        file.close()
+        raise
+    return file
 
 
 def _has_bytes_from(file: StorageFile, offset: int) -> bool:

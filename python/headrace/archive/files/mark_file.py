@@ -21,6 +21,7 @@ the time at which the file was last written.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import struct
 from collections.abc import Iterator
@@ -43,6 +44,7 @@ __all__ = [
     "no_archive_running",
     "read_errors",
     "read_mark_fields",
+    "upgrade_mark",
 ]
 
 MARK_NAME = "archive-mark.dat"
@@ -54,6 +56,8 @@ _MESSAGE_HEADER = struct.pack("<HHHH", 128, 200, 100, 2)
 _VERSION = struct.Struct("<i")
 _ACTIVITY = struct.Struct("<q")
 _VERSION_OFFSET, _ACTIVITY_OFFSET = 8, 16
+_OLD_VERSION_OFFSET = 0
+_OLD_ERRORS_LENGTH = 1 << 20
 _FIELDS = struct.Struct("<i4xqqqiiiii4xq")
 _STRING_LENGTH = struct.Struct("<I")
 _LOCK_HOLDER = struct.Struct("<qq")
@@ -114,9 +118,9 @@ def _is_header(data: bytes) -> bool:
     return len(data) >= _STRINGS_OFFSET and data[2:6] == _MESSAGE_HEADER[2:6]
 
 
-def _numbers(data: bytes) -> MarkFields:
+def _numbers(data: bytes, offset: int = _VERSION_OFFSET) -> MarkFields:
     """The fields without their texts, of which a kill may have left a part."""
-    return MarkFields(*_FIELDS.unpack_from(data, _VERSION_OFFSET), *[""] * _STRING_COUNT)
+    return MarkFields(*_FIELDS.unpack_from(data, offset), *[""] * _STRING_COUNT)
 
 
 def _is_of_lock_holder(header: bytes, fields: MarkFields) -> bool:
@@ -126,9 +130,9 @@ def _is_of_lock_holder(header: bytes, fields: MarkFields) -> bool:
     return holder == (fields.pid, fields.start_timestamp) and any(holder) and not is_foreign_starting
 
 
-def _decode(data: bytes) -> MarkFields:
-    numbers = _FIELDS.unpack_from(data, _VERSION_OFFSET)
-    offset, texts = _STRINGS_OFFSET, []
+def _decode(data: bytes, version_offset: int = _VERSION_OFFSET) -> MarkFields:
+    numbers = _FIELDS.unpack_from(data, version_offset)
+    offset, texts = version_offset + _STRINGS_OFFSET - _VERSION_OFFSET, []
     for _ in range(_STRING_COUNT):
         length = _STRING_LENGTH.unpack_from(data, offset)[0] if offset + 4 <= len(data) else 0
         offset += _STRING_LENGTH.size
@@ -171,6 +175,8 @@ def no_archive_running(storage: Storage, now_ms: int) -> Iterator[None]:
         header = file.read(0, _STRINGS_OFFSET)
         if _is_header(header):
             _check_inactive(header, where, now_ms, LIVENESS_TIMEOUT_MS)
+        elif len(header) == _STRINGS_OFFSET:
+            _check_age(_numbers(header, _OLD_VERSION_OFFSET), where, now_ms, LIVENESS_TIMEOUT_MS)
         yield
     finally:
         file.close()
@@ -190,8 +196,12 @@ def _lock(file: StorageFile, path: str) -> None:
 def _check_inactive(header: bytes, storage: Storage, now_ms: int, liveness_timeout_ms: int) -> None:
     """Refuse a directory on which an archive runs that holds no lock; that of ours was found to be free."""
     fields = _numbers(header)
-    if _is_of_lock_holder(header, fields):
-        return
+    if not _is_of_lock_holder(header, fields):
+        _check_age(fields, storage, now_ms, liveness_timeout_ms)
+
+
+def _check_age(fields: MarkFields, storage: Storage, now_ms: int, liveness_timeout_ms: int) -> None:
+    """Refuse a directory whose archive has been active a short time ago."""
     active_ms = fields.activity_timestamp
     if active_ms == _ACTIVATING:
         active_ms = storage.modified_ms(MARK_NAME)
@@ -244,6 +254,37 @@ def _read_mark_file(storage: Storage, offset: int, length: int) -> bytes:
         if not _is_header(file.read(0, HEADER_LENGTH)):
             raise MarkFileError(f"not the mark file of an archive: {path}")
         return file.read(max(offset, 0), max(length, 0))
+    finally:
+        file.close()
+
+
+def upgrade_mark(storage: Storage) -> None:
+    """Give the mark file of a directory of version 0.x to 2.x today's layout and version; its errors are not kept.
+
+    Raises:
+        MarkFileError: It is damaged.
+        OSError: The disk refuses.
+    """
+    where = mark_storage(storage)
+    try:
+        file = where.open(MARK_NAME)
+    except FileNotFoundError:
+        return
+    try:
+        data = file.read(0, HEADER_LENGTH)
+        if _is_header(data) or len(data) < _STRINGS_OFFSET:
+            return
+        fields = dataclasses.replace(
+            _decode(data, _OLD_VERSION_OFFSET),
+            version=VERSION,
+            activity_timestamp=NULL_VALUE,
+            header_length=HEADER_LENGTH,
+            error_buffer_length=_OLD_ERRORS_LENGTH,
+            archive_id=NULL_VALUE,
+        )
+        file.set_length(HEADER_LENGTH + _OLD_ERRORS_LENGTH)
+        file.write(0, fields.encode().ljust(HEADER_LENGTH, b"\0"))
+        file.sync(_FULL_SYNC)
     finally:
         file.close()
 

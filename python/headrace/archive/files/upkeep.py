@@ -12,6 +12,8 @@ from headrace.archive.files import maintenance
 from headrace.archive.files.catalog import CAPACITY_MAX
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.directory import storage_of
+from headrace.archive.files.mark_file import no_archive_running
+from headrace.archive.files.older_layouts import Upgrade, planned_upgrade, upgrade
 from headrace.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ __all__ = [
     "grow_catalog",
     "mark_invalid",
     "mark_valid",
+    "migrate",
     "write_checksums",
 ]
 
@@ -209,6 +212,39 @@ def grow_catalog(
     storage = storage_of(Path(directory))
     with maintenance.changed(storage, _now_ms(clock), capacity=capacity, is_dry_run=is_dry_run) as catalog:
         return max(catalog.capacity, capacity)
+
+
+def migrate(directory: Directory, *, is_dry_run: bool = False, clock: Clock | None = None) -> Upgrade | None:
+    """Bring a directory of version 0.x to 2.x, which only Aeron's archives have written, to today's layout.
+
+    Segment files get the names of their positions, and the catalog and the mark file the layout of 3.1. The frames and
+    what the catalog says of the recordings stay; the errors in the mark file do not. Copy the directory before: an
+    archive of the old version cannot use it afterwards.
+
+    If it is killed, call it again, or start an archive on the directory: both finish it.
+
+    Args:
+        directory: The archive's directory.
+        is_dry_run: Change nothing; only say what would be done.
+        clock: As for :func:`compact`.
+
+    Returns:
+        What was done; ``None`` if the directory has today's layout.
+
+    Raises:
+        CatalogError: The directory has no catalog, or a damaged one.
+        SegmentError: A segment file has another name than its frames say. Nothing is changed.
+        MarkFileError: An archive is running on the directory.
+        OSError: The disk refuses. A second call goes on.
+    """
+    storage = storage_of(Path(directory))
+    if is_dry_run:
+        return planned_upgrade(storage)
+    with no_archive_running(storage, _now_ms(clock)):
+        planned = planned_upgrade(storage)
+        if planned is not None:
+            upgrade(storage)
+    return planned
 
 
 def _now_ms(clock: Clock | None) -> int:

@@ -15,6 +15,7 @@ from headrace.archive.errors import ArchiveFileError
 from headrace.archive.files.begun_steps import delete_all, finish_begun, is_delete_all_begun, tell_hidden
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.checksum import checksum_named
+from headrace.archive.files.older_layouts import finish_upgrade, is_upgrade_begun
 from headrace.archive.files.stop_position import check_entry, recovered_stop_position, segment_bases
 from headrace.archive.server.stored import StoredRecordings
 from headrace.positions import segment_name
@@ -75,6 +76,9 @@ def open_files(
     """
     if config.directory_delete_on_start or is_delete_all_begun(storage):
         delete_all(storage)
+    if is_upgrade_begun(storage):
+        finish_upgrade(storage)
+        on_note("finished the migration to today's layout, which `headrace archive migrate` had begun")
     checksum = checksum_named(config.record_checksum)
     on_step()
     catalog = Catalog(

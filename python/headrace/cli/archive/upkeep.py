@@ -18,7 +18,7 @@ from headrace.cli.output import OutputConsole, Shown, print_json
 from headrace.tools.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from headrace.archive.files import ArchiveDirectory, Deletion
+    from headrace.archive.files import ArchiveDirectory, Deletion, Upgrade
 
 _FILES_SHOWN = 10
 
@@ -64,17 +64,52 @@ def capacity_command(capacity: int | None, archive_directory: Path, dry_run: boo
 
 @click.command("migrate")
 @archive_directory_option
-def migrate_command(archive_directory: Path) -> None:
-    """Say whether the directory has the layout of today's archives, 3.x; it then needs no migration.
+@dry_run_option
+@yes_option
+@options.json_option
+def migrate_command(archive_directory: Path, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Bring a directory of version 0.x to 2.x to the layout of today's archives, 3.1. Stop the archive first.
 
-    An older layout is refused, and nothing is changed: Aeron's ArchiveTool migrates it. Such directories are of Aeron's
-    archives before version 3 of their files; Headrace has never written one.
+    Only Aeron's archives have written such directories. Segment files get other names, and the catalog and the mark
+    file another layout; what is recorded stays. An archive of the old version cannot use the directory afterwards, so
+    copy it before. If the command is killed, run it again.
     """
-    from headrace.archive.files import ArchiveDirectory
+    from headrace.archive.files import migrate
     from headrace.positions import version_text
 
+    def versions(change: Upgrade) -> str:
+        return f"from version {version_text(change.from_version)} to {version_text(change.to_version)}"
+
+    change = migrate(archive_directory, is_dry_run=True)
+    if change is not None and not dry_run:
+        recordings = format_count(len(change.recording_ids))
+        confirm(f"migrate {recordings} recordings {versions(change)}?", is_confirmed=yes)
+        migrate(archive_directory)
+    if as_json:
+        print_json({"is_dry_run": dry_run, "upgrade": None if change is None else dataclasses.asdict(change)})
+    elif change is None:
+        click.echo(f"version {version_text(_catalog_version(archive_directory))}: nothing to migrate")
+    else:
+        _show_upgrade(change, dry_run)
+        click.echo(f"{'would migrate' if dry_run else 'migrated'} {versions(change)}")
+
+
+def _catalog_version(archive_directory: Path) -> int:
+    from headrace.archive.files import ArchiveDirectory
+
     with ArchiveDirectory(archive_directory) as archive:
-        click.echo(f"version {version_text(archive.catalog_version)}: nothing to migrate")
+        return archive.catalog_version
+
+
+def _show_upgrade(change: Upgrade, dry_run: bool) -> None:
+    recordings, files = len(change.recording_ids), len(change.renamed)
+    click.echo(
+        f"{format_count(recordings)} recordings; {format_count(files)} segment files with another name"
+    )
+    for old, new in change.renamed[:_FILES_SHOWN] if dry_run else ():
+        click.echo(f"  {shown(old)} -> {shown(new)}")
+    if dry_run and files > _FILES_SHOWN:
+        click.echo(f"  and {format_count(files - _FILES_SHOWN)} more; --json lists them all")
 
 
 @click.command("errors")
