@@ -14,6 +14,11 @@ BIN := $(VENV)/bin
 # The binding is built against this interpreter wherever cargo is called from, so that cargo never rebuilds it for another.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
+# The binaries say from which commit they are: in labels of counters, and to `headraced -v`.
+ifndef HEADRACE_COMMIT
+export HEADRACE_COMMIT := $(or $(shell git rev-parse --short=10 HEAD 2>/dev/null),unknown)
+endif
+
 STAMPS := .cache/make
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 # The extension crate cannot link its tests without a shared libpython, which a stock Python may lack; its tests are Python's.

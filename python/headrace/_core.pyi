@@ -39,6 +39,7 @@ __all__ = [
     "Subscription",
     "Watcher",
     "World",
+    "__commit__",
     "__version__",
     "channel_doubts",
     "close_clients",
@@ -47,6 +48,7 @@ __all__ = [
     "state_tables",
 ]
 
+__commit__: str
 __version__: str
 
 _Added = TypeVar("_Added")

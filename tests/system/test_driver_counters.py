@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -126,3 +127,20 @@ def test_a_client_that_dies_is_counted() -> None:
         world.run_for(9)
         assert system_value(watching, "Client liveness timeouts") == 0
         world.run_until(lambda: system_value(watching, "Client liveness timeouts") == 1, within_s=3)
+
+
+def test_labels_name_the_commit_that_the_core_was_built_from(tmp_path: Path) -> None:
+    with (
+        headrace.ArchivingMediaDriver.embedded(
+            archive_directory=tmp_path / "archive", archive_id=7
+        ) as driver,
+        driver.connect() as client,
+    ):
+        built = f"version={headrace.__version__} commit={headrace.client.__commit__}"
+
+        def labels() -> set[str]:
+            return {record.label for record in client.counters}
+
+        await_true(lambda: any(label.endswith(f" name=archive {built}") for label in labels()))
+        archive = f"Archive Errors - archiveId=7 {built}"
+        assert {f"Errors: {built}", f"Aeron software: {built}", archive} <= labels()

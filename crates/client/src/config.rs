@@ -39,6 +39,8 @@ headrace_protocol::settings! {
     "aeron.client.pre.touch.mapped.memory" => pre_touch_mapped_memory: bool = false, Bool;
 
     beside {
+        /// Commit that the program was built from, for the label of the client's heartbeat counter.
+        commit: &'static str = "unknown";
         /// Directory of the driver.
         directory: PathBuf = default_directory(|name| std::env::var(name).ok());
         /// How long closing the client waits before the driver is told, in nanoseconds.

@@ -14,11 +14,6 @@ use crate::error::ClientError;
 use crate::service::{Heartbeat, Service};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-// Set by release builds.
-const COMMIT: &str = match option_env!("HEADRACE_COMMIT") {
-    Some(commit) => commit,
-    None => "unknown",
-};
 
 /// Driver heartbeat of a driver that has stopped in good order.
 const HEARTBEAT_STOPPED: i64 = -1;
@@ -96,8 +91,8 @@ impl Core {
 
     fn label_suffix(&self) -> String {
         format!(
-            " name={} version={VERSION} commit={COMMIT}",
-            self.config.client_name
+            " name={} version={VERSION} commit={}",
+            self.config.client_name, self.config.commit
         )
     }
 

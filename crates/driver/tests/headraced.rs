@@ -107,6 +107,8 @@ fn the_version_is_printed_in_the_known_form() {
         stdout.contains("<aeron version=") && stdout.contains("> major 0 minor "),
         "{stdout}"
     );
+    let commit = option_env!("HEADRACE_COMMIT").unwrap_or("unknown");
+    assert!(stdout.contains(&format!(" commit={commit}>")), "{stdout}");
 }
 
 #[test]

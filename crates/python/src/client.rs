@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::asking::ask;
+use crate::commit::COMMIT;
 use crate::counters::Counter;
 use crate::driver::MediaDriver;
 use crate::exclusive::ExclusivePublication;
@@ -92,6 +93,7 @@ impl Client {
         let mut config = ClientConfig {
             directory,
             use_invoker,
+            commit: COMMIT,
             ..ClientConfig::default()
         };
         for (name, text) in &settings {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use headrace_driver::{DriverConfig, Invoker};
 use pyo3::prelude::*;
 
+use crate::commit::COMMIT;
 use crate::errors;
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
@@ -29,6 +30,7 @@ impl MediaDriver {
     fn launch(py: Python<'_>, properties: Vec<(String, String)>) -> PyResult<Self> {
         let launched = detach(py, || {
             let mut config = DriverConfig::from_env_and_properties([])?;
+            config.commit = COMMIT;
             for (name, value) in &properties {
                 config.set(name, value)?;
             }

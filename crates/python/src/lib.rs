@@ -26,6 +26,7 @@ mod claim;
 mod client;
 mod clock;
 mod columns;
+mod commit;
 mod counters;
 mod delivery;
 mod destinations;
@@ -68,6 +69,8 @@ use pyo3::prelude::*;
 // tests have not run without a GIL yet. See docs/design/0021-docstrings-and-wheels.md.
 #[pymodule(gil_used = true)]
 mod _core {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::batch::FragmentBatch;
     #[pymodule_export]
@@ -124,7 +127,8 @@ mod _core {
     use crate::world::World;
 
     #[pymodule_init]
-    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        pyo3::types::PyModuleMethods::add(module, "__version__", env!("CARGO_PKG_VERSION"))
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("__commit__", crate::commit::COMMIT)
     }
 }

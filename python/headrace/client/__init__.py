@@ -21,6 +21,7 @@ from headrace._core import (
     RecordingReader,
     Subscription,
     Watcher,
+    __commit__,
 )
 from headrace._names import publish as _publish
 from headrace.client._client import Client
@@ -77,6 +78,7 @@ __all__ = [
     "Subscription",
     "Watcher",
     "YieldingIdleStrategy",
+    "__commit__",
     "connect",
 ]
 

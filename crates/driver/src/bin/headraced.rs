@@ -6,10 +6,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use headrace_driver::config::Sources;
-use headrace_driver::driver::{COMMIT, VERSION};
+use headrace_driver::driver::VERSION;
 use headrace_driver::{Invoker, MediaDriver};
 use headrace_sys::idle::IdleStrategy;
 use headrace_sys::signals::ShutdownSignals;
+
+/// Commit this was built from, as the Makefile knows it. The binaries alone take it, so that a commit links them anew and
+/// compiles nothing else.
+const COMMIT: &str = match option_env!("HEADRACE_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
 
 /// How long the main thread waits before it looks whether a client asked the driver to stop.
 const TERMINATION_CHECK_INTERVAL: Duration = Duration::from_millis(20);
@@ -53,9 +60,10 @@ fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCod
     }
     // Before any thread starts, so that no thread takes the signals for itself.
     let signals = ShutdownSignals::install().map_err(|error| format!("ERROR: driver init {error}"))?;
-    let config = sources
+    let mut config = sources
         .into_config()
         .map_err(|error| format!("ERROR: context init {error}"))?;
+    config.commit = COMMIT;
     let shared_idle = config
         .shared_idle()
         .strategy()

@@ -404,6 +404,9 @@ headrace_protocol::settings! {
     "aeron.driver.receiver.cycle.threshold" => receiver_cycle_threshold_ns: i64 = 100 * MILLISECOND, INTERVAL;
 
     beside {
+        /// Commit that the program was built from, for the labels that say it. Not known here: a library is not built
+        /// anew for a commit that leaves it as it was.
+        commit: &'static str = "unknown";
         /// One sentence for each name of the environment or of a file that looks like a misspelt setting.
         misspelt: Vec<String> = Vec::new();
         /// One sentence for each setting of Aeron's drivers that was given and has no effect, by its property.

@@ -14,7 +14,7 @@ use headrace_buffers::loss_report::LossReport;
 use headrace_protocol::channel::units::format_duration;
 use headrace_sys::{Clock, disk};
 
-use super::{COMMIT, DriverError, VERSION};
+use super::{DriverError, VERSION};
 use crate::config::{DriverConfig, property};
 use crate::errors::ErrorRecorder;
 
@@ -72,7 +72,7 @@ pub(super) fn create_counters(config: &DriverConfig, cnc: &CncFile) -> CountersM
     let mut counters = CountersManager::new(cnc.counters_metadata(), cnc.counters_values(), reuse_timeout_ms);
     let facts = LabelFacts {
         version: VERSION,
-        commit: COMMIT,
+        commit: config.commit,
         threading_mode: config.threading().name(),
         driver_name: config.resolver_name.as_deref().unwrap_or_default(),
         conductor_threshold: &format_duration(config.conductor_cycle_threshold_ns),

@@ -21,7 +21,7 @@ use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
 
 pub use error::DriverError;
-pub use version::{COMMIT, VERSION};
+pub use version::VERSION;
 
 use crate::affinity::Affinity;
 use crate::conductor::SystemCounters;

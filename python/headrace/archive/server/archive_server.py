@@ -11,7 +11,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
@@ -205,9 +204,7 @@ class ArchiveServer(Closing):
             config.archive_id if config.archive_id != NULL_VALUE else client.next_correlation_id()
         )
         threshold = format_duration(config.conductor_cycle_threshold_ns)
-        self._counters = ArchiveCounters(
-            client, self.archive_id, version("headrace"), threshold, config.threading_mode
-        )
+        self._counters = ArchiveCounters(client, self.archive_id, threshold, config.threading_mode)
         self._log.show_count(self._counters.errors)
         return Context(
             config=config,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ConfigError
@@ -23,6 +24,7 @@ from headrace.archive.protocol.counters import (
     TOTAL_WRITE_TIME,
     recording_position_key,
 )
+from headrace.client import __commit__
 
 if TYPE_CHECKING:
     from headrace.client import Client, Counter, Pending
@@ -40,11 +42,13 @@ class ArchiveCounters:
         ConfigError: Another archive on the driver has the same id, which is how clients and tools tell them apart.
     """
 
-    def __init__(self, client: Client, archive_id: int, version: str, threshold: str, mode: str) -> None:
+    def __init__(self, client: Client, archive_id: int, threshold: str, mode: str) -> None:
         self._client = client
         self._archive_id = archive_id
         self._added: list[Counter] = []
-        self.errors = self._add(ERRORS, "Archive Errors", f" version={version} commit=unknown")
+        self.errors = self._add(
+            ERRORS, "Archive Errors", f" version={version('headrace')} commit={__commit__}"
+        )
         self._check_alone()
         self.control_sessions = self._add(CONTROL_SESSIONS, "Archive Control Sessions")
         self.max_cycle_time = self._add(MAX_CYCLE_TIME, f"archive-conductor max cycle time in ns: {mode}")
