@@ -29,6 +29,8 @@ class DriverSettings(TypedDict, total=False):
     driver_timeout_ms: int | None
     termination_validator: str | None
     print_configuration: bool | None
+    event_log: str | None
+    event_log_filename: str | None
     perform_storage_checks: bool | None
     low_file_store_warning_threshold_bytes: int | None
     file_page_size_bytes: int | None
@@ -170,6 +172,13 @@ class DriverConfig(DriverValues):
 
     print_configuration: bool | None = _setting(None, "boolean", "aeron.print.configuration")
     """Print every setting at the start; only ``headraced`` does. Default: ``false``."""
+
+    event_log: str | None = _setting(None, "text", "aeron.event.log")
+    """Print each change of state of the driver and of what it has, while it runs: ``admin`` or ``all``; unset
+    or 0: none. Only ``headraced`` does. Names of single events print all of them too. Default: none."""
+
+    event_log_filename: str | None = _setting(None, "text", "aeron.event.log.filename")
+    """The file to which they are appended; unset: standard output. Default: none."""
 
     perform_storage_checks: bool | None = _setting(None, "boolean", "aeron.perform.storage.checks")
     """Refuse to create a log for which the file system has no room. Default: ``true``."""

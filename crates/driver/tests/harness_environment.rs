@@ -176,7 +176,7 @@ const ALWAYS: &[Row] = &[
         "5",
         "aeron.driver.stream.session.limit=5",
     ),
-    ("AERON_EVENT_LOG", "admin", ""),
+    ("AERON_EVENT_LOG", "admin", "aeron.event.log=admin"),
     ("AERON_EVENT_LOG_DISABLE", "", ""),
     ("AERON_NAK_UNICAST_DELAY", "0", "aeron.nak.unicast.delay=1us"),
 ];
@@ -398,12 +398,12 @@ fn a_warning_is_on_standard_output_and_in_the_error_log() {
     let directory = parent.path().join("d");
     let mut command = headraced(&directory);
     command
-        .env("AERON_EVENT_LOG", "all")
+        .env("AERON_FALLBACK_LOGGER", "no_op")
         .env("AERON_DRIVER_TERMINATION_VALIDATOR", "allow");
     let driver = Driver::start(command, &directory);
     let file = driver.cnc();
     let errors = error_log::read(&file.error_log(), 0);
-    let warning = "aeron.event.log=all has no effect: ";
+    let warning = "aeron.fallback.logger=no_op has no effect: ";
     assert!(
         errors[0].text.starts_with(&format!("WARN - {warning}")),
         "{errors:?}"

@@ -4,7 +4,7 @@
 use headrace_protocol::settings::Codec;
 
 use super::choices::MULTICAST_FLOW_CONTROL_CLASS;
-use super::settings::property;
+use super::settings::{ANY_SIZE, EVENT_LIMIT_MAX, property};
 use super::{ConfigError, DriverConfig};
 
 /// A property that sets the field of another one.
@@ -56,7 +56,18 @@ pub(super) static ALIASES: &[Alias] = &[
             Some(())
         },
     },
+    Alias {
+        property: "aeron.event.buffer.length",
+        sets: property::event_limit,
+        rule: || format!("must be a size, of which an event takes {EVENT_LENGTH} bytes"),
+        set: |config, text| {
+            config.event_limit = (ANY_SIZE.parse(text)? / EVENT_LENGTH).min(EVENT_LIMIT_MAX);
+            Some(())
+        },
+    },
 ];
+
+const EVENT_LENGTH: usize = 256;
 
 const TAG_DIGITS: usize = 2 * size_of::<i64>();
 

@@ -10,6 +10,7 @@ mod choices;
 mod declarations;
 mod default_directory;
 mod error;
+mod events;
 mod fetch;
 mod idle;
 mod interceptors;
@@ -62,6 +63,7 @@ impl DriverConfig {
         doubts.extend(self.idle_doubts());
         doubts.extend(self.name_doubts());
         doubts.extend(self.interceptor_doubts());
+        doubts.extend(self.event_doubts());
         if self.cpuset_warnings_as_errors && !self.cpuset_affinity {
             let (strict, counted) = (property::cpuset_warnings_as_errors, property::cpuset_affinity);
             doubts.push(format!("{strict}=true has no effect without {counted}=true"));

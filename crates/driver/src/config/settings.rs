@@ -51,13 +51,18 @@ const TERM_LENGTH: PowerOfTwo = PowerOfTwo(Size {
     max: GIB,
 });
 const WINDOW: Size = Size { min: 0, max: GIB };
-const ANY_SIZE: Size = Size {
+pub(super) const ANY_SIZE: Size = Size {
     min: 0,
     max: usize::MAX >> 1,
 };
 const SOCKET_BUFFER: Size = Size { min: 0, max: I32_MAX };
 const VECTOR: Int<usize> = Int { min: 1, max: 16 };
 const COUNT: Int<usize> = Int { min: 1, max: I32_MAX };
+pub(super) const EVENT_LIMIT_MAX: usize = 1 << 20;
+const EVENTS: Int<usize> = Int {
+    min: 0,
+    max: EVENT_LIMIT_MAX,
+};
 const CPU: Int<i32> = Int { min: -1, max: 255 };
 const ANY_I32: Int<i32> = Int {
     min: i32::MIN,
@@ -108,6 +113,11 @@ headrace_protocol::settings! {
         termination_validator: TerminationValidator = TerminationValidator::Deny, TERMINATION;
     /// Print every setting at the start; only `headraced` does.
     "aeron.print.configuration" => print_configuration: bool = false, Bool;
+    /// Print each change of state of the driver and of what it has, while it runs: `admin` or `all`; unset or 0: none. Only
+    /// `headraced` does. Names of single events print all of them too.
+    "aeron.event.log" => event_log: Option<String> = None, OptionalText;
+    /// The file to which they are appended; unset: standard output.
+    "aeron.event.log.filename" => event_log_filename: Option<String> = None, OptionalText;
     /// Refuse to create a log for which the file system has no room.
     "aeron.perform.storage.checks" => perform_storage_checks: bool = true, Bool;
     /// With less free space than this where logs are made, the driver warns in the error log, and allocates
@@ -274,7 +284,7 @@ headrace_protocol::settings! {
     "aeron.headrace.image.memory.limit" => image_memory_limit: usize = 4 * GIB, Size { min: SMALLEST_LOG_LENGTH, max: usize::MAX >> 1 };
 
     /// How many changes of state the event log keeps, the newest, for `headrace events`: 256 bytes each. 0: no event log.
-    "aeron.headrace.event.limit" => event_limit: usize = 1024, Int { min: 0, max: 1 << 20 };
+    "aeron.headrace.event.limit" => event_limit: usize = 1024, EVENTS;
 
     // Flow and congestion control.
     /// At one request the sender sends again at most the receiver's window times this number.

@@ -138,7 +138,11 @@ fn what_test_harnesses_set_is_accepted_without_a_word() {
         ("AERON_ENABLE_EXPERIMENTAL_FEATURES", "true"),
     ])
     .unwrap();
-    assert_eq!(config, DriverConfig::default());
+    let harness = DriverConfig {
+        event_log: Some("admin".to_owned()),
+        ..DriverConfig::default()
+    };
+    assert_eq!((config.doubts().len(), config), (0, harness));
 }
 
 #[test]
@@ -151,12 +155,46 @@ fn what_a_logger_or_a_debugger_sets_is_noted() {
     .unwrap();
     let doubts = config.doubts();
     assert_eq!(doubts.len(), 2, "{doubts:?}");
-    assert!(doubts[0].starts_with("aeron.debug.send.data.loss.rate=0.1 has no effect: to drop datagrams"));
-    assert!(
-        doubts[1].starts_with("aeron.event.log=all has no effect: the driver keeps a log of its changes")
-    );
+    assert!(doubts[0].starts_with("aeron.debug.send.data.loss.rate=0.1 has no effect: it has none"));
+    assert!(doubts[1].starts_with("aeron.event.log=all prints each change of state, as admin does"));
     config.set("aeron.event.log", "admin").unwrap();
     assert_eq!(config.doubts().len(), 1);
+}
+
+#[test]
+fn changes_of_state_are_printed_if_any_are_asked_for() {
+    for (wanted, is_printed, doubts) in [
+        ("", false, 0),
+        ("0", false, 0),
+        ("admin", true, 0),
+        ("NAK_SENT,7", true, 1),
+    ] {
+        let config = config_of(&[("AERON_EVENT_LOG", wanted)]).unwrap();
+        assert_eq!(
+            (config.prints_events(), config.doubts().len()),
+            (is_printed, doubts),
+            "{wanted}"
+        );
+    }
+    let config = config_of(&[("aeron.event.log", "admin"), ("aeron.headrace.event.limit", "0")]).unwrap();
+    let expected = "aeron.event.log=admin prints nothing with aeron.headrace.event.limit=0";
+    assert_eq!(config.doubts(), [expected]);
+    assert!(!config_of(&[]).unwrap().prints_events());
+}
+
+#[test]
+fn the_length_of_the_event_buffer_is_that_of_the_event_log() {
+    for (length, limit) in [("8m", 32_768), ("0", 0), ("1g", 1 << 20)] {
+        let config = config_of(&[("aeron.event.buffer.length", length)]).unwrap();
+        assert_eq!(config.event_limit, limit, "{length}");
+    }
+    let error = config_of(&[("aeron.event.buffer.length", "long")]).unwrap_err();
+    assert!(
+        error
+            .rule
+            .contains("must be a size, of which an event takes 256 bytes"),
+        "{error}"
+    );
 }
 
 #[test]

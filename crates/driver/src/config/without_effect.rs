@@ -80,9 +80,7 @@ const ENDPOINTS: &str = "it names a Java class, and the driver runs no Java; to 
     aeron.udp.channel.incoming.interceptors";
 const ONE_RECEIVER: &str = "a publication to one receiver always goes as far as that receiver has room; for groups of \
     receivers set aeron.multicast.FlowControl.supplier";
-const EVENTS: &str = "the driver keeps a log of its changes of state by itself, which `headrace events` shows; \
-    aeron.headrace.event.limit is its length";
-const LOSS: &str = "to drop datagrams on purpose set aeron.udp.channel.incoming.interceptors=loss and \
+const LOSS: &str = "it has none in Aeron's drivers without their classes for debugging either; to drop datagrams on purpose set aeron.udp.channel.incoming.interceptors=loss and \
     aeron.udp.channel.transport.bindings.loss.args";
 
 pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
@@ -146,13 +144,22 @@ pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
         FALSE,
         "the driver runs on Linux, whose timers are as fine as they can be",
     ),
-    // Logging and debugging. `admin` is what test harnesses set, and what the log has.
-    noted("aeron.event.log", &["admin"], EVENTS),
-    noted("aeron.event.log.disable", &[], EVENTS),
-    noted("aeron.event.log.filename", &[], EVENTS),
-    noted("aeron.event.log.file.max.length", &[], EVENTS),
-    noted("aeron.event.buffer.length", &[], EVENTS),
-    noted("aeron.event.log.reader.classname", &[], EVENTS),
+    // Logging and debugging.
+    noted(
+        "aeron.event.log.disable",
+        &[],
+        "each change of state is printed, or none is; what a person wants to see of them `headrace events` chooses",
+    ),
+    noted(
+        "aeron.event.log.file.max.length",
+        &[],
+        "the file of aeron.event.log.filename grows; it is only appended to, so that logrotate can copy and truncate it",
+    ),
+    noted(
+        "aeron.event.log.reader.classname",
+        &[],
+        "it names a Java class, and the driver runs no Java; `headrace events --json` gives events to programs",
+    ),
     noted(
         "aeron.debug.timeout",
         &[],
