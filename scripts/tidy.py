@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from layers import CLUSTER_FILES, CRATE_MAY_USE, PYTHON_MAY_USE, PYTHON_ROOMS, PYTHON_WAYS_BACK
+
 ROOT = Path(__file__).resolve().parent.parent
 RATCHET = Path("scripts/tidy-ratchet.json")
 FUNCTION_LENGTH_MAX = 70
@@ -91,87 +93,6 @@ PYTHON_HIDDEN_SOURCES = {
 }
 # A generator that is handed a seed.
 PYTHON_SEEDED = {("random", "Random")}
-CRATE_MAY_USE = {
-    "sys": set(),
-    "buffers": {"sys"},
-    "protocol": {"buffers"},
-    "driver": {"buffers", "sys", "protocol"},
-    "recording": {"buffers"},
-    "client": {"buffers", "sys", "protocol", "recording"},
-    "sim": {"buffers", "sys", "protocol", "driver", "client"},
-    "python": {"buffers", "sys", "protocol", "driver", "recording", "client", "sim"},
-}
-# What a room of the Python package may import, lowest room first. "base" is every module that stands directly in
-# headrace/ and is in no other room; it and the room itself go without saying.
-PYTHON_ROOMS = {
-    "headrace.aio": "client",
-    "headrace": "headrace",
-    "headrace.__main__": "cli",
-    # What others see of the archive's files.
-    "headrace.archive.files": "archive",
-}
-PYTHON_MAY_USE: dict[str, set[str]] = {
-    "base": set(),
-    "cnc": set(),
-    "sbe": set(),
-    "security": set(),
-    "core": set(),
-    "event_log": {"core", "cnc"},
-    "client": {"core"},
-    "rpc": {"client"},
-    "driver": {"core", "client", "cnc", "event_log"},
-    "archive.errors": set(),
-    "archive.protocol": {"archive.errors", "sbe"},
-    "archive.files": {"archive.errors", "archive.protocol", "client", "cnc"},
-    "archive.client": {"archive.protocol", "client", "security"},
-    "archive.server": {
-        "archive.errors",
-        "archive.protocol",
-        "archive.files",
-        "archive.client",
-        "client",
-        "cnc",
-        "event_log",
-        "security",
-    },
-    "archive": {
-        "archive.errors",
-        "archive.protocol",
-        "archive.files",
-        "archive.client",
-        "archive.server",
-        "client",
-        "driver",
-    },
-    "cluster": {"sbe", "archive.files", "archive"},
-    "tools": {"cnc", "event_log", "archive"},
-    "spark": {"archive", "client", "driver", "sbe", "security", "tools"},
-    "headrace": {
-        "core",
-        "client",
-        "rpc",
-        "driver",
-        "event_log",
-        "sbe",
-        "security",
-        "archive",
-        "tools",
-        "spark",
-        "testing",
-    },
-    "testing": {"core", "client", "event_log", "headrace", "archive", "archive.files", "archive.server"},
-    "cli": {"headrace", "archive", "cluster", "cnc", "event_log", "security", "tools"},
-    "demo": {"headrace", "tools", "cli"},
-}
-# Imports that lead back up, each with its reason. No other may: modules form no circle.
-PYTHON_WAYS_BACK = {
-    # asyncio is loaded by programs that await something, and by no other.
-    ("headrace._closing", "headrace.aio"),
-    # pyarrow, in the same way; and names for annotations.
-    ("headrace.sbe._arrow", "headrace.sbe._codec"),
-    ("headrace.sbe._arrow", "headrace.sbe._select"),
-    ("headrace.sbe._select", "headrace.sbe._codec"),
-}
 
 
 @dataclass(frozen=True)
@@ -359,14 +280,17 @@ def check_python_layers(sources: list[Source]) -> Findings:
 
 
 def python_room(module: str) -> str:
-    """The room of a module: its folder, and in the archive the folder below."""
+    """The room of a module: its folder, and in archive and cluster the folder below."""
     if module == "headrace._core":
         return "core"
     parts = module.split(".")
     if module in PYTHON_ROOMS:
         return PYTHON_ROOMS[module]
-    if parts[1] == "archive" and len(parts) > 2 and ".".join(parts[1:3]) in PYTHON_MAY_USE:
-        return ".".join(parts[1:3])
+    if parts[1] in ("archive", "cluster") and len(parts) > 2:
+        if parts[1] == "cluster" and parts[2] in CLUSTER_FILES:
+            return "cluster.files"
+        if ".".join(parts[1:3]) in PYTHON_MAY_USE:
+            return ".".join(parts[1:3])
     return parts[1] if len(parts) > 2 or parts[1] in PYTHON_MAY_USE else "base"
 
 

@@ -15,6 +15,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "tidy.py"
 
 @pytest.fixture(scope="module")
 def tidy() -> ModuleType:
+    sys.path.insert(0, str(SCRIPT.parent))  # as for a script, which finds its neighbours there
     specification = importlib.util.spec_from_file_location("tidy", SCRIPT)
     assert specification is not None
     assert specification.loader is not None

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import struct
 
-__all__ = ["RECORDING_POSITION", "archive_id_of", "recording_id_of", "recording_position_key"]
+__all__ = [
+    "RECORDING_POSITION",
+    "archive_id_of",
+    "recording_id_of",
+    "recording_position_key",
+    "session_id_of",
+]
 
 RECORDING_POSITION = 100
 ERRORS = 101
@@ -40,6 +46,12 @@ def recording_id_of(key: bytes) -> int:
     """The recording that a recording position counter belongs to."""
     recording_id: int = _ID.unpack_from(key)[0]
     return recording_id
+
+
+def session_id_of(key: bytes) -> int:
+    """The session that a recording position counter belongs to."""
+    session_id: int = _POSITION_KEY.unpack_from(key)[1]
+    return session_id
 
 
 def archive_id_of(key: bytes) -> int:
