@@ -1,0 +1,1 @@
+"""The consensus module of a cluster's member."""

@@ -1,0 +1,366 @@
+"""Settings of a consensus module, by keyword, property name or environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from headrace._declared import DeclaredConfig, check, duration, flag, number, size, stream_id, text
+from headrace._rules import BOOLEAN, DIRECTORY, INT_MAX, Rule, channel, one_of, optional, whole
+from headrace.archive.server.rules import AUTHENTICATOR, AUTHORISATION, IDLE_STRATEGY
+from headrace.channel import ChannelUri
+from headrace.cluster.member.members import Member, check_endpoints, parse_members, single_member
+from headrace.cluster.protocol.codes import ClusterTimeUnit
+from headrace.security import Authenticator, AuthorisationService
+
+__all__ = ["ConsensusModuleConfig"]
+
+_MIB = 1 << 20
+_S = 1_000_000_000
+_HEADER_LENGTH = 8192
+_TEXT = Rule("text", lambda value: isinstance(value, str))
+_PACKAGE = "io.aeron.cluster."
+_CLOCKS = {
+    "ms": ClusterTimeUnit.MILLIS,
+    "ns": ClusterTimeUnit.NANOS,
+    f"{_PACKAGE}MillisecondClusterClock": ClusterTimeUnit.MILLIS,
+    f"{_PACKAGE}NanosecondClusterClock": ClusterTimeUnit.NANOS,
+}
+_ONE_TIMER_SERVICE = (
+    "timers fire in the order of their deadlines, which fulfils both suppliers of the specification"
+)
+_ONE_MEMBER = "members agree with others in a later version; a cluster of one has no use for it"
+_NOT_BUILT: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "aeron.cluster.timer.service.supplier": (
+        _ONE_TIMER_SERVICE,
+        (f"{_PACKAGE}WheelTimerServiceSupplier", f"{_PACKAGE}PriorityHeapTimerServiceSupplier"),
+    ),
+    "aeron.cluster.consensus.module.extension": ("extensions of the module are not built", ("",)),
+    "aeron.cluster.accept.standby.snapshots": (_ONE_MEMBER, ("false",)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsensusModuleConfig(DeclaredConfig):
+    """Settings of a consensus module.
+
+    Lengths are bytes, durations carry their unit in the name. A wrong value raises :class:`headrace.ConfigError` naming
+    the setting, the value and the rule, before anything is started.
+    """
+
+    _owner: ClassVar[str] = "a consensus module"
+    _name: ClassVar[str] = "headrace.cluster.ConsensusModuleConfig"
+    _environment_prefix: ClassVar[str] = "AERON_CLUSTER_"
+    _others: ClassVar[tuple[str, ...]] = (
+        "config",
+        "properties",
+        "driver",
+        "is_invoked",
+        "clock",
+        "storage",
+        "on_error",
+    )
+    _not_built: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = _NOT_BUILT
+
+    cluster_id: int = number("cluster.id", 0, whole(0, INT_MAX), "Tells clusters on one driver apart.")
+    member_id: int = number("cluster.member.id", 0, whole(0, INT_MAX), "Which of the members this is.")
+    members: str = text(
+        "cluster.members",
+        None,
+        _TEXT,
+        "All members: `id,ingress,consensus,log,catchup,archive`, each an id and five `host:port`, separated by `|`.",
+    )
+    member_endpoints: str = text(
+        "cluster.member.endpoints",
+        "",
+        _TEXT,
+        "The five endpoints of this member again, to be compared with `members`.",
+    )
+    appointed_leader_id: int = number(
+        "cluster.appointed.leader.id", -1, whole(-1, INT_MAX), "The only member that may lead; -1: any."
+    )
+    cluster_directory: str | os.PathLike[str] = text(
+        "cluster.dir", "aeron-cluster", DIRECTORY, "Where recording log, node state and mark file are kept."
+    )
+    services_directory: str | os.PathLike[str] | None = text(
+        "cluster.services.dir",
+        None,
+        optional(DIRECTORY),
+        "Where services keep theirs; unset: in `cluster_directory`.",
+    )
+    mark_file_directory: str | os.PathLike[str] | None = text(
+        "cluster.mark.file.dir",
+        None,
+        optional(DIRECTORY),
+        "Where the mark file is kept; unset: with the others.",
+    )
+    aeron_directory: str | os.PathLike[str] | None = text(
+        "dir", None, optional(DIRECTORY), "The driver's directory; unset: the default one."
+    )
+    ingress_channel: str | None = text(
+        "cluster.ingress.channel",
+        None,
+        optional(channel("")),
+        "Where clients send; without an endpoint, to that of the member. Required.",
+    )
+    ingress_stream_id: int = stream_id("cluster.ingress.stream.id", 101, "Stream of ingress.")
+    ingress_fragment_limit: int = number(
+        "cluster.ingress.fragment.limit", 50, whole(1, INT_MAX), "Most fragments of ingress in a turn."
+    )
+    ingress_ipc_allowed: bool = flag(
+        "cluster.ingress.ipc.allowed",
+        False,
+        "Whether clients on the member's own driver may send over `aeron:ipc`.",
+    )
+    egress_channel: str | None = text(
+        "cluster.egress.channel",
+        None,
+        optional(channel("")),
+        "Parameters that replace those of the channels on which clients want their answers.",
+    )
+    log_channel: str = text(
+        "cluster.log.channel", "aeron:udp?term-length=64m", channel(""), "Channel of the log."
+    )
+    log_stream_id: int = stream_id("cluster.log.stream.id", 100, "Stream of the log.")
+    log_fragment_limit: int = number(
+        "cluster.log.fragment.limit", 50, whole(1, INT_MAX), "Most fragments of the log in a turn."
+    )
+    log_control_enabled: bool = flag(
+        "cluster.log.control.enable",
+        True,
+        "Whether the log is sent from the address of the member's log endpoint.",
+    )
+    consensus_channel: str = text(
+        "cluster.consensus.channel", "aeron:udp", channel(""), "Channel on which members agree."
+    )
+    consensus_stream_id: int = stream_id("cluster.consensus.stream.id", 108, "Stream on which members agree.")
+    consensus_control_enabled: bool = flag(
+        "cluster.consensus.control.enable",
+        True,
+        "Whether that is sent from the address of the consensus endpoint.",
+    )
+    replication_channel: str | None = text(
+        "cluster.replication.channel",
+        None,
+        optional(channel("")),
+        "Where recordings of other members are received. Required of members of a cluster of several.",
+    )
+    follower_catchup_channel: str = text(
+        "cluster.follower.catchup.channel",
+        "aeron:udp",
+        channel(""),
+        "Where a member catches up with the leader.",
+    )
+    leader_archive_control_channel: str = text(
+        "cluster.leader.archive.control.channel",
+        "aeron:udp?term-length=64k",
+        channel("udp"),
+        "Medium and interface of requests to other members' archives.",
+    )
+    replay_channel: str = text(
+        "cluster.replay.channel", "aeron:ipc", channel("ipc"), "Where the archive replays log and snapshots."
+    )
+    replay_stream_id: int = stream_id("cluster.replay.stream.id", 103, "Stream of replays.")
+    control_channel: str = text(
+        "cluster.control.channel",
+        "aeron:ipc?term-length=128k",
+        channel("ipc"),
+        "Channel between consensus module and services.",
+    )
+    service_stream_id: int = stream_id("cluster.service.stream.id", 104, "Stream to services.")
+    consensus_module_stream_id: int = stream_id(
+        "cluster.consensus.module.stream.id", 105, "Stream from services."
+    )
+    snapshot_channel: str = text(
+        "cluster.snapshot.channel", "aeron:ipc?alias=snapshot", channel("ipc"), "Channel of snapshots."
+    )
+    snapshot_stream_id: int = stream_id(
+        "cluster.snapshot.stream.id", 107, "Stream of the module's snapshots."
+    )
+    archive_control_channel: str = text(
+        "archive.local.control.channel",
+        "aeron:ipc?term-length=64k",
+        channel("ipc"),
+        "Where the node's archive takes requests of local clients.",
+    )
+    archive_control_stream_id: int = stream_id(
+        "archive.local.control.stream.id", 10, "Stream of requests to the node's archive."
+    )
+    service_count: int = number("cluster.service.count", 1, whole(0, 10), "How many services the member has.")
+    max_sessions: int = number(
+        "cluster.max.sessions",
+        10,
+        whole(1, INT_MAX),
+        "How many clients may be connected, or connecting, at once.",
+    )
+    session_timeout_ns: int = duration(
+        "cluster.session.timeout", 10 * _S, "How long a client may be silent.", least=1
+    )
+    leader_heartbeat_timeout_ns: int = duration(
+        "cluster.leader.heartbeat.timeout", 10 * _S, "How long a leader may be silent.", least=1
+    )
+    leader_heartbeat_interval_ns: int = duration(
+        "cluster.leader.heartbeat.interval", _S // 5, "How often a leader shows that it is there.", least=1
+    )
+    startup_canvass_timeout_ns: int = duration(
+        "cluster.startup.canvass.timeout",
+        60 * _S,
+        "How long a member waits for all others when it starts.",
+        least=1,
+    )
+    election_timeout_ns: int = duration(
+        "cluster.election.timeout", _S, "How long a candidate waits for votes.", least=1
+    )
+    election_status_interval_ns: int = duration(
+        "cluster.election.status.interval",
+        _S // 10,
+        "How often members without a leader tell their positions.",
+        least=1,
+    )
+    termination_timeout_ns: int = duration(
+        "cluster.termination.timeout", 10 * _S, "How long a leader that ends waits for the others.", least=1
+    )
+    clock: str = text(
+        "cluster.clock",
+        "ms",
+        one_of(*_CLOCKS),
+        "Unit of the cluster's time: ms or ns since 1970, or a clock class of the reference.",
+    )
+    wheel_tick_resolution_ns: int = duration(
+        "cluster.wheel.tick.resolution", 8_000_000, "Of the reference's timers; here timers are not rounded."
+    )
+    ticks_per_wheel: int = number(
+        "cluster.ticks.per.wheel", 128, whole(1, INT_MAX), "Of the reference's timers; without effect here."
+    )
+    authenticator: str | Authenticator | None = text(
+        "cluster.authenticator.supplier",
+        None,
+        optional(AUTHENTICATOR),
+        "What decides who a client is; unset: every client is accepted.",
+    )
+    authorisation: str | AuthorisationService | None = text(
+        "cluster.authorisation.service.supplier",
+        None,
+        optional(AUTHORISATION),
+        "What decides which requests beyond messages a client may send; unset: none but those of backups.",
+    )
+    error_buffer_length: int = size(
+        "cluster.error.buffer.length",
+        _MIB,
+        whole(_MIB, INT_MAX - _HEADER_LENGTH, "of bytes"),
+        "Room for distinct errors in the mark file.",
+    )
+    cycle_threshold_ns: int = duration(
+        "cluster.cycle.threshold", _S // 10, "The module counts turns that take longer."
+    )
+    snapshot_threshold_ns: int = duration(
+        "cluster.total.snapshot.threshold", _S, "The module counts snapshots that take longer."
+    )
+    idle_strategy: str = text(
+        "cluster.idle.strategy",
+        "backoff",
+        IDLE_STRATEGY,
+        "What the module's thread does when a turn found no work.",
+    )
+    agent_role_name: str | None = text(
+        "cluster.consensus.module.agent.role.name",
+        None,
+        optional(_TEXT),
+        "Name of the module's thread and client.",
+    )
+    file_sync_level: int = number(
+        "archive.file.sync.level",
+        0,
+        one_of(0, 1, 2),
+        "What the module forces to the disk when it has changed a file: 0 nothing; 1 data; 2 metadata too.",
+    )
+    standby_snapshot_delay_ns: int = duration(
+        "cluster.standby.snapshot.notification.processing.delay", 0, "Of standbys, which are not built."
+    )
+    # These two have no property in the specification either.
+    app_version: int = field(
+        default=1,
+        metadata={
+            "rule": whole(0, INT_MAX),
+            "meaning": "Version of the services: major << 16 | minor << 8 | patch.",
+        },
+    )
+    directory_delete_on_start: bool = field(
+        default=False,
+        metadata={
+            "rule": BOOLEAN,
+            "meaning": "Delete recording log, node state and mark file before starting. They cannot be restored.",
+        },
+    )
+
+    @classmethod
+    def of(
+        cls,
+        config: ConsensusModuleConfig | None = None,
+        properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> ConsensusModuleConfig:
+        """Settings from the environment, overridden by a config, by properties and by keywords, and checked.
+
+        Raises:
+            ConfigError: A setting is wrong or unknown.
+        """
+        return cls._made(config, properties, environment, settings)
+
+    def check(self) -> None:
+        """Look for values that are wrong, or at odds.
+
+        Raises:
+            ConfigError: There is one; the text names it, its value and the rule.
+        """
+        check(
+            self.members is not None,
+            "members",
+            self.members,
+            "is required: id,ingress,consensus,log,catchup,archive",
+        )
+        super().check()
+        check(
+            self.ingress_channel is not None,
+            "ingress_channel",
+            self.ingress_channel,
+            "is required: the channel on which clients send, such as aeron:udp",
+        )
+        check_endpoints(self.member, self.member_endpoints)
+        check(
+            len(self.all_members) == 1,
+            "members",
+            self.members,
+            "names several members; a member of this version agrees with no other: name one",
+        )
+        check(
+            self.startup_canvass_timeout_ns // self.leader_heartbeat_timeout_ns >= 2,
+            "startup_canvass_timeout_ns",
+            self.startup_canvass_timeout_ns,
+            f"must be at least twice leader_heartbeat_timeout_ns={self.leader_heartbeat_timeout_ns}",
+        )
+        for name in ("init-term-id", "term-id", "term-offset"):
+            check(
+                ChannelUri(self.log_channel).get(name) is None,
+                "log_channel",
+                self.log_channel,
+                f"must not have {name}, which follows from the log",
+            )
+
+    @property
+    def all_members(self) -> tuple[Member, ...]:
+        """The members."""
+        return parse_members(self.members)
+
+    @property
+    def member(self) -> Member:
+        """This member."""
+        return single_member(self.all_members, self.member_id)
+
+    @property
+    def time_unit(self) -> ClusterTimeUnit:
+        """The unit of the cluster's time."""
+        return _CLOCKS[self.clock]

@@ -1,0 +1,123 @@
+"""What a member sends to clients. Cluster specification 3.4, 3.8."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace._results import OfferResult
+from headrace.channel import ChannelUri
+from headrace.cluster.protocol.messages import encode
+from headrace.cluster.protocol.session import (
+    AdminResponse,
+    Challenge,
+    NewLeaderEvent,
+    SessionEvent,
+)
+
+if TYPE_CHECKING:
+    from headrace.cluster.member.sessions import Session
+    from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, EventCode
+
+__all__ = ["Egress", "egress_channel"]
+
+PROTOCOL_VERSION = 0 << 16 | 3 << 8
+_ATTEMPTS = 3
+
+
+def egress_channel(template: str | None, wanted: str, is_ipc_allowed: bool) -> str:
+    """The channel of a client's answers: what it wants, with the parameters of the member's template."""
+    if template is None:
+        return wanted
+    uri = ChannelUri(wanted)
+    if uri.media == "ipc":
+        return wanted if is_ipc_allowed else template
+    names = {name.replace("-", "_"): value for name, value in ChannelUri(template).parameters.items()}
+    return uri.with_parameters(**names)
+
+
+class Egress:
+    """Sends events. Each gives whether the client's stream took it."""
+
+    def __init__(self, member_id: int, heartbeat_timeout_ns: int) -> None:
+        self._member_id = member_id
+        self._heartbeat_timeout_ns = heartbeat_timeout_ns
+
+    def event(
+        self,
+        session: Session,
+        leadership_term_id: int,
+        code: EventCode,
+        detail: str = "",
+        leader_member_id: int | None = None,
+    ) -> bool:
+        """What became of a session."""
+        return self._sent(
+            session,
+            SessionEvent(
+                cluster_session_id=session.session_id,
+                correlation_id=session.correlation_id,
+                leadership_term_id=leadership_term_id,
+                leader_member_id=self._member_id if leader_member_id is None else leader_member_id,
+                code=code,
+                version=PROTOCOL_VERSION,
+                leader_heartbeat_timeout_ns=self._heartbeat_timeout_ns,
+                detail=detail,
+            ),
+        )
+
+    def new_leader(self, session: Session, leadership_term_id: int, endpoints: str) -> bool:
+        """This member leads now."""
+        return self._sent(
+            session,
+            NewLeaderEvent(
+                leadership_term_id=leadership_term_id,
+                cluster_session_id=session.session_id,
+                leader_member_id=self._member_id,
+                ingress_endpoints=endpoints,
+            ),
+        )
+
+    def challenge(self, session: Session, challenge: bytes) -> bool:
+        """The client is to prove who it is."""
+        return self._sent(
+            session,
+            Challenge(
+                correlation_id=session.correlation_id,
+                cluster_session_id=session.session_id,
+                encoded_challenge=challenge,
+            ),
+        )
+
+    def admin(
+        self,
+        session: Session,
+        correlation_id: int,
+        request: AdminRequestType,
+        code: AdminResponseCode,
+        message: str = "",
+    ) -> bool:
+        """The answer to an admin request."""
+        return self._sent(
+            session,
+            AdminResponse(
+                cluster_session_id=session.session_id,
+                correlation_id=correlation_id,
+                request_type=request,
+                response_code=code,
+                message=message,
+            ),
+        )
+
+    @staticmethod
+    def _sent(session: Session, message: Any) -> bool:
+        publication = session.publication
+        if publication is None:
+            return False
+        data = encode(message)
+        for _ in range(_ATTEMPTS):
+            result = publication.offer(data)
+            if result > 0:
+                return True
+            if result != OfferResult.ADMIN_ACTION:
+                return False
+        return False

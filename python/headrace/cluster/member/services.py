@@ -1,0 +1,126 @@
+"""A member's services, as its consensus module sees them: the two control streams. Cluster specification 4.8, 8.3."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from headrace._results import Action, OfferResult
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.ground.courses import Course
+from headrace.cluster.protocol.control import ServiceAck
+from headrace.cluster.protocol.header import HEADER_LENGTH, SESSION_MESSAGE, template_of, unpack_header
+from headrace.cluster.protocol.messages import MessageError, decode, encode
+from headrace.positions import NULL_VALUE
+
+if TYPE_CHECKING:
+    from headrace.client import Client, Header, Subscription
+    from headrace.cluster.member.config import ConsensusModuleConfig
+
+__all__ = ["Services"]
+
+_FRAGMENT_LIMIT = 25
+_ATTEMPTS = 5
+
+
+class Services:
+    """Sends to services, and takes what they and tools send.
+
+    Args:
+        client: The module's client.
+        config: Streams, and how many services there are.
+        on_message: Told of a message of a service to its own cluster, with the service's id.
+        on_request: Told of every other message but acknowledgements.
+        on_wrong: Told of what is no message.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        config: ConsensusModuleConfig,
+        on_message: Callable[[int, bytes], object],
+        on_request: Callable[[Any], object],
+        on_wrong: Callable[[str], object],
+    ) -> None:
+        self.count = config.service_count
+        self._on_message = on_message
+        self._on_request = on_request
+        self._on_wrong = on_wrong
+        self.subscription: Subscription = client.add_subscription(
+            config.control_channel, config.consensus_module_stream_id
+        )
+        self._publication = client.add_publication(config.control_channel, config.service_stream_id)
+        self._acks: list[deque[ServiceAck]] = [deque() for _ in range(self.count)]
+        self._ack_id = 0
+
+    def poll(self) -> int:
+        """Take what has come; stops after an acknowledgement, which may change what is done next."""
+        return self.subscription.controlled_poll(self._take, _FRAGMENT_LIMIT)
+
+    def _take(self, data: bytes, _: Header) -> Action:
+        if template_of(data) == SESSION_MESSAGE:
+            self._on_message(unpack_header(data)[1], data[HEADER_LENGTH:])
+            return Action.CONTINUE
+        try:
+            message = decode(data)
+        except MessageError as wrong:
+            self._on_wrong(f"a message on the control stream: {wrong}")
+            return Action.CONTINUE
+        if isinstance(message, ServiceAck):
+            if not 0 <= message.service_id < self.count:
+                self._on_wrong(
+                    f"an acknowledgement of service_id={message.service_id}, where service_count={self.count}"
+                )
+                return Action.CONTINUE
+            self._acks[message.service_id].append(message)
+            return Action.BREAK
+        if message is not None:
+            self._on_request(message)
+        return Action.CONTINUE
+
+    def send(self, message: Any) -> None:
+        """Send to all services, and to tools.
+
+        Raises:
+            ClusterError: No service is there, or none takes it.
+        """
+        data = encode(message)
+        result = 0
+        for _ in range(_ATTEMPTS):
+            result = self._publication.offer(data)
+            if result > 0:
+                return
+        name = type(message).__name__
+        raise ClusterError(f"{name} cannot be sent to the services: {OfferResult(result).name}")
+
+    def answer(self, message: Any) -> None:
+        """Send to a tool, which asks again if it does not get it."""
+        self._publication.offer(encode(message))
+
+    def acked(self, log_position: int) -> Course[tuple[ServiceAck, ...]]:
+        """The acknowledgements of all services of a position, which are the next of each.
+
+        Raises:
+            ClusterError: A service acknowledges something else.
+        """
+        while not all(self._acks):
+            self._check_heads(log_position)
+            yield
+        self._check_heads(log_position)
+        self._ack_id += 1
+        return tuple(acks.popleft() for acks in self._acks)
+
+    def _check_heads(self, log_position: int) -> None:
+        for acks in self._acks:
+            ack = acks[0] if acks else None
+            if ack is not None and (ack.ack_id, ack.log_position) != (self._ack_id, log_position):
+                raise ClusterError(
+                    f"ack out of sequence: service_id={ack.service_id} acknowledges position {ack.log_position} with "
+                    f"ack_id={ack.ack_id}, where log_position={log_position} and ack_id={self._ack_id} are due"
+                )
+
+    @staticmethod
+    def failed(acks: Iterable[ServiceAck]) -> tuple[int, ...]:
+        """The services whose acknowledgement says that they failed."""
+        return tuple(ack.service_id for ack in acks if ack.relevant_id == NULL_VALUE)

@@ -1,0 +1,198 @@
+"""The sessions of a member: those that connect, and those that the log knows. Cluster specification 3.4, 3.5."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+from headrace.cluster.protocol.codes import CloseReason, EventCode
+from headrace.cluster.protocol.log import SessionOpenEvent
+from headrace.cluster.protocol.snapshots import ClusterSession as StoredSession
+from headrace.positions import NULL_VALUE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headrace.client import Counter, Pending, Publication
+    from headrace.security.verdicts import PendingVerdict
+
+__all__ = ["Session", "SessionState", "Sessions"]
+
+
+class SessionState(Enum):
+    """How far a session is."""
+
+    CONNECTING = auto()
+    CHALLENGED = auto()
+    AUTHENTICATED = auto()
+    REJECTED = auto()
+    OPEN = auto()
+    CLOSING = auto()
+    CLOSED = auto()
+
+
+@dataclass(eq=False, slots=True)
+class Session:
+    """A client of the cluster, at this member.
+
+    Attributes:
+        session_id: Its id in the cluster; -1 for one that is sent to the leader.
+        correlation_id: Of the client's last request, which answers echo.
+        response_stream_id: Where it wants its answers, with the channel.
+        response_channel: After the member's template was applied.
+        state: How far it is.
+        activity_ns: When it was last heard, in the cluster's time as nanoseconds.
+        principal: Who it is, from the authenticator.
+    """
+
+    session_id: int
+    correlation_id: int
+    response_stream_id: int
+    response_channel: str
+    state: SessionState
+    activity_ns: int = 0
+    principal: bytes = field(default=b"", repr=False)
+    opened_log_position: int = NULL_VALUE
+    closed_log_position: int = NULL_VALUE
+    close_reason: CloseReason | None = None
+    event_code: EventCode = EventCode.OK
+    detail: str = ""
+    ingress_image_id: int | None = None
+    publication: Publication | None = None
+    requested: Pending[Publication] | None = None
+    verdict: PendingVerdict | None = None
+    challenge: Any = None
+    is_challenge_sent: bool = False
+    is_open_event_pending: bool = False
+    is_new_leader_event_pending: bool = False
+    counter: Counter | None = None
+    requested_counter: Pending[Counter] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its messages enter the log."""
+        return self.state is SessionState.OPEN
+
+    def close_with(self, reason: CloseReason) -> None:
+        """Begin to close it; the next check appends the event."""
+        self.state, self.close_reason, self.activity_ns = SessionState.CLOSING, reason, 0
+
+    def disconnect(self) -> None:
+        """Give up what it has at the driver."""
+        for pending in (self.requested, self.requested_counter):
+            if pending is not None:
+                pending.cancel()
+        for held in (self.publication, self.counter):
+            if held is not None:
+                held.close()
+        self.requested = self.requested_counter = None
+        self.publication, self.counter, self.ingress_image_id = None, None, None
+        if self.verdict is not None:
+            self.verdict.cancel()
+            self.verdict = None
+
+    def stored(self) -> StoredSession:
+        """What a snapshot says of it."""
+        return StoredSession(
+            cluster_session_id=self.session_id,
+            correlation_id=self.correlation_id,
+            opened_log_position=self.opened_log_position,
+            time_of_last_activity=NULL_VALUE,
+            close_reason=self.close_reason,
+            response_stream_id=self.response_stream_id,
+            response_channel=self.response_channel,
+        )
+
+
+class Sessions:
+    """The sessions that the log knows, and the ids of the next ones."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, Session] = {}
+        # Closed, in the order of the log positions at which that is committed.
+        self._uncommitted: deque[tuple[int, Session]] = deque()
+        self._uncommitted_opens: deque[tuple[int, int]] = deque()
+        self.next_id = 1
+        """The id that the next request to connect gets."""
+        self.next_committed_id = 1
+        """One more than the highest id of a session whose opening is committed; snapshots have it."""
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(tuple(self._by_id.values()))
+
+    def get(self, session_id: int) -> Session | None:
+        """A session by its id."""
+        return self._by_id.get(session_id)
+
+    def opened(self, session: Session, log_position: int) -> None:
+        """The leader has appended that a session is open."""
+        session.state = SessionState.OPEN
+        session.opened_log_position = log_position
+        self._by_id[session.session_id] = session
+        self._uncommitted_opens.append((log_position, session.session_id))
+
+    def closed(self, session: Session, log_position: int) -> None:
+        """The leader has appended that a session is closed."""
+        session.closed_log_position = log_position
+        del self._by_id[session.session_id]
+        self._uncommitted.append((log_position, session))
+
+    def logged_open(self, event: SessionOpenEvent, log_position: int, activity_ns: int) -> None:
+        """The log, which is read or replayed, opens a session."""
+        self._by_id[event.cluster_session_id] = Session(
+            session_id=event.cluster_session_id,
+            correlation_id=event.correlation_id,
+            response_stream_id=event.response_stream_id,
+            response_channel=event.response_channel,
+            state=SessionState.OPEN,
+            activity_ns=activity_ns,
+            opened_log_position=log_position,
+            is_open_event_pending=True,
+        )
+        self.next_id = max(self.next_id, event.cluster_session_id + 1)
+        self.next_committed_id = max(self.next_committed_id, event.cluster_session_id + 1)
+
+    def logged_close(self, session_id: int) -> None:
+        """The log closes a session."""
+        session = self._by_id.pop(session_id, None)
+        if session is not None:
+            session.disconnect()
+
+    def load(self, stored: StoredSession) -> None:
+        """A session of a snapshot."""
+        self._by_id[stored.cluster_session_id] = Session(
+            session_id=stored.cluster_session_id,
+            correlation_id=stored.correlation_id,
+            response_stream_id=stored.response_stream_id,
+            response_channel=stored.response_channel,
+            state=SessionState.OPEN if stored.close_reason is None else SessionState.CLOSING,
+            opened_log_position=stored.opened_log_position,
+            close_reason=stored.close_reason,
+            is_open_event_pending=True,
+        )
+
+    def committed(self, log_position: int) -> None:
+        """The log is agreed upon up to a position."""
+        while self._uncommitted and self._uncommitted[0][0] <= log_position:
+            self._uncommitted.popleft()
+        while self._uncommitted_opens and self._uncommitted_opens[0][0] <= log_position:
+            _, session_id = self._uncommitted_opens.popleft()
+            self.next_committed_id = max(self.next_committed_id, session_id + 1)
+
+    def restore_uncommitted(self, log_position: int) -> list[Session]:
+        """Undo what was not committed at a position; gives the sessions that were never opened, which are gone."""
+        while self._uncommitted:
+            _, session = self._uncommitted.popleft()
+            session.state = SessionState.CLOSING
+            self._by_id[session.session_id] = session
+        self._uncommitted_opens.clear()
+        gone = [session for session in self if session.opened_log_position > log_position]
+        for session in gone:
+            del self._by_id[session.session_id]
+        self._by_id = dict(sorted(self._by_id.items()))
+        return gone
