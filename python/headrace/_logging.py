@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 
-__all__ = ["ARCHIVE", "CLIENT", "DRIVER", "RPC"]
+__all__ = ["ARCHIVE", "CLIENT", "CLUSTER", "DRIVER", "RPC"]
 
 CLIENT = logging.getLogger("headrace.client")
 """Clients: connected, closed, driver lost, images that came and went, settings that look wrong, faults."""
@@ -24,3 +24,6 @@ ARCHIVE = logging.getLogger("headrace.archive")
 
 RPC = logging.getLogger("headrace.rpc")
 """Servers in this process: what their handlers raised, with the traceback."""
+
+CLUSTER = logging.getLogger("headrace.cluster")
+"""Members of clusters and containers of services in this process."""

@@ -1,4 +1,4 @@
-"""The mark files of a cluster's directory, read: what runs on it, and how to reach it. Specification 2.7, 6.6.
+"""The mark files of a cluster's directory: what runs on it, how to reach it, its errors. Specification 2.7, 6.6.
 
 0   message header: u16 block length | u16 template 200 | u16 schema 110 | u16 version
 8   i32 version, 0 until ready    48 i32 archive stream             64 i32 member id
@@ -7,10 +7,17 @@
 24  i64 start timestamp, ms       60 i32 ingress stream             76 i32 error buffer length | i32 cluster id
 32  i64 process id                136 u32 + text: driver directory, control channel, ingress channel, service name,
 40  i64 candidate term id, legacy     authenticator, directory of the services
+120 i64 process id | i64 start timestamp, ms, of one of ours that holds a lock on the file; else zeros
+8192 error buffer
+
+One of ours holds a lock on the file, which ends with its process, and says so at 120, as an archive does in its mark
+file: once the lock is free, it is dead, whatever the clock was. Of others the activity timestamp tells, which is
+renewed every second and -1 after a stop in order: if it is younger than ten seconds, the file is taken.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,17 +27,20 @@ from headrace._checks import excerpt
 from headrace._named_number import NamedNumber
 from headrace.archive.files.storage import DirectoryStorage
 from headrace.cluster.errors import ClusterFileError
+from headrace.positions import NULL_VALUE, align, version_text
 
 if TYPE_CHECKING:
-    from headrace.archive.files.storage import Storage
+    from headrace.archive.files.storage import Storage, StorageFile
 
 __all__ = [
     "MARK_NAME",
     "ClusterComponentType",
+    "ClusterMarkFile",
     "MarkFields",
     "check_no_member_runs",
     "marked_directory",
     "read_mark_fields",
+    "service_mark_name",
 ]
 
 MARK_NAME = "cluster-mark.dat"
@@ -40,7 +50,17 @@ _HEADER = struct.Struct("<HHHH")
 _FIELDS = struct.Struct("<iiqqqqiiiiiiiii")
 _LENGTH = struct.Struct("<I")
 _TEMPLATE, _SCHEMA = 200, 110
+_MESSAGE_HEADER = _HEADER.pack(128, _TEMPLATE, _SCHEMA, 2)
+_VERSION, _FAILED = 3 << 8, -1
 _FIELDS_OFFSET, _TEXTS_OFFSET, _HEADER_LENGTH = 8, 136, 8192
+_NUMBER, _LONG = struct.Struct("<i"), struct.Struct("<q")
+_VERSION_OFFSET, _ACTIVITY_OFFSET, _CANDIDATE_OFFSET, _MEMBER_OFFSET = 8, 16, 40, 64
+_LOCK_HOLDER = struct.Struct("<qq")
+_LOCK_HOLDER_OFFSET = 120
+_PAGE_LENGTH = 4096
+_FULL_SYNC = 2
+# Of the fields, before the texts.
+_NUMBERS = 15
 _PATH_MAX = 4096
 
 
@@ -52,6 +72,13 @@ class ClusterComponentType(NamedNumber):
     CONTAINER = 2
     BACKUP = 3
     STANDBY = 4
+
+
+# What an old file may be of, besides the component itself.
+_MAY_BECOME: dict[int, tuple[int, ...]] = {
+    ClusterComponentType.CONSENSUS_MODULE: (ClusterComponentType.UNKNOWN, ClusterComponentType.BACKUP),
+    ClusterComponentType.CONTAINER: (ClusterComponentType.UNKNOWN,),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +112,27 @@ class MarkFields:
         """What runs on the directory, as a word."""
         is_known = self.component_type in ClusterComponentType._value2member_map_
         return ClusterComponentType(self.component_type).name if is_known else str(self.component_type)
+
+    def encode(self) -> bytes:
+        """The header of the file of a component that holds the lock on it.
+
+        Raises:
+            ClusterFileError: The texts are too long for it.
+        """
+        values = [getattr(self, field.name) for field in dataclasses.fields(self)]
+        numbers = _FIELDS.pack(*values[:_NUMBERS])
+        holder = _LOCK_HOLDER.pack(self.pid, self.start_timestamp)
+        parts = [(_MESSAGE_HEADER + numbers).ljust(_LOCK_HOLDER_OFFSET, b"\0"), holder]
+        for text in values[_NUMBERS:]:
+            data = text.encode("ascii", "replace")
+            parts += _LENGTH.pack(len(data)), data
+        header = b"".join(parts)
+        if len(header) > _HEADER_LENGTH:
+            raise ClusterFileError(
+                f"the channels and names make a header of length={len(header)} in the mark file, above "
+                f"{_HEADER_LENGTH}: shorten them"
+            )
+        return header
 
     def is_active(self, now_ms: int) -> bool:
         """Whether the component shows life: its activity is younger than ten seconds."""
@@ -165,3 +213,157 @@ def marked_directory(storage: Storage, name: str = MARK_NAME) -> Storage:
             f"{storage.describe(link)}: {excerpt(repr(text))} is not the path of a directory with a mark file"
         )
     return DirectoryStorage(text, create=False)
+
+
+def service_mark_name(service_id: int) -> str:
+    """The name of the mark file of a service's container."""
+    return f"cluster-mark-service-{service_id}.dat"
+
+
+class ClusterMarkFile:
+    """The mark file of a component that runs: taken with the constructor, shown with :meth:`ready`.
+
+    Args:
+        storage: The directory of mark files.
+        name: The file: :data:`MARK_NAME`, or :func:`service_mark_name`.
+        fields: What it says; of times and the version it knows better.
+        now_ms: The time, in milliseconds since 1970.
+        liveness_timeout_ms: How long a component that holds no lock is taken for alive after its last sign.
+
+    Raises:
+        ClusterFileError: Another component runs on the directory, or the file is of another version or component.
+        OSError: The disk refuses something.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        name: str,
+        fields: MarkFields,
+        now_ms: int,
+        liveness_timeout_ms: int = LIVENESS_TIMEOUT_MS,
+    ) -> None:
+        self.path = storage.describe(name)
+        self.old_errors = b""
+        """The error log of the component before this one, to be saved before :meth:`clear_errors`."""
+        self.candidate_term_id = fields.candidate_term_id
+        """Legacy: of the component before this one, if the fields have none."""
+        length = align(_HEADER_LENGTH + fields.error_buffer_length, _PAGE_LENGTH)
+        header = dataclasses.replace(
+            fields, version=0, activity_timestamp=now_ms, start_timestamp=now_ms, header_length=_HEADER_LENGTH
+        ).encode()
+        try:
+            self._file = storage.create(name, length)
+        except FileExistsError:
+            self._file = storage.open(name)
+        try:
+            self._lock()
+            self._take_over(fields, now_ms, liveness_timeout_ms)
+            self._file.set_length(length)
+            self._file.write(0, header)
+            self._file.write(_CANDIDATE_OFFSET, _LONG.pack(self.candidate_term_id))
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _lock(self) -> None:
+        if not self._file.try_lock():
+            data = self._file.read(0, _TEXTS_OFFSET)
+            pid = _LOCK_HOLDER.unpack_from(data, _LOCK_HOLDER_OFFSET)[0] if _is_header(data) else 0
+            raise ClusterFileError(
+                f"active mark file: {self.path} is locked{f' by pid={pid}' if pid else ''}: stop what runs on the "
+                "directory, or use another one"
+            )
+
+    def _take_over(self, fields: MarkFields, now_ms: int, liveness_timeout_ms: int) -> None:
+        data = self._file.read(0, _TEXTS_OFFSET)
+        if not _is_header(data):
+            return
+        old = MarkFields(*_FIELDS.unpack_from(data, _FIELDS_OFFSET), *[""] * 6)
+        if old.version != _FAILED and old.version >> 16:
+            raise ClusterFileError(
+                f"{self.path}: the file has version {version_text(old.version)}, and 0.x is read here: use another "
+                "directory"
+            )
+        allowed = (fields.component_type, *_MAY_BECOME.get(fields.component_type, ()))
+        if old.component_type not in allowed:
+            raise ClusterFileError(
+                f"{self.path}: the file is of a {old.component}, and not of a {fields.component}: use another "
+                "directory"
+            )
+        age_ms = now_ms - old.activity_timestamp
+        holder = _LOCK_HOLDER.unpack_from(data, _LOCK_HOLDER_OFFSET)
+        was_ours = any(holder) and holder == (old.pid, old.start_timestamp)
+        if not was_ours and old.activity_timestamp != NULL_VALUE and age_ms < liveness_timeout_ms:
+            raise ClusterFileError(
+                f"active mark file: {self.path} was active {max(age_ms, 0)} ms ago, pid={old.pid}: stop what runs on "
+                f"the directory; what was killed is taken for dead after {liveness_timeout_ms} ms"
+            )
+        if self.candidate_term_id == NULL_VALUE:
+            self.candidate_term_id = old.candidate_term_id
+        if old.header_length == _HEADER_LENGTH:
+            # No longer than the file, whatever a damaged header says, and no shorter than nothing.
+            length = min(old.error_buffer_length, self._file.length() - _HEADER_LENGTH)
+            self.old_errors = self._file.read(_HEADER_LENGTH, max(length, 0))
+
+    def clear_errors(self) -> None:
+        """Begin with an empty error buffer."""
+        self._file.write(_HEADER_LENGTH, bytes(self._file.length() - _HEADER_LENGTH))
+
+    def ready(self, now_ms: int) -> None:
+        """Say that the component runs."""
+        self.update(now_ms)
+        self._file.write(_VERSION_OFFSET, _NUMBER.pack(_VERSION))
+        self._file.sync(_FULL_SYNC)
+
+    def failed(self) -> None:
+        """Say that the component could not start."""
+        self._file.write(_VERSION_OFFSET, _NUMBER.pack(_FAILED))
+
+    def update(self, now_ms: int) -> None:
+        """Say that it still runs."""
+        self._file.write(_ACTIVITY_OFFSET, _LONG.pack(now_ms))
+
+    def set_member_id(self, member_id: int) -> None:
+        """Say to which member it belongs, once that is known."""
+        self._file.write(_MEMBER_OFFSET, _NUMBER.pack(member_id))
+
+    def write_errors(self, offset: int, data: bytes) -> None:
+        """Write into the error buffer."""
+        self._file.write(_HEADER_LENGTH + offset, data)
+
+    def forget(self) -> None:
+        """Close the file and change nothing in it, as a kill would."""
+        file, self._file = self._file, _CLOSED
+        file.close()
+
+    def close(self) -> None:
+        """Say that the component stopped in order. Closing again does nothing."""
+        file, self._file = self._file, _CLOSED
+        if file is _CLOSED:
+            return
+        try:
+            file.write(_ACTIVITY_OFFSET, _LONG.pack(NULL_VALUE))
+            file.sync(_FULL_SYNC)
+        finally:
+            file.close()
+
+
+def _is_header(data: bytes) -> bool:
+    return len(data) >= _TEXTS_OFFSET and data[2:6] == _MESSAGE_HEADER[2:6]
+
+
+class _ClosedFile:
+    """Takes the place of the file once it is closed, so that a late update does no harm."""
+
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        """Does nothing."""
+
+    def sync(self, level: int) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+_CLOSED: StorageFile = _ClosedFile()  # type: ignore[assignment]

@@ -8,7 +8,6 @@ import itertools
 import os
 import random
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -30,7 +29,7 @@ from headrace.archive.server.deletions import Deletions
 from headrace.archive.server.error_log import ErrorLog
 from headrace.archive.server.events import RecordingEvents
 from headrace.archive.server.expiry import Expiry
-from headrace.archive.server.log import ArchiveLog
+from headrace.archive.server.log import ArchiveLog, save_old_errors
 from headrace.archive.server.recorder import Recorder
 from headrace.archive.server.recordings import Recordings
 from headrace.archive.server.recovery import open_files
@@ -45,7 +44,6 @@ from headrace.channel import format_duration
 from headrace.client import Client, IdleStrategy
 from headrace.client._local_driver import check_driver
 from headrace.clock import SYSTEM_CLOCK, Clock
-from headrace.cnc.error_log import read_error_log
 from headrace.event_log import EventRecorder
 from headrace.positions import NULL_VALUE
 from headrace.security.named import authenticator_named, authorisation_named
@@ -169,7 +167,7 @@ class ArchiveServer(Closing):
 
     def _open(self, driver: LocalDriver | None, chance: random.Random, start_ms: int) -> None:
         """Files, then the driver, then the parts; the mark file says last that the archive is ready."""
-        self._save_old_errors(start_ms)
+        save_old_errors(self._mark_file.old_errors, "archive", self._storage, start_ms, self._log)
         self._mark_file.clear_errors()
         self._open_events(start_ms)
         self._catalog = catalog = open_files(
@@ -254,32 +252,6 @@ class ArchiveServer(Closing):
             self._log.warning(
                 f"no event log: {failure}; with aeron.archive.event.limit=0 the archive makes none"
             )
-
-    def _save_old_errors(self, now_ms: int) -> None:
-        """Keep what the archive before this one noted; its mark file is about to be written over."""
-        lines = [
-            f"{entry.observation_count} observations from {entry.first_observation_ms} to "
-            f"{entry.last_observation_ms}: {entry.text}\n"
-            for entry in read_error_log(self._mark_file.old_errors)
-        ]
-        if not lines:
-            return
-        day = time.strftime("%Y-%m-%d-%H-%M-%S", time.gmtime(now_ms / 1000))
-        name = f"archive-{day}-{now_ms % 1000:03}+0000-error.log"
-        data = "".join(lines).encode()
-        try:
-            file = self._storage.create(name, 0, may_exist=True)
-            try:
-                file.write(0, data)
-            finally:
-                file.close()
-        except OSError as failure:
-            # A full disk is what they most likely tell of; an archive that starts may be told to make room.
-            self._log.error(f"cannot save the errors of the archive before this one in {name}: {failure}")
-            for line in lines:
-                self._log.info(line)
-            with contextlib.suppress(OSError):
-                self._storage.delete(name)
 
     def _mark_fields(self, start_ms: int) -> MarkFields:
         config = self.config
