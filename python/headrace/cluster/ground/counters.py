@@ -21,6 +21,7 @@ __all__ = [
     "find",
     "recovery_key",
     "recovery_state",
+    "session_key",
     "version_suffix",
 ]
 
@@ -113,6 +114,11 @@ def check_alone(client: Client, state: Counter, cluster_id: int) -> None:
                 "id, or wait until the driver has noticed that a module that was killed is gone "
                 "(client_liveness_timeout_ns)"
             )
+
+
+def session_key(cluster_id: int, session_id: int) -> bytes:
+    """The key of the counter that shows a session."""
+    return _ID.pack(cluster_id) + _LONG.pack(session_id)
 
 
 def recovery_key(

@@ -75,9 +75,13 @@ class RecordedStream:
     def position(self, client: Client) -> int:
         """Up to where it is recorded, at the cost of one load, while it :meth:`is_active`.
 
-        A counter that is freed keeps its value for a second at least, so it is enough to ask that now and then.
+        A counter that is freed is not used again for a second at least, so it is enough to ask that now and then. Once
+        it is freed this gives 0.
         """
-        return client.counters.value(self.counter_id)
+        try:
+            return client.counters.value(self.counter_id)
+        except KeyError:
+            return 0
 
     def is_active(self, client: Client) -> bool:
         """Whether the archive still records it."""

@@ -92,7 +92,7 @@ class Egress:
         self,
         session: Session,
         correlation_id: int,
-        request: AdminRequestType,
+        request: AdminRequestType | None,
         code: AdminResponseCode,
         message: str = "",
     ) -> bool:

@@ -55,6 +55,11 @@ class PendingMessages:
         for one in self._pending:
             yield pack_header(NULL_VALUE, one.cluster_session_id, UNSENT) + one.payload
 
+    @property
+    def has_unsent(self) -> bool:
+        """Whether something is not appended yet; what is comes last."""
+        return bool(self._pending) and self._pending[-1].append_position == UNSENT
+
     def add(self, payload: bytes) -> None:
         """The service has sent a message.
 

@@ -108,7 +108,7 @@ class AdminRequest:
     leadership_term_id: int
     cluster_session_id: int
     correlation_id: int
-    request_type: AdminRequestType
+    request_type: AdminRequestType | None = None
     payload: bytes = b""
 
 
@@ -118,7 +118,7 @@ class AdminResponse:
 
     cluster_session_id: int
     correlation_id: int
-    request_type: AdminRequestType
+    request_type: AdminRequestType | None = None
     response_code: AdminResponseCode
     message: str = ""
     payload: bytes = b""

@@ -1,0 +1,53 @@
+"""What the entries of the log have made: sessions, timers, messages of services. Cluster specification 4.6, 5.9."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace.cluster.member.pending_messages import PendingMessages
+from headrace.cluster.member.sessions import Session, Sessions
+from headrace.cluster.member.timers import Timers
+
+if TYPE_CHECKING:
+    from headrace.cluster.member.states import ModuleState
+
+__all__ = ["Applied"]
+
+
+class Applied:
+    """What a snapshot holds. The leader changes it as it appends, and undoes what is not committed."""
+
+    def __init__(self, service_count: int) -> None:
+        self.sessions = Sessions()
+        self.timers = Timers()
+        self.pending = [PendingMessages(service_id) for service_id in range(service_count)]
+        # The module's state before each action that is appended and not committed.
+        self._states: list[tuple[int, ModuleState]] = []
+
+    def acted(self, log_position: int, before: ModuleState) -> None:
+        """An action was appended; the module was in this state before."""
+        self._states.append((log_position, before))
+
+    def committed(self, log_position: int) -> None:
+        """The log is agreed upon up to a position."""
+        self.sessions.committed(log_position)
+        self.timers.committed(log_position)
+        for pending in self.pending:
+            pending.committed(log_position)
+        while self._states and self._states[0][0] <= log_position:
+            self._states.pop(0)
+
+    def restore_uncommitted(self, log_position: int) -> tuple[list[Session], ModuleState | None]:
+        """Undo what is after the last committed position.
+
+        Returns:
+            The sessions whose opening is undone, and the state that the module goes back to, if that changes.
+        """
+        self.committed(log_position)
+        gone = self.sessions.restore_uncommitted(log_position)
+        self.timers.restore_uncommitted()
+        for pending in self.pending:
+            pending.restore_uncommitted()
+        state = self._states[0][1] if self._states else None
+        self._states.clear()
+        return gone, state

@@ -1,0 +1,89 @@
+"""Sessions that are in the log: which are silent, which close, which are owed an event. Cluster specification 3.5."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import RegistrationError
+from headrace.cluster.member.members import ingress_endpoints
+from headrace.cluster.member.sessions import SessionState
+from headrace.cluster.protocol.codes import CloseReason, EventCode
+
+if TYPE_CHECKING:
+    from headrace.cluster.member.context import Context
+    from headrace.cluster.member.egress import Egress
+    from headrace.cluster.member.log_writer import LogWriter
+    from headrace.cluster.member.sessions import Session
+
+__all__ = ["Checking"]
+
+
+class Checking:
+    """Looks after the sessions of a leader."""
+
+    def __init__(self, context: Context, egress: Egress) -> None:
+        self._context = context
+        self._egress = egress
+
+    def take_over(self, *, is_startup: bool) -> None:
+        """The member begins to lead. After a start no client of before is there; else they are told who leads."""
+        context = self._context
+        for session in context.applied.sessions:
+            if not session.is_open:
+                continue
+            if is_startup:
+                session.close_with(CloseReason.TIMEOUT)
+                continue
+            session.requested = context.client.request_publication(
+                session.response_channel, session.response_stream_id
+            )
+            session.activity_ns = context.now_ns
+            session.is_new_leader_event_pending = True
+
+    def do_work(self, writer: LogWriter) -> int:
+        """A look at each of them."""
+        return sum(self._step(session, writer) for session in self._context.applied.sessions)
+
+    def _step(self, session: Session, writer: LogWriter) -> int:
+        context = self._context
+        self._connect(session)
+        if session.is_open and context.now_ns - session.activity_ns > context.config.session_timeout_ns:
+            session.close_with(CloseReason.TIMEOUT)
+            context.counters.timed_out_clients.get_and_add(1)
+        if session.state is SessionState.CLOSING:
+            return self._closed(session, writer)
+        term_id = context.leadership_term_id
+        if session.is_open_event_pending:
+            session.is_open_event_pending = not self._egress.event(session, term_id, EventCode.OK)
+        elif session.is_new_leader_event_pending:
+            endpoints = ingress_endpoints(context.config.all_members)
+            session.is_new_leader_event_pending = not self._egress.new_leader(session, term_id, endpoints)
+        return 0
+
+    def _connect(self, session: Session) -> None:
+        """Take what the driver has made for the session."""
+        if session.requested is not None:
+            try:
+                session.publication = session.requested.poll()
+            except RegistrationError as refusal:
+                # The session has no answers from here until it times out.
+                self._context.log.warning("the channel of a client's answers is refused", str(refusal))
+                session.requested = None
+            if session.publication is not None:
+                session.requested = None
+        if session.requested_counter is not None:
+            session.counter = session.requested_counter.poll()
+            if session.counter is not None:
+                session.requested_counter = None
+                session.counter.value = session.session_id
+
+    def _closed(self, session: Session, writer: LogWriter) -> int:
+        context, reason = self._context, session.close_reason
+        assert reason is not None, "a session closes for a reason"
+        position = writer.session_close(session.session_id, context.now, reason)
+        if position is None:
+            return 0
+        self._egress.event(session, context.leadership_term_id, EventCode.CLOSED, reason.name)
+        context.applied.sessions.closed(session, position)
+        session.disconnect()
+        return 1

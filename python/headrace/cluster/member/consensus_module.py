@@ -1,0 +1,729 @@
+"""The consensus module: puts what clients send into one log, and has services read it. Cluster specification 5.1."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from headrace._arguments import checked_class
+from headrace._closing import Closing
+from headrace._exceptions import HeadraceError
+from headrace._fork import forget_in_children
+from headrace.archive.client import requests
+from headrace.archive.files.storage import DirectoryStorage, Storage
+from headrace.client import Client, IdleStrategy
+from headrace.client._local_driver import check_driver
+from headrace.clock import SYSTEM_CLOCK, Clock
+from headrace.cluster.errors import ClusterTerminalError
+from headrace.cluster.ground.cluster_time import ClusterTime
+from headrace.cluster.ground.courses import Course, Running
+from headrace.cluster.ground.log import open_log
+from headrace.cluster.ground.node_archive import NodeArchive, node_archive_config
+from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
+from headrace.cluster.mark_file import MARK_NAME, ClusterComponentType, ClusterMarkFile, MarkFields
+from headrace.cluster.member.applied import Applied
+from headrace.cluster.member.checking import Checking
+from headrace.cluster.member.config import ConsensusModuleConfig
+from headrace.cluster.member.connecting import Connecting
+from headrace.cluster.member.context import Context
+from headrace.cluster.member.counters import ModuleCounters
+from headrace.cluster.member.egress import Egress
+from headrace.cluster.member.election import (
+    AppendTerm,
+    CreateLog,
+    Election,
+    JoinLog,
+    Lead,
+    LeaveTerm,
+    Progress,
+    ReplayLog,
+    StandForTerm,
+)
+from headrace.cluster.member.ingress import Ingress
+from headrace.cluster.member.leadership import Leadership
+from headrace.cluster.member.members import members_text
+from headrace.cluster.member.services import Services
+from headrace.cluster.member.snapshotting import Snapshotting, find_plan
+from headrace.cluster.member.states import ModuleState, Toggle
+from headrace.cluster.node_state import NODE_STATE_NAME, NodeStateFile
+from headrace.cluster.protocol import control
+from headrace.cluster.protocol.codes import CloseReason, ClusterAction, EventCode
+from headrace.positions import NULL_VALUE
+from headrace.security.named import authenticator_named, authorisation_named
+from headrace.security.verdicts import Verdicts
+
+if TYPE_CHECKING:
+    from headrace.client import Subscription
+    from headrace.client._local_driver import LocalDriver
+    from headrace.cluster.member.log_writer import LogWriter
+
+__all__ = ["ConsensusModule"]
+
+_SLOW_TICK_NS = 10_000_000
+_MARK_INTERVAL_NS = 1_000_000_000
+_EVENTS_A_TURN = 64
+_RUNNING: weakref.WeakSet[ConsensusModule] = weakref.WeakSet()
+
+
+@checked_class
+class ConsensusModule(Closing):
+    """The consensus module of a cluster's member, on a driver and beside an archive on it.
+
+    Runs in a thread of its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`. It begins with the
+    latest snapshot and the log after it, waits for its services, and leads. A context manager that closes it.
+
+    Args:
+        config: All settings as one object; keywords override it.
+        properties: Settings by the specification's property names, such as ``{"aeron.cluster.dir": "/data"}``.
+        driver: The driver, if it runs in this process; also a node of a simulated world.
+        is_invoked: No thread; the program calls :meth:`do_work`, at least every few seconds.
+        clock: What it goes by; by default the clock of `driver`, or of the machine.
+        storage: The directory of the cluster's files; by default that of ``cluster_directory``.
+        on_error: Told of each failure of the module as text, besides the error log in the mark file and the logger
+            ``headrace.cluster``.
+        **settings: See :class:`headrace.cluster.ConsensusModuleConfig`.
+
+    Raises:
+        ConfigError: A setting is wrong.
+        ClusterError: Another module of the cluster runs on the driver.
+        ClusterFileError: Another module runs on the directory, or a file is damaged.
+        DriverTimeoutError: No driver answers on the directory.
+    """
+
+    def __init__(
+        self,
+        config: ConsensusModuleConfig | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+        driver: LocalDriver | None = None,
+        is_invoked: bool = False,
+        clock: Clock | None = None,
+        storage: Storage | None = None,
+        on_error: Callable[[str], object] | None = None,
+        **settings: Any,
+    ) -> None:
+        check_driver(driver)
+        self.config = config = ConsensusModuleConfig.of(config, properties, **settings)
+        authenticator = config.authenticator
+        if authenticator is not None:
+            authenticator = authenticator_named("authenticator", authenticator)
+        self._verdicts = Verdicts(authenticator)
+        self._authorisation = (
+            None
+            if config.authorisation is None
+            else authorisation_named("authorisation", config.authorisation)
+        )
+        self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
+        self._storage = storage or DirectoryStorage(config.cluster_directory)
+        self._is_closed = False
+        self._failure: BaseException | None = None
+        self._has_terminated = False
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        # What is to be closed at the end, last to first.
+        self._held = contextlib.ExitStack()
+        try:
+            self._open(driver, on_error)
+        except BaseException:
+            self._release()
+            raise
+        forget_in_children(self)
+        _RUNNING.add(self)
+        if not is_invoked:
+            self._start_thread()
+
+    # --- start -----------------------------------------------------------------------------------------------------
+
+    def _open(self, driver: LocalDriver | None, on_error: Callable[[str], object] | None) -> None:
+        config = self.config
+        now_ms = self._clock.epoch_ms()
+        if config.directory_delete_on_start:
+            for name in (RECORDING_LOG_NAME, NODE_STATE_NAME, MARK_NAME):
+                self._storage.delete(name)
+        marks = (
+            self._storage
+            if config.mark_file_directory is None
+            else DirectoryStorage(config.mark_file_directory)
+        )
+        self._client = self._connect(driver)
+        self._held.callback(self._client.close)
+        self._mark_file = ClusterMarkFile(marks, MARK_NAME, self._mark_fields(), now_ms)
+        self._held.callback(self._mark_file.close)
+        self._log = open_log(
+            self._mark_file, config.error_buffer_length, "cluster", self._storage, self._clock, on_error
+        )
+        node_state = NodeStateFile(self._storage, sync_level=config.file_sync_level)
+        self._held.callback(node_state.close)
+        recording_log = RecordingLog(self._storage, sync_level=config.file_sync_level)
+        self._held.callback(recording_log.close)
+        counters = ModuleCounters(self._client, config)
+        self._held.callback(counters.close)
+        self._log.show_count(counters.errors)
+        archive = NodeArchive(
+            self._client,
+            node_archive_config(
+                config.archive_control_channel, config.archive_control_stream_id, config.cluster_id, "cm", 0
+            ),
+        )
+        self._held.callback(archive.close)
+        self._context = Context(
+            config=config,
+            client=self._client,
+            time=ClusterTime(self._clock, config.time_unit),
+            archive=archive,
+            counters=counters,
+            log=self._log,
+            recording_log=recording_log,
+            node_state=node_state,
+            applied=Applied(config.service_count),
+        )
+        self._make_parts()
+        self._ingress: Ingress | None = None
+        # Of the last action of an operator.
+        self._action_position = NULL_VALUE
+        self._course = Running()
+        self._course.begin(self._started())
+        self._service_clients: set[int] = set()
+        self._lost_service: int | None = None
+        self.awaited: tuple[Subscription, ...] = (self._services.subscription,)
+        """What the module polls now: a loop that idles may wait for messages on these."""
+        self._next_tick_ns = self._next_mark_ns = self._clock.monotonic_ns()
+        self._mark_file.ready(now_ms)
+
+    def _make_parts(self) -> None:
+        context = self._context
+        config = self.config
+        self._egress = Egress(config.member_id, config.leader_heartbeat_timeout_ns)
+        self._services = Services(
+            self._client, config, self._service_message, self._service_request, self._log.warning
+        )
+        self._snapshotting = Snapshotting(context, self._services)
+        self._leadership = Leadership(context, self._services, self._snapshotting)
+        self._connecting = Connecting(context, self._egress, self._verdicts)
+        self._checking = Checking(context, self._egress)
+
+    def _connect(self, driver: LocalDriver | None) -> Client:
+        return Client.connect(
+            None if driver is not None else self.config.aeron_directory,
+            driver=driver,
+            use_invoker=True,
+            client_name=self._role_name,
+            on_error=lambda error: self._log.error(str(error)),
+            on_unavailable_counter=self._counter_gone,
+        )
+
+    @property
+    def _role_name(self) -> str:
+        config = self.config
+        return config.agent_role_name or f"consensus-module-{config.cluster_id}-{config.member_id}"
+
+    def _mark_fields(self) -> MarkFields:
+        config = self.config
+        supplier = config.authenticator if isinstance(config.authenticator, str) else ""
+        return MarkFields(
+            version=0,
+            component_type=ClusterComponentType.CONSENSUS_MODULE,
+            activity_timestamp=0,
+            start_timestamp=0,
+            pid=os.getpid(),
+            candidate_term_id=NULL_VALUE,
+            archive_stream_id=config.archive_control_stream_id,
+            service_stream_id=config.service_stream_id,
+            consensus_module_stream_id=config.consensus_module_stream_id,
+            ingress_stream_id=config.ingress_stream_id,
+            member_id=config.member_id,
+            service_id=NULL_VALUE,
+            header_length=0,
+            error_buffer_length=config.error_buffer_length,
+            cluster_id=config.cluster_id,
+            aeron_directory=self._client.directory,
+            control_channel=config.control_channel,
+            ingress_channel=config.ingress_channel or "",
+            service_name="",
+            authenticator=supplier,
+            services_cluster_directory=os.fspath(config.services_directory or config.cluster_directory),
+        )
+
+    def _start_thread(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=self._role_name, daemon=True)
+        self._thread.start()
+
+    def _started(self) -> Course[None]:
+        """From the files to the first election."""
+        context = self._context
+        yield from context.archive.connected()
+        last = context.recording_log.last_term
+        if last is not None:
+            yield from context.archive.asked(requests.stop_recording_by_id(last.recording_id))
+            yield from self._leadership.stopped(last.recording_id)
+        yield from find_plan(context)
+        plan = context.plan
+        assert plan is not None, "there is a plan once it was found"
+        module = plan.snapshots[0] if plan.snapshots else None
+        position = 0 if module is None else module.log_position
+        recovery = context.counters.add_recovery(
+            NULL_VALUE if module is None else module.leadership_term_id,
+            position,
+            0 if module is None else module.timestamp,
+            tuple(entry.recording_id for entry in plan.snapshots[1:]),
+        )
+        if module is not None:
+            yield from self._snapshotting.loaded(module)
+        context.commit_position = position
+        acks = yield from self._services.acked(position)
+        recovery.close()
+        failed = self._services.failed(acks)
+        if failed:
+            raise ClusterTerminalError(
+                f"failed to start clustered service(s): service_id={', '.join(map(str, failed))}; the error log of the "
+                "service says why"
+            )
+        self._service_clients = {ack.relevant_id for ack in acks}
+        context.enter(ModuleState.ACTIVE, "snapshot and services are loaded")
+        append_position = max(plan.appended_log_position, position)
+        yield from self._elected(plan.last_leadership_term_id, append_position, is_startup=True)
+
+    # --- turns -----------------------------------------------------------------------------------------------------
+
+    def do_work(self) -> int:
+        """One turn of everything; gives how much there was to do. Only with ``is_invoked=True``.
+
+        Raises:
+            HeadraceError: The module cannot go on; it has told its services to end.
+        """
+        if self._is_closed or self._has_terminated:
+            return 0
+        try:
+            return self._turn()
+        except BaseException as failure:
+            self._fail(failure)
+            raise
+
+    def _turn(self) -> int:
+        begin_ns = self._clock.monotonic_ns()
+        context = self._context
+        context.now_ns = context.time.now_ns()
+        work_count = self._hear_driver()
+        context.archive.step()
+        if begin_ns >= self._next_tick_ns:
+            self._next_tick_ns = begin_ns + _SLOW_TICK_NS
+            work_count += self._slow_tick(begin_ns)
+        work_count += self._course.step()
+        if self._has_terminated:
+            return work_count
+        work_count += self._lead() + self._services.poll()
+        context.counters.note_cycle(self._clock.monotonic_ns() - begin_ns, self.config.cycle_threshold_ns)
+        return work_count
+
+    def _hear_driver(self) -> int:
+        work_count = 0
+        for _ in range(_EVENTS_A_TURN):
+            if not (event_count := self._client.invoke()):
+                break
+            work_count += event_count
+        if self._lost_service is not None:
+            raise ClusterTerminalError(
+                f"Aeron client in service closed unexpectedly: client_id={self._lost_service}"
+            )
+        return work_count
+
+    def _counter_gone(self, registration_id: int, _: int) -> None:
+        """The heartbeat of a service's client is gone with the client."""
+        if registration_id in self._service_clients and self._context.state is not ModuleState.TERMINATING:
+            self._lost_service = registration_id
+
+    def _slow_tick(self, now_ns: int) -> int:
+        context = self._context
+        if now_ns >= self._next_mark_ns:
+            self._next_mark_ns = now_ns + _MARK_INTERVAL_NS
+            self._mark()
+        writer = self._leadership.writer
+        if self._ingress is None or writer is None:
+            return 0
+        if not context.archive.is_ready:
+            raise ClusterTerminalError(f"local archive is not connected: {context.archive.failure}")
+        if not self._leadership.is_recorded and self._may_leave():
+            self._enter_election("log recording stopped")
+            return 1
+        if not self._course.is_idle:
+            return 0
+        self._act_on_node_toggle()
+        if self._act_on_toggle(writer):
+            return 1
+        if context.state is not ModuleState.ACTIVE:
+            return 0
+        return self._connecting.do_work(writer) + self._checking.do_work(writer)
+
+    def _mark(self) -> None:
+        try:
+            self._mark_file.update(self._clock.epoch_ms())
+        except OSError as failure:
+            self._log.error(f"cannot say in the mark file that this module runs: {failure}")
+
+    def _lead(self) -> int:
+        """What a leader does in each turn."""
+        context, writer, ingress = self._context, self._leadership.writer, self._ingress
+        if ingress is None or writer is None:
+            return 0
+        work_count = 0
+        if context.state is ModuleState.ACTIVE and self._course.is_idle:
+            now = context.now
+            work_count += context.applied.timers.poll(now, lambda timer_id: writer.timer(timer_id, now))
+            for pending in context.applied.pending:
+                if pending.has_unsent:
+                    work_count += pending.poll(
+                        lambda session_id, payload: writer.message(session_id, now, payload)
+                    )
+            work_count += ingress.poll()
+        return work_count + self._commit()
+
+    def _commit(self) -> int:
+        """What the archive has is agreed upon by a cluster of one."""
+        context = self._context
+        position = self._leadership.append_position
+        if position <= context.commit_position:
+            return 0
+        context.commit_position = position
+        context.applied.committed(position)
+        return 1
+
+    # --- elections -------------------------------------------------------------------------------------------------
+
+    def _may_leave(self) -> bool:
+        """Whether the module can give up what it does: services take a snapshot that is agreed upon, whatever comes."""
+        return self._course.is_idle or self._action_position > self._context.commit_position
+
+    def _enter_election(self, reason: str) -> None:
+        """Leave the leadership, and stand again."""
+        context = self._context
+        self._log.warning(f"{reason}: a new election")
+        ingress, self._ingress = self._ingress, None
+        if ingress is not None:
+            ingress.close()
+        self.awaited = (self._services.subscription,)
+        self._course.close()
+        self._course.begin(
+            self._elected(context.leadership_term_id, context.commit_position, is_startup=False)
+        )
+
+    def _elected(self, leadership_term_id: int, append_position: int, *, is_startup: bool) -> Course[None]:
+        """Goes on once the member leads. What goes wrong is logged, and the member stands again."""
+        context = self._context
+        progress = Progress(
+            leadership_term_id,
+            context.commit_position,
+            append_position,
+            context.node_state.candidate_term.term_id,
+            is_startup,
+        )
+        election = Election(progress)
+        context.counters.election_count.get_and_add(1)
+        while not isinstance(election.action, Lead):
+            context.counters.election_state.value = election.state
+            try:
+                yield from self._carried_out(election)
+            except ClusterTerminalError:
+                raise
+            except Exception as failure:
+                if not context.archive.is_ready:
+                    raise
+                self._log.error(f"election in state {election.state.name}: {failure}", failure)
+                election.failed(context.commit_position, str(failure))
+                deadline = context.client.clock.deadline(self.config.election_status_interval_ns / 1e9)
+                while not deadline.is_over:
+                    yield
+        self._begin_to_lead(election.action)
+        context.counters.election_state.value = election.state
+
+    def _carried_out(self, election: Election) -> Course[None]:
+        """Do what the election wants, and tell it what came of it."""
+        action, leadership = election.action, self._leadership
+        if isinstance(action, LeaveTerm):
+            position = yield from leadership.left(action)
+            self._undo_uncommitted()
+            election.left_term(position)
+        elif isinstance(action, StandForTerm):
+            leadership.stood(action)
+            election.stood(action.candidate_term_id)
+        elif isinstance(action, CreateLog):
+            yield from leadership.created(action)
+            election.log_created()
+        elif isinstance(action, ReplayLog):
+            election.replayed((yield from leadership.replayed(action)))
+        elif isinstance(action, JoinLog):
+            yield from leadership.joined(action)
+            election.joined()
+        elif isinstance(action, AppendTerm):
+            yield from leadership.term_appended(action)
+            election.term_appended()
+
+    def _undo_uncommitted(self) -> None:
+        context = self._context
+        gone, state = context.applied.restore_uncommitted(context.commit_position)
+        for session in gone:
+            self._egress.event(session, context.leadership_term_id, EventCode.CLOSED, "election")
+            session.disconnect()
+        self._connecting.close_all(context.leadership_term_id, "election")
+        for session in context.applied.sessions:
+            session.disconnect()
+        if state is not None:
+            context.enter(state, "what was not agreed upon is undone")
+
+    def _begin_to_lead(self, action: Lead) -> None:
+        context, writer = self._context, self._leadership.writer
+        assert writer is not None, "the log is joined before the member leads"
+        context.now_ns = context.time.now_ns()
+        self._checking.take_over(is_startup=action.is_startup)
+        self._ingress = Ingress(context, self._connecting, self._egress, self._authorisation, writer)
+        self.awaited = (self._services.subscription, *self._ingress.subscriptions)
+        context.counters.toggle.value = Toggle.NEUTRAL
+        context.counters.node_toggle.value = Toggle.NEUTRAL
+        self._log.info(
+            f"member {self.config.member_id} leads term {action.leadership_term_id} from {action.log_position}"
+        )
+
+    # --- what operators, services and tools ask --------------------------------------------------------------------
+
+    def _act_on_toggle(self, writer: LogWriter) -> int:
+        """Do what an operator has asked for through the control counter; gives 1 for something."""
+        context = self._context
+        counter = context.counters.toggle
+        toggle, state = counter.value, context.state
+        if toggle == Toggle.RESUME and state is ModuleState.SUSPENDED:
+            if self._appended(writer, ClusterAction.RESUME, ModuleState.ACTIVE):
+                counter.value = Toggle.NEUTRAL
+        elif state is not ModuleState.ACTIVE:
+            return 0
+        elif toggle == Toggle.SUSPEND:
+            self._appended(writer, ClusterAction.SUSPEND, ModuleState.SUSPENDED)
+        elif toggle == Toggle.STANDBY_SNAPSHOT:
+            if writer.action(ClusterAction.SNAPSHOT, context.now, flags=1) is not None:
+                counter.value = Toggle.NEUTRAL
+        elif toggle in (Toggle.SNAPSHOT, Toggle.SHUTDOWN):
+            position = self._appended(writer, ClusterAction.SNAPSHOT, ModuleState.SNAPSHOT)
+            if position is not None:
+                self._course.begin(self._snapshot(position, ends=toggle == Toggle.SHUTDOWN))
+        elif toggle == Toggle.ABORT:
+            self._course.begin(self._ended(writer.position))
+        else:
+            return 0
+        return 1
+
+    def _appended(self, writer: LogWriter, action: ClusterAction, state: ModuleState) -> int | None:
+        """Append an action, and go to the state that comes of it; the position after it, or ``None`` without room."""
+        context = self._context
+        position = writer.action(action, context.now)
+        if position is not None:
+            context.applied.acted(position, context.state)
+            context.enter(state, f"an operator asked to {action.name.lower()}")
+            self._action_position = position
+        return position
+
+    def _snapshot(self, position: int, *, ends: bool) -> Course[None]:
+        context = self._context
+        yield from self._snapshotting.taken(position)
+        if ends:
+            writer = self._leadership.writer
+            yield from self._ended(position if writer is None else writer.position)
+            return
+        context.enter(ModuleState.ACTIVE, "the snapshot is done")
+        context.counters.toggle.value = Toggle.NEUTRAL
+
+    def _ended(self, position: int) -> Course[None]:
+        """End services at a position, and then the module."""
+        context, services = self._context, self._services
+        context.enter(ModuleState.TERMINATING, "an operator asked for it")
+        self._action_position = position
+        deadline = context.client.clock.deadline(self.config.termination_timeout_ns / 1e9)
+        if services.count:
+            services.send(control.ServiceTerminationPosition(log_position=position, ack_required=True))
+            acked = services.acked(position)
+            for _ in acked:
+                if deadline.is_over:
+                    self._log.error(
+                        f"not all services ended at log position {position} within the termination time-out"
+                    )
+                    break
+                yield
+        while context.commit_position < position and not deadline.is_over:
+            yield
+        context.recording_log.commit_log_position(context.leadership_term_id, position)
+        context.recording_log.force()
+        self._has_terminated = True
+        context.enter(ModuleState.CLOSED, "expected termination")
+        self._log.warning("expected termination")
+
+    def _act_on_node_toggle(self) -> None:
+        """What an operator asks of this member alone: both are of standbys' snapshots, of which there are none."""
+        counter = self._context.counters.node_toggle
+        if counter.value not in (Toggle.INACTIVE, Toggle.NEUTRAL):
+            counter.value = Toggle.NEUTRAL
+
+    def _service_message(self, service_id: int, payload: bytes) -> None:
+        pending = self._context.applied.pending
+        if not 0 <= service_id < len(pending):
+            self._log.warning(f"a message of service_id={service_id}, where service_count={len(pending)}")
+            return
+        pending[service_id].add(payload)
+
+    def _service_request(self, request: object) -> None:
+        context = self._context
+        if isinstance(request, control.ScheduleTimer):
+            context.applied.timers.schedule(request.correlation_id, request.deadline)
+        elif isinstance(request, control.CancelTimer):
+            context.applied.timers.cancel(request.correlation_id)
+        elif isinstance(request, control.CloseSession):
+            session = context.applied.sessions.get(request.cluster_session_id)
+            if session is not None and session.is_open:
+                session.close_with(CloseReason.SERVICE_ACTION)
+        elif isinstance(request, control.ClusterMembersQuery):
+            self._services.answer(self._members(request))
+
+    def _members(
+        self, query: control.ClusterMembersQuery
+    ) -> control.ClusterMembersResponse | control.ClusterMembersExtendedResponse:
+        context, config = self._context, self.config
+        if not query.extended:
+            return control.ClusterMembersResponse(
+                correlation_id=query.correlation_id,
+                leader_member_id=config.member_id,
+                active_members=members_text(config.all_members),
+            )
+        member = config.member
+        own = control.ClusterMember(
+            leadership_term_id=context.leadership_term_id,
+            log_position=self._leadership.append_position or context.commit_position,
+            time_of_last_append_ns=context.now_ns,
+            member_id=config.member_id,
+            ingress_endpoint=member.ingress_endpoint,
+            consensus_endpoint=member.consensus_endpoint,
+            log_endpoint=member.log_endpoint,
+            catchup_endpoint=member.catchup_endpoint,
+            archive_endpoint=member.archive_endpoint,
+        )
+        return control.ClusterMembersExtendedResponse(
+            correlation_id=query.correlation_id,
+            current_time_ns=context.now_ns,
+            leader_member_id=config.member_id,
+            member_id=config.member_id,
+            active_members=(own,),
+        )
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        awaited = self.awaited
+        idle = IdleStrategy(self.config.idle_strategy, None, awaited)
+        with contextlib.suppress(BaseException):
+            while not self._stop.is_set() and not self._has_terminated:
+                idle.idle(self.do_work())
+                if self.awaited is not awaited:
+                    awaited = self.awaited
+                    idle = IdleStrategy(self.config.idle_strategy, None, awaited)
+
+    def _fail(self, failure: BaseException) -> None:
+        """It cannot go on: services end at once."""
+        context = self._context
+        self._stop.set()
+        self._has_terminated = True
+        try:
+            context.enter(ModuleState.CLOSED, repr(failure))
+            self._log.error(f"unexpected termination: {failure}", failure)
+            with contextlib.suppress(HeadraceError):
+                self._services.send(control.ServiceTerminationPosition(log_position=0, ack_required=True))
+        finally:
+            # Last: who waits for it looks for the reason.
+            self._failure = failure
+
+    @property
+    def directory(self) -> str:
+        """Where the files are."""
+        return self._storage.describe()
+
+    @property
+    def state(self) -> ModuleState:
+        """What the module does."""
+        return self._context.state
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the member leads, so that clients can connect."""
+        return self._ingress is not None
+
+    @property
+    def leadership_term_id(self) -> int:
+        """The term that the member leads or has read; -1 before the first."""
+        return self._context.leadership_term_id
+
+    @property
+    def commit_position(self) -> int:
+        """Up to where the log is agreed upon."""
+        return self._context.commit_position
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the module stopped by itself, if it failed."""
+        return self._failure
+
+    @property
+    def has_terminated(self) -> bool:
+        """Whether the module has ended by itself: an operator asked for it, or it failed."""
+        return self._has_terminated
+
+    @property
+    def is_closed(self) -> bool:
+        """True once closed."""
+        return self._is_closed
+
+    @property
+    def error_count(self) -> int:
+        """Failures of the module so far; what clients did wrong is not counted."""
+        return self._log.error_count
+
+    def close(self) -> None:
+        """Have services end where the log is agreed upon, and give up the directory. Waits for the module's thread.
+
+        The log goes on with the next start. Closing again does nothing.
+        """
+        if self._is_closed:
+            return
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._is_closed = True
+        context = self._context
+        if not self._has_terminated:
+            with contextlib.suppress(HeadraceError):
+                self._services.send(
+                    control.ServiceTerminationPosition(
+                        log_position=context.commit_position, ack_required=False
+                    )
+                )
+            context.enter(ModuleState.CLOSED, "closed")
+        self._course.close()
+        self._release()
+
+    def _forget(self) -> None:
+        """As after a kill: in a forked child, whose module this is not, and on a node that crashed."""
+        self._is_closed = True
+        self._mark_file.forget()
+
+    def _release(self) -> None:
+        self._is_closed = True
+        self._verdicts.close()
+        self._held.close()
+
+    def __repr__(self) -> str:
+        return f"ConsensusModule({self.directory!r}{', closed' if self._is_closed else ''})"
+
+
+@atexit.register
+def _close_all() -> None:
+    """A module whose program ends without closing it would leave its services to find out by themselves."""
+    for module in list(_RUNNING):
+        module.close()

@@ -1,0 +1,94 @@
+"""What the parts of a consensus module share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace._states import Life
+from headrace.cluster.member.states import MODULE, ModuleState, Role
+from headrace.positions import NULL_VALUE
+
+if TYPE_CHECKING:
+    from headrace.client import Client
+    from headrace.cluster.ground.cluster_time import ClusterTime
+    from headrace.cluster.ground.log import AgentLog
+    from headrace.cluster.ground.node_archive import NodeArchive
+    from headrace.cluster.log.recording_log import RecordingLog
+    from headrace.cluster.log.recovery import RecoveryPlan
+    from headrace.cluster.member.applied import Applied
+    from headrace.cluster.member.config import ConsensusModuleConfig
+    from headrace.cluster.member.counters import ModuleCounters
+    from headrace.cluster.node_state import NodeStateFile
+
+__all__ = ["Context"]
+
+
+@dataclass(eq=False)
+class Context:
+    """Arguments that every part needs, and where the member stands."""
+
+    config: ConsensusModuleConfig
+    client: Client
+    time: ClusterTime
+    archive: NodeArchive
+    counters: ModuleCounters
+    log: AgentLog
+    recording_log: RecordingLog
+    node_state: NodeStateFile
+    applied: Applied
+
+    def __post_init__(self) -> None:
+        self.now_ns = self.time.now_ns()
+        """The cluster's time at the beginning of this turn."""
+        self.plan: RecoveryPlan | None = None
+        """What the member would begin with if it started now."""
+        self._life = Life(MODULE)
+        self._role = Role.FOLLOWER
+        self._leadership_term_id = NULL_VALUE
+        self._commit_position = 0
+
+    @property
+    def now(self) -> int:
+        """The time of this turn in the cluster's unit."""
+        return self.time.from_ns(self.now_ns)
+
+    @property
+    def state(self) -> ModuleState:
+        """The state of the module."""
+        return self._life.state
+
+    def enter(self, state: ModuleState, reason: str) -> None:
+        """Go to another state, and show it."""
+        self._life.enter(state, reason)
+        self.counters.state.value = self._life.state
+
+    @property
+    def role(self) -> Role:
+        """What the member is to the others."""
+        return self._role
+
+    @role.setter
+    def role(self, role: Role) -> None:
+        self._role = role
+        self.counters.role.value = role
+
+    @property
+    def leadership_term_id(self) -> int:
+        """The term of the last entry of the log; -1 before the first."""
+        return self._leadership_term_id
+
+    @leadership_term_id.setter
+    def leadership_term_id(self, term_id: int) -> None:
+        self._leadership_term_id = term_id
+        self.counters.leadership_term_id.value = term_id
+
+    @property
+    def commit_position(self) -> int:
+        """Up to where the log is agreed upon."""
+        return self._commit_position
+
+    @commit_position.setter
+    def commit_position(self, position: int) -> None:
+        self._commit_position = position
+        self.counters.commit_position.value = position

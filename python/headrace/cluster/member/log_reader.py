@@ -1,0 +1,113 @@
+"""Applies the entries of a log that is read: the member's own when it starts, later a leader's. Specification 4.6."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace._results import Action
+from headrace.cluster.errors import ClusterError, ClusterTerminalError
+from headrace.cluster.member.pending_messages import service_id_of
+from headrace.cluster.protocol.codes import ClusterAction
+from headrace.cluster.protocol.header import SESSION_MESSAGE, template_of, unpack_header
+from headrace.cluster.protocol.log import (
+    ClusterActionRequest,
+    NewLeadershipTermEvent,
+    SessionCloseEvent,
+    SessionOpenEvent,
+    TimerEvent,
+)
+from headrace.cluster.protocol.messages import MessageError, decode
+
+if TYPE_CHECKING:
+    from headrace.client import Header, Image
+    from headrace.cluster.member.context import Context
+
+__all__ = ["LogReader", "is_snapshot"]
+
+
+class LogReader:
+    """Reads one image of the log."""
+
+    def __init__(self, context: Context, image: Image) -> None:
+        self._context = context
+        self._image = image
+        self._actions: list[tuple[ClusterActionRequest, int]] = []
+
+    @property
+    def position(self) -> int:
+        """Up to where the log is applied."""
+        return self._image.position
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing follows."""
+        return self._image.is_closed
+
+    def poll(self, limit_position: int) -> int:
+        """Apply entries that begin before a position; stops after an action of the cluster, see :meth:`take_action`."""
+        limit = self._context.config.log_fragment_limit
+        return self._image.controlled_poll(self._apply, limit, limit_position=limit_position)
+
+    def take_action(self) -> tuple[ClusterActionRequest, int] | None:
+        """The action that the last poll stopped after, and the position after it; once."""
+        return self._actions.pop() if self._actions else None
+
+    def _apply(self, data: bytes, header: Header) -> Action:
+        if template_of(data) == SESSION_MESSAGE:
+            _, session_id, timestamp = unpack_header(data)
+            self._message(session_id, timestamp)
+            return Action.CONTINUE
+        try:
+            entry = decode(data)
+        except MessageError as wrong:
+            raise ClusterError(
+                f"the log has an entry before position {header.position} that is none: {wrong}"
+            ) from None
+        return self._entry(entry, header.position)
+
+    def _message(self, session_id: int, timestamp: int) -> None:
+        applied = self._context.applied
+        if session_id < 0:
+            service_id = service_id_of(session_id)
+            if service_id < len(applied.pending):
+                applied.pending[service_id].logged(session_id)
+            return
+        session = applied.sessions.get(session_id)
+        if session is not None:
+            session.activity_ns = self._context.time.to_ns(timestamp)
+
+    def _entry(self, entry: Any, log_position: int) -> Action:
+        context, applied = self._context, self._context.applied
+        if isinstance(entry, TimerEvent):
+            applied.timers.fired(entry.correlation_id)
+        elif isinstance(entry, SessionOpenEvent):
+            applied.sessions.logged_open(entry, log_position, context.time.to_ns(entry.timestamp))
+        elif isinstance(entry, SessionCloseEvent):
+            applied.sessions.logged_close(entry.cluster_session_id)
+        elif isinstance(entry, NewLeadershipTermEvent):
+            self._new_term(entry)
+        elif (
+            isinstance(entry, ClusterActionRequest) and entry.leadership_term_id == context.leadership_term_id
+        ):
+            self._actions.append((entry, log_position))
+            return Action.BREAK
+        return Action.CONTINUE
+
+    def _new_term(self, entry: NewLeadershipTermEvent) -> None:
+        config = self._context.config
+        if entry.time_unit is not config.time_unit:
+            raise ClusterTerminalError(
+                f"incompatible timestamp units: {config.time_unit.name} log={entry.time_unit.name}: the log was "
+                f"written with another clock setting than clock={config.clock}"
+            )
+        if entry.app_version >> 16 != config.app_version >> 16:
+            raise ClusterTerminalError(
+                f"incompatible version: {config.app_version} log={entry.app_version}: the log was written with another "
+                "major app_version"
+            )
+        self._context.leadership_term_id = entry.leadership_term_id
+
+
+def is_snapshot(action: ClusterActionRequest) -> bool:
+    """Whether an action has this member take a snapshot; flags name standbys."""
+    return action.action is ClusterAction.SNAPSHOT and action.flags == 0

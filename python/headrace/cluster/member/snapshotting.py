@@ -1,0 +1,154 @@
+"""Takes snapshots: services' and the module's own, all at one position of the log. Cluster specification 6.4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from headrace._results import OfferResult
+from headrace.archive.client import requests
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.ground.courses import Course, added
+from headrace.cluster.log.entries import Entry, EntryType
+from headrace.cluster.log.recovery import recovery_plan
+from headrace.cluster.member.snapshot import SnapshotLoader, SnapshotPoint, snapshot_messages
+from headrace.positions import NULL_VALUE
+
+if TYPE_CHECKING:
+    from headrace.client import ExclusivePublication
+    from headrace.cluster.member.context import Context
+    from headrace.cluster.member.services import Services
+    from headrace.cluster.protocol.control import ServiceAck
+
+__all__ = ["Snapshotting", "find_plan"]
+
+_FRAGMENT_LIMIT = 50
+
+
+def find_plan(context: Context) -> Course[None]:
+    """Look what the member would begin with now; the archive says how far the log is recorded."""
+    log = context.recording_log
+    recording = None
+    if log.last_term is not None:
+        recording = yield from context.archive.asked(requests.find_recording(log.last_term.recording_id))
+    context.plan = recovery_plan(log, context.config.service_count, lambda _: recording)
+
+
+class Snapshotting:
+    """Takes snapshots, and loads the module's own."""
+
+    def __init__(self, context: Context, services: Services) -> None:
+        self._context = context
+        self._services = services
+
+    def taken(self, log_position: int) -> Course[bool]:
+        """Goes on once services and module have a snapshot at a position; whether all have.
+
+        It is noted for all or for none. What goes wrong is logged, and the member goes on without it.
+        """
+        context = self._context
+        begin_ns = context.client.clock.monotonic_ns()
+        acks = yield from self._services.acked(log_position)
+        failed = self._services.failed(acks)
+        if failed:
+            ids = ", ".join(map(str, failed))
+            context.log.error(f"no snapshot at log position {log_position}: it failed in service_id={ids}")
+            return False
+        try:
+            recording_id = yield from self._recorded(log_position)
+            self._note(log_position, recording_id, acks)
+        except Exception as failure:
+            context.log.error(f"no snapshot at log position {log_position}: {failure}", failure)
+            return False
+        yield from find_plan(context)
+        duration_ns = context.client.clock.monotonic_ns() - begin_ns
+        context.counters.note_snapshot(duration_ns, context.config.snapshot_threshold_ns)
+        for session in context.applied.sessions:
+            session.activity_ns = context.now_ns
+        return True
+
+    def _point(self, log_position: int) -> SnapshotPoint:
+        config = self._context.config
+        return SnapshotPoint(
+            log_position, self._context.leadership_term_id, config.time_unit, config.app_version
+        )
+
+    def _recorded(self, log_position: int) -> Course[int]:
+        """The recording with the module's own part, which is whole."""
+        context, applied = self._context, self._context.applied
+        config, client = context.config, context.client
+        messages = snapshot_messages(
+            self._point(log_position), applied.sessions, applied.timers, applied.pending
+        )
+        publication = yield from added(
+            client.request_exclusive_publication(config.snapshot_channel, config.snapshot_stream_id)
+        )
+        with publication:
+            stream = yield from context.archive.recorded(publication, config.snapshot_channel)
+            yield from _written(publication, messages)
+            end = publication.position
+            while stream.position(client) < (end or 0):
+                if not stream.is_active(client):
+                    raise ClusterError("the archive stopped to record the snapshot of the consensus module")
+                yield
+        return stream.recording_id
+
+    def _note(self, log_position: int, recording_id: int, acks: tuple[ServiceAck, ...]) -> None:
+        """Add the entries of the recording log, the module's last: without it a start uses none of them."""
+        log = self._context.recording_log
+        term_id = self._context.leadership_term_id
+        term = log.term(term_id)
+        if term is None:
+            raise ClusterError(f"the recording log has no leadership term {term_id}")
+        timestamp = acks[0].timestamp if acks else self._context.now
+        recordings = [(ack.relevant_id, ack.service_id, ack.timestamp) for ack in reversed(acks)]
+        for recording, service_id, taken in [*recordings, (recording_id, NULL_VALUE, timestamp)]:
+            log.append_snapshot(
+                Entry(
+                    recording_id=recording,
+                    leadership_term_id=term_id,
+                    term_base_log_position=term.term_base_log_position,
+                    log_position=log_position,
+                    timestamp=taken,
+                    service_id=service_id,
+                    type=EntryType.SNAPSHOT,
+                )
+            )
+        log.force()
+
+    def loaded(self, entry: Entry) -> Course[None]:
+        """Goes on once the module's part of a snapshot is loaded.
+
+        Raises:
+            ClusterError: It is damaged, or of another version or unit of time.
+        """
+        context, config = self._context, self._context.config
+        applied = context.applied
+        context.leadership_term_id = entry.leadership_term_id
+        point = self._point(entry.log_position)
+        loader = SnapshotLoader(point, applied.sessions, applied.timers, applied.pending)
+        replay = yield from context.archive.replayed(
+            entry.recording_id, config.replay_channel, config.replay_stream_id
+        )
+        try:
+            while not loader.is_done:
+                if not replay.image.poll(lambda data, _: loader.take(data), _FRAGMENT_LIMIT):
+                    if replay.image.is_closed:
+                        raise ClusterError(
+                            f"recording {entry.recording_id} with the snapshot of the consensus module ends too early"
+                        )
+                    yield
+        finally:
+            replay.subscription.close()
+        yield from context.archive.stopped_replay(replay)
+
+
+def _written(publication: ExclusivePublication, messages: Iterable[bytes]) -> Course[None]:
+    """Goes on once all messages are in a publication."""
+    for message in messages:
+        while (result := publication.offer(message)) < 0:
+            if result in (OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED):
+                raise ClusterError(
+                    f"the snapshot of the consensus module cannot be written: {OfferResult(result).name}"
+                )
+            yield
