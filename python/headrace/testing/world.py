@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from headrace import _core
 from headrace._closing import Closing
@@ -54,6 +54,20 @@ _SHOWN_CHANGES = 20
 
 Program = Callable[[], int | None]
 _Result = TypeVar("_Result")
+
+
+class Agent(Protocol):
+    """What a node gives turns: an archive, or a part of a cluster."""
+
+    @property
+    def is_closed(self) -> bool: ...
+    def do_work(self) -> int: ...
+    def close(self) -> None: ...
+    def _forget(self) -> None: ...
+    def _fail(self, failure: BaseException) -> None: ...
+
+
+_Agent = TypeVar("_Agent", bound=Agent)
 
 
 class NodeClock(Clock):
@@ -135,7 +149,7 @@ class Node:
         self._world = world
         self._clock: Clock = NodeClock(core, lambda duration_s: world.run_for(duration_s))
         self._disks: dict[str, SimulatedStorage] = {}
-        self._archives: list[ArchiveServer] = []
+        self._agents: list[Agent] = []
         self._archive_count = 0
         self._programs: list[Program] = []
         # Those whose turn it is: they wait for something, while the world goes on.
@@ -233,20 +247,36 @@ class Node:
         settings.setdefault("segment_file_length", _SEGMENT_LENGTH)
         self._archive_count += 1
         self._note(f"starts archive {self._archive_count}")
-        try:
-            server = ArchiveServer(
+        chance = random.Random(f"{self._world.seed} archive {self.name} {self._archive_count}")
+        return self.host(
+            lambda: ArchiveServer(
                 driver=self,
                 is_invoked=True,
                 storage=self.disk(disk),
-                chance=random.Random(f"{self._world.seed} archive {self.name} {self._archive_count}"),
+                chance=chance,
                 on_event=self._note_event,
                 **settings,
             )
+        )
+
+    def host(self, start: Callable[[], _Agent]) -> _Agent:
+        """Start an agent, such as a consensus module, which gets its turns from the world as an archive does.
+
+        A crash of the node ends it without a last word; so does a kill before a step of one of its disks.
+
+        Args:
+            start: Makes the agent, with this node as its driver, ``is_invoked=True``, and disks of the node as storage.
+
+        Raises:
+            Killed: The disk was to end its process before a step of this start.
+        """
+        try:
+            agent = start()
         except Killed:
             self.crash(keeps_writes=True)
             raise
-        self._archives.append(server)
-        return server
+        self._agents.append(agent)
+        return agent
 
     def run(self, program: Program) -> None:
         """Call `program` after each step, while the node runs. It returns how much it did, or ``None`` for nothing.
@@ -279,9 +309,9 @@ class Node:
             ConfigError: The node is down.
         """
         self._programs.clear()
-        archives, self._archives = self._archives, []
-        for server in archives:
-            server._forget()
+        agents, self._agents = self._agents, []
+        for agent in agents:
+            agent._forget()
         for name, disk in self._disks.items():
             lost_count = disk.crash(keeps_writes=keeps_writes)
             self._note(f"loses {lost_count} pages and names of disk {name}")
@@ -290,10 +320,10 @@ class Node:
     def close(self) -> None:
         """End clients, archives and driver in good order, and the programs. Does nothing when the node is down."""
         self._programs.clear()
-        archives, self._archives = self._archives, []
+        agents, self._agents = self._agents, []
         try:
-            for server in archives:
-                server.close()
+            for agent in agents:
+                agent.close()
         except Killed as killed:
             self._note(f"is killed before a change of {killed}")
         finally:
@@ -355,26 +385,26 @@ class Node:
 
     def _turn(self) -> int:
         # Each of them may start others, or crash its node.
-        work_count = sum(self._step_archive(server) for server in tuple(self._archives))
+        work_count = sum(self._step_agent(agent) for agent in tuple(self._agents))
         return work_count + sum(
             self._step(program) for program in tuple(self._programs) if program in self._programs
         )
 
-    def _step_archive(self, server: ArchiveServer) -> int:
-        if server.is_closed:
-            if server in self._archives:
-                self._archives.remove(server)
+    def _step_agent(self, agent: Agent) -> int:
+        if agent.is_closed:
+            if agent in self._agents:
+                self._agents.remove(agent)
             return 0
         try:
-            return self._step(server.do_work)
+            return self._step(agent.do_work)
         except Killed as killed:
             self._note(f"is killed before a change of {killed}")
             self.crash(keeps_writes=True)
         except HeadraceError as failure:
             # As its thread does: its driver is gone, or has given it up.
-            server._fail(failure)
-            self._archives.remove(server)
-            self._note(f"has an archive that stopped: {type(failure).__name__}")
+            agent._fail(failure)
+            self._agents.remove(agent)
+            self._note(f"has an {type(agent).__name__} that stopped: {type(failure).__name__}")
         return 0
 
     def _step(self, program: Program) -> int:

@@ -59,6 +59,7 @@ class RecordingLog(Closing):
         self._storage = storage
         self._sync_level = sync_level
         self.path = storage.describe(RECORDING_LOG_NAME)
+        is_new = storage.length(RECORDING_LOG_NAME) is None
         self._file: StorageFile = (
             storage.open(RECORDING_LOG_NAME, read_only=True)
             if read_only
@@ -73,6 +74,9 @@ class RecordingLog(Closing):
             self._load()
             if not read_only and self._file.length() > self._end:
                 self._file.set_length(self._end)
+            if is_new and sync_level:
+                # Or a power cut takes the file with all that was forced into it.
+                storage.sync()
         except BaseException:
             self._file.close()
             raise

@@ -46,13 +46,14 @@ from headrace.cluster.member.election import (
 )
 from headrace.cluster.member.ingress import Ingress
 from headrace.cluster.member.leadership import Leadership
-from headrace.cluster.member.members import members_text
+from headrace.cluster.member.operating import Operating
+from headrace.cluster.member.requests import service_message, service_request
 from headrace.cluster.member.services import Services
 from headrace.cluster.member.snapshotting import Snapshotting, find_plan
 from headrace.cluster.member.states import ModuleState, Toggle
 from headrace.cluster.node_state import NODE_STATE_NAME, NodeStateFile
 from headrace.cluster.protocol import control
-from headrace.cluster.protocol.codes import CloseReason, ClusterAction, EventCode
+from headrace.cluster.protocol.codes import EventCode
 from headrace.positions import NULL_VALUE
 from headrace.security.named import authenticator_named, authorisation_named
 from headrace.security.verdicts import Verdicts
@@ -60,7 +61,6 @@ from headrace.security.verdicts import Verdicts
 if TYPE_CHECKING:
     from headrace.client import Subscription
     from headrace.client._local_driver import LocalDriver
-    from headrace.cluster.member.log_writer import LogWriter
 
 __all__ = ["ConsensusModule"]
 
@@ -74,8 +74,8 @@ _RUNNING: weakref.WeakSet[ConsensusModule] = weakref.WeakSet()
 class ConsensusModule(Closing):
     """The consensus module of a cluster's member, on a driver and beside an archive on it.
 
-    Runs in a thread of its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`. It begins with the
-    latest snapshot and the log after it, waits for its services, and leads. A context manager that closes it.
+    Runs in a thread of its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`. It begins
+    with the latest snapshot and the log after it, waits for its services, and leads. A context manager that closes it.
 
     Args:
         config: All settings as one object; keywords override it.
@@ -184,9 +184,6 @@ class ConsensusModule(Closing):
         )
         self._make_parts()
         self._ingress: Ingress | None = None
-        # Of the last action of an operator.
-        self._action_position = NULL_VALUE
-        self._course = Running()
         self._course.begin(self._started())
         self._service_clients: set[int] = set()
         self._lost_service: int | None = None
@@ -200,9 +197,15 @@ class ConsensusModule(Closing):
         config = self.config
         self._egress = Egress(config.member_id, config.leader_heartbeat_timeout_ns)
         self._services = Services(
-            self._client, config, self._service_message, self._service_request, self._log.warning
+            self._client,
+            config,
+            lambda service_id, payload: service_message(context, service_id, payload),
+            self._service_request,
+            self._log.warning,
         )
         self._snapshotting = Snapshotting(context, self._services)
+        self._course = Running()
+        self._operating = Operating(context, self._services, self._snapshotting, self._course)
         self._leadership = Leadership(context, self._services, self._snapshotting)
         self._connecting = Connecting(context, self._egress, self._verdicts)
         self._checking = Checking(context, self._egress)
@@ -314,7 +317,8 @@ class ConsensusModule(Closing):
             self._next_tick_ns = begin_ns + _SLOW_TICK_NS
             work_count += self._slow_tick(begin_ns)
         work_count += self._course.step()
-        if self._has_terminated:
+        if self._operating.has_ended:
+            self._has_terminated = True
             return work_count
         work_count += self._lead() + self._services.poll()
         context.counters.note_cycle(self._clock.monotonic_ns() - begin_ns, self.config.cycle_threshold_ns)
@@ -352,8 +356,7 @@ class ConsensusModule(Closing):
             return 1
         if not self._course.is_idle:
             return 0
-        self._act_on_node_toggle()
-        if self._act_on_toggle(writer):
+        if self._operating.do_work(writer):
             return 1
         if context.state is not ModuleState.ACTIVE:
             return 0
@@ -396,7 +399,7 @@ class ConsensusModule(Closing):
 
     def _may_leave(self) -> bool:
         """Whether the module can give up what it does: services take a snapshot that is agreed upon, whatever comes."""
-        return self._course.is_idle or self._action_position > self._context.commit_position
+        return self._course.is_idle or self._operating.action_position > self._context.commit_position
 
     def _enter_election(self, reason: str) -> None:
         """Leave the leadership, and stand again."""
@@ -487,132 +490,11 @@ class ConsensusModule(Closing):
             f"member {self.config.member_id} leads term {action.leadership_term_id} from {action.log_position}"
         )
 
-    # --- what operators, services and tools ask --------------------------------------------------------------------
-
-    def _act_on_toggle(self, writer: LogWriter) -> int:
-        """Do what an operator has asked for through the control counter; gives 1 for something."""
-        context = self._context
-        counter = context.counters.toggle
-        toggle, state = counter.value, context.state
-        if toggle == Toggle.RESUME and state is ModuleState.SUSPENDED:
-            if self._appended(writer, ClusterAction.RESUME, ModuleState.ACTIVE):
-                counter.value = Toggle.NEUTRAL
-        elif state is not ModuleState.ACTIVE:
-            return 0
-        elif toggle == Toggle.SUSPEND:
-            self._appended(writer, ClusterAction.SUSPEND, ModuleState.SUSPENDED)
-        elif toggle == Toggle.STANDBY_SNAPSHOT:
-            if writer.action(ClusterAction.SNAPSHOT, context.now, flags=1) is not None:
-                counter.value = Toggle.NEUTRAL
-        elif toggle in (Toggle.SNAPSHOT, Toggle.SHUTDOWN):
-            position = self._appended(writer, ClusterAction.SNAPSHOT, ModuleState.SNAPSHOT)
-            if position is not None:
-                self._course.begin(self._snapshot(position, ends=toggle == Toggle.SHUTDOWN))
-        elif toggle == Toggle.ABORT:
-            self._course.begin(self._ended(writer.position))
-        else:
-            return 0
-        return 1
-
-    def _appended(self, writer: LogWriter, action: ClusterAction, state: ModuleState) -> int | None:
-        """Append an action, and go to the state that comes of it; the position after it, or ``None`` without room."""
-        context = self._context
-        position = writer.action(action, context.now)
-        if position is not None:
-            context.applied.acted(position, context.state)
-            context.enter(state, f"an operator asked to {action.name.lower()}")
-            self._action_position = position
-        return position
-
-    def _snapshot(self, position: int, *, ends: bool) -> Course[None]:
-        context = self._context
-        yield from self._snapshotting.taken(position)
-        if ends:
-            writer = self._leadership.writer
-            yield from self._ended(position if writer is None else writer.position)
-            return
-        context.enter(ModuleState.ACTIVE, "the snapshot is done")
-        context.counters.toggle.value = Toggle.NEUTRAL
-
-    def _ended(self, position: int) -> Course[None]:
-        """End services at a position, and then the module."""
-        context, services = self._context, self._services
-        context.enter(ModuleState.TERMINATING, "an operator asked for it")
-        self._action_position = position
-        deadline = context.client.clock.deadline(self.config.termination_timeout_ns / 1e9)
-        if services.count:
-            services.send(control.ServiceTerminationPosition(log_position=position, ack_required=True))
-            acked = services.acked(position)
-            for _ in acked:
-                if deadline.is_over:
-                    self._log.error(
-                        f"not all services ended at log position {position} within the termination time-out"
-                    )
-                    break
-                yield
-        while context.commit_position < position and not deadline.is_over:
-            yield
-        context.recording_log.commit_log_position(context.leadership_term_id, position)
-        context.recording_log.force()
-        self._has_terminated = True
-        context.enter(ModuleState.CLOSED, "expected termination")
-        self._log.warning("expected termination")
-
-    def _act_on_node_toggle(self) -> None:
-        """What an operator asks of this member alone: both are of standbys' snapshots, of which there are none."""
-        counter = self._context.counters.node_toggle
-        if counter.value not in (Toggle.INACTIVE, Toggle.NEUTRAL):
-            counter.value = Toggle.NEUTRAL
-
-    def _service_message(self, service_id: int, payload: bytes) -> None:
-        pending = self._context.applied.pending
-        if not 0 <= service_id < len(pending):
-            self._log.warning(f"a message of service_id={service_id}, where service_count={len(pending)}")
-            return
-        pending[service_id].add(payload)
-
     def _service_request(self, request: object) -> None:
-        context = self._context
-        if isinstance(request, control.ScheduleTimer):
-            context.applied.timers.schedule(request.correlation_id, request.deadline)
-        elif isinstance(request, control.CancelTimer):
-            context.applied.timers.cancel(request.correlation_id)
-        elif isinstance(request, control.CloseSession):
-            session = context.applied.sessions.get(request.cluster_session_id)
-            if session is not None and session.is_open:
-                session.close_with(CloseReason.SERVICE_ACTION)
-        elif isinstance(request, control.ClusterMembersQuery):
-            self._services.answer(self._members(request))
-
-    def _members(
-        self, query: control.ClusterMembersQuery
-    ) -> control.ClusterMembersResponse | control.ClusterMembersExtendedResponse:
-        context, config = self._context, self.config
-        if not query.extended:
-            return control.ClusterMembersResponse(
-                correlation_id=query.correlation_id,
-                leader_member_id=config.member_id,
-                active_members=members_text(config.all_members),
-            )
-        member = config.member
-        own = control.ClusterMember(
-            leadership_term_id=context.leadership_term_id,
-            log_position=self._leadership.append_position or context.commit_position,
-            time_of_last_append_ns=context.now_ns,
-            member_id=config.member_id,
-            ingress_endpoint=member.ingress_endpoint,
-            consensus_endpoint=member.consensus_endpoint,
-            log_endpoint=member.log_endpoint,
-            catchup_endpoint=member.catchup_endpoint,
-            archive_endpoint=member.archive_endpoint,
-        )
-        return control.ClusterMembersExtendedResponse(
-            correlation_id=query.correlation_id,
-            current_time_ns=context.now_ns,
-            leader_member_id=config.member_id,
-            member_id=config.member_id,
-            active_members=(own,),
-        )
+        position = self._leadership.append_position or self._context.commit_position
+        answer = service_request(self._context, position, request)
+        if answer is not None:
+            self._services.answer(answer)
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -628,6 +510,8 @@ class ConsensusModule(Closing):
 
     def _fail(self, failure: BaseException) -> None:
         """It cannot go on: services end at once."""
+        if self._failure is not None or self._is_closed:
+            return
         context = self._context
         self._stop.set()
         self._has_terminated = True

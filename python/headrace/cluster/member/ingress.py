@@ -51,6 +51,7 @@ class Ingress:
         self._egress = egress
         self._authorisation = authorisation
         self._writer = writer
+        self._is_closed = False
         config = context.config
         uri = ChannelUri(config.ingress_channel or "")
         if uri.media == "udp":
@@ -166,10 +167,12 @@ class Ingress:
     def _image_lost(self, image: Image) -> None:
         """A client's stream ended or has a gap: its session must not go on, or messages would be missing."""
         for session in self._context.applied.sessions:
-            if session.is_open and session.ingress_image_id == image.correlation_id:
+            is_its = session.ingress_image_id == image.correlation_id and not self._is_closed
+            if session.is_open and is_its:
                 session.close_with(CloseReason.TIMEOUT)
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Take nothing more. The streams go on, and with them their sessions, when the member leads again."""
+        self._is_closed = True
         for subscription in self.subscriptions:
             subscription.close()

@@ -1,0 +1,287 @@
+"""A consensus module without services, and clients that are scripts, in a simulated world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from headrace import ConfigError
+from headrace.archive.client import requests
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.member.consensus_module import ConsensusModule
+from headrace.cluster.member.sessions import SessionState
+from headrace.cluster.member.states import ModuleState, Toggle
+from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, EventCode
+from headrace.cluster.protocol.header import pack_header
+from headrace.cluster.protocol.session import AdminRequest, NewLeaderEvent, SessionKeepAlive
+from headrace.security.authorisation import AllowAll
+from headrace.testing import World
+from tests.cluster.members import MEMBERS, Member, Script
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World(20261123) as made:
+        yield made
+
+
+@pytest.fixture
+def member(world: World) -> Member:
+    return made_member(world)
+
+
+def made_member(world: World, **settings: Any) -> Member:
+    member = Member(world, world.add_node("leader"), **settings)
+    member.await_leader()
+    return member
+
+
+@pytest.fixture
+def script(world: World, member: Member) -> Script:
+    return Script(member, world.add_node("client"))
+
+
+def test_a_member_that_starts_leads_term_0_and_writes_it_down(member: Member) -> None:
+    assert member.module.leadership_term_id == 0
+    assert member.module.state is ModuleState.ACTIVE
+    [term] = list(member.context.recording_log)
+    assert (term.leadership_term_id, term.term_base_log_position) == (0, 0)
+    assert member.context.node_state.candidate_term.term_id == 0
+    member.until(lambda: member.module.commit_position == 96, "the first entry")
+
+
+def test_a_client_connects_and_its_messages_are_committed(member: Member, script: Script) -> None:
+    event = script.connect()
+    assert (event.code, event.cluster_session_id, event.leadership_term_id) == (EventCode.OK, 1, 0)
+    before = member.module.commit_position
+    script.message(b"x" * 100)
+    member.until(lambda: member.module.commit_position >= before + 192, "a message in the log")
+
+
+def test_messages_of_another_term_or_of_no_session_enter_no_log(member: Member, script: Script) -> None:
+    script.connect()
+    member.until(lambda: member.module.commit_position > 96, "the session in the log")
+    before = member.module.commit_position
+    script.send(pack_header(5, script.session_id, 0) + b"other term")
+    script.send(pack_header(0, 99, 0) + b"no session")
+    script.message(b"right")
+    member.until(lambda: member.module.commit_position > before, "the right one")
+    member.world.run_for(0.1)
+    assert member.module.commit_position == before + 96
+
+
+@pytest.mark.parametrize("keeps_writes", [True, False])
+def test_what_was_committed_is_there_after_a_crash(world: World, keeps_writes: bool) -> None:
+    """Of the processes, or of the machine, whose disks then keep what was forced to them."""
+    member = made_member(world, sync_level=0 if keeps_writes else 2)
+    script = Script(member, world.add_node("client"))
+    script.connect()
+    script.message(b"before the crash")
+    member.until(lambda: member.module.commit_position > 96 + 160, "the message in the log")
+    committed = member.module.commit_position
+    member.restart(keeps_writes=keeps_writes)
+    assert member.module.commit_position >= committed
+    assert member.module.leadership_term_id == 1
+    assert [term.leadership_term_id for term in member.context.recording_log] == [0, 1]
+
+
+def test_a_snapshot_has_the_sessions_and_the_next_start_begins_with_it(
+    member: Member, script: Script
+) -> None:
+    script.connect()
+    member.context.counters.toggle.value = Toggle.SNAPSHOT
+    member.until(lambda: member.context.counters.snapshot_count.value == 1, "a snapshot")
+    assert member.context.counters.toggle.value == Toggle.NEUTRAL
+    assert member.module.state is ModuleState.ACTIVE
+    snapshot = list(member.context.recording_log)[-1]
+    member.restart(keeps_writes=True)
+    assert member.context.plan.snapshots[0].log_position == snapshot.log_position
+    # The client is not there any more for a cluster that has just started.
+    member.until(lambda: not len(member.context.applied.sessions), "the session closed")
+
+
+def test_shutdown_takes_a_snapshot_and_ends(member: Member) -> None:
+    member.context.counters.toggle.value = Toggle.SHUTDOWN
+    member.until(lambda: member.module.has_terminated, "the end")
+    assert member.module.failure is None
+    assert member.context.counters.snapshot_count.value == 1
+    term, snapshot = list(member.context.recording_log)
+    assert term.log_position == snapshot.log_position == member.module.commit_position
+    assert member.module.state is ModuleState.CLOSED
+
+
+def test_abort_takes_none(member: Member) -> None:
+    member.context.counters.toggle.value = Toggle.ABORT
+    member.until(lambda: member.module.has_terminated, "the end")
+    assert len(list(member.context.recording_log)) == 1
+
+
+def test_a_suspended_cluster_takes_nothing_until_it_is_resumed(member: Member, script: Script) -> None:
+    script.connect()
+    member.until(lambda: member.module.commit_position > 96, "the session in the log")
+    member.context.counters.toggle.value = Toggle.SUSPEND
+    member.until(lambda: member.module.state is ModuleState.SUSPENDED, "suspension")
+    script.message(b"later")
+    member.world.run_for(0.5)
+    before = member.module.commit_position
+    member.context.counters.toggle.value = Toggle.RESUME
+    member.until(lambda: member.module.commit_position >= before + 96 + 96, "the message in the log")
+    assert member.context.counters.toggle.value == Toggle.NEUTRAL
+
+
+def test_a_suspended_cluster_is_suspended_after_a_restart(member: Member) -> None:
+    member.context.counters.toggle.value = Toggle.SUSPEND
+    member.until(lambda: member.module.state is ModuleState.SUSPENDED, "suspension")
+    before = member.module.commit_position
+    member.until(lambda: member.module.commit_position > before, "the action in the log")
+    member.restart(keeps_writes=True)
+    assert member.module.state is ModuleState.SUSPENDED
+
+
+def test_a_log_that_is_recorded_no_more_brings_a_new_term(member: Member, script: Script) -> None:
+    script.connect()
+    recording_id = member.context.recording_log.last_term.recording_id
+    asked = member.context.archive.ask(requests.stop_recording_by_id(recording_id))
+    member.until(lambda: asked.is_done, "the stop of the recording")
+    member.context.archive.answer(asked)
+    member.until(lambda: member.module.leadership_term_id == 1 and member.module.is_leader, "a new term")
+    told = script.answer()
+    assert isinstance(told, NewLeaderEvent)
+    assert (told.leadership_term_id, told.ingress_endpoints) == (1, "0=leader:9002")
+    script.term_id = 1
+    before = member.module.commit_position
+    script.message(b"in the new term")
+    member.until(lambda: member.module.commit_position > before, "the message in the log")
+
+
+def test_a_silent_client_is_closed_and_counted(world: World) -> None:
+    member = made_member(world, session_timeout_ns=2_000_000_000)
+    script = Script(member, world.add_node("client"))
+    script.connect()
+    world.run_for(1.5)
+    script.send(SessionKeepAlive(leadership_term_id=0, cluster_session_id=script.session_id))
+    world.run_for(1.0)
+    assert not script.poll()
+    closed = script.answer()
+    assert (closed.code, closed.detail) == (EventCode.CLOSED, "TIMEOUT")
+    assert member.context.counters.timed_out_clients.value == 1
+
+
+def test_a_client_that_is_gone_is_closed(member: Member, script: Script) -> None:
+    script.connect()
+    script.ingress.close()
+    member.until(lambda: not len(member.context.applied.sessions), "the session closed")
+
+
+def test_a_client_that_closes_is_told_nothing(member: Member, script: Script) -> None:
+    script.connect()
+    script.close_session()
+    member.until(lambda: not len(member.context.applied.sessions), "the session closed")
+    member.world.run_for(0.5)
+    assert not script.poll()
+
+
+def test_clients_above_the_limit_are_refused(world: World) -> None:
+    member = made_member(world, max_sessions=1)
+    first = Script(member, world.add_node("client"))
+    first.connect()
+    second = Script(member, world.add_node("other"))
+    refused = second.connect()
+    assert (refused.code, refused.detail) == (EventCode.ERROR, "concurrent session limit")
+    assert refused.cluster_session_id == 2
+
+
+def test_a_client_of_another_version_is_refused(member: Member, script: Script) -> None:
+    refused = script.connect(version=1 << 16)
+    assert (refused.code, refused.detail) == (
+        EventCode.ERROR,
+        "invalid client version 1.0.0, cluster is 0.3.0",
+    )
+
+
+def test_an_admin_request_needs_authorisation(member: Member, script: Script) -> None:
+    script.connect()
+    script.send(admin_request(script))
+    answer = script.answer()
+    assert answer.response_code is AdminResponseCode.UNAUTHORISED_ACCESS
+    assert answer.message == "Execution of the SNAPSHOT request was not authorised"
+
+
+def test_an_authorised_admin_request_takes_a_snapshot(world: World) -> None:
+    member = made_member(world, authorisation=AllowAll())
+    script = Script(member, world.add_node("client"))
+    script.connect()
+    script.send(admin_request(script))
+    answer = script.answer()
+    assert (answer.response_code, answer.correlation_id) == (AdminResponseCode.OK, 11)
+    member.until(lambda: member.context.counters.snapshot_count.value == 1, "a snapshot")
+
+
+def admin_request(script: Script) -> AdminRequest:
+    return AdminRequest(
+        leadership_term_id=script.term_id,
+        cluster_session_id=script.session_id,
+        correlation_id=11,
+        request_type=AdminRequestType.SNAPSHOT,
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"x", bytes(8), bytes(100), b"\xff" * 64, pack_header(0, 1, 0)[:20], pack_header(0, 1, 0)],
+    ids=range(7),
+)
+def test_what_is_no_message_changes_nothing(member: Member, script: Script, data: bytes) -> None:
+    script.send(data)
+    assert script.connect().code is EventCode.OK
+    assert member.module.error_count == 0
+
+
+def test_a_channel_that_is_none_is_refused_by_silence(member: Member, script: Script) -> None:
+    script.send(script.request(response_channel="nonsense"))
+    script.send(script.request(response_channel="aeron:udp?endpoint=no-such-host:1"))
+    assert script.connect(correlation_id=9).correlation_id == 9
+
+
+def test_a_second_module_of_the_cluster_is_refused(member: Member) -> None:
+    with pytest.raises(ClusterError, match="cluster_id=0: another consensus module"):
+        ConsensusModule(
+            driver=member.node, is_invoked=True, storage=member.node.disk("other"), **member.settings
+        )
+
+
+def test_a_module_ends_with_its_archive(member: Member) -> None:
+    member.archive.close()
+    member.until(lambda: member.module.failure, "the end of the module")
+    assert "archive is not connected" in str(member.module.failure)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"members": None}, "members=None: is required"),
+        ({"members": "nonsense"}, "must be id,ingress,consensus,log,catchup,archive"),
+        ({"members": MEMBERS + "|" + MEMBERS.replace("0,", "1,", 1)}, "names several members"),
+        ({"members": MEMBERS, "member_id": 3}, "member_id=3: must be one of"),
+        ({"members": MEMBERS, "ingress_channel": None}, "ingress_channel=None: is required"),
+        ({"members": MEMBERS, "member_endpoints": "a:1,b:2"}, "member_endpoints='a:1,b:2': must be"),
+        ({"members": MEMBERS, "startup_canvass_timeout_ns": 1}, "at least twice leader_heartbeat_timeout_ns"),
+        ({"members": MEMBERS, "log_channel": "aeron:udp?term-id=3"}, "must not have term-id"),
+        ({"members": MEMBERS, "service_cuont": 3}, "did you mean service_count"),
+    ],
+)
+def test_a_wrong_setting_is_named(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        ConsensusModule(**{"ingress_channel": "aeron:udp"} | settings)
+
+
+def test_a_session_that_never_hears_is_given_up(world: World) -> None:
+    member = made_member(world, session_timeout_ns=1_000_000_000)
+    script = Script(member, world.add_node("client"))
+    script.send(script.request(response_channel="aeron:udp?endpoint=client:9999"))
+    member.until(lambda: len(member.module._connecting), "the request")
+    member.until(lambda: not len(member.module._connecting), "the end of it")
+    assert member.context.counters.timed_out_clients.value == 1
+    assert SessionState.OPEN not in [session.state for session in member.context.applied.sessions]
