@@ -65,7 +65,7 @@ PYTHON_MAY_USE: dict[str, set[str]] = {
         "client",
     },
     "cluster.client": {"cluster.files", "client", "security"},
-    "cluster.service": {"cluster.files", "cluster.ground", "archive.files", "client"},
+    "cluster.service": {"cluster.files", "cluster.ground", "archive.client", "archive.files", "client"},
     "cluster.member": {
         "cluster.files",
         "cluster.ground",

@@ -12,6 +12,7 @@ __all__ = [
     "ClusterAction",
     "ClusterTimeUnit",
     "EventCode",
+    "Role",
     "SnapshotMark",
 ]
 
@@ -77,3 +78,11 @@ class AdminResponseCode(NamedNumber):
     OK = 0
     ERROR = 1
     UNAUTHORISED_ACCESS = 2
+
+
+class Role(NamedNumber):
+    """What a member is to the others."""
+
+    FOLLOWER = 0
+    CANDIDATE = 1
+    LEADER = 2

@@ -1,0 +1,623 @@
+"""Runs a service: reads the cluster's log, calls the service's handlers, takes and loads its snapshots.
+
+    starting   waits for the consensus module's counters, loads the snapshot, acknowledges
+    running    joins the logs that the module names, one after the other, and reads each up to the commit position
+    ended      at the position that the module named, when the module is gone, or by a fault
+
+What takes many turns is a course, one at a time: the log is not read meanwhile.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from headrace._arguments import checked_class
+from headrace._closing import Closing
+from headrace._config import default_directory
+from headrace._exceptions import ArchiveError
+from headrace._fork import forget_in_children
+from headrace.archive.files.storage import DirectoryStorage, Storage
+from headrace.client import Client, IdleStrategy
+from headrace.client._local_driver import check_driver
+from headrace.clock import SYSTEM_CLOCK, Clock
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.ground.counters import ClusterCounter, find, recovery_state
+from headrace.cluster.ground.courses import Course, Running, until
+from headrace.cluster.ground.log import open_log
+from headrace.cluster.ground.node_archive import NodeArchive, node_archive_config
+from headrace.cluster.mark_file import ClusterComponentType, ClusterMarkFile, MarkFields, service_mark_name
+from headrace.cluster.protocol.codes import Role
+from headrace.cluster.protocol.control import JoinLog, RequestServiceAck, ServiceTerminationPosition
+from headrace.cluster.service import egress
+from headrace.cluster.service.callbacks import Callbacks
+from headrace.cluster.service.cluster import Cluster
+from headrace.cluster.service.clustered_service import ClusteredService
+from headrace.cluster.service.config import ContainerConfig
+from headrace.cluster.service.control import Control
+from headrace.cluster.service.counters import ContainerCounters, note_duration
+from headrace.cluster.service.entries import ContainerError, Entries
+from headrace.cluster.service.joined_log import JoinedLog, joined
+from headrace.cluster.service.session import ClientSession
+from headrace.cluster.service.snapshot import SnapshotPoint, loaded, stored
+from headrace.positions import NULL_VALUE
+
+if TYPE_CHECKING:
+    from headrace._counter_record import CounterRecord
+    from headrace.client._local_driver import LocalDriver
+    from headrace.cluster.protocol.log import ClusterActionRequest
+
+__all__ = ["ServiceContainer"]
+
+_TICK_NS = 1_000_000
+_MARK_INTERVAL_NS = 1_000_000_000
+_EVENTS_A_TURN = 64
+_ACK_ATTEMPTS_AT_END = 5
+_STORAGE_SPACE = "STORAGE_SPACE"
+_RUNNING: weakref.WeakSet[ServiceContainer] = weakref.WeakSet()
+
+
+@checked_class
+class ServiceContainer(Closing):
+    """A service of a cluster's member, running on the member's driver, in this process.
+
+    Runs in a thread of its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`. It waits
+    for the consensus module of its cluster, as long as that takes.
+
+    A context manager that closes the container.
+
+    Args:
+        service: The service.
+        config: All settings as one object; keywords override it.
+        properties: Settings by the specification's property names.
+        driver: The driver, if it runs in this process; also a node of a simulated world.
+        is_invoked: No thread; the program calls :meth:`do_work`.
+        clock: What it goes by; by default the clock of `driver`, or of the machine. No handler sees it.
+        storage: Where the mark file is; by default ``mark_file_directory``.
+        on_error: Told of each failure as text, besides the error log in the mark file and the logger
+            ``headrace.cluster``, which have warnings as well.
+        **settings: See :class:`headrace.cluster.ContainerConfig`.
+
+    Raises:
+        ConfigError: A setting is wrong.
+        ClusterFileError: Another container of the service runs on the directory.
+        DriverTimeoutError: No driver answers on the directory.
+        OSError: The disk refuses something.
+    """
+
+    def __init__(
+        self,
+        service: ClusteredService,
+        config: ContainerConfig | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+        driver: LocalDriver | None = None,
+        is_invoked: bool = False,
+        clock: Clock | None = None,
+        storage: Storage | None = None,
+        on_error: Callable[[str], object] | None = None,
+        **settings: Any,
+    ) -> None:
+        check_driver(driver)
+        self.config = config = ContainerConfig.of(config, properties, **settings)
+        self._service = service
+        self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
+        storage = storage or DirectoryStorage(config.mark_file_directory or config.cluster_directory)
+        self._is_closed = self._has_started = False
+        self._failure: BaseException | None = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._mark_file = ClusterMarkFile(
+            storage,
+            service_mark_name(config.service_id),
+            _mark_fields(config, driver),
+            self._clock.epoch_ms(),
+        )
+        # From here on a forked child has the lock as well, until it forgets it.
+        forget_in_children(self)
+        _RUNNING.add(self)
+        self._client: Client | None = None
+        try:
+            owner = f"service-{config.service_id}"
+            self._log = open_log(
+                self._mark_file, config.error_buffer_length, owner, storage, self._clock, on_error
+            )
+            self._client = self._connect(driver)
+            self._make_parts(self._client)
+            self._mark_file.ready(self._clock.epoch_ms())
+        except BaseException:
+            self._mark_file.failed()
+            self._release()
+            raise
+        self._running.begin(self._starting())
+        if not is_invoked:
+            idle = IdleStrategy(config.idle_strategy, None, (self._control.subscription,))
+            name = config.service_name or f"clustered-service-{config.cluster_id}-{config.service_id}"
+            self._thread = threading.Thread(target=self._run, args=(idle,), name=name, daemon=True)
+            self._thread.start()
+
+    def _connect(self, driver: LocalDriver | None) -> Client:
+        log = self._log  # and not the container, which holds the client that would hold it
+        return Client.connect(
+            None if driver is not None else self.config.aeron_directory,
+            driver=driver,
+            use_invoker=True,
+            client_name=f"clustered-service-{self.config.cluster_id}-{self.config.service_id}",
+            on_error=lambda error: log.error(str(error)),
+        )
+
+    def _make_parts(self, client: Client) -> None:
+        config = self.config
+        self._counters = ContainerCounters(client, config)
+        self._log.show_count(self._counters.errors)
+        self._control = Control(client, config, lambda text: self._log.error(text))
+        self._cluster = Cluster(config, client, self._control)
+        self._callbacks = Callbacks(self._service, self._cluster, self._log)
+        self._handler = Entries(
+            self._service,
+            self._cluster,
+            self._callbacks,
+            self._log,
+            lambda session, timestamp: self._running.begin(self._opening(session, timestamp)),
+            self._begin_snapshot,
+        ).handler()
+        self._works_in_background = (
+            type(self._service).do_background_work is not ClusteredService.do_background_work
+        )
+        self._running = Running()
+        self._archive: NodeArchive | None = None
+        self._commit: CounterRecord | None = None
+        self._joined: JoinedLog | None = None
+        self._join: JoinLog | None = None
+        self._requested_acks: list[int] = []
+        self._termination: ServiceTerminationPosition | None = None
+        self._is_ending = self._has_ended = False
+        self._is_standby = False
+        self._ack_id = 0
+        self._next_tick_ns = self._next_mark_ns = self._clock.monotonic_ns()
+
+    # --- Turns -------------------------------------------------------------------------------------------------
+
+    def do_work(self) -> int:
+        """One turn; gives how much there was to do, and 0 once the container has ended. With ``is_invoked=True`` only.
+
+        Raises:
+            ClusterError: The container cannot go on; it has ended.
+        """
+        if self._is_closed:
+            return 0
+        try:
+            return self._turn()
+        except BaseException as failure:
+            self._fail(failure)
+            raise
+
+    def _turn(self) -> int:
+        assert self._client is not None, "open until closed"
+        now_ns = self._clock.monotonic_ns()
+        work_count = self._hear_driver(self._client)
+        if now_ns >= self._next_tick_ns:
+            self._next_tick_ns = now_ns + _TICK_NS
+            self._tick(now_ns)
+        work_count += self._take_request()
+        if self._archive is not None:
+            self._archive.step()
+        if self._running.is_idle:
+            self._begin_next()
+        work_count += self._running.step()
+        if self._joined is not None and self._running.is_idle and not self._is_ending:
+            work_count += self._read_log(self._joined)
+        if self._works_in_background and self._has_started and not self._has_ended:
+            work_count += self._background(now_ns)
+        config, counters = self.config, self._counters
+        duration_ns = self._clock.monotonic_ns() - now_ns
+        note_duration(duration_ns, counters.max_cycle, counters.cycles_exceeded, config.cycle_threshold_ns)
+        if self._has_ended:
+            self._release()
+        return work_count
+
+    @staticmethod
+    def _hear_driver(client: Client) -> int:
+        """Take what the driver has said, which comes one event a call."""
+        work_count = 0
+        for _ in range(_EVENTS_A_TURN):
+            if not (event_count := client.invoke()):
+                break
+            work_count += event_count
+        return work_count
+
+    def _tick(self, now_ns: int) -> None:
+        if now_ns >= self._next_mark_ns:
+            self._next_mark_ns = now_ns + _MARK_INTERVAL_NS
+            try:
+                self._mark_file.update(self._clock.epoch_ms())
+            except OSError as failure:
+                self._log.error(f"cannot say in the mark file that this container runs: {failure}")
+        if self._commit is not None and not self._is_ending and not self._is_counted(self._commit):
+            self._log.warning("the consensus module is gone: its commit position is no longer counted")
+            self._end(ServiceTerminationPosition(log_position=self._position, ack_required=False))
+
+    def _is_counted(self, counter: CounterRecord) -> bool:
+        assert self._client is not None, "open until closed"
+        try:
+            return self._client.counters[counter.counter_id].registration_id == counter.registration_id
+        except KeyError:
+            return False
+
+    def _take_request(self) -> int:
+        """What the consensus module asks next."""
+        request = self._control.poll()
+        if request is None:
+            return 0
+        if isinstance(request, JoinLog):
+            self._join = request
+            if self._joined is not None:
+                self._joined.limit = request.log_position
+        elif isinstance(request, RequestServiceAck):
+            self._requested_acks.append(request.log_position)
+        else:
+            self._termination = request
+            if request.log_position < self._position and not self._is_ending:
+                # Of a module that cannot go on. What is under way may wait for it, so it is given up.
+                self._end(request)
+        return 1
+
+    @property
+    def _position(self) -> int:
+        """Up to where the log is read."""
+        return self._cluster._position if self._joined is None else self._joined.position
+
+    def _begin_next(self) -> None:
+        """Begin the course that is due, if one is."""
+        if self._is_ending or not self._has_started:
+            return
+        if self._termination is not None and self._position >= self._termination.log_position:
+            self._end(self._termination)
+        elif self._requested_acks and self._position >= self._requested_acks[0]:
+            self._running.begin(self._acked(self._requested_acks.pop(0), NULL_VALUE))
+        elif self._join is not None and self._joined is None:
+            join, self._join = self._join, None
+            self._running.begin(self._joining(join))
+
+    def _read_log(self, log: JoinedLog) -> int:
+        """Entries up to the commit position."""
+        assert self._client is not None, "open until closed"
+        assert self._commit is not None, "found before a log is joined"
+        try:
+            count = log.poll(
+                self._client.counters.value(self._commit.counter_id), self.config.log_fragment_limit
+            )
+        except ContainerError:
+            raise
+        except Exception as failure:
+            if self._client.is_closed:
+                raise
+            self._callbacks.report("on_session_message", failure)
+            return 1
+        if count == 0 and log.is_done:
+            self._leave_log(log)
+        return count
+
+    def _leave_log(self, log: JoinedLog) -> None:
+        cluster = self._cluster
+        cluster._position = max(cluster._position, log.position)
+        self._joined = None
+        log.close()
+        self._disconnect()
+        if cluster._set_role(Role.FOLLOWER):
+            self._callbacks.call_silent("on_role_change", Role.FOLLOWER)
+
+    def _background(self, now_ns: int) -> int:
+        cluster = self._cluster
+        cluster._silent_in = "do_background_work"
+        try:
+            return self._service.do_background_work(now_ns)
+        except Exception as failure:
+            self._callbacks.report("do_background_work", failure)
+            return 0
+        finally:
+            cluster._silent_in = None
+
+    def _disconnect(self) -> None:
+        for session in self._cluster._sessions.values():
+            session._disconnect()
+
+    # --- Courses -----------------------------------------------------------------------------------------------
+
+    def _starting(self) -> Course[None]:
+        """Take over the state at which the node recovers. Cluster specification 7.1."""
+        client, cluster, cluster_id = self._client, self._cluster, self.config.cluster_id
+        assert client is not None, "open until closed"
+        self._commit = yield from self._found(ClusterCounter.COMMIT_POSITION)
+        recovery = yield from self._found(ClusterCounter.RECOVERY_STATE)
+        term_id, position, timestamp, recordings = recovery_state(recovery)
+        cluster._term_id, cluster._position, cluster._time = term_id, position, timestamp
+        try:
+            messages: Iterable[bytes] | None = None
+            if term_id != NULL_VALUE:
+                messages = yield from self._loaded(recordings)
+            cluster._silent_in = "on_start"
+            try:
+                self._service.on_start(cluster, messages)
+            finally:
+                cluster._silent_in = None
+        except Exception as failure:
+            if client.is_closed:
+                raise
+            yield from self._acked(position, NULL_VALUE)
+            raise ContainerError(
+                f"service_id={self.config.service_id} of cluster_id={cluster_id} cannot start at "
+                f"log_position={position}: {failure!r}"
+            ) from failure
+        self._has_started = True
+        yield from self._acked(position, client.client_id)
+
+    def _found(self, counter: ClusterCounter) -> Course[CounterRecord]:
+        """A counter of the consensus module, once it is there. To look is not cheap: once a tick is enough."""
+        client, clock = self._client, self._clock
+        assert client is not None, "open until closed"
+        while (record := find(client, counter, self.config.cluster_id)) is None:
+            next_ns = clock.monotonic_ns() + _TICK_NS
+            yield from until(lambda next_ns=next_ns: clock.monotonic_ns() >= next_ns)  # type: ignore[misc]
+        return record
+
+    def _loaded(self, recordings: tuple[int, ...]) -> Course[list[bytes]]:
+        cluster, config = self._cluster, self.config
+        if config.service_id >= len(recordings):
+            raise ClusterError(
+                f"service_id={config.service_id}: the snapshot has parts of {len(recordings)} services only"
+            )
+        with self._archive_session() as archive:
+            snapshot = yield from loaded(archive, config, recordings[config.service_id])
+        for one in snapshot.sessions:
+            cluster._sessions[one.cluster_session_id] = ClientSession(
+                cluster,
+                one.cluster_session_id,
+                one.response_channel,
+                one.response_stream_id,
+                one.encoded_principal,
+            )
+        assert snapshot.time_unit is not None, "known of a snapshot that is whole"
+        cluster._use_time_unit(snapshot.time_unit)
+        return snapshot.messages
+
+    def _archive_session(self) -> _ArchiveSession:
+        assert self._client is not None, "open until closed"
+        config = self.config
+        return _ArchiveSession(
+            self,
+            NodeArchive(
+                self._client,
+                node_archive_config(
+                    config.archive_control_channel,
+                    config.archive_control_stream_id,
+                    config.cluster_id,
+                    f"sc-{config.service_id}",
+                    config.service_id + 1,
+                ),
+            ),
+        )
+
+    def _acked(self, log_position: int, relevant_id: int) -> Course[None]:
+        """Acknowledge; goes on once the consensus module's stream has taken it."""
+        while not self._control.ack(log_position, self._cluster.time, self._ack_id, relevant_id):
+            yield
+        self._ack_id += 1
+
+    def _joining(self, join: JoinLog) -> Course[None]:
+        """Join a log. Cluster specification 4.7."""
+        client, cluster, config = self._client, self._cluster, self.config
+        assert client is not None, "open until closed"
+        role = Role(join.role)
+        if role is not Role.LEADER:
+            self._disconnect()
+        cluster._member_id = join.member_id
+        self._mark_file.set_member_id(join.member_id)
+        self._is_standby = join.is_standby
+        log = yield from joined(
+            client, join, config.service_id, cluster._position, self._handler, self._service.message_views
+        )
+        try:
+            yield from self._acked(join.log_position, NULL_VALUE)
+            if role is Role.LEADER:
+                for session in cluster._sessions.values():
+                    session.is_closing = False
+                if config.is_responding and not join.is_startup:
+                    yield from egress.connected(client, cluster.sessions, self._log)
+        except BaseException:
+            log.close()
+            raise
+        self._joined = log
+        if cluster._set_role(role):
+            self._callbacks.call_silent("on_role_change", role)
+
+    def _opening(self, session: ClientSession, timestamp: int) -> Course[None]:
+        """Open the stream to a client before the service hears of it, so that its first answer finds it."""
+        assert self._client is not None, "open until closed"
+        yield from egress.connected(self._client, (session,), self._log)
+        self._callbacks.call("on_session_open", session, timestamp)
+
+    def _begin_snapshot(self, action: ClusterActionRequest) -> None:
+        # Flag 1 asks standbys alone.
+        if action.flags == 0 or (action.flags == 1 and self._is_standby):
+            self._running.begin(self._snapshot(action))
+
+    def _snapshot(self, action: ClusterActionRequest) -> Course[None]:
+        """Take a snapshot. Cluster specification 6.4."""
+        client, cluster, config, counters = self._client, self._cluster, self.config, self._counters
+        assert client is not None, "open until closed"
+        position, start_ns = cluster.log_position, self._clock.monotonic_ns()
+        point = SnapshotPoint(position, action.leadership_term_id, cluster.time_unit, config.app_version)
+        failure: Exception | None = None
+        recording_id = NULL_VALUE
+        try:
+            messages = self._service.on_take_snapshot()
+            with self._archive_session() as archive:
+                recording_id = yield from stored(client, archive, config, point, cluster.sessions, messages)
+        except Exception as raised:
+            if client.is_closed:
+                raise
+            failure = raised
+            self._callbacks.report("on_take_snapshot", raised)
+        duration_ns = self._clock.monotonic_ns() - start_ns
+        note_duration(
+            duration_ns, counters.max_snapshot, counters.snapshots_exceeded, config.snapshot_threshold_ns
+        )
+        yield from self._acked(position, recording_id)
+        if isinstance(failure, ArchiveError) and failure.code_name == _STORAGE_SPACE:
+            raise ContainerError(f"no room for a snapshot at log_position={position}: {failure}") from failure
+
+    def _end(self, termination: ServiceTerminationPosition) -> None:
+        """Begin to end; a course that runs is given up."""
+        self._is_ending = True
+        self._running.close()
+        self._running.begin(self._ending(termination))
+
+    def _ending(self, termination: ServiceTerminationPosition) -> Course[None]:
+        """End where the consensus module wants it. Cluster specification 8.2."""
+        position, asked = self._position, termination.log_position
+        if self._has_started:
+            self._callbacks.call_silent("on_terminate", self._cluster)
+        if termination.ack_required:
+            for _ in range(_ACK_ATTEMPTS_AT_END):
+                if self._control.ack(position, self._cluster.time, self._ack_id, NULL_VALUE):
+                    break
+                yield
+        self._has_ended = True
+        if position > asked:
+            raise ContainerError(
+                f"service_id={self.config.service_id} ends at log_position={position}, after {asked}, where it was to "
+                "end: the consensus module ends unexpectedly, and its log says why"
+            )
+
+    # --- Life --------------------------------------------------------------------------------------------------
+
+    def _run(self, idle: IdleStrategy) -> None:
+        try:
+            while not self._stop.is_set() and not self._is_closed:
+                idle.idle(self.do_work())
+        except Exception:
+            # Told by do_work, and kept for those who ask.
+            return
+
+    def _fail(self, failure: BaseException) -> None:
+        self._stop.set()
+        try:
+            self._log.error(f"the container stopped: {failure}", failure)
+            self._release()
+        finally:
+            # Last: who waits for it looks for the reason.
+            self._failure = failure
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the container ended by itself, if that was not in order."""
+        return self._failure
+
+    @property
+    def is_closed(self) -> bool:
+        """True once closed, and once it has ended by itself."""
+        return self._is_closed
+
+    @property
+    def error_count(self) -> int:
+        """Failures so far, what handlers raised among them."""
+        return self._log.error_count
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait until the container has ended; false when the time is over. With a thread of its own only.
+
+        Args:
+            timeout_s: How long, in seconds; ``None`` waits without an end.
+        """
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        return self._is_closed
+
+    def close(self) -> None:
+        """Leave the cluster's member, which ends with it. Closing again does nothing.
+
+        Waits for the container's thread.
+        """
+        self._stop.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        if self._is_closed:
+            return
+        self._running.close()
+        if self._has_started and not self._is_ending:
+            self._callbacks.call_silent("on_terminate", self._cluster)
+        self._release()
+
+    def _forget(self) -> None:
+        """As after a kill: in a forked child, whose container this is not, and on a node that crashed."""
+        self._is_closed = True
+        self._mark_file.forget()
+
+    def _release(self) -> None:
+        self._is_closed = True
+        try:
+            if self._client is not None:
+                self._client.close()
+        finally:
+            self._mark_file.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"ServiceContainer(service_id={self.config.service_id}, cluster_id={self.config.cluster_id}"
+            f"{', closed' if self._is_closed else ''})"
+        )
+
+
+class _ArchiveSession:
+    """A session with the node's archive for one course; the container steps it meanwhile."""
+
+    def __init__(self, container: ServiceContainer, archive: NodeArchive) -> None:
+        self._container = container
+        self._archive = archive
+
+    def __enter__(self) -> NodeArchive:
+        self._container._archive = self._archive
+        return self._archive
+
+    def __exit__(self, *_: object) -> None:
+        self._container._archive = None
+        self._archive.close()
+
+
+def _mark_fields(config: ContainerConfig, driver: LocalDriver | None) -> MarkFields:
+    directory = config.aeron_directory or default_directory()
+    return MarkFields(
+        version=0,
+        component_type=ClusterComponentType.CONTAINER,
+        activity_timestamp=0,
+        start_timestamp=0,
+        pid=os.getpid(),
+        candidate_term_id=NULL_VALUE,
+        archive_stream_id=config.archive_control_stream_id,
+        service_stream_id=config.service_stream_id,
+        consensus_module_stream_id=config.consensus_module_stream_id,
+        ingress_stream_id=NULL_VALUE,
+        member_id=NULL_VALUE,
+        service_id=config.service_id,
+        header_length=0,
+        error_buffer_length=config.error_buffer_length,
+        cluster_id=config.cluster_id,
+        aeron_directory=os.fspath(directory) if driver is None else driver.directory,
+        control_channel=config.control_channel,
+        ingress_channel="",
+        service_name=config.service_name,
+        authenticator="",
+        services_cluster_directory="",
+    )
+
+
+@atexit.register
+def _close_all() -> None:
+    """One whose program ends without closing it would be waited for until its time-out."""
+    for container in list(_RUNNING):
+        container.close()

@@ -1,0 +1,128 @@
+"""The two streams between a service and the consensus module of its node. Cluster specification 4.8, 7.4."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headrace._results import OfferResult
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.protocol.control import (
+    CancelTimer,
+    CloseSession,
+    JoinLog,
+    RequestServiceAck,
+    ScheduleTimer,
+    ServiceAck,
+    ServiceTerminationPosition,
+)
+from headrace.cluster.protocol.header import pack_header
+from headrace.cluster.protocol.messages import MessageError, decode, encode
+
+if TYPE_CHECKING:
+    from headrace.client import Client, Header
+    from headrace.cluster.service.config import ContainerConfig
+
+__all__ = ["Control"]
+
+_ATTEMPTS = 3
+_FOR_SERVICES = (JoinLog, RequestServiceAck, ServiceTerminationPosition)
+
+
+class Control:
+    """Sends requests to the consensus module, and takes what it asks of services.
+
+    Args:
+        client: The container's client.
+        config: The streams, and which service this is.
+        on_wrong: Told of what is no message.
+    """
+
+    def __init__(self, client: Client, config: ContainerConfig, on_wrong: Callable[[str], object]) -> None:
+        self._service_id = config.service_id
+        self._on_wrong = on_wrong
+        self._taken: list[JoinLog | RequestServiceAck | ServiceTerminationPosition] = []
+        self.subscription = client.add_subscription(config.control_channel, config.service_stream_id)
+        self._publication = client.add_publication(config.control_channel, config.consensus_module_stream_id)
+
+    def poll(self) -> JoinLog | RequestServiceAck | ServiceTerminationPosition | None:
+        """What the consensus module asks next."""
+        self.subscription.poll(self._take, 1)
+        return self._taken.pop() if self._taken else None
+
+    def _take(self, data: bytes, _: Header) -> None:
+        try:
+            message = decode(data)
+        except MessageError as wrong:
+            self._on_wrong(f"a message on the control stream: {wrong}")
+            return
+        # Others are answers to tools.
+        if isinstance(message, _FOR_SERVICES):
+            self._taken.append(message)
+
+    def ack(self, log_position: int, timestamp: int, ack_id: int, relevant_id: int) -> bool:
+        """Acknowledge a position; false when the stream does not take it now.
+
+        Raises:
+            ClusterError: The stream is closed.
+        """
+        message = ServiceAck(
+            log_position=log_position,
+            timestamp=timestamp,
+            ack_id=ack_id,
+            relevant_id=relevant_id,
+            service_id=self._service_id,
+        )
+        result = self._publication.offer(encode(message))
+        if result > 0:
+            return True
+        if result != OfferResult.NOT_CONNECTED:
+            _check_passing(result)
+        return False
+
+    def close_session(self, session_id: int) -> bool:
+        """Ask for the end of a session; false when the stream does not take it now."""
+        return self._sent(CloseSession(cluster_session_id=session_id))
+
+    def schedule_timer(self, correlation_id: int, deadline: int) -> bool:
+        """Ask for a timer; false when the stream does not take it now."""
+        return self._sent(ScheduleTimer(correlation_id=correlation_id, deadline=deadline))
+
+    def cancel_timer(self, correlation_id: int) -> bool:
+        """Ask for the end of a timer; false when the stream does not take it now."""
+        return self._sent(CancelTimer(correlation_id=correlation_id))
+
+    def offer(self, leadership_term_id: int, timestamp: int, message: Any) -> int | OfferResult:
+        """Send a message to the cluster itself."""
+        header = pack_header(leadership_term_id, self._service_id, timestamp)
+        if isinstance(message, (tuple, list)):
+            return self._publication.offer((header, *message))
+        return self._publication.offer((header, message))
+
+    def _sent(self, message: object) -> bool:
+        data = encode(message)
+        for _ in range(_ATTEMPTS):
+            result = self._publication.offer(data)
+            if result > 0:
+                return True
+        _check_passing(result)
+        return False
+
+    def close(self) -> None:
+        """Leave both streams."""
+        with contextlib.ExitStack() as closing:
+            closing.callback(self.subscription.close)
+            closing.callback(self._publication.close)
+
+
+def _check_passing(result: int) -> None:
+    """Look whether it can help to try again.
+
+    Raises:
+        ClusterError: It cannot.
+    """
+    if result not in (OfferResult.BACK_PRESSURED, OfferResult.ADMIN_ACTION):
+        raise ClusterError(
+            f"the consensus module cannot be reached: {OfferResult(result).name}; it has ended, or is about to"
+        )

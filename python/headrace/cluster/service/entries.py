@@ -1,0 +1,184 @@
+"""Applies the entries of the log to a service. Cluster specification 2.4, 7.2, 7.3.
+
+Messages of sessions, of which there are many, take the short way in :meth:`Entries.handler`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headrace._results import Action
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.protocol.codes import ClusterAction
+from headrace.cluster.protocol.header import HEADER_LENGTH, SESSION_MESSAGE
+from headrace.cluster.protocol.log import (
+    ClusterActionRequest,
+    NewLeadershipTermEvent,
+    SessionCloseEvent,
+    SessionOpenEvent,
+    TimerEvent,
+)
+from headrace.cluster.protocol.messages import SCHEMA_ID, MessageError, decode
+from headrace.cluster.service.session import ClientSession
+from headrace.cluster.service.snapshot import check_app_version
+
+if TYPE_CHECKING:
+    from headrace.client import Header
+    from headrace.cluster.ground.log import AgentLog
+    from headrace.cluster.service.callbacks import Callbacks
+    from headrace.cluster.service.cluster import Cluster
+    from headrace.cluster.service.clustered_service import ClusteredService
+
+__all__ = ["ContainerError", "Entries"]
+
+_HEADER = struct.Struct("<2xI10xqq")
+# Template and schema, which stand beside each other.
+_MESSAGE = SESSION_MESSAGE | SCHEMA_ID << 16
+
+
+class ContainerError(ClusterError):
+    """What ends a container: going on would make this member differ from the others."""
+
+
+class Entries:
+    """The entries of the log.
+
+    Args:
+        service: What they are given to.
+        cluster: What the service works with; each entry moves its time and position.
+        callbacks: Calls the service's other handlers.
+        log: Told of what is no entry.
+        on_open: Told of a new session, if the service can answer it: begins to open its stream, then calls the handler.
+        on_snapshot: Told of the request to take a snapshot.
+    """
+
+    def __init__(
+        self,
+        service: ClusteredService,
+        cluster: Cluster,
+        callbacks: Callbacks,
+        log: AgentLog,
+        on_open: Callable[[ClientSession, int], object],
+        on_snapshot: Callable[[ClusterActionRequest], object],
+    ) -> None:
+        self._service = service
+        self._cluster = cluster
+        self._callbacks = callbacks
+        self._log = log
+        self._on_open = on_open
+        self._on_snapshot = on_snapshot
+
+    def handler(self) -> Callable[[Any, Header], Action | None]:
+        """What takes the log's messages, one by one. What ``on_session_message`` raises comes out of it."""
+        cluster = self._cluster
+        find = cluster._sessions.get
+        deliver = self._service.on_session_message
+        unpack = _HEADER.unpack_from
+        other = self._other
+
+        def take(message: bytes, header: Header) -> Action | None:
+            if len(message) < HEADER_LENGTH:
+                return other(message, header)
+            kind, session_id, timestamp = unpack(message)
+            if kind != _MESSAGE:
+                return other(message, header)
+            cluster._time = timestamp
+            cluster._position = position = header.position
+            deliver(find(session_id), timestamp, message[HEADER_LENGTH:], position)
+            return None
+
+        def take_view(message: memoryview, header: Header) -> Action | None:
+            if len(message) < HEADER_LENGTH:
+                return other(bytes(message), header)
+            kind, session_id, timestamp = unpack(message)
+            if kind != _MESSAGE:
+                return other(bytes(message), header)
+            cluster._time = timestamp
+            cluster._position = position = header.position
+            with message[HEADER_LENGTH:] as view:
+                deliver(find(session_id), timestamp, view, position)  # type: ignore[arg-type]
+            return None
+
+        return take_view if self._service.message_views else take
+
+    def _other(self, data: bytes, header: Header) -> Action | None:
+        cluster = self._cluster
+        cluster._position = header.position
+        try:
+            entry = decode(data)
+        except MessageError as wrong:
+            self._log.error(
+                "an entry of the log is none of a cluster", wrong, f"log_position={header.position}: {wrong}"
+            )
+            return None
+        if isinstance(entry, TimerEvent):
+            cluster._time = entry.timestamp
+            self._callbacks.call("on_timer_event", entry.correlation_id, entry.timestamp)
+        elif isinstance(entry, SessionOpenEvent):
+            return self._opened(entry)
+        elif isinstance(entry, SessionCloseEvent):
+            self._closed(entry)
+        elif isinstance(entry, ClusterActionRequest):
+            cluster._time = entry.timestamp
+            if entry.action is ClusterAction.SNAPSHOT:
+                self._on_snapshot(entry)
+            # The consensus module acts at this very position too.
+            return Action.BREAK
+        elif isinstance(entry, NewLeadershipTermEvent):
+            self._new_term(entry)
+        return None
+
+    def _opened(self, entry: SessionOpenEvent) -> Action | None:
+        cluster = self._cluster
+        cluster._time = entry.timestamp
+        session_id = entry.cluster_session_id
+        if session_id in cluster._sessions:
+            raise ContainerError(
+                f"cluster_session_id={session_id} is opened twice, at log_position={cluster._position}: this member "
+                "differs from the others"
+            )
+        session = ClientSession(
+            cluster, session_id, entry.response_channel, entry.response_stream_id, entry.encoded_principal
+        )
+        cluster._sessions[session_id] = session
+        if cluster._is_leader and cluster.config.is_responding:
+            self._on_open(session, entry.timestamp)
+            return Action.BREAK
+        self._callbacks.call("on_session_open", session, entry.timestamp)
+        return None
+
+    def _closed(self, entry: SessionCloseEvent) -> None:
+        cluster = self._cluster
+        cluster._time = entry.timestamp
+        session = cluster._sessions.pop(entry.cluster_session_id, None)
+        if session is None:
+            self._log.error(
+                "a session is closed that is not open",
+                detail=f"cluster_session_id={entry.cluster_session_id} log_position={cluster._position}",
+            )
+            return
+        session._disconnect()
+        self._callbacks.call("on_session_close", session, entry.timestamp, entry.close_reason)
+
+    def _new_term(self, entry: NewLeadershipTermEvent) -> None:
+        cluster = self._cluster
+        try:
+            check_app_version(entry.app_version, cluster.config.app_version, "the leader")
+            cluster._use_time_unit(entry.time_unit)
+        except ClusterError as wrong:
+            raise ContainerError(f"{wrong}, at log_position={cluster._position}") from None
+        cluster._term_id = entry.leadership_term_id
+        cluster._time = entry.timestamp
+        self._callbacks.call(
+            "on_new_leadership_term",
+            entry.leadership_term_id,
+            entry.log_position,
+            entry.timestamp,
+            entry.term_base_log_position,
+            entry.leader_member_id,
+            entry.log_session_id,
+            entry.time_unit,
+            entry.app_version,
+        )

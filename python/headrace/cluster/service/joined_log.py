@@ -1,0 +1,95 @@
+"""The log that a service reads: joined where the consensus module says, and read up to the commit position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headrace._results import Action
+from headrace.channel import ChannelUri
+from headrace.cluster.ground.courses import Course, added, until
+from headrace.cluster.service.entries import ContainerError
+
+if TYPE_CHECKING:
+    from headrace.client import Client, Header, Image, Subscription
+    from headrace.cluster.protocol.control import JoinLog
+
+__all__ = ["JoinedLog", "joined"]
+
+
+class JoinedLog:
+    """One log, from the position where it was joined.
+
+    Args:
+        subscription: Where it arrives; the log closes it.
+        image: The stream.
+        limit: Position up to which it is read; a replay ends there.
+        handler: Takes its messages.
+        view: Whether as memoryviews.
+    """
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        image: Image,
+        limit: int,
+        handler: Callable[[Any, Header], Action | None],
+        view: bool,
+    ) -> None:
+        self._subscription = subscription
+        self._image = image
+        self._handler = handler
+        self._view = view
+        self.limit = limit
+
+    @property
+    def position(self) -> int:
+        """How far it is read."""
+        return self._image.position
+
+    def poll(self, commit_position: int, fragment_limit: int) -> int:
+        """Give the handler what is committed. What it raises comes out of here."""
+        return self._image.controlled_poll(
+            self._handler, fragment_limit, limit_position=min(commit_position, self.limit), view=self._view
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing more will come, once a poll found nothing."""
+        image = self._image
+        return image.position >= self.limit or image.is_end_of_stream or image.is_closed
+
+    def close(self) -> None:
+        """Leave it."""
+        self._subscription.close()
+
+
+def joined(
+    client: Client,
+    join: JoinLog,
+    service_id: int,
+    position: int,
+    handler: Callable[[Any, Header], Action | None],
+    view: bool,
+) -> Course[JoinedLog]:
+    """Join a log; waits for its stream without an end.
+
+    Raises:
+        ContainerError: It does not begin where the service stands.
+        HeadraceError: The driver refuses.
+    """
+    channel = ChannelUri(join.log_channel).with_parameters(alias=f"log-sc-{service_id}")
+    subscription = yield from added(client.request_subscription(channel, join.log_stream_id))
+    try:
+        yield from until(lambda: subscription.image_by_session_id(join.log_session_id))
+        image = subscription.image_by_session_id(join.log_session_id)
+        assert image is not None
+        if not image.join_position == position == join.log_position:
+            raise ContainerError(
+                f"the log must be contiguous: the service is at log_position={position}, is to join at "
+                f"{join.log_position}, and the stream begins at {image.join_position}"
+            )
+    except BaseException:
+        subscription.close()
+        raise
+    return JoinedLog(subscription, image, join.max_log_position, handler, view)

@@ -1,0 +1,244 @@
+"""A service's part of a snapshot: who is connected, then what the service itself stores. Cluster specification 6.5.
+
+SnapshotMarker BEGIN | ClientSession, by ascending id | SnapshotMarker END | messages of the service
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headrace.archive.client import requests
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.ground.courses import Course, added, until
+from headrace.cluster.protocol.codes import ClusterTimeUnit, SnapshotMark
+from headrace.cluster.protocol.messages import MessageError, decode, encode
+from headrace.cluster.protocol.snapshots import ClientSession as StoredSession
+from headrace.cluster.protocol.snapshots import SnapshotMarker
+from headrace.positions import version_text
+
+if TYPE_CHECKING:
+    from headrace.client import Client, ExclusivePublication, Header
+    from headrace.cluster.ground.node_archive import NodeArchive, RecordedStream
+    from headrace.cluster.service.config import ContainerConfig
+    from headrace.cluster.service.session import ClientSession
+
+__all__ = ["LoadedSnapshot", "SnapshotPoint", "check_app_version", "loaded", "stored"]
+
+_TYPE_ID = 2
+_OFFERS_A_TURN = 100
+_FRAGMENTS_A_TURN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPoint:
+    """Where in the log a snapshot is taken, and what must be alike when it is loaded."""
+
+    log_position: int
+    leadership_term_id: int
+    time_unit: ClusterTimeUnit
+    app_version: int
+
+    def marker(self, mark: SnapshotMark) -> bytes:
+        """Begin or end of the container's part."""
+        return encode(
+            SnapshotMarker(
+                type_id=_TYPE_ID,
+                log_position=self.log_position,
+                leadership_term_id=self.leadership_term_id,
+                index=0,
+                mark=mark,
+                time_unit=self.time_unit,
+                app_version=self.app_version,
+            )
+        )
+
+
+@dataclass(slots=True)
+class LoadedSnapshot:
+    """What a snapshot holds.
+
+    Attributes:
+        sessions: Who was connected.
+        messages: What the service stored.
+        time_unit: The cluster's unit of time.
+        is_whole: Whether the container's part has ended.
+    """
+
+    sessions: list[StoredSession] = field(default_factory=list)
+    messages: list[bytes] = field(default_factory=list)
+    time_unit: ClusterTimeUnit | None = None
+    is_whole: bool = False
+
+    def take(self, data: bytes, app_version: int) -> None:
+        """The next message.
+
+        Raises:
+            ClusterError: It does not belong there, or the snapshot is of another version.
+        """
+        if self.is_whole:
+            self.messages.append(data)
+            return
+        try:
+            message = decode(data)
+        except MessageError as wrong:
+            raise ClusterError(f"the snapshot is damaged: {wrong}") from None
+        if isinstance(message, SnapshotMarker):
+            self._mark(message, app_version)
+        elif self.time_unit is None:
+            raise ClusterError("the snapshot is damaged: it does not start with its beginning")
+        elif isinstance(message, StoredSession):
+            self.sessions.append(message)
+
+    def _mark(self, marker: SnapshotMarker, app_version: int) -> None:
+        if marker.type_id != _TYPE_ID:
+            raise ClusterError(
+                f"the snapshot has type_id={marker.type_id}, where {_TYPE_ID} is expected: it is none of a service"
+            )
+        if marker.mark is SnapshotMark.BEGIN:
+            if self.time_unit is not None:
+                raise ClusterError("the snapshot is damaged: it has two beginnings")
+            check_app_version(marker.app_version, app_version, "the snapshot")
+            self.time_unit = marker.time_unit
+        elif marker.mark is SnapshotMark.END:
+            if self.time_unit is None:
+                raise ClusterError("the snapshot is damaged: it has an end and no beginning")
+            self.is_whole = True
+
+
+def check_app_version(found: int, own: int, whose: str) -> None:
+    """Look whether a version of the application is one that this service can go on from.
+
+    Raises:
+        ClusterError: Its major version is another.
+    """
+    if found >> 16 != own >> 16:
+        raise ClusterError(
+            f"incompatible app_version: {whose} has {version_text(found)}, and the service {version_text(own)}: a "
+            "service goes on from its own major version only; start the one that was there, or set app_version"
+        )
+
+
+def loaded(archive: NodeArchive, config: ContainerConfig, recording_id: int) -> Course[LoadedSnapshot]:
+    """A snapshot, read whole.
+
+    Raises:
+        HeadraceError: The archive does not give it, or it is damaged, or of another version.
+    """
+    snapshot = LoadedSnapshot()
+    yield from archive.connected()
+    length = yield from archive.asked(requests.stop_position(recording_id))
+    replay = yield from archive.replayed(recording_id, config.replay_channel, config.replay_stream_id)
+    image = replay.image
+
+    def take(data: bytes, _: Header) -> None:
+        snapshot.take(data, config.app_version)
+
+    try:
+        while not image.is_end_of_stream and not image.is_closed:
+            if image.poll(take, _FRAGMENTS_A_TURN) == 0:
+                yield
+    finally:
+        replay.subscription.close()
+    if not snapshot.is_whole:
+        raise ClusterError(f"recording_id={recording_id}: the snapshot ends before its end marker")
+    if length is not None and image.position < length:
+        raise ClusterError(
+            f"recording_id={recording_id}: the replay of the snapshot ended at {image.position} of {length}"
+        )
+    return snapshot
+
+
+def _container_part(point: SnapshotPoint, sessions: Iterable[ClientSession]) -> Iterator[bytes]:
+    yield point.marker(SnapshotMark.BEGIN)
+    for session in sessions:
+        yield encode(
+            StoredSession(
+                cluster_session_id=session.id,
+                response_stream_id=session.response_stream_id,
+                response_channel=session.response_channel,
+                encoded_principal=session.principal,
+            )
+        )
+    yield point.marker(SnapshotMark.END)
+
+
+def stored(
+    client: Client,
+    archive: NodeArchive,
+    config: ContainerConfig,
+    point: SnapshotPoint,
+    sessions: Iterable[ClientSession],
+    messages: Iterable[Any],
+) -> Course[int]:
+    """Store a snapshot; gives the recording.
+
+    Args:
+        client: What sends it.
+        archive: What records it; stepped by the caller.
+        config: Where it is sent.
+        point: Where in the log it is.
+        sessions: Who is connected.
+        messages: What the service stores; asked for one after the other.
+
+    Raises:
+        HeadraceError: The archive refuses, or is gone.
+        ClusterError: A message of the service is none, or too long.
+        Exception: What the service raises.
+    """
+    yield from archive.connected()
+    publication = yield from added(
+        client.request_exclusive_publication(config.snapshot_channel, config.snapshot_stream_id)
+    )
+    try:
+        stream = yield from archive.recorded(publication, config.snapshot_channel)
+        for message in _container_part(point, sessions):
+            yield from _sent(client, publication, stream, message)
+        for count, message in enumerate(messages, 1):
+            yield from _sent(client, publication, stream, _checked(message, publication))
+            if count % _OFFERS_A_TURN == 0:
+                yield
+        end = publication.position
+        assert end is not None, "open until closed below"
+
+        def is_recorded() -> bool:
+            if stream.position(client) >= end:
+                return True
+            _check_active(client, stream)
+            return False
+
+        yield from until(is_recorded)
+    finally:
+        publication.close()
+    return stream.recording_id
+
+
+def _checked(message: Any, publication: ExclusivePublication) -> Any:
+    try:
+        length = memoryview(message).nbytes
+    except TypeError:
+        kind = type(message).__name__
+        raise ClusterError(f"on_take_snapshot gave a {kind}: messages of a snapshot are bytes") from None
+    limit = publication.max_message_length
+    if length > limit:
+        raise ClusterError(
+            f"on_take_snapshot gave a message of length={length}, above max_message_length={limit} of the snapshot "
+            "channel: give the state as several messages, or set a greater term-length in snapshot_channel"
+        )
+    return message
+
+
+def _sent(
+    client: Client, publication: ExclusivePublication, stream: RecordedStream, message: Any
+) -> Course[None]:
+    while not publication.offer(message) > 0:
+        _check_active(client, stream)
+        yield
+
+
+def _check_active(client: Client, stream: RecordedStream) -> None:
+    if not stream.is_active(client):
+        raise ClusterError(
+            f"the archive stopped recording the snapshot at {stream.position(client)}: its log says why"
+        )
