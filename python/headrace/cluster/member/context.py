@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace._states import Life
-from headrace.cluster.member.states import MODULE, ModuleState, Role
+from headrace.cluster.member.states import MODULE, ModuleState
+from headrace.cluster.protocol.codes import Role
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from headrace.channel import format_duration
 from headrace.cluster.ground import counters
 from headrace.cluster.ground.counters import ClusterCounter
-from headrace.cluster.member.states import ElectionState, ModuleState, Role, Toggle
+from headrace.cluster.member.states import ElectionState, ModuleState, Toggle
+from headrace.cluster.protocol.codes import Role
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:

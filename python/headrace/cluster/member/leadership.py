@@ -21,10 +21,10 @@ from headrace.cluster.member.election import (
 from headrace.cluster.member.log_reader import LogReader, is_snapshot
 from headrace.cluster.member.log_writer import LogWriter
 from headrace.cluster.member.snapshotting import find_plan
-from headrace.cluster.member.states import ModuleState, Role, Toggle
+from headrace.cluster.member.states import ModuleState, Toggle
 from headrace.cluster.node_state import CandidateTerm
 from headrace.cluster.protocol import control
-from headrace.cluster.protocol.codes import ClusterAction
+from headrace.cluster.protocol.codes import ClusterAction, Role
 from headrace.positions import NULL_VALUE, signed_32
 
 if TYPE_CHECKING:

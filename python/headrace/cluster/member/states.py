@@ -5,15 +5,7 @@ from __future__ import annotations
 from headrace._named_number import NamedNumber
 from headrace._states import StateTable
 
-__all__ = ["ELECTION", "MODULE", "TABLES", "ElectionState", "ModuleState", "Role", "Toggle"]
-
-
-class Role(NamedNumber):
-    """What a member is to the others."""
-
-    FOLLOWER = 0
-    CANDIDATE = 1
-    LEADER = 2
+__all__ = ["ELECTION", "MODULE", "TABLES", "ElectionState", "ModuleState", "Toggle"]
 
 
 class ModuleState(NamedNumber):

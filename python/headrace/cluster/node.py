@@ -1,0 +1,283 @@
+"""A whole member of a cluster in one process: driver, archive, consensus module, services."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace._arguments import checked_class
+from headrace._checks import wrong
+from headrace._closing import Closing
+from headrace._fork import forget_in_children
+from headrace.archive import ArchiveServer
+from headrace.client import IdleStrategy
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.member.consensus_module import ConsensusModule
+from headrace.cluster.service.clustered_service import ClusteredService
+from headrace.cluster.service.container import ServiceContainer
+from headrace.driver import MediaDriver
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from headrace.client import Client, Subscription
+    from headrace.client._local_driver import LocalDriver
+
+__all__ = ["ClusterNode"]
+
+_RUNNING: weakref.WeakSet[ClusterNode] = weakref.WeakSet()
+_LOOK_S = 0.001
+_CLUSTER, _ARCHIVE = "cluster", "archive"
+
+
+@checked_class
+class ClusterNode(Closing):
+    """A member of a cluster: driver, archive, consensus module and services.
+
+    The driver has threads of its own; all else takes turns on one thread of this node, or with ``is_invoked=True`` on
+    yours, which then calls :meth:`do_work`. A context manager that closes it all.
+
+    Args:
+        *services: The services, by their ids from 0 on.
+        directory: Where it keeps its files: those of the cluster in ``cluster``, recordings in ``archive``.
+        driver: A driver in this process that outlives the node; by default the node has one of its own.
+        ingress_endpoint: ``host:port`` where clients on other machines send; without one the node serves clients of its
+            own driver, over ``aeron:ipc``.
+        archive_settings: See :class:`headrace.archive.ArchiveConfig`.
+        is_invoked: No thread; the program calls :meth:`do_work`.
+        on_error: Told of each failure of the consensus module and the services as text.
+        **settings: See :class:`headrace.cluster.ConsensusModuleConfig`.
+
+    Raises:
+        ConfigError: A setting is wrong.
+        ClusterFileError: Another member runs on the directory, or a file is damaged.
+    """
+
+    def __init__(
+        self,
+        *services: ClusteredService,
+        directory: str | os.PathLike[str],
+        driver: LocalDriver | None = None,
+        ingress_endpoint: str | None = None,
+        archive_settings: Mapping[str, Any] | None = None,
+        is_invoked: bool = False,
+        on_error: Callable[[str], object] | None = None,
+        **settings: Any,
+    ) -> None:
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._failure: BaseException | None = None
+        # What is closed at the end, last to first.
+        self._held = contextlib.ExitStack()
+        self._directory = Path(directory)
+        for index, service in enumerate(services):
+            if not isinstance(service, ClusteredService):
+                raise wrong(f"services[{index}]", service, "must be a headrace.cluster.ClusteredService")
+        try:
+            self._open(services, driver, ingress_endpoint, dict(archive_settings or {}), on_error, settings)
+        except BaseException:
+            self._held.close()
+            raise
+        forget_in_children(self)
+        _RUNNING.add(self)
+        if not is_invoked:
+            self._thread = threading.Thread(target=self._run, name="cluster-node", daemon=True)
+            self._thread.start()
+
+    def _open(
+        self,
+        services: tuple[ClusteredService, ...],
+        driver: LocalDriver | None,
+        ingress_endpoint: str | None,
+        archive_settings: dict[str, Any],
+        on_error: Callable[[str], object] | None,
+        settings: dict[str, Any],
+    ) -> None:
+        if driver is None:
+            own = MediaDriver.embedded(threading_mode="SHARED")
+            self._held.callback(own.close)
+            driver = own
+        self.driver = driver
+        settings = _defaults(ingress_endpoint) | {"service_count": len(services)} | settings
+        cluster_directory = self._directory / _CLUSTER
+        cluster_directory.mkdir(parents=True, exist_ok=True)
+        if not archive_settings.get("control_channel"):
+            archive_settings.setdefault("control_channel_enabled", False)
+        self.archive = ArchiveServer(
+            driver=driver,
+            is_invoked=True,
+            **{"archive_directory": self._directory / _ARCHIVE} | archive_settings,
+        )
+        self._held.callback(self.archive.close)
+        self.module = ConsensusModule(
+            driver=driver,
+            is_invoked=True,
+            on_error=on_error,
+            **{"cluster_directory": cluster_directory} | settings,
+        )
+        self._held.callback(self.module.close)
+        self.containers: list[ServiceContainer] = []
+        for service_id, service in enumerate(services):
+            container = ServiceContainer(
+                service,
+                driver=driver,
+                is_invoked=True,
+                on_error=on_error,
+                service_id=service_id,
+                cluster_id=self.module.config.cluster_id,
+                cluster_directory=cluster_directory,
+                app_version=self.module.config.app_version,
+            )
+            self._held.callback(container.close)
+            self.containers.append(container)
+
+    @classmethod
+    def embedded(
+        cls, *services: ClusteredService, directory: str | os.PathLike[str] | None = None, **settings: Any
+    ) -> Self:
+        """A node of this process alone.
+
+        Args:
+            *services: As for the class.
+            directory: As for the class; without one the node's files are deleted at its end.
+            **settings: As for the class.
+        """
+        if directory is not None:
+            return cls(*services, directory=directory, **settings)
+        made = tempfile.mkdtemp(prefix="headrace-cluster-")
+        try:
+            node = cls(*services, directory=made, **settings)
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
+        # After all others.
+        held, node._held = node._held, contextlib.ExitStack()
+        node._held.callback(shutil.rmtree, made, ignore_errors=True)
+        node._held.push(held)
+        return node
+
+    # --- turns -----------------------------------------------------------------------------------------------------
+
+    def do_work(self) -> int:
+        """One turn of everything; gives how much there was to do. Only with ``is_invoked=True``.
+
+        Raises:
+            HeadraceError: A part cannot go on; the others are told to end.
+        """
+        work_count = self.archive.do_work() + self.module.do_work()
+        for container in self.containers:
+            work_count += container.do_work()
+        return work_count
+
+    def _run(self) -> None:
+        try:
+            awaited: tuple[Subscription, ...] = ()
+            idle = IdleStrategy(self.module.config.idle_strategy)
+            while not self._stop.is_set() and not self.module.has_terminated:
+                idle.idle(self.do_work())
+                if self.module.awaited is not awaited:
+                    # A message to the module ends a pause; what archive and services wait for comes on this thread.
+                    awaited = self.module.awaited
+                    idle = IdleStrategy(self.module.config.idle_strategy, None, awaited)
+        except BaseException as failure:
+            self._failure = failure
+
+    def wait_until_leader(self, timeout_s: float | None = 30.0) -> None:
+        """Wait until clients can connect.
+
+        Args:
+            timeout_s: How long, in seconds; ``None`` waits without an end.
+
+        Raises:
+            ClusterError: The time is over, or the node has ended.
+        """
+        clock = self.module._clock
+        deadline = clock.deadline(timeout_s)
+        while not self.module.is_leader:
+            failure = self.failure
+            if failure is not None or self.module.has_terminated or self._is_closed:
+                raise ClusterError(f"the node has ended: {failure or 'it was told to'}") from failure
+            if deadline.is_over:
+                raise ClusterError(
+                    f"the node does not lead after {timeout_s} s: it is in state {self.module.state.name}; its error "
+                    f"log is in {self._directory / _CLUSTER}"
+                )
+            if self._thread is None:
+                self.do_work()
+            else:
+                clock.sleep(_LOOK_S)
+
+    def connect_driver(self) -> Client:
+        """A client of the node's driver."""
+        from headrace.client import Client
+
+        return Client.connect(driver=self.driver)
+
+    @property
+    def directory(self) -> str:
+        """Where the node keeps its files."""
+        return os.fspath(self._directory)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the node ended by itself, if it failed."""
+        failures = [self._failure, self.module.failure, *(one.failure for one in self.containers)]
+        return next((one for one in failures if one is not None), None)
+
+    @property
+    def is_closed(self) -> bool:
+        """True once closed."""
+        return self._is_closed
+
+    def close(self) -> None:
+        """End services, consensus module, archive and the driver, if it is the node's own. Waits for the thread.
+
+        The state is there again at the next start. Closing again does nothing.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._held.close()
+
+    def _forget(self) -> None:
+        """In a forked child, whose node this is not: each part forgets itself."""
+        self._is_closed = True
+
+    def __repr__(self) -> str:
+        return f"ClusterNode({self.directory!r}{', closed' if self._is_closed else ''})"
+
+
+def _defaults(ingress_endpoint: str | None) -> dict[str, Any]:
+    """Settings of a cluster of one; what others say of members is its own business."""
+    if ingress_endpoint is None:
+        return {
+            "members": "0,localhost:0,localhost:0,localhost:0,localhost:0,localhost:0",
+            "ingress_channel": "aeron:ipc",
+            "log_channel": "aeron:ipc?term-length=16m",
+        }
+    host = ingress_endpoint.rpartition(":")[0]
+    return {
+        "members": f"0,{ingress_endpoint},{host}:0,{host}:0,{host}:0,{host}:0",
+        "ingress_channel": "aeron:udp",
+        "ingress_ipc_allowed": True,
+        "log_channel": "aeron:ipc?term-length=16m",
+    }
+
+
+@atexit.register
+def _close_all() -> None:
+    """The parts would be closed one by one, and the node's thread would step what is closed."""
+    for node in list(_RUNNING):
+        node.close()
