@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from headrace.cluster.ground.log import AgentLog
-    from headrace.cluster.service.cluster import Cluster
     from headrace.cluster.service.clustered_service import ClusteredService
+    from headrace.cluster.service.state import ServiceState
 
 __all__ = ["Callbacks"]
 
@@ -19,13 +19,17 @@ class Callbacks:
 
     Args:
         service: Whose.
-        cluster: What it works with.
+        service_id: Its number.
+        state: Where in the log it is.
         log: Told of what handlers raise.
     """
 
-    def __init__(self, service: ClusteredService, cluster: Cluster, log: AgentLog) -> None:
+    def __init__(
+        self, service: ClusteredService, service_id: int, state: ServiceState, log: AgentLog
+    ) -> None:
         self._service = service
-        self._cluster = cluster
+        self._service_id = service_id
+        self._state = state
         self._log = log
         self._first_positions: dict[str, int] = {}
 
@@ -38,19 +42,19 @@ class Callbacks:
 
     def call_silent(self, name: str, *arguments: object) -> None:
         """Call a handler that may not send or schedule."""
-        self._cluster._silent_in = name
+        self._state.silent_in = name
         try:
             self.call(name, *arguments)
         finally:
-            self._cluster._silent_in = None
+            self._state.silent_in = None
 
     def report(self, name: str, failure: Exception) -> None:
         """Tell of what a handler raised. Its entry counts as consumed.
 
         The error log keeps each distinct text, so that has the first position of a kind of failure alone.
         """
-        position = self._cluster.log_position
-        text = f"{name} of service_id={self._cluster.config.service_id} raised {failure!r}"
+        position = self._state.position
+        text = f"{name} of service_id={self._service_id} raised {failure!r}"
         if len(self._first_positions) >= _TEXTS_MAX:
             self._first_positions.clear()
         first = self._first_positions.setdefault(text, position)

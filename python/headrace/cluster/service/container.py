@@ -44,6 +44,7 @@ from headrace.cluster.service.entries import ContainerError, Entries
 from headrace.cluster.service.joined_log import JoinedLog, joined
 from headrace.cluster.service.session import ClientSession
 from headrace.cluster.service.snapshot import SnapshotPoint, loaded, stored
+from headrace.cluster.service.state import ServiceState
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
@@ -155,11 +156,16 @@ class ServiceContainer(Closing):
         self._counters = ContainerCounters(client, config)
         self._log.show_count(self._counters.errors)
         self._control = Control(client, config, lambda text: self._log.error(text))
-        self._cluster = Cluster(config, client, self._control)
-        self._callbacks = Callbacks(self._service, self._cluster, self._log)
+        self._state = ServiceState()
+        self._sessions: dict[int, ClientSession] = {}
+        self._cluster = Cluster(config, client, self._control, self._state, self._sessions)
+        self._callbacks = Callbacks(self._service, config.service_id, self._state, self._log)
         self._handler = Entries(
             self._service,
-            self._cluster,
+            config,
+            self._control,
+            self._state,
+            self._sessions,
             self._callbacks,
             self._log,
             lambda session, timestamp: self._running.begin(self._opening(session, timestamp)),
@@ -269,7 +275,7 @@ class ServiceContainer(Closing):
     @property
     def _position(self) -> int:
         """Up to where the log is read."""
-        return self._cluster._position if self._joined is None else self._joined.position
+        return self._state.position if self._joined is None else self._joined.position
 
     def _begin_next(self) -> None:
         """Begin the course that is due, if one is."""
@@ -303,48 +309,48 @@ class ServiceContainer(Closing):
         return count
 
     def _leave_log(self, log: JoinedLog) -> None:
-        cluster = self._cluster
-        cluster._position = max(cluster._position, log.position)
+        state = self._state
+        state.position = max(state.position, log.position)
         self._joined = None
         log.close()
         self._disconnect()
-        if cluster._set_role(Role.FOLLOWER):
+        if state.set_role(Role.FOLLOWER):
             self._callbacks.call_silent("on_role_change", Role.FOLLOWER)
 
     def _background(self, now_ns: int) -> int:
-        cluster = self._cluster
-        cluster._silent_in = "do_background_work"
+        state = self._state
+        state.silent_in = "do_background_work"
         try:
             return self._service.do_background_work(now_ns)
         except Exception as failure:
             self._callbacks.report("do_background_work", failure)
             return 0
         finally:
-            cluster._silent_in = None
+            state.silent_in = None
 
     def _disconnect(self) -> None:
-        for session in self._cluster._sessions.values():
+        for session in self._sessions.values():
             session._disconnect()
 
     # --- Courses -----------------------------------------------------------------------------------------------
 
     def _starting(self) -> Course[None]:
         """Take over the state at which the node recovers. Cluster specification 7.1."""
-        client, cluster, cluster_id = self._client, self._cluster, self.config.cluster_id
+        client, state, cluster_id = self._client, self._state, self.config.cluster_id
         assert client is not None, "open until closed"
         self._commit = yield from self._found(ClusterCounter.COMMIT_POSITION)
         recovery = yield from self._found(ClusterCounter.RECOVERY_STATE)
         term_id, position, timestamp, recordings = recovery_state(recovery)
-        cluster._term_id, cluster._position, cluster._time = term_id, position, timestamp
+        state.term_id, state.position, state.time = term_id, position, timestamp
         try:
             messages: Iterable[bytes] | None = None
             if term_id != NULL_VALUE:
                 messages = yield from self._loaded(recordings)
-            cluster._silent_in = "on_start"
+            state.silent_in = "on_start"
             try:
-                self._service.on_start(cluster, messages)
+                self._service.on_start(self._cluster, messages)
             finally:
-                cluster._silent_in = None
+                state.silent_in = None
         except Exception as failure:
             if client.is_closed:
                 raise
@@ -366,7 +372,7 @@ class ServiceContainer(Closing):
         return record
 
     def _loaded(self, recordings: tuple[int, ...]) -> Course[list[bytes]]:
-        cluster, config = self._cluster, self.config
+        config = self.config
         if config.service_id >= len(recordings):
             raise ClusterError(
                 f"service_id={config.service_id}: the snapshot has parts of {len(recordings)} services only"
@@ -374,15 +380,16 @@ class ServiceContainer(Closing):
         with self._archive_session() as archive:
             snapshot = yield from loaded(archive, config, recordings[config.service_id])
         for one in snapshot.sessions:
-            cluster._sessions[one.cluster_session_id] = ClientSession(
-                cluster,
+            self._sessions[one.cluster_session_id] = ClientSession(
+                self._state,
+                self._control,
                 one.cluster_session_id,
                 one.response_channel,
                 one.response_stream_id,
                 one.encoded_principal,
             )
         assert snapshot.time_unit is not None, "known of a snapshot that is whole"
-        cluster._use_time_unit(snapshot.time_unit)
+        self._state.use_time_unit(snapshot.time_unit)
         return snapshot.messages
 
     def _archive_session(self) -> _ArchiveSession:
@@ -404,35 +411,35 @@ class ServiceContainer(Closing):
 
     def _acked(self, log_position: int, relevant_id: int) -> Course[None]:
         """Acknowledge; goes on once the consensus module's stream has taken it."""
-        while not self._control.ack(log_position, self._cluster.time, self._ack_id, relevant_id):
+        while not self._control.ack(log_position, self._state.time, self._ack_id, relevant_id):
             yield
         self._ack_id += 1
 
     def _joining(self, join: JoinLog) -> Course[None]:
         """Join a log. Cluster specification 4.7."""
-        client, cluster, config = self._client, self._cluster, self.config
+        client, state, config = self._client, self._state, self.config
         assert client is not None, "open until closed"
         role = Role(join.role)
         if role is not Role.LEADER:
             self._disconnect()
-        cluster._member_id = join.member_id
+        state.member_id = join.member_id
         self._mark_file.set_member_id(join.member_id)
         self._is_standby = join.is_standby
         log = yield from joined(
-            client, join, config.service_id, cluster._position, self._handler, self._service.message_views
+            client, join, config.service_id, state.position, self._handler, self._service.message_views
         )
         try:
             yield from self._acked(join.log_position, NULL_VALUE)
             if role is Role.LEADER:
-                for session in cluster._sessions.values():
+                for session in self._sessions.values():
                     session.is_closing = False
                 if config.is_responding and not join.is_startup:
-                    yield from egress.connected(client, cluster.sessions, self._log)
+                    yield from egress.connected(client, self._cluster.sessions, self._log)
         except BaseException:
             log.close()
             raise
         self._joined = log
-        if cluster._set_role(role):
+        if state.set_role(role):
             self._callbacks.call_silent("on_role_change", role)
 
     def _opening(self, session: ClientSession, timestamp: int) -> Course[None]:
@@ -448,16 +455,18 @@ class ServiceContainer(Closing):
 
     def _snapshot(self, action: ClusterActionRequest) -> Course[None]:
         """Take a snapshot. Cluster specification 6.4."""
-        client, cluster, config, counters = self._client, self._cluster, self.config, self._counters
+        client, state, config, counters = self._client, self._state, self.config, self._counters
         assert client is not None, "open until closed"
-        position, start_ns = cluster.log_position, self._clock.monotonic_ns()
-        point = SnapshotPoint(position, action.leadership_term_id, cluster.time_unit, config.app_version)
+        position, start_ns = state.position, self._clock.monotonic_ns()
+        point = SnapshotPoint(position, action.leadership_term_id, state.time_unit, config.app_version)
         failure: Exception | None = None
         recording_id = NULL_VALUE
         try:
             messages = self._service.on_take_snapshot()
             with self._archive_session() as archive:
-                recording_id = yield from stored(client, archive, config, point, cluster.sessions, messages)
+                recording_id = yield from stored(
+                    client, archive, config, point, self._cluster.sessions, messages
+                )
         except Exception as raised:
             if client.is_closed:
                 raise
@@ -484,7 +493,7 @@ class ServiceContainer(Closing):
             self._callbacks.call_silent("on_terminate", self._cluster)
         if termination.ack_required:
             for _ in range(_ACK_ATTEMPTS_AT_END):
-                if self._control.ack(position, self._cluster.time, self._ack_id, NULL_VALUE):
+                if self._control.ack(position, self._state.time, self._ack_id, NULL_VALUE):
                     break
                 yield
         self._has_ended = True

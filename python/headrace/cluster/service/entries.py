@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from headrace.client import Header
     from headrace.cluster.ground.log import AgentLog
     from headrace.cluster.service.callbacks import Callbacks
-    from headrace.cluster.service.cluster import Cluster
     from headrace.cluster.service.clustered_service import ClusteredService
+    from headrace.cluster.service.config import ContainerConfig
+    from headrace.cluster.service.control import Control
+    from headrace.cluster.service.state import ServiceState
 
 __all__ = ["ContainerError", "Entries"]
 
@@ -47,7 +49,10 @@ class Entries:
 
     Args:
         service: What they are given to.
-        cluster: What the service works with; each entry moves its time and position.
+        config: Which version of the service, and whether it answers clients.
+        control: What new sessions use.
+        state: Moved by each entry.
+        sessions: Who is connected, which entries change.
         callbacks: Calls the service's other handlers.
         log: Told of what is no entry.
         on_open: Told of a new session, if the service can answer it: begins to open its stream, then calls the handler.
@@ -57,14 +62,20 @@ class Entries:
     def __init__(
         self,
         service: ClusteredService,
-        cluster: Cluster,
+        config: ContainerConfig,
+        control: Control,
+        state: ServiceState,
+        sessions: dict[int, ClientSession],
         callbacks: Callbacks,
         log: AgentLog,
         on_open: Callable[[ClientSession, int], object],
         on_snapshot: Callable[[ClusterActionRequest], object],
     ) -> None:
         self._service = service
-        self._cluster = cluster
+        self._config = config
+        self._control = control
+        self._state = state
+        self._sessions = sessions
         self._callbacks = callbacks
         self._log = log
         self._on_open = on_open
@@ -72,8 +83,8 @@ class Entries:
 
     def handler(self) -> Callable[[Any, Header], Action | None]:
         """What takes the log's messages, one by one. What ``on_session_message`` raises comes out of it."""
-        cluster = self._cluster
-        find = cluster._sessions.get
+        state = self._state
+        find = self._sessions.get
         deliver = self._service.on_session_message
         unpack = _HEADER.unpack_from
         other = self._other
@@ -84,8 +95,8 @@ class Entries:
             kind, session_id, timestamp = unpack(message)
             if kind != _MESSAGE:
                 return other(message, header)
-            cluster._time = timestamp
-            cluster._position = position = header.position
+            state.time = timestamp
+            state.position = position = header.position
             deliver(find(session_id), timestamp, message[HEADER_LENGTH:], position)
             return None
 
@@ -95,8 +106,8 @@ class Entries:
             kind, session_id, timestamp = unpack(message)
             if kind != _MESSAGE:
                 return other(bytes(message), header)
-            cluster._time = timestamp
-            cluster._position = position = header.position
+            state.time = timestamp
+            state.position = position = header.position
             with message[HEADER_LENGTH:] as view:
                 deliver(find(session_id), timestamp, view, position)  # type: ignore[arg-type]
             return None
@@ -104,8 +115,8 @@ class Entries:
         return take_view if self._service.message_views else take
 
     def _other(self, data: bytes, header: Header) -> Action | None:
-        cluster = self._cluster
-        cluster._position = header.position
+        state = self._state
+        state.position = header.position
         try:
             entry = decode(data)
         except MessageError as wrong:
@@ -114,14 +125,14 @@ class Entries:
             )
             return None
         if isinstance(entry, TimerEvent):
-            cluster._time = entry.timestamp
+            state.time = entry.timestamp
             self._callbacks.call("on_timer_event", entry.correlation_id, entry.timestamp)
         elif isinstance(entry, SessionOpenEvent):
             return self._opened(entry)
         elif isinstance(entry, SessionCloseEvent):
             self._closed(entry)
         elif isinstance(entry, ClusterActionRequest):
-            cluster._time = entry.timestamp
+            state.time = entry.timestamp
             if entry.action is ClusterAction.SNAPSHOT:
                 self._on_snapshot(entry)
             # The consensus module acts at this very position too.
@@ -131,46 +142,51 @@ class Entries:
         return None
 
     def _opened(self, entry: SessionOpenEvent) -> Action | None:
-        cluster = self._cluster
-        cluster._time = entry.timestamp
+        state = self._state
+        state.time = entry.timestamp
         session_id = entry.cluster_session_id
-        if session_id in cluster._sessions:
+        if session_id in self._sessions:
             raise ContainerError(
-                f"cluster_session_id={session_id} is opened twice, at log_position={cluster._position}: this member "
+                f"cluster_session_id={session_id} is opened twice, at log_position={state.position}: this member "
                 "differs from the others"
             )
         session = ClientSession(
-            cluster, session_id, entry.response_channel, entry.response_stream_id, entry.encoded_principal
+            state,
+            self._control,
+            session_id,
+            entry.response_channel,
+            entry.response_stream_id,
+            entry.encoded_principal,
         )
-        cluster._sessions[session_id] = session
-        if cluster._is_leader and cluster.config.is_responding:
+        self._sessions[session_id] = session
+        if state.is_leader and self._config.is_responding:
             self._on_open(session, entry.timestamp)
             return Action.BREAK
         self._callbacks.call("on_session_open", session, entry.timestamp)
         return None
 
     def _closed(self, entry: SessionCloseEvent) -> None:
-        cluster = self._cluster
-        cluster._time = entry.timestamp
-        session = cluster._sessions.pop(entry.cluster_session_id, None)
+        state = self._state
+        state.time = entry.timestamp
+        session = self._sessions.pop(entry.cluster_session_id, None)
         if session is None:
             self._log.error(
                 "a session is closed that is not open",
-                detail=f"cluster_session_id={entry.cluster_session_id} log_position={cluster._position}",
+                detail=f"cluster_session_id={entry.cluster_session_id} log_position={state.position}",
             )
             return
         session._disconnect()
         self._callbacks.call("on_session_close", session, entry.timestamp, entry.close_reason)
 
     def _new_term(self, entry: NewLeadershipTermEvent) -> None:
-        cluster = self._cluster
+        state = self._state
         try:
-            check_app_version(entry.app_version, cluster.config.app_version, "the leader")
-            cluster._use_time_unit(entry.time_unit)
+            check_app_version(entry.app_version, self._config.app_version, "the leader")
+            state.use_time_unit(entry.time_unit)
         except ClusterError as wrong:
-            raise ContainerError(f"{wrong}, at log_position={cluster._position}") from None
-        cluster._term_id = entry.leadership_term_id
-        cluster._time = entry.timestamp
+            raise ContainerError(f"{wrong}, at log_position={state.position}") from None
+        state.term_id = entry.leadership_term_id
+        state.time = entry.timestamp
         self._callbacks.call(
             "on_new_leadership_term",
             entry.leadership_term_id,

@@ -9,7 +9,8 @@ from headrace.cluster.protocol.header import pack_header
 
 if TYPE_CHECKING:
     from headrace.client import Publication
-    from headrace.cluster.service.cluster import Cluster
+    from headrace.cluster.service.control import Control
+    from headrace.cluster.service.state import ServiceState
 
 __all__ = ["MOCK_SUCCESS", "ClientSession"]
 
@@ -29,8 +30,9 @@ class ClientSession:
     """
 
     __slots__ = (
-        "_cluster",
+        "_control",
         "_publication",
+        "_state",
         "id",
         "is_closing",
         "principal",
@@ -39,9 +41,16 @@ class ClientSession:
     )
 
     def __init__(
-        self, cluster: Cluster, id: int, response_channel: str, response_stream_id: int, principal: bytes
+        self,
+        state: ServiceState,
+        control: Control,
+        id: int,
+        response_channel: str,
+        response_stream_id: int,
+        principal: bytes,
     ) -> None:
-        self._cluster = cluster
+        self._state = state
+        self._control = control
         self._publication: Publication | None = None
         self.id = id
         self.response_channel = response_channel
@@ -63,22 +72,32 @@ class ClientSession:
             ClusterError: The handler may not send.
             ConfigError: The message is too long for the client's stream.
         """
-        cluster = self._cluster
-        if cluster._silent_in is not None:
-            cluster._refuse()
-        if not cluster._is_leader:
+        state = self._state
+        if state.silent_in is not None:
+            state.check_may_send()
+        if not state.is_leader:
             return MOCK_SUCCESS
         publication = self._publication
         if publication is None:
             return OfferResult.NOT_CONNECTED
-        header = pack_header(cluster._term_id, self.id, cluster._time)
+        header = pack_header(state.term_id, self.id, state.time)
         if isinstance(message, (tuple, list)):
             return publication.offer((header, *message))
         return publication.offer((header, message))
 
     def close(self) -> bool:
-        """Have the session closed; see :meth:`Cluster.close_session`."""
-        return self._cluster.close_session(self.id)
+        """Have the session closed. ``on_session_close`` follows, with ``CloseReason.SERVICE_ACTION``.
+
+        Returns:
+            False when the consensus module does not take the request now: try again.
+
+        Raises:
+            ClusterError: The handler may not send, or the consensus module is gone.
+        """
+        self._state.check_may_send()
+        if not self.is_closing:
+            self.is_closing = self._control.close_session(self.id)
+        return self.is_closing
 
     def _disconnect(self) -> None:
         publication, self._publication = self._publication, None
