@@ -27,6 +27,8 @@ MODULES = (
     "headrace.archive",
     "headrace.archive.files",
     "headrace.client.native",
+    "headrace.cluster",
+    "headrace.cluster.aio",
     "headrace.clock",
     "headrace.event_log",
     "headrace.sbe",

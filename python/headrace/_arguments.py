@@ -30,7 +30,7 @@ _C = TypeVar("_C", bound=type)
 
 _INTEGER_BITS = {"stream_id": 32, "session_id": 32, "type_id": 32, "counter_id": 32, "io_max_length": 32}
 """How long integers are that have less than 64 bits, by the last part of their names."""
-_PUBLIC_HOMES = ("headrace", "headrace.client", "headrace.archive")
+_PUBLIC_HOMES = ("headrace", "headrace.client", "headrace.archive", "headrace.cluster")
 _OF_ANY_TYPE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 

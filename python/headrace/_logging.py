@@ -22,6 +22,9 @@ DRIVER = logging.getLogger("headrace.driver")
 ARCHIVE = logging.getLogger("headrace.archive")
 """Archives in this process, and what their clients ask of them."""
 
+CLUSTER = logging.getLogger("headrace.cluster")
+"""Members of clusters in this process, their services, and what clients and clusters say to each other."""
+
 RPC = logging.getLogger("headrace.rpc")
 """Servers in this process: what their handlers raised, with the traceback."""
 

@@ -274,8 +274,13 @@ def _waker() -> _Waker:
     return waker
 
 
-async def wait_for_messages(subscription: Subscription, timeout_s: float, *others: Subscription) -> None:
-    """Wait until a poll of a subscription may find something, until one is closed, or until the time is over."""
+async def wait_for_messages(
+    subscription: Subscription, timeout_s: float, *others: Subscription | Publication
+) -> None:
+    """Wait until a poll of a subscription may find something, or one of the others has messages or room.
+
+    Ends when one is closed as well, and when the time is over.
+    """
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             await _waker().wait_for(subscription, *others)

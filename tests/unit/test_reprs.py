@@ -16,6 +16,7 @@ PACKAGES = (
     "headrace",
     "headrace.archive",
     "headrace.client",
+    "headrace.cluster",
     "headrace.sbe",
     "headrace.testing",
     "headrace.tools",

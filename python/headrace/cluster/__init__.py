@@ -1,10 +1,11 @@
-"""Replicated services over a totally ordered log.
+"""Replicated services over a totally ordered log, and clients of them.
 
-Write a :class:`ClusteredService`, run it on a :class:`ClusterNode`::
+A service is a plain class; a node runs it; a client talks to it::
+
+    from headrace.cluster import ClusteredService, ClusterNode
 
     class Counter(ClusteredService):
-        def __init__(self):
-            self.value = 0
+        value = 0
 
         def on_start(self, cluster, snapshot):
             for message in snapshot or ():
@@ -17,19 +18,41 @@ Write a :class:`ClusteredService`, run it on a :class:`ClusterNode`::
         def on_take_snapshot(self):
             yield str(self.value).encode()
 
-    with ClusterNode(Counter(), directory="counter") as node:
-        ...
+    with ClusterNode(Counter(), directory="counter") as node, node.connect() as cluster:
+        cluster.offer_blocking(b"5")
+        print(cluster.receive().payload)
+
+Messages, files and counters are those of Aeron's cluster, so any part may be theirs.
 """
 
 from __future__ import annotations
 
-from headrace._names import publish
-from headrace.cluster.errors import ClusterError, ClusterFileError
+from headrace._names import publish as _publish
+from headrace.cluster.client.client import ClusterClient, PendingClusterClient
+from headrace.cluster.client.session import ClusterMessage
+from headrace.cluster.client.settings import ClusterClientConfig
+from headrace.cluster.client.states import ClientState, ConnectState
+from headrace.cluster.errors import (
+    AdminRequestError,
+    ClusterAuthenticationError,
+    ClusterError,
+    ClusterFileError,
+    ClusterTerminalError,
+    ClusterTimeoutError,
+    SessionClosedError,
+)
 from headrace.cluster.member.config import ConsensusModuleConfig
 from headrace.cluster.member.consensus_module import ConsensusModule
 from headrace.cluster.member.states import ElectionState, ModuleState
 from headrace.cluster.node import ClusterNode
-from headrace.cluster.protocol.codes import CloseReason, ClusterTimeUnit, Role
+from headrace.cluster.protocol.codes import (
+    AdminResponseCode,
+    CloseReason,
+    ClusterTimeUnit,
+    EventCode,
+    Role,
+)
+from headrace.cluster.protocol.session import AdminResponse, NewLeaderEvent, SessionEvent
 from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
 from headrace.cluster.service.config import ContainerConfig
@@ -37,21 +60,37 @@ from headrace.cluster.service.container import ServiceContainer
 from headrace.cluster.service.session import ClientSession
 
 __all__ = [
+    "AdminRequestError",
+    "AdminResponse",
+    "AdminResponseCode",
     "ClientSession",
+    "ClientState",
     "CloseReason",
     "Cluster",
+    "ClusterAuthenticationError",
+    "ClusterClient",
+    "ClusterClientConfig",
     "ClusterError",
     "ClusterFileError",
+    "ClusterMessage",
     "ClusterNode",
+    "ClusterTerminalError",
     "ClusterTimeUnit",
+    "ClusterTimeoutError",
     "ClusteredService",
+    "ConnectState",
     "ConsensusModule",
     "ConsensusModuleConfig",
     "ContainerConfig",
     "ElectionState",
+    "EventCode",
     "ModuleState",
+    "NewLeaderEvent",
+    "PendingClusterClient",
     "Role",
     "ServiceContainer",
+    "SessionClosedError",
+    "SessionEvent",
 ]
 
-publish(__name__, globals(), __all__)
+_publish(__name__, globals(), __all__)

@@ -18,7 +18,8 @@ from headrace._checks import wrong
 from headrace._closing import Closing
 from headrace._fork import forget_in_children
 from headrace.archive import ArchiveServer
-from headrace.client import IdleStrategy
+from headrace.client import Client, IdleStrategy
+from headrace.cluster.client.client import ClusterClient
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.member.consensus_module import ConsensusModule
 from headrace.cluster.service.clustered_service import ClusteredService
@@ -26,10 +27,11 @@ from headrace.cluster.service.container import ServiceContainer
 from headrace.driver import MediaDriver
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Self, Unpack
 
-    from headrace.client import Client, Subscription
+    from headrace.client import Subscription
     from headrace.client._local_driver import LocalDriver
+    from headrace.cluster.client.settings import ClusterClientSettings
 
 __all__ = ["ClusterNode"]
 
@@ -216,10 +218,25 @@ class ClusterNode(Closing):
             else:
                 clock.sleep(_LOOK_S)
 
+    def connect(
+        self, timeout_s: float | None = 30.0, **settings: Unpack[ClusterClientSettings]
+    ) -> ClusterClient:
+        """A client of the cluster in this process, over ``aeron:ipc``. Waits until the node leads.
+
+        Args:
+            timeout_s: How long that may take, in seconds; ``None`` waits without an end.
+            **settings: See :meth:`headrace.cluster.ClusterClient.connect`.
+
+        Raises:
+            ClusterError: The time is over, or the node has ended; or as :meth:`headrace.cluster.ClusterClient.connect`.
+        """
+        self.wait_until_leader(timeout_s)
+        settings.setdefault("ingress_channel", "aeron:ipc")
+        settings.setdefault("egress_channel", "aeron:ipc")
+        return ClusterClient.connect(driver=self.driver, **settings)
+
     def connect_driver(self) -> Client:
         """A client of the node's driver."""
-        from headrace.client import Client
-
         return Client.connect(driver=self.driver)
 
     @property

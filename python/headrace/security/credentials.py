@@ -12,7 +12,7 @@ from headrace._exceptions import AuthenticationError, ConfigError
 __all__ = ["CredentialsSupplier", "FileCredentials", "UserCredentials", "supplier_of"]
 
 _NO_ANSWER = (
-    "the archive asks for a challenge to be answered, which fixed credentials cannot: give credentials= an object of "
+    "a challenge is to be answered, which fixed credentials cannot: give credentials= an object of "
     "your own with encoded_credentials() and on_challenge(challenge)"
 )
 

@@ -1,0 +1,178 @@
+"""The client of a cluster for asyncio.
+
+::
+
+    async with await AsyncClusterClient.connect(client, ingress_endpoints="0=localhost:20000") as cluster:
+        await cluster.offer(b"hello")
+        async for message in cluster:
+            print(message.payload)
+
+Nothing runs in a thread: the event loop's doorbell wakes what waits for messages. Cancelling takes no message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+from headrace import aio
+from headrace._arguments import checked_class
+from headrace._closing import AsyncClosing
+from headrace._exceptions import ClosedError, PublicationTimeoutError
+from headrace._results import OfferResult
+from headrace.cluster.client.client import (
+    _CHANGE_INTERVAL_S,
+    ClusterClient,
+    PendingClusterClient,
+    check_answer,
+)
+from headrace.cluster.client.session import ClusterMessage, Handlers
+from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
+from headrace.cluster.errors import ClusterTimeoutError
+
+if TYPE_CHECKING:
+    import os
+    from typing import Self, Unpack
+
+    from headrace.client import Client, Publication
+    from headrace.client._local_driver import LocalDriver
+    from headrace.cluster.protocol.session import AdminResponse, NewLeaderEvent, SessionEvent
+
+__all__ = ["AsyncClusterClient"]
+
+
+@checked_class
+class AsyncClusterClient(AsyncClosing):
+    """A session with a cluster for asyncio; :attr:`cluster` is it, with all that never blocks.
+
+    Used by the coroutines of one event loop, of which one takes messages.
+    """
+
+    def __init__(self, cluster: ClusterClient) -> None:
+        """What :meth:`connect` calls."""
+        self.cluster = cluster
+        self._reader_count = 0
+
+    @classmethod
+    async def connect(
+        cls,
+        client: Client | None = None,
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        driver: LocalDriver | None = None,
+        config: ClusterClientConfig | None = None,
+        on_message: Callable[[ClusterMessage], object] | None = None,
+        on_session_event: Callable[[SessionEvent], object] | None = None,
+        on_new_leader: Callable[[NewLeaderEvent], object] | None = None,
+        on_admin_response: Callable[[AdminResponse], object] | None = None,
+        **settings: Unpack[ClusterClientSettings],
+    ) -> Self:
+        """See :meth:`headrace.cluster.ClusterClient.connect`."""
+        handlers = Handlers(on_message, on_session_event, on_new_leader, on_admin_response)
+        made = ClusterClientConfig.of(config, **settings)
+        owns_client = client is None
+        if client is None:
+            client = await aio.connect(directory, driver=driver, client_name=made.client_name)
+        pending = PendingClusterClient(client, made, handlers, owns_client=owns_client)
+        try:
+            while (connected := pending.poll()) is None:  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(_CHANGE_INTERVAL_S)
+        except BaseException:
+            pending.cancel()
+            raise
+        return cls(connected)
+
+    async def offer(self, data: Any, timeout_s: float | None = None) -> int:
+        """Send one message, awaiting room, and a new leader where there is none. Cancelled, it sends nothing.
+
+        Arguments and exceptions as for :meth:`headrace.cluster.ClusterClient.offer_blocking`.
+        """
+        cluster = self.cluster
+        deadline = cluster.clock.deadline(timeout_s)
+        while not (result := cluster.offer(data)) > 0:
+            cluster._check_refusal(result)
+            left_s = deadline.left_s()
+            if left_s == 0:
+                raise PublicationTimeoutError(
+                    f"not accepted in {timeout_s} s: {result!r}: {cluster!r}", result
+                )
+            if result is OfferResult.BACK_PRESSURED:
+                await self._hold(left_s, cluster._session.publication)
+            elif result is not OfferResult.ADMIN_ACTION:
+                await self._hold(left_s)
+        return int(result)
+
+    async def request_snapshot(self, *, timeout_s: float | None = None) -> None:
+        """See :meth:`headrace.cluster.ClusterClient.request_snapshot`."""
+        cluster, session = self.cluster, self.cluster._session
+        timeout_s = cluster._config.message_timeout_s if timeout_s is None else timeout_s
+        deadline = cluster.clock.deadline(timeout_s)
+        correlation_id = cluster.client.next_correlation_id()
+        session.await_answer(correlation_id)
+        is_sent = False
+        try:
+            while (answer := session.answer(correlation_id)) is None:
+                if not is_sent:
+                    result = session.send_snapshot_request(correlation_id)
+                    cluster._check_refusal(result)
+                    is_sent = result > 0
+                cluster._check_open()
+                if deadline.is_over:
+                    raise ClusterTimeoutError(
+                        f"the cluster did not answer to a request within {timeout_s:g} s"
+                    )
+                await self._hold(deadline.left_s())
+        finally:
+            session.forget_answer(correlation_id)
+        check_answer(answer)
+
+    async def receive(self) -> ClusterMessage:
+        """The next message. Raises as :meth:`headrace.cluster.ClusterClient.poll`."""
+        cluster = self.cluster
+        self._reader_count += 1
+        try:
+            while (message := cluster.poll_message()) is None:
+                await aio.wait_for_messages(cluster._session.subscription, cluster._wait_s)
+        finally:
+            self._reader_count -= 1
+        return message
+
+    def __aiter__(self) -> AsyncIterator[ClusterMessage]:
+        return self
+
+    async def __anext__(self) -> ClusterMessage:
+        """The next message; ends when this program has closed the session."""
+        try:
+            return await self.receive()
+        except ClosedError:
+            if self.cluster._is_closed_here:
+                raise StopAsyncIteration from None
+            raise
+
+    async def _hold(self, left_s: float | None, *room_in: Publication) -> None:
+        """Wait for messages, which are kept, or for room; a coroutine that reads takes them itself."""
+        cluster, session = self.cluster, self.cluster._session
+        wait_s = cluster._wait_s if left_s is None else min(left_s, cluster._wait_s)
+        if self._reader_count or not session.has_room:
+            await asyncio.sleep(min(wait_s, _CHANGE_INTERVAL_S))
+        else:
+            await aio.wait_for_messages(session.subscription, wait_s, *room_in)
+        cluster._check_open()
+        while not self._reader_count and session.has_room:
+            received = session.subscription.poll_message()
+            if received is None:
+                break
+            if (message := session.accept(received)) is not None:
+                session.hold(message)
+
+    async def close(self) -> None:
+        """End the session."""
+        cluster = self.cluster
+        is_owner, cluster._owns_client = cluster._owns_client, False
+        cluster.close()
+        if is_owner:
+            await aio.close(cluster.client)
+
+    def __repr__(self) -> str:
+        return f"Async{self.cluster!r}"

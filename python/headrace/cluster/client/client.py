@@ -1,0 +1,469 @@
+"""The client of a cluster."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from headrace._arguments import checked_class
+from headrace._checks import wrong
+from headrace._closing import Closing
+from headrace._exceptions import ClosedError, PublicationTimeoutError
+from headrace._fork import is_own
+from headrace._results import OfferResult, accepted
+from headrace.client import Client
+from headrace.cluster.client.connecting import Connecting
+from headrace.cluster.client.session import ClusterMessage, ClusterSession, Handlers
+from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
+from headrace.cluster.client.states import ClientState, ConnectState
+from headrace.cluster.errors import AdminRequestError, ClusterTimeoutError
+from headrace.cluster.protocol.codes import AdminResponseCode
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from headrace.client._local_driver import LocalDriver
+    from headrace.clock import Clock
+    from headrace.cluster.protocol.session import AdminResponse, NewLeaderEvent, SessionEvent
+
+__all__ = ["ClusterClient", "PendingClusterClient"]
+
+_LOOK_INTERVAL_S = 0.05
+_CHANGE_INTERVAL_S = 0.001
+
+
+class PendingClusterClient:
+    """A client whose session is being opened, made by :meth:`ClusterClient.request`. It never waits."""
+
+    def __init__(
+        self, client: Client, config: ClusterClientConfig, handlers: Handlers, *, owns_client: bool
+    ) -> None:
+        """What :meth:`ClusterClient.request` calls."""
+        self._client = client
+        self._config = config
+        self._handlers = handlers
+        self._owns_client = owns_client
+        self._connecting = Connecting(client, config)
+
+    @property
+    def state(self) -> ConnectState:
+        """How far it has come."""
+        return self._connecting.state
+
+    def poll(self) -> ClusterClient | None:
+        """Do what can be done now; gives the client once its session is open. To be called again until then.
+
+        Raises:
+            ClusterTimeoutError: The session was not open within ``message_timeout_ns``; the text names the state.
+            ClusterAuthenticationError: The cluster does not accept the credentials, or there are none.
+            ClusterError: The cluster refused.
+            RegistrationError: The driver refused a stream.
+        """
+        try:
+            opened = self._connecting.step()
+        except BaseException:
+            self._end()
+            raise
+        if opened is None:
+            return None
+        session = ClusterSession(self._client, self._config, opened, self._handlers)
+        return ClusterClient(self._client, session, self._config, owns_client=self._owns_client)
+
+    def cancel(self) -> None:
+        """Give it up. Never to be called once :meth:`poll` has given the client."""
+        self._connecting.close()
+        self._end()
+
+    def _end(self) -> None:
+        if self._owns_client:
+            self._client.close()
+
+    def __repr__(self) -> str:
+        return f"PendingClusterClient(state={self.state.name})"
+
+
+@checked_class
+class ClusterClient(Closing):
+    """A session with a cluster, made with :meth:`connect`. Works with Aeron's clusters as well.
+
+    What is offered goes into the cluster's log, once for each offer that was accepted and that the cluster got: an
+    answer of a service shows that. When the leader is lost, the session goes on with the next one; messages that were
+    on their way are lost. A context manager that closes the session, and an iterator of what services send.
+
+    One thread takes messages; any thread may offer or close. While it is called, the client sends keepalives by itself,
+    see ``keep_alive_interval_ns``; a program that does something else for as long as the cluster's session time-out,
+    which is 10 s if nothing is said, loses its session.
+    """
+
+    def __init__(
+        self, client: Client, session: ClusterSession, config: ClusterClientConfig, *, owns_client: bool
+    ) -> None:
+        """What :meth:`connect` calls."""
+        self._client = client
+        self._session = session
+        self._config = config
+        self._owns_client = owns_client
+        self._pid = os.getpid()
+        # Held for each change of the session; handlers may call what holds it again.
+        self._lock = threading.RLock()
+        # Held by the thread that takes messages from the stream.
+        self._reading = threading.Lock()
+
+    @classmethod
+    def request(
+        cls,
+        client: Client,
+        *,
+        config: ClusterClientConfig | None = None,
+        on_message: Callable[[ClusterMessage], object] | None = None,
+        on_session_event: Callable[[SessionEvent], object] | None = None,
+        on_new_leader: Callable[[NewLeaderEvent], object] | None = None,
+        on_admin_response: Callable[[AdminResponse], object] | None = None,
+        **settings: Unpack[ClusterClientSettings],
+    ) -> PendingClusterClient:
+        """Begin to open a session, without waiting: for programs with a loop that must not stand still.
+
+        Arguments as for :meth:`connect`.
+
+        Raises:
+            ConfigError: A setting is wrong.
+            ClosedError: The client is closed.
+        """
+        handlers = Handlers(on_message, on_session_event, on_new_leader, on_admin_response)
+        made = ClusterClientConfig.of(config, **settings)
+        return PendingClusterClient(client, made, handlers, owns_client=False)
+
+    @classmethod
+    def connect(
+        cls,
+        client: Client | None = None,
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        driver: LocalDriver | None = None,
+        config: ClusterClientConfig | None = None,
+        on_message: Callable[[ClusterMessage], object] | None = None,
+        on_session_event: Callable[[SessionEvent], object] | None = None,
+        on_new_leader: Callable[[NewLeaderEvent], object] | None = None,
+        on_admin_response: Callable[[AdminResponse], object] | None = None,
+        **settings: Unpack[ClusterClientSettings],
+    ) -> ClusterClient:
+        """Open a session with a cluster.
+
+        Blocks without the GIL until the leader has opened it, for at most ``message_timeout_ns``.
+
+        Args:
+            client: The client to use, with a conductor thread; without it one is made and closed with the session.
+            directory: The driver's directory, when no client is given.
+            driver: The driver, if it runs in this process and no client is given.
+            config: All settings as one object; keywords override it.
+            on_message: What :meth:`poll` gives messages to, if it is given no handler.
+            on_session_event: Called with what the cluster says of the session, such as its end.
+            on_new_leader: Called when the cluster has a new leader.
+            on_admin_response: Called with each answer to a request for a snapshot.
+            **settings: See :class:`headrace.cluster.ClusterClientConfig`: channels, endpoints, time-outs, credentials.
+
+        The handlers are called by the thread that takes messages, inside its call; what they raise comes out of it.
+
+        Raises:
+            ClusterTimeoutError: The session was not open in time; the text names the state.
+            ClusterAuthenticationError: The cluster does not accept the credentials, or there are none.
+            ClusterError: The cluster refused.
+            ConfigError: A setting is wrong.
+        """
+        handlers = Handlers(on_message, on_session_event, on_new_leader, on_admin_response)
+        made = ClusterClientConfig.of(config, **settings)
+        owns_client = client is None
+        client = client or Client.connect(directory, driver=driver, client_name=made.client_name)
+        pending = PendingClusterClient(client, made, handlers, owns_client=owns_client)
+        try:
+            while (connected := pending.poll()) is None:
+                client.clock.sleep(_CHANGE_INTERVAL_S)
+        except BaseException:
+            pending.cancel()
+            raise
+        return connected
+
+    # --- to the cluster --------------------------------------------------------------------------------------------
+
+    def offer(self, data: Any) -> int | OfferResult:
+        """Send one message to the cluster, if that can be done now. Never blocks.
+
+        Args:
+            data: A bytes-like object, or a tuple or list of them sent as one message.
+
+        Returns:
+            A stream position above zero; or why it was not sent: ``NOT_CONNECTED`` while a new leader is awaited, which
+            takes polls, ``CLOSED`` when the session has ended, and the others of :class:`headrace.OfferResult`.
+
+        Raises:
+            ConfigError: The message is too long.
+        """
+        with self._lock:
+            return self._session.offer(data)
+
+    def offer_blocking(self, data: Any, *, timeout_s: float | None = 5.0) -> int:
+        """Send one message, waiting for room, and for a new leader where there is none.
+
+        What the cluster sends meanwhile is kept for the next poll, up to 64 MiB.
+
+        Args:
+            data: As for :meth:`offer`.
+            timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
+
+        Returns:
+            The stream position after the message.
+
+        Raises:
+            PublicationTimeoutError: The time is over; ``.result`` says what was missing.
+            SessionClosedError: The cluster has closed the session.
+            ClusterTimeoutError: The cluster has no leader any more.
+            ClosedError: This program has closed the session.
+        """
+        deadline = self.clock.deadline(timeout_s)
+        while not (result := self.offer(data)) > 0:
+            self._check_refusal(result)
+            left_s = deadline.left_s()
+            if left_s == 0:
+                raise PublicationTimeoutError(f"not accepted in {timeout_s} s: {result!r}: {self!r}", result)
+            if result is not OfferResult.ADMIN_ACTION:
+                self._hold(_CHANGE_INTERVAL_S if left_s is None else min(left_s, _CHANGE_INTERVAL_S))
+        return int(result)
+
+    def send_keep_alive(self) -> bool:
+        """Show that this client is there, which :meth:`poll` and its like do by themselves. Never blocks.
+
+        Returns:
+            Whether it was sent.
+        """
+        with self._lock:
+            return self._session.send_keep_alive() > 0
+
+    def send_snapshot_request(self) -> int | None:
+        """Ask the cluster to take a snapshot, without waiting for the answer, which `on_admin_response` is told.
+
+        Returns:
+            The correlation id of the answer; ``None`` if the request could not be sent now.
+        """
+        correlation_id = self._client.next_correlation_id()
+        with self._lock:
+            return correlation_id if self._session.send_snapshot_request(correlation_id) > 0 else None
+
+    def request_snapshot(self, *, timeout_s: float | None = None) -> None:
+        """Have the cluster take a snapshot; clusters refuse it unless they were told whom to allow it.
+
+        Blocks until the cluster has agreed, not until the snapshot is taken. What the cluster sends meanwhile is kept
+        for the next poll.
+
+        Args:
+            timeout_s: How long to wait; ``message_timeout_ns`` if not given.
+
+        Raises:
+            AdminRequestError: The cluster refused; ``.code`` says whether this client may not.
+            ClusterTimeoutError: The cluster did not answer.
+            SessionClosedError: The cluster has closed the session.
+            ClosedError: This program has closed the session.
+        """
+        timeout_s = self._config.message_timeout_s if timeout_s is None else timeout_s
+        deadline = self.clock.deadline(timeout_s)
+        correlation_id = self._client.next_correlation_id()
+        session = self._session
+        session.await_answer(correlation_id)
+        try:
+            while True:
+                with self._lock:
+                    result = session.send_snapshot_request(correlation_id)
+                if result > 0:
+                    break
+                self._check_refusal(result)
+                self._await_answer(deadline.left_s(), timeout_s)
+            while (answer := session.answer(correlation_id)) is None:
+                self._check_open()
+                self._await_answer(deadline.left_s(), timeout_s)
+        finally:
+            session.forget_answer(correlation_id)
+        check_answer(answer)
+
+    def _await_answer(self, left_s: float | None, timeout_s: float) -> None:
+        if left_s == 0:
+            raise ClusterTimeoutError(f"the cluster did not answer to a request within {timeout_s:g} s")
+        self._hold(_CHANGE_INTERVAL_S)
+
+    # --- from the cluster ------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Look after the session, as every other call does: time-outs, a new leader, keepalives. Never blocks.
+
+        For programs that only offer; others need not call it.
+        """
+        with self._lock:
+            self._session.step()
+
+    def poll(self, handler: Callable[[ClusterMessage], object] | None = None, limit: int = 10) -> int:
+        """Call a handler with the messages that have come. Never blocks.
+
+        When the handler raises, the poll stops and raises the same exception; the message counts as consumed.
+
+        Args:
+            handler: Called with each :class:`headrace.cluster.ClusterMessage`; `on_message` if not given.
+            limit: Most messages to take.
+
+        Returns:
+            How many messages were taken.
+
+        Raises:
+            SessionClosedError: The cluster has closed the session; after all its messages.
+            ClusterTimeoutError: The cluster had no new leader in time, or this client could not reach it.
+            ClosedError: This program has closed the session.
+            ConfigError: There is no handler.
+        """
+        handler = handler or self._session._handlers.on_message
+        if handler is None:
+            raise wrong("handler", handler, "must be callable where connect() was given no on_message")
+        count = 0
+        while count < limit and (message := self.poll_message()) is not None:
+            count += 1
+            handler(message)
+        return count
+
+    def poll_message(self) -> ClusterMessage | None:
+        """Take one message; ``None`` if none has come. Never blocks. Raises as :meth:`poll`."""
+        with self._lock:
+            return self._session.take()
+
+    def receive(self, timeout_s: float | None = None) -> ClusterMessage | None:
+        """Wait for one message, without the GIL; Ctrl-C ends the wait. Raises as :meth:`poll`.
+
+        Args:
+            timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
+
+        Returns:
+            The message; ``None`` when the time is over.
+        """
+        deadline = self.clock.deadline(timeout_s)
+        while (message := self.poll_message()) is None:
+            left_s = deadline.left_s()
+            if left_s == 0:
+                return None
+            wait_s = self._wait_s
+            self._hold(wait_s if left_s is None else min(left_s, wait_s))
+        return message
+
+    def __iter__(self) -> Iterator[ClusterMessage]:
+        return self
+
+    def __next__(self) -> ClusterMessage:
+        """The next message, waited for as :meth:`receive` does; ends when this program has closed the session."""
+        try:
+            message = self.receive()
+        except ClosedError:
+            if self._is_closed_here:
+                raise StopIteration from None
+            raise
+        assert message is not None
+        return message
+
+    @property
+    def _wait_s(self) -> float:
+        """How long nothing need be looked after."""
+        return _LOOK_INTERVAL_S if self._session.is_steady else _CHANGE_INTERVAL_S
+
+    @property
+    def _is_closed_here(self) -> bool:
+        return self.state is ClientState.CLOSED and self._session.error is None
+
+    def _hold(self, wait_s: float) -> None:
+        """Wait for one message, which is kept; other threads may offer meanwhile."""
+        session = self._session
+        # Another thread takes what comes, or there is enough.
+        if not session.has_room or not self._reading.acquire(blocking=False):
+            self.clock.sleep(wait_s)
+            return
+        try:
+            received = session.subscription.receive(timeout_s=wait_s)
+        except ClosedError:
+            self._check_open()
+            raise
+        finally:
+            self._reading.release()
+        with self._lock:
+            if received is not None and (message := session.accept(received)) is not None:
+                session.hold(message)
+
+    def _check_open(self) -> None:
+        with self._lock:
+            self._session.step()
+            if self.state is ClientState.CLOSED:
+                raise self._session.end()
+
+    def _check_refusal(self, result: int | OfferResult) -> None:
+        """Raise what makes it vain to offer again."""
+        if result is OfferResult.CLOSED:
+            self._check_open()
+            accepted(result)
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> ClientState:
+        """Where it is."""
+        return self._session.state
+
+    @property
+    def cluster_session_id(self) -> int:
+        """The id of the session."""
+        return self._session.cluster_session_id
+
+    @property
+    def leadership_term_id(self) -> int:
+        """The term of the leader that is known."""
+        return self._session.leadership_term_id
+
+    @property
+    def leader_member_id(self) -> int:
+        """The leader that is known."""
+        return self._session.leader_member_id
+
+    @property
+    def undecodable_count(self) -> int:
+        """How many messages were not understood, and ignored. The first is logged."""
+        return self._session.undecodable_count
+
+    @property
+    def client(self) -> Client:
+        """The client in use."""
+        return self._client
+
+    @property
+    def clock(self) -> Clock:
+        """What it goes by: the clock of its client."""
+        return self._client.clock
+
+    @property
+    def is_closed(self) -> bool:
+        """True once the session has ended, for any reason."""
+        return self._session.is_over
+
+    def close(self) -> None:
+        """End the session. Closing again does nothing, nor does closing in a forked child: it is the parent's."""
+        if not is_own(self._pid):
+            return
+        with self._lock:
+            if self.state is not ClientState.CLOSED:
+                self._session.close()
+        if self._owns_client:
+            self._client.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"ClusterClient(cluster_session_id={self.cluster_session_id}, state={self.state.name}, "
+            f"leader_member_id={self.leader_member_id}, leadership_term_id={self.leadership_term_id})"
+        )
+
+
+def check_answer(answer: AdminResponse) -> None:
+    """Raise the refusal that an answer is, if it is one."""
+    if answer.response_code is not AdminResponseCode.OK:
+        text = f"the cluster refused a snapshot: {answer.message or answer.response_code.name}"
+        raise AdminRequestError(text, int(answer.response_code))

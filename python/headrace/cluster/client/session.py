@@ -1,0 +1,397 @@
+"""A client's open session with a cluster: its states, and sorting what the cluster says. It never waits.
+
+:class:`headrace.cluster.ClusterClient` and its asyncio form step it, and wait, each in its way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headrace._exceptions import ClosedError, HeadraceError
+from headrace._logging import CLUSTER
+from headrace._results import OfferResult
+from headrace._states import Life
+from headrace.cluster.client.endpoints import EndpointsError, parse_endpoints
+from headrace.cluster.client.states import CLIENT, ClientState
+from headrace.cluster.errors import ClusterTimeoutError, SessionClosedError
+from headrace.cluster.protocol.codes import AdminRequestType, EventCode
+from headrace.cluster.protocol.header import (
+    HEADER_LENGTH,
+    SESSION_MESSAGE,
+    pack_header,
+    template_of,
+    unpack_header,
+)
+from headrace.cluster.protocol.messages import MessageError, decode, encode
+from headrace.cluster.protocol.session import (
+    AdminRequest,
+    AdminResponse,
+    NewLeaderEvent,
+    SessionCloseRequest,
+    SessionEvent,
+    SessionKeepAlive,
+)
+
+if TYPE_CHECKING:
+    from headrace.client import Client, Message, Subscription
+    from headrace.cluster.client.connecting import Opened
+    from headrace.cluster.client.settings import ClusterClientConfig
+
+__all__ = ["ClusterMessage", "ClusterSession", "Handlers"]
+
+_CLOSE_ATTEMPTS = 3
+_IGNORED_A_POLL = 64
+_HELD_BYTES_MAX = 64 << 20
+
+
+class ClusterMessage(NamedTuple):
+    """What a service of the cluster has sent to this client."""
+
+    payload: bytes
+    """What the service sent."""
+    timestamp: int
+    """The cluster's time when the service sent it, in the cluster's unit, which is milliseconds if nothing is said."""
+    leadership_term_id: int
+    """The term in which the service sent it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """What a program wants to be told of. Called inside the calls that take messages from the cluster."""
+
+    on_message: Callable[[ClusterMessage], object] | None = None
+    on_session_event: Callable[[SessionEvent], object] | None = None
+    on_new_leader: Callable[[NewLeaderEvent], object] | None = None
+    on_admin_response: Callable[[AdminResponse], object] | None = None
+
+
+class ClusterSession:
+    """Moves between the states of an open session. Used by one thread at a time."""
+
+    def __init__(
+        self, client: Client, config: ClusterClientConfig, opened: Opened, handlers: Handlers
+    ) -> None:
+        self._client = client
+        self._clock = client.clock
+        self._config = config
+        self._egress = opened.egress
+        self._image = opened.image
+        self._ingress = opened.ingress
+        self._has_endpoints = opened.has_endpoints
+        self._new_leader_timeout_s = config.new_leader_timeout_s(opened.leader_heartbeat_timeout_ns)
+        self._handlers = handlers
+        self._life = Life(CLIENT)
+        self._deadline = self._clock.deadline(None)
+        self._last_sent_ns = self._clock.monotonic_ns()
+        self._held: deque[ClusterMessage] = deque()
+        self._held_bytes = 0
+        self._reason = ""
+        self._answers: dict[int, AdminResponse | None] = {}
+        self.cluster_session_id = opened.cluster_session_id
+        self._lead(opened.leadership_term_id, opened.leader_member_id)
+        self.error: HeadraceError | None = None
+        """Why it has ended, if this program has not closed it."""
+        self.undecodable_count = 0
+        """Messages that were not understood."""
+
+    def _lead(self, leadership_term_id: int, leader_member_id: int) -> None:
+        self.leadership_term_id = leadership_term_id
+        self.leader_member_id = leader_member_id
+        self._header = pack_header(leadership_term_id, self.cluster_session_id, 0)
+
+    @property
+    def state(self) -> ClientState:
+        """Where it is."""
+        return self._life.state
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self.state in (ClientState.PENDING_CLOSE, ClientState.CLOSED)
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether nothing is to be done soon."""
+        return self.state in (ClientState.CONNECTED, ClientState.AWAIT_NEW_LEADER)
+
+    @property
+    def subscription(self) -> Subscription:
+        """What the cluster's messages come on."""
+        return self._egress
+
+    @property
+    def publication(self) -> Any:
+        """What messages to the cluster are sent over now; ``None`` while there is no leader."""
+        return self._ingress.publication
+
+    def step(self) -> None:
+        """Look after the streams and the time-outs, and send a keepalive that is due."""
+        state = self.state
+        if state is ClientState.CONNECTED:
+            if self._image is None or self._image.is_closed:
+                self._disconnected("the stream from the leader has ended")
+            else:
+                self._keep_alive()
+        elif state is ClientState.AWAIT_NEW_LEADER:
+            if self._deadline.is_over:
+                text = f"session {self.cluster_session_id}: no new leader within {self._new_leader_timeout_s:g} s"
+                self._fail(ClusterTimeoutError(f"{text}: {self._reason}"))
+        elif state is ClientState.AWAIT_NEW_LEADER_CONNECTION:
+            self._connect_to_leader()
+        elif state is ClientState.PENDING_CLOSE:
+            self._leave("the session has ended")
+
+    # --- to the cluster --------------------------------------------------------------------------------------------
+
+    def offer(self, data: Any) -> int | OfferResult:
+        """Send one message, if that can be done now."""
+        parts = (self._header, *data) if isinstance(data, tuple | list) else (self._header, data)
+        return self._send(parts)
+
+    def send_keep_alive(self) -> int | OfferResult:
+        """Show that the client is there, if that can be done now."""
+        return self._send(
+            encode(
+                SessionKeepAlive(
+                    leadership_term_id=self.leadership_term_id, cluster_session_id=self.cluster_session_id
+                )
+            )
+        )
+
+    def send_snapshot_request(self, correlation_id: int) -> int | OfferResult:
+        """Ask the cluster to take a snapshot, if that can be done now."""
+        return self._send(
+            encode(
+                AdminRequest(
+                    leadership_term_id=self.leadership_term_id,
+                    cluster_session_id=self.cluster_session_id,
+                    correlation_id=correlation_id,
+                    request_type=AdminRequestType.SNAPSHOT,
+                )
+            )
+        )
+
+    def await_answer(self, correlation_id: int) -> None:
+        """Keep the answer to a request for :meth:`answer`, until it is forgotten."""
+        self._answers[correlation_id] = None
+
+    def answer(self, correlation_id: int) -> AdminResponse | None:
+        """The answer, once it is there."""
+        return self._answers[correlation_id]
+
+    def forget_answer(self, correlation_id: int) -> None:
+        """Keep it no more."""
+        del self._answers[correlation_id]
+
+    def _send(self, message: Any) -> int | OfferResult:
+        publication = self._ingress.publication
+        if publication is None:
+            self.step()
+            publication = self._ingress.publication
+        if publication is None or self.is_over:
+            return OfferResult.CLOSED if self.is_over or self._client.is_closed else OfferResult.NOT_CONNECTED
+        result: int | OfferResult = publication.offer(message)
+        if result > 0:
+            self._last_sent_ns = self._clock.monotonic_ns()
+            if self.state is ClientState.AWAIT_NEW_LEADER_CONNECTION:
+                self._enter(ClientState.CONNECTED, "the new leader takes messages")
+            return result
+        return self._refused(result)
+
+    def _refused(self, result: int | OfferResult) -> int | OfferResult:
+        if result is OfferResult.MAX_POSITION_EXCEEDED:
+            text = f"session {self.cluster_session_id}: the stream to the cluster is used up"
+            self._end(SessionClosedError(text))
+        elif result is OfferResult.CLOSED and self._client.is_closed:
+            return result
+        elif result is OfferResult.CLOSED or (
+            result is OfferResult.NOT_CONNECTED and self.state is ClientState.CONNECTED
+        ):
+            self._disconnected("the leader takes no messages")
+            return OfferResult.NOT_CONNECTED
+        return result
+
+    def _keep_alive(self) -> None:
+        interval_ns = self._config.keep_alive_interval_ns
+        if interval_ns and self._clock.monotonic_ns() - self._last_sent_ns >= interval_ns:
+            self.send_keep_alive()
+
+    def _connect_to_leader(self) -> None:
+        self._ingress.step()
+        if self._image is None or self._image.is_closed:
+            self._disconnected("the stream from the new leader has ended")
+        elif self._deadline.is_over:
+            failures = "; ".join(map(str, self._ingress.failures)) or "it takes no messages"
+            text = (
+                f"session {self.cluster_session_id}: the new leader, member {self.leader_member_id}, was not reached "
+                f"within {self._config.message_timeout_s:g} s"
+            )
+            self._fail(ClusterTimeoutError(f"{text}: {failures}"))
+        elif self._config.keep_alive_interval_ns and self._ingress.publication is not None:
+            # It links the session to the new stream, so that the leader sees when that is lost.
+            self.send_keep_alive()
+
+    # --- from the cluster ------------------------------------------------------------------------------------------
+
+    def take(self) -> ClusterMessage | None:
+        """The next message, if one has come.
+
+        Raises:
+            ClosedError: This program has closed the session, or the client has ended.
+            HeadraceError: What :attr:`error` says, once all messages before it were taken.
+        """
+        self.step()
+        if self._held:
+            message = self._held.popleft()
+            self._held_bytes -= len(message.payload)
+            return message
+        if self.state is ClientState.CLOSED:
+            raise self.end()
+        for _ in range(_IGNORED_A_POLL):
+            received = self._egress.poll_message()
+            if received is None:
+                return None
+            taken = self.accept(received)
+            if taken is not None:
+                return taken
+            if self.is_over:
+                return None
+        return None
+
+    def end(self) -> HeadraceError:
+        """What to raise once it has ended."""
+        return self.error or ClosedError(f"the session {self.cluster_session_id} with the cluster is closed")
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more messages may be held."""
+        return self._held_bytes < _HELD_BYTES_MAX
+
+    def hold(self, message: ClusterMessage) -> None:
+        """Keep a message for :meth:`take`: it came while something else was waited for."""
+        self._held.append(message)
+        self._held_bytes += len(message.payload)
+
+    def accept(self, received: Message) -> ClusterMessage | None:
+        """Go on from what has come; gives it if it is a service's message to this session."""
+        payload = received.payload
+        template = template_of(payload)
+        if template == SESSION_MESSAGE:
+            leadership_term_id, cluster_session_id, timestamp = unpack_header(payload)
+            if cluster_session_id != self.cluster_session_id:
+                return None
+            return ClusterMessage(payload[HEADER_LENGTH:], timestamp, leadership_term_id)
+        try:
+            message = decode(payload)
+        except MessageError as wrong:
+            self._not_understood(str(wrong))
+            return None
+        if getattr(message, "cluster_session_id", None) != self.cluster_session_id:
+            return None
+        if isinstance(message, SessionEvent):
+            self._on_session_event(message)
+        elif isinstance(message, NewLeaderEvent):
+            self._on_new_leader(message, received.session_id)
+        elif isinstance(message, AdminResponse):
+            if message.correlation_id in self._answers:
+                self._answers[message.correlation_id] = message
+            _tell(self._handlers.on_admin_response, message)
+        return None
+
+    def _on_session_event(self, event: SessionEvent) -> None:
+        # A member that takes over says OK for the sessions that it inherits: that opens nothing here.
+        if event.code is EventCode.CLOSED:
+            text = f"the cluster has closed session {self.cluster_session_id}: {event.detail or 'no reason given'}"
+            self._end(SessionClosedError(text, event.detail))
+        _tell(self._handlers.on_session_event, event)
+
+    def _on_new_leader(self, event: NewLeaderEvent, image_session_id: int) -> None:
+        is_known = event.leadership_term_id == self.leadership_term_id and self.state is ClientState.CONNECTED
+        if self.is_over or is_known or event.leadership_term_id < self.leadership_term_id:
+            return
+        endpoint = None
+        if self._has_endpoints:
+            try:
+                endpoint = parse_endpoints(event.ingress_endpoints).get(event.leader_member_id)
+            except EndpointsError as wrong:
+                self._not_understood(f"a new leader's event: {wrong}")
+                return
+            if endpoint is None:
+                text = f"member {event.leader_member_id} is not in {event.ingress_endpoints}"
+                self._not_understood(f"a new leader's event: {text}")
+                return
+        self._lead(event.leadership_term_id, event.leader_member_id)
+        self._image = self._egress.image_by_session_id(image_session_id)
+        self._ingress.close()
+        self._ingress.open([endpoint])
+        self._deadline = self._clock.deadline(self._config.message_timeout_s)
+        self._enter(
+            ClientState.AWAIT_NEW_LEADER_CONNECTION,
+            f"member {event.leader_member_id} leads term {event.leadership_term_id}",
+        )
+        _tell(self._handlers.on_new_leader, event)
+
+    def _not_understood(self, text: str) -> None:
+        self.undecodable_count += 1
+        count = self.undecodable_count
+        # Hostile messages do not fill a log: the first, then each time that their number has doubled.
+        if not count & (count - 1):
+            CLUSTER.warning(
+                "session %d: message %d that is not understood, ignored: %s",
+                self.cluster_session_id,
+                count,
+                text,
+            )
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the session, telling the cluster if it listens."""
+        publication = self._ingress.publication
+        if self.state is ClientState.CONNECTED and publication is not None:
+            request = encode(
+                SessionCloseRequest(
+                    leadership_term_id=self.leadership_term_id, cluster_session_id=self.cluster_session_id
+                )
+            )
+            with contextlib.suppress(HeadraceError):
+                for _ in range(_CLOSE_ATTEMPTS):
+                    if not publication.is_connected or publication.offer(request) > 0:
+                        break
+        self._held.clear()
+        self._leave("closed by this program")
+
+    def _disconnected(self, reason: str) -> None:
+        self._ingress.close()
+        self._reason = reason
+        self._deadline = self._clock.deadline(self._new_leader_timeout_s)
+        self._enter(ClientState.AWAIT_NEW_LEADER, reason)
+
+    def _end(self, error: HeadraceError) -> None:
+        if not self.is_over:
+            self.error = error
+            self._enter(ClientState.PENDING_CLOSE, str(error))
+
+    def _fail(self, error: HeadraceError) -> None:
+        self.error = error
+        self._leave(str(error))
+
+    def _leave(self, reason: str) -> None:
+        self._enter(ClientState.CLOSED, reason)
+        self._ingress.close()
+        with contextlib.suppress(HeadraceError):
+            self._egress.close()
+
+    def _enter(self, state: ClientState, reason: str) -> None:
+        if state is not self.state:
+            CLUSTER.info("session %d: %s: %s", self.cluster_session_id, state.name, reason)
+        self._life.enter(state, reason)
+
+
+def _tell(handler: Callable[[Any], object] | None, event: object) -> None:
+    if handler is not None:
+        handler(event)
