@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from headrace._named_number import NamedNumber
+from headrace.client import __commit__
 from headrace.cluster.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def add(
 
 def version_suffix() -> str:
     """What labels of error counters say of the program."""
-    return f" version={version('headrace')} commit=unknown"
+    return f" version={version('headrace')} commit={__commit__}"
 
 
 def check_alone(client: Client, state: Counter, cluster_id: int) -> None:

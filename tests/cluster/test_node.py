@@ -1,0 +1,105 @@
+"""A whole node in this process: driver, archive, consensus module, service, and a client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from headrace import ConfigError
+from headrace.archive import ArchiveFileError
+from headrace.cluster import (
+    ClientSession,
+    Cluster,
+    ClusteredService,
+    ClusterError,
+    ClusterNode,
+)
+from tests.helpers import TIMEOUT_S
+
+
+class Total(ClusteredService):
+    """Adds what it is sent, and answers with the sum."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+        self.cluster = cluster
+        for message in snapshot or ():
+            self.value = int(message)
+
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        self.value += int(message)
+        if session is not None:
+            session.offer(b"%d" % self.value)
+
+    def on_take_snapshot(self) -> Iterable[bytes]:
+        yield b"%d" % self.value
+
+
+def sums(node: ClusterNode, *numbers: int) -> list[int]:
+    """What the service answers to some numbers, sent by a client of its own."""
+    with node.connect() as cluster:
+        answers = []
+        for number in numbers:
+            cluster.offer_blocking(b"%d" % number)
+            message = cluster.receive(TIMEOUT_S)
+            assert message is not None
+            answers.append(int(message.payload))
+        return answers
+
+
+def test_a_service_answers_and_its_state_outlives_the_node(tmp_path: Path) -> None:
+    with ClusterNode(Total(), directory=tmp_path / "node") as node:
+        assert sums(node, 1, 2, 3) == [1, 3, 6]
+    with ClusterNode(Total(), directory=tmp_path / "node") as node:
+        assert sums(node, 4) == [10]
+        assert node.failure is None
+        assert node.module.error_count == 0
+
+
+def test_an_embedded_node_leaves_nothing_behind() -> None:
+    with ClusterNode.embedded(Total()) as node:
+        directory = Path(node.directory)
+        assert sums(node, 5) == [5]
+        assert directory.is_dir()
+    assert not directory.exists()
+
+
+def test_two_services_read_one_log(tmp_path: Path) -> None:
+    first, second = Total(), Total()
+    with ClusterNode(first, second, directory=tmp_path / "node") as node, node.connect() as cluster:
+        cluster.offer_blocking(b"7")
+        answers = [cluster.receive(TIMEOUT_S), cluster.receive(TIMEOUT_S)]
+        assert [answer and answer.payload for answer in answers] == [b"7", b"7"]
+        assert (first.value, second.value) == (7, 7)
+
+
+def test_a_second_node_on_the_directory_is_refused(tmp_path: Path) -> None:
+    with ClusterNode(Total(), directory=tmp_path / "node") as node:
+        node.wait_until_leader()
+        with pytest.raises(ArchiveFileError, match="another archive is running on the directory"):
+            ClusterNode(Total(), directory=tmp_path / "node")
+
+
+def test_a_service_that_fails_to_start_ends_the_node(tmp_path: Path) -> None:
+    class Broken(Total):
+        def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+            raise ValueError("no table of prices")
+
+    errors: list[str] = []
+    with (
+        ClusterNode(Broken(), directory=tmp_path / "node", on_error=errors.append) as node,
+        pytest.raises(ClusterError, match="the node has ended"),
+    ):
+        node.wait_until_leader()
+    assert any("no table of prices" in error for error in errors)
+
+
+def test_a_service_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"services\[1\]"):
+        ClusterNode(Total(), object(), directory=tmp_path)  # type: ignore[arg-type]
