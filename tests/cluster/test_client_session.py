@@ -40,9 +40,12 @@ DAY_NS = 86_400 * S
 
 def received(lab: Lab, cluster: ClusterClient, count: int) -> list[bytes]:
     taken: list[ClusterMessage] = []
-    lab.world.run_until(
-        lambda: cluster.poll(taken.append, count - len(taken)) and len(taken) == count, within_s=30
-    )
+
+    def has_all() -> bool:
+        cluster.poll(taken.append, count - len(taken))
+        return len(taken) == count
+
+    lab.world.run_until(has_all, within_s=30)
     return [message.payload for message in taken]
 
 
