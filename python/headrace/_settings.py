@@ -531,8 +531,9 @@ class DriverConfig(DriverValues):
     reresolution_check_interval_ns: int | None = _setting(
         None, "nanoseconds", "aeron.driver.reresolution.check.interval"
     )
-    """How often the driver looks up again the names of endpoints that it hears nothing from; 0: never.
-    Default: ``1s``."""
+    """How soon the driver follows a name whose address changes: it looks up again the names that it hears
+    nothing from for half of this time, 500 ms at least, and as often after that; 0: never. Default:
+    ``1s``."""
 
     name_resolver_threshold_ns: int | None = _setting(None, "nanoseconds", "aeron.name.resolver.threshold")
     """The driver counts name lookups that take longer, and notes them in the error log. Default: ``5s``."""

@@ -344,7 +344,8 @@ headrace_protocol::settings! {
         name_resolver: NameResolver = NameResolver::Default, NAME_RESOLVER;
     /// The table for tests: rows of name,host,other host separated by bars. A counter of each row says which host it is.
     "aeron.name.resolver.init.args" => name_resolver_init_args: Option<String> = None, OptionalText;
-    /// How often the driver looks up again the names of endpoints that it hears nothing from; 0: never.
+    /// How soon the driver follows a name whose address changes: it looks up again the names that it hears nothing from for
+    /// half of this time, 500 ms at least, and as often after that; 0: never.
     "aeron.driver.reresolution.check.interval" => reresolution_check_interval_ns: i64 = SECOND, INTERVAL;
     /// The driver counts name lookups that take longer, and notes them in the error log.
     "aeron.name.resolver.threshold" => name_resolver_threshold_ns: i64 = 5 * SECOND, INTERVAL;

@@ -21,7 +21,7 @@ use crate::environment::{BufferLengths, Disk, Lookups, Network};
 use crate::errors::ErrorRecorder;
 use crate::event_recorder::EventRecorder;
 use crate::mailbox::{Inbox, Outbox, inbox_of};
-use crate::names::{LookupTracker, NameRequests, NameSource};
+use crate::names::{Following, LookupTracker, NameRequests, NameSource};
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
 use crate::receiver::{Receiver, ReceiverCounters, ReceiverSettings};
 use crate::resource_agent::{ResourceAgent, ResourceCounters, ResourceSettings};
@@ -110,7 +110,7 @@ impl Wiring<'_> {
                 retransmit_delay_ns: config.retransmit_unicast_delay_ns,
                 retransmit_linger_ns: config.retransmit_unicast_linger_ns,
                 adapts_linger: config.adapts_retransmit_linger(),
-                re_resolution_check_interval_ns: config.reresolution_check_interval_ns,
+                following: Following::within(config.reresolution_check_interval_ns),
                 limits: SendLimits {
                     turn: config.max_messages_per_send.unwrap_or(usize::MAX),
                     call: config.sender_io_vector_capacity.unwrap_or(usize::MAX),
@@ -137,6 +137,7 @@ impl Wiring<'_> {
                 status_message_timeout_ns: config.receiver_status_message_timeout_ns,
                 image_liveness_timeout_ns: config.image_liveness_timeout_ns,
                 stream_session_limit: config.stream_session_limit,
+                following: Following::within(config.reresolution_check_interval_ns),
                 receive_buffers: config.receiver_io_vector_capacity,
             },
             Arc::clone(self.clock),

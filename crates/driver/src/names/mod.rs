@@ -1,5 +1,6 @@
 //! Names to addresses: what the driver knows itself, what other drivers told it, and what name servers answer.
 
+mod following;
 mod gossip;
 mod known;
 mod lookups;
@@ -7,6 +8,7 @@ mod requests;
 mod source;
 mod table;
 
+pub(crate) use following::Following;
 pub(crate) use gossip::{Bootstrap, Gossip, GossipCounters, GossipParts, HELD_BACK, Identity, Intervals};
 pub(crate) use known::by_itself;
 pub use lookups::{LookedUp, Lookups};

@@ -6,9 +6,9 @@
 
 use std::net::SocketAddr;
 
+use crate::names::Following;
+
 const INTERVAL_NS: i64 = 1_000_000_000;
-/// Silence after which the name of the control address is looked up again.
-const SILENCE_NS: i64 = 5_000_000_000;
 
 /// The timer of one channel.
 #[derive(Debug)]
@@ -17,6 +17,7 @@ pub(super) struct Elicitor {
     is_name: bool,
     last_sent_ns: Option<i64>,
     last_heard_ns: i64,
+    last_asked_ns: i64,
 }
 
 impl Elicitor {
@@ -27,6 +28,7 @@ impl Elicitor {
             is_name,
             last_sent_ns: None,
             last_heard_ns: now_ns,
+            last_asked_ns: now_ns,
         }
     }
 
@@ -53,10 +55,12 @@ impl Elicitor {
     }
 
     /// True once for each silence: look the name up again.
-    pub(super) fn take_silence(&mut self, now_ns: i64) -> bool {
-        let is_silent = self.is_name && now_ns.saturating_sub(self.last_heard_ns) > SILENCE_NS;
+    pub(super) fn take_silence(&mut self, following: Option<Following>, now_ns: i64) -> bool {
+        let is_silent = self.is_name
+            && following
+                .is_some_and(|following| following.is_due(self.last_heard_ns, self.last_asked_ns, now_ns));
         if is_silent {
-            self.last_heard_ns = now_ns;
+            self.last_asked_ns = now_ns;
         }
         is_silent
     }
@@ -87,7 +91,11 @@ mod tests {
         assert_eq!(elicitor.take_due(INTERVAL_NS, true), None);
         assert_eq!(elicitor.take_due(2 * INTERVAL_NS, false), None);
         assert_eq!(elicitor.take_due(2 * INTERVAL_NS, true), Some(at("10.0.0.1:5")));
-        assert!(!elicitor.take_silence(i64::MAX), "an address does not move");
+        let following = Following::within(INTERVAL_NS);
+        assert!(
+            !elicitor.take_silence(following, i64::MAX),
+            "an address does not move"
+        );
     }
 
     #[test]
@@ -95,9 +103,12 @@ mod tests {
         let mut elicitor = Elicitor::new(at("10.0.0.1:5"), true, 0);
         elicitor.take_due(0, true);
         elicitor.on_heard(3);
-        assert!(!elicitor.take_silence(SILENCE_NS + 3));
-        assert!(elicitor.take_silence(SILENCE_NS + 4));
-        assert!(!elicitor.take_silence(SILENCE_NS + 5));
+        let following = Following::within(INTERVAL_NS);
+        let silence_ns = INTERVAL_NS / 2;
+        assert!(!elicitor.take_silence(following, silence_ns + 3));
+        assert!(!elicitor.take_silence(None, silence_ns + 4));
+        assert!(elicitor.take_silence(following, silence_ns + 4));
+        assert!(!elicitor.take_silence(following, silence_ns + 5));
         assert!(!elicitor.move_to(at("10.0.0.1:5")));
         assert_eq!(elicitor.take_due(5, true), None);
         assert!(elicitor.move_to(at("10.0.0.2:5")));

@@ -21,6 +21,7 @@ use super::paths::{Path, Paths};
 use super::pending_setups::PendingSetups;
 use crate::endpoint::{EndpointId, ONLY_PATH, ReceiveEndpointSpec, ReceivePathSpec};
 use crate::event_recorder::Reason;
+use crate::names::Following;
 use crate::proxy::{AnswersCommand, ConductorProxy, ConductorRequest};
 use crate::shared::{ImageShared, ImageState};
 use crate::transport::{self, SENDS_A_TURN};
@@ -57,6 +58,7 @@ pub(super) struct Cycle<'a> {
     pub(super) conductor: &'a mut ConductorProxy,
     pub(super) timeouts: ImageTimeouts,
     pub(super) stream_session_limit: usize,
+    pub(super) following: Option<Following>,
     pub(super) clock: &'a dyn Clock,
 }
 
@@ -381,7 +383,7 @@ impl ReceiveEndpoint {
         else {
             return 0;
         };
-        if elicitor.take_silence(cycle.now_ns) {
+        if elicitor.take_silence(cycle.following, cycle.now_ns) {
             // One that the conductor has no room for now is asked for again after as long a silence.
             let _ = cycle.conductor.request(ConductorRequest::ReResolve {
                 endpoint: self.id,

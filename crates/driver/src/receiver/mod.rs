@@ -23,6 +23,7 @@ pub(crate) use counters::ReceiverCounters;
 use crate::agent::Agent;
 use crate::endpoint::EndpointId;
 use crate::mailbox::Inbox;
+use crate::names::Following;
 use crate::proxy::{ConductorProxy, ConductorReply, ReceiverCommand};
 use endpoint::{Cycle, ReceiveEndpoint};
 use image::ImageTimeouts;
@@ -39,6 +40,8 @@ pub(crate) struct ReceiverSettings {
     pub image_liveness_timeout_ns: i64,
     /// Most images of one stream of one channel.
     pub stream_session_limit: usize,
+    /// How quickly names of silent senders are followed, if at all.
+    pub following: Option<Following>,
     /// Messages taken from a socket in one poll; each may hold many datagrams.
     pub receive_buffers: usize,
 }
@@ -49,6 +52,7 @@ impl Default for ReceiverSettings {
             status_message_timeout_ns: 200_000_000,
             image_liveness_timeout_ns: 10_000_000_000,
             stream_session_limit: i32::MAX as usize,
+            following: Following::within(1_000_000_000),
             receive_buffers: 16,
         }
     }
@@ -117,6 +121,7 @@ impl Receiver {
                 liveness_ns: self.settings.image_liveness_timeout_ns,
             },
             stream_session_limit: self.settings.stream_session_limit,
+            following: self.settings.following,
             clock: self.clock.as_ref(),
         };
         (&mut self.endpoints, &mut self.batch, cycle)

@@ -15,12 +15,10 @@ use super::destinations::{Destinations, Heard, LEARNT_MAX};
 use super::outgoing::{Outgoing, SendBuffers, SendLimits, Way};
 use super::publication::SenderPublication;
 use crate::endpoint::{EndpointId, SendEndpointSpec};
+use crate::names::Following;
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest};
 use crate::stream_map::StreamMap;
 use crate::transport::{self, SENDS_A_TURN, Transport};
-
-/// Silence of all receivers of a channel after which its name is looked up again.
-pub(super) const RE_RESOLUTION_INACTIVITY_NS: i64 = 5_000_000_000;
 
 /// Most messages taken from a control socket in one poll: what strangers send must not take the whole turn.
 const MESSAGES_A_POLL_MAX: usize = 256;
@@ -235,10 +233,18 @@ impl SendEndpoint {
         }
     }
 
-    /// Asks for the name to be looked up again when no receiver was heard for a while.
-    pub(super) fn check_re_resolution(&mut self, cycle: &mut Cycle<'_>) {
-        let oldest = cycle.now_ns - RE_RESOLUTION_INACTIVITY_NS;
-        if self.spec.is_re_resolvable && self.last_heard_ns < oldest && self.last_re_resolution_ns < oldest {
+    /// Asks for names to be looked up again from which no receiver was heard for a while, at most so many. Returns how many
+    /// may still be.
+    pub(super) fn check_re_resolution(
+        &mut self,
+        following: Following,
+        mut allowed: usize,
+        cycle: &mut Cycle<'_>,
+    ) -> usize {
+        let (heard_ns, asked_ns) = (self.last_heard_ns, self.last_re_resolution_ns);
+        let is_due = self.spec.is_re_resolvable && following.is_due(heard_ns, asked_ns, cycle.now_ns);
+        if is_due && allowed > 0 {
+            allowed -= 1;
             let asked = cycle.conductor.request(ConductorRequest::ReResolve {
                 endpoint: self.spec.id,
                 destination: None,
@@ -247,13 +253,17 @@ impl SendEndpoint {
                 self.last_re_resolution_ns = cycle.now_ns;
             }
         }
-        while let Some(name) = self.destinations.take_silent_name(cycle.now_ns) {
+        while allowed > 0
+            && let Some(name) = self.destinations.take_silent_name(following, cycle.now_ns)
+        {
+            allowed -= 1;
             // One that the conductor has no room for now is asked for again after as long a silence.
             let _ = cycle.conductor.request(ConductorRequest::ReResolve {
                 endpoint: self.spec.id,
                 destination: Some(name),
             });
         }
+        allowed
     }
 
     /// Sends to `remote` from now on.

@@ -26,6 +26,7 @@ pub(crate) use outgoing::SendLimits;
 use crate::agent::Agent;
 use crate::endpoint::EndpointId;
 use crate::mailbox::Inbox;
+use crate::names::Following;
 use crate::proxy::{ConductorProxy, ConductorReply, SenderCommand};
 use endpoint::{Cycle, SendEndpoint};
 use outgoing::SendBuffers;
@@ -36,6 +37,9 @@ const TIMER_RESOLUTION: Duration = Duration::from_millis(10);
 
 /// Messages taken from a control socket in one poll.
 const RECEIVE_BUFFERS: usize = 4;
+
+/// Most names that are looked up again after one look at who is silent. The next look has the others.
+const NAMES_A_CHECK: usize = 16;
 
 /// Settings of the sender, from the driver's configuration.
 #[derive(Clone, Debug)]
@@ -52,8 +56,8 @@ pub(crate) struct SenderSettings {
     pub retransmit_linger_ns: i64,
     /// The time follows the round trip instead where that is known, and is at most this.
     pub adapts_linger: bool,
-    /// How often silent channels are considered for re-resolution; 0 for never.
-    pub re_resolution_check_interval_ns: i64,
+    /// How quickly names of silent receivers are followed, if at all.
+    pub following: Option<Following>,
     /// How much is sent at once.
     pub limits: SendLimits,
 }
@@ -67,7 +71,7 @@ impl Default for SenderSettings {
             retransmit_delay_ns: 0,
             retransmit_linger_ns: 10_000_000,
             adapts_linger: true,
-            re_resolution_check_interval_ns: 1_000_000_000,
+            following: Following::within(1_000_000_000),
             limits: SendLimits::default(),
         }
     }
@@ -88,6 +92,7 @@ pub(crate) struct Sender {
     cycles_since_poll: usize,
     last_poll_ns: i64,
     last_re_resolution_check_ns: i64,
+    first_to_re_resolve: usize,
     // A socket took less than it was given: nothing tells when it has room again.
     is_socket_full: bool,
     // A turn ended before every publication had sent.
@@ -116,6 +121,7 @@ impl Sender {
             cycles_since_poll: 0,
             last_poll_ns: 0,
             last_re_resolution_check_ns: 0,
+            first_to_re_resolve: 0,
             is_socket_full: false,
             is_turn_left: false,
         }
@@ -229,13 +235,20 @@ impl Sender {
     }
 
     fn check_re_resolution(&mut self, now_ns: i64) {
-        let interval_ns = self.settings.re_resolution_check_interval_ns;
-        if interval_ns > 0 && now_ns - self.last_re_resolution_check_ns > interval_ns {
-            self.last_re_resolution_check_ns = now_ns;
-            let (endpoints, _, mut cycle) = self.cycle(now_ns);
-            for endpoint in endpoints {
-                endpoint.check_re_resolution(&mut cycle);
-            }
+        let Some(following) = self.settings.following else {
+            return;
+        };
+        if now_ns - self.last_re_resolution_check_ns <= following.check_interval_ns() {
+            return;
+        }
+        self.last_re_resolution_check_ns = now_ns;
+        self.first_to_re_resolve = self.first_to_re_resolve.wrapping_add(1);
+        let first = self.first_to_re_resolve % self.endpoints.len().max(1);
+        let (endpoints, _, mut cycle) = self.cycle(now_ns);
+        let (after, from_first) = endpoints.split_at_mut(first);
+        let mut allowed = NAMES_A_CHECK;
+        for endpoint in from_first.iter_mut().chain(after) {
+            allowed = endpoint.check_re_resolution(following, allowed, &mut cycle);
         }
     }
 }

@@ -17,8 +17,9 @@ use std::net::SocketAddr;
 use headrace_buffers::counters::Counter;
 
 use crate::endpoint::{AddedDestination, DestinationChange, SendDestinations, ShownDestination};
+use crate::names::Following;
 
-/// Silence after which a learnt receiver is no longer sent to, and after which an added name is looked up again.
+/// Silence after which a learnt receiver is no longer sent to, and another may have taken the place of an added one.
 const SILENCE_NS: i64 = 5_000_000_000;
 /// Most receivers that one channel learns of: strangers may send status messages too.
 pub(super) const LEARNT_MAX: usize = 4096;
@@ -57,6 +58,8 @@ struct Destination {
     address: Option<SocketAddr>,
     receiver_id: Option<i64>,
     last_heard_ns: i64,
+    // When the name of an added one was last looked up.
+    last_asked_ns: i64,
 }
 
 impl Destination {
@@ -269,6 +272,7 @@ impl Destinations {
             address: Some(source),
             receiver_id: Some(receiver_id),
             last_heard_ns: now_ns,
+            last_asked_ns: now_ns,
         });
         self.publish_count();
         true
@@ -293,6 +297,7 @@ impl Destinations {
             address: added.address,
             receiver_id: None,
             last_heard_ns: now_ns,
+            last_asked_ns: now_ns,
         });
         self.publish_count();
     }
@@ -323,25 +328,23 @@ impl Destinations {
         self.list[found].registration_id
     }
 
-    /// A name that was added and has not been heard of for a while, at most once in that while.
-    pub(super) fn take_silent_name(&mut self, now_ns: i64) -> Option<String> {
+    /// A name that was added and has not been heard of for a while, at most once in that while. Where there are many, the
+    /// one that was not asked for the longest.
+    pub(super) fn take_silent_name(&mut self, following: Following, now_ns: i64) -> Option<String> {
         if self.kind != Kind::Manual {
             return None;
         }
-        let silent = self
-            .list
-            .iter()
-            .find(|destination| destination.is_silent(now_ns) && names_a_host(&destination.name))?;
-        let name = silent.name.clone();
-        for same in self
-            .list
-            .iter_mut()
-            .filter(|destination| destination.name == name)
-        {
-            if same.is_silent(now_ns) {
-                same.receiver_id = None;
-            }
-            same.last_heard_ns = now_ns;
+        let silent = self.list.iter().filter(|destination| {
+            following.is_due(destination.last_heard_ns, destination.last_asked_ns, now_ns)
+                && names_a_host(&destination.name)
+        });
+        let name = silent
+            .min_by_key(|destination| destination.last_asked_ns)?
+            .name
+            .clone();
+        let same = self.list.iter_mut();
+        for same in same.filter(|destination| destination.name == name) {
+            same.last_asked_ns = now_ns;
         }
         Some(name)
     }
@@ -370,214 +373,4 @@ fn names_a_host(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use headrace_buffers::AtomicBuffer;
-
-    const S: i64 = 1_000_000_000;
-
-    fn at(text: &str) -> SocketAddr {
-        text.parse().unwrap()
-    }
-
-    fn added(registration_id: i64, name: &str) -> AddedDestination {
-        AddedDestination {
-            registration_id,
-            name: name.to_owned(),
-            address: name.parse().ok(),
-        }
-    }
-
-    fn reached(destinations: &Destinations) -> Vec<String> {
-        let mut reached = Vec::new();
-        destinations.send_to_each(1, |address| {
-            reached.push(address.map_or("peer".to_owned(), |address| address.to_string()));
-            Some(1)
-        });
-        reached
-    }
-
-    fn counter() -> Counter {
-        Counter::new(AtomicBuffer::allocate(128), 0).unwrap()
-    }
-
-    #[test]
-    fn a_connected_socket_has_its_peer_and_learns_no_other() {
-        let mut destinations = Destinations::new(&SendDestinations::Connected);
-        assert_eq!(
-            destinations.on_status_message(1, at("10.0.0.2:5"), 0),
-            Heard::Known
-        );
-        assert_eq!(reached(&destinations), ["peer"]);
-        assert_eq!(destinations.send_to_each(8, |_| Some(3)), 3);
-        assert_eq!(destinations.send_to_each(8, |_| None), 0);
-    }
-
-    #[test]
-    fn a_stream_of_answers_that_no_receiver_asked_for_goes_nowhere() {
-        let mut destinations = Destinations::new(&SendDestinations::Askers);
-        assert_eq!(
-            destinations.on_status_message(1, at("10.0.0.2:5"), 0),
-            Heard::Known
-        );
-        assert_eq!(reached(&destinations), [""; 0]);
-        assert_eq!(destinations.send_to_each(8, |_| Some(8)), 0);
-        assert_eq!(destinations.answer_to(at("10.0.0.2:5")), Some(at("10.0.0.2:5")));
-    }
-
-    #[test]
-    fn receivers_are_learnt_once_they_have_the_stream_and_forgotten_in_silence() {
-        let count = counter();
-        let mut destinations = Destinations::new(&SendDestinations::Dynamic(count.clone()));
-        assert_eq!(
-            destinations.send_to_each(8, |_| Some(0)),
-            8,
-            "none there: all is sent"
-        );
-        for _ in 0..2 {
-            assert_eq!(
-                destinations.on_status_message(1, at("10.0.0.2:5"), 0),
-                Heard::Newcomer
-            );
-        }
-        assert_eq!((reached(&destinations).len(), count.get()), (0, 0));
-        assert!(destinations.admit(1, at("10.0.0.2:5"), 0));
-        assert_eq!(
-            destinations.on_status_message(2, at("10.0.0.2:5"), S),
-            Heard::Newcomer
-        );
-        assert!(destinations.admit(2, at("10.0.0.2:5"), S));
-        assert_eq!(count.get(), 2);
-        // Behind a translation of addresses only the port stays.
-        assert_eq!(
-            destinations.on_status_message(1, at("10.0.0.9:5"), 4 * S),
-            Heard::Known
-        );
-        destinations.begin_turn(6 * S + 1);
-        assert_eq!(
-            (reached(&destinations), count.get()),
-            (vec!["10.0.0.2:5".to_owned()], 1)
-        );
-        destinations.begin_turn(9 * S + 1);
-        assert_eq!((reached(&destinations).len(), count.get()), (0, 0));
-    }
-
-    #[test]
-    fn the_list_does_not_grow_without_end() {
-        let mut destinations = Destinations::new(&SendDestinations::Dynamic(counter()));
-        for receiver_id in 0..LEARNT_MAX as i64 {
-            assert!(destinations.admit(receiver_id, at("10.0.0.2:5"), 0));
-        }
-        assert!(!destinations.admit(-1, at("10.0.0.2:5"), 0));
-        assert_eq!(
-            destinations.on_status_message(0, at("10.0.0.2:5"), 0),
-            Heard::Known
-        );
-    }
-
-    #[test]
-    fn an_added_destination_may_answer_from_another_of_its_addresses_until_it_is_heard() {
-        let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
-        destinations.add(added(1, "10.0.0.1:5"), 0);
-        destinations.add(added(2, "10.0.0.2:5"), 0);
-        let mut hear =
-            |receiver_id, source, now_ns| destinations.on_status_message(receiver_id, at(source), now_ns);
-        assert_eq!(hear(1, "10.0.0.1:5", 0), Heard::Known);
-        assert_eq!(hear(2, "10.0.1.2:6", 0), Heard::Stranger, "another port");
-        assert_eq!(hear(2, "10.0.1.2:5", 0), Heard::Possible);
-        assert!(destinations.admit(2, at("10.0.1.2:5"), 0));
-        let mut hear =
-            |receiver_id, source, now_ns| destinations.on_status_message(receiver_id, at(source), now_ns);
-        assert_eq!(hear(2, "10.0.1.2:5", S), Heard::Known);
-        assert_eq!(hear(3, "10.0.1.3:5", S), Heard::Stranger, "each has been heard");
-        assert_eq!(hear(4, "10.0.0.1:5", S), Heard::Known, "the first began again");
-        assert_eq!(hear(5, "10.0.1.2:5", 6 * S), Heard::Stranger);
-        assert_eq!(
-            hear(5, "10.0.1.2:5", 6 * S + 1),
-            Heard::Possible,
-            "the second may have"
-        );
-        assert_eq!(reached(&destinations).len(), 2);
-    }
-
-    #[test]
-    fn added_destinations_stay_until_they_are_removed() {
-        let count = counter();
-        let mut destinations = Destinations::new(&SendDestinations::Manual(count.clone()));
-        for (registration_id, name) in [
-            (1, "10.0.0.2:5"),
-            (2, "10.0.0.3:5"),
-            (3, "10.0.0.2:5"),
-            (4, "host:5"),
-        ] {
-            destinations.add(added(registration_id, name), 0);
-        }
-        destinations.begin_turn(100 * S);
-        assert_eq!(reached(&destinations), ["10.0.0.3:5", "10.0.0.2:5", "10.0.0.2:5"]);
-        destinations.remove_one("10.0.0.2:5", at("10.0.0.2:5"));
-        destinations.remove_id(2);
-        destinations.remove_id(77);
-        destinations.remove_one("other:5", at("10.0.0.8:5"));
-        assert_eq!(
-            (reached(&destinations), count.get()),
-            (vec!["10.0.0.2:5".to_owned()], 2)
-        );
-    }
-
-    #[test]
-    fn the_least_that_any_took_counts_but_one_that_cannot_be_reached_holds_no_other() {
-        let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
-        for (registration_id, name) in [(1, "10.0.0.1:5"), (2, "10.0.0.2:5"), (3, "10.0.0.3:5")] {
-            destinations.add(added(registration_id, name), 0);
-        }
-        let mut taken = [Some(8), None, Some(5)].into_iter();
-        assert_eq!(destinations.send_to_each(8, |_| taken.next().flatten()), 5);
-        assert_eq!(destinations.send_to_each(8, |_| None), 8);
-        let mut calls = 0;
-        let least = destinations.send_to_each(8, |_| {
-            calls += 1;
-            Some(0)
-        });
-        assert_eq!((least, calls), (0, 1), "the others have no room either");
-    }
-
-    #[test]
-    fn an_error_is_told_of_the_destination_that_was_added_for_its_receiver() {
-        let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
-        destinations.add(added(7, "10.0.0.1:5"), 0);
-        assert_eq!(destinations.registration_id_of(9, at("10.0.0.1:5")), Some(7));
-        assert_eq!(
-            destinations.on_status_message(9, at("10.0.0.1:5"), 0),
-            Heard::Known
-        );
-        assert_eq!(destinations.registration_id_of(9, at("192.168.0.1:5")), Some(7));
-        assert_eq!(destinations.registration_id_of(8, at("10.0.0.2:5")), None);
-        assert_eq!(
-            destinations.on_status_message(8, at("10.0.0.4:5"), 0),
-            Heard::Stranger
-        );
-    }
-
-    #[test]
-    fn a_silent_name_is_looked_up_again_once_in_a_while() {
-        let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
-        destinations.add(added(1, "host:5"), 0);
-        destinations.add(added(2, "host:5"), 0);
-        destinations.add(added(3, "10.0.0.1:5"), 0);
-        assert_eq!(destinations.take_silent_name(5 * S), None);
-        assert_eq!(
-            destinations.take_silent_name(5 * S + 1).as_deref(),
-            Some("host:5")
-        );
-        assert_eq!(destinations.take_silent_name(5 * S + 2), None);
-        assert!(destinations.set_address("host:5", at("10.0.0.4:5")));
-        assert!(!destinations.set_address("host:5", at("10.0.0.4:5")));
-        assert_eq!(reached(&destinations).len(), 3);
-        destinations.on_status_message(1, at("10.0.0.4:5"), 9 * S);
-        assert_eq!(
-            destinations.take_silent_name(11 * S).as_deref(),
-            Some("host:5"),
-            "the second is silent"
-        );
-    }
-}
+mod tests;

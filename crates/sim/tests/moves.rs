@@ -1,0 +1,162 @@
+//! Names that stand for another address from one moment on: streams go on there within a second, and whatever the name
+//! servers do nothing waits for them.
+
+mod common;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use common::{MILLISECOND, Reader, SECOND, World, is_accepted, system_counter};
+use headrace_buffers::counters::system_counter;
+use headrace_client::{Client, Publication};
+use headrace_sim::Node;
+
+const STREAM: i32 = 1001;
+const PLAIN: &str = "aeron:udp?endpoint=moves.test:40123|term-length=64k";
+const ADDED: &str = "aeron:udp?control-mode=manual|term-length=64k";
+const DESTINATION: &str = "aeron:udp?endpoint=moves.test:40123";
+const CONTROL: &str = "aeron:udp?endpoint=here:40123|control=moves.test:24325|control-mode=dynamic";
+
+/// A client on a node of its own.
+struct Place {
+    node: Node,
+    client: Arc<Client>,
+}
+
+impl Place {
+    fn new(world: &World, name: &str) -> Self {
+        let node = world.add_node(name).unwrap();
+        let client = node.connect().unwrap();
+        Self { node, client }
+    }
+
+    fn reader(&self) -> Reader {
+        let channel = format!("aeron:udp?endpoint={}:40123", self.node.address());
+        Reader::subscribe(&self.client, &channel, STREAM)
+    }
+
+    /// A publication that receivers report to here.
+    fn publication(&self) -> Publication {
+        let channel = format!(
+            "aeron:udp?control={}:24325|control-mode=dynamic|term-length=64k",
+            self.node.address()
+        );
+        self.client.add_publication(&channel, STREAM).unwrap()
+    }
+
+    fn resolution_changes(&self) -> i64 {
+        system_counter(&self.node, system_counter::RESOLUTION_CHANGES)
+    }
+}
+
+fn leads_to(world: &World, address: IpAddr) {
+    world.network().set_name("moves.test", Some(address));
+}
+
+fn flows(world: &World, within_ns: i64, publication: &Publication, reader: &mut Reader) {
+    world.run_until(within_ns, "a message", || {
+        let _ = is_accepted(publication.offer(b"here"));
+        !reader.poll().is_empty()
+    });
+}
+
+#[test]
+fn a_publication_follows_its_receiver_within_a_second() {
+    for channel in [PLAIN, ADDED] {
+        for phase in 0..5 {
+            let world = World::new(phase);
+            let [from, old, new] = ["from", "old", "new"].map(|name| Place::new(&world, name));
+            leads_to(&world, old.node.address());
+            let (mut at_old, mut at_new) = (old.reader(), new.reader());
+            let publication = from.client.add_publication(channel, STREAM).unwrap();
+            if channel == ADDED {
+                publication.add_destination(DESTINATION).unwrap();
+            }
+            flows(&world, 5 * SECOND, &publication, &mut at_old);
+            world.run_for(SECOND + phase as i64 * 70 * MILLISECOND);
+            drop(at_old);
+            old.node.crash().unwrap();
+            leads_to(&world, new.node.address());
+            flows(&world, SECOND, &publication, &mut at_new);
+            assert_eq!(from.resolution_changes(), 1, "{channel} phase={phase}");
+        }
+    }
+}
+
+/// The old address fell silent before anyone knew where the new one is.
+#[test]
+fn a_change_that_comes_long_after_the_silence_is_followed_within_a_second() {
+    let world = World::new(11);
+    let [from, old, new] = ["from", "old", "new"].map(|name| Place::new(&world, name));
+    leads_to(&world, old.node.address());
+    let (mut at_old, mut at_new) = (old.reader(), new.reader());
+    let publication = from.client.add_publication(PLAIN, STREAM).unwrap();
+    flows(&world, 5 * SECOND, &publication, &mut at_old);
+    drop(at_old);
+    old.node.crash().unwrap();
+    world.network().set_name("moves.test", None);
+    world.run_for(22 * SECOND);
+    assert!(at_new.poll().is_empty());
+    leads_to(&world, new.node.address());
+    flows(&world, SECOND, &publication, &mut at_new);
+}
+
+#[test]
+fn a_subscription_follows_the_control_address_of_its_publisher_within_a_second() {
+    for phase in 0..5 {
+        let world = World::new(20 + phase);
+        let [here, old, new] = ["here", "old", "new"].map(|name| Place::new(&world, name));
+        leads_to(&world, old.node.address());
+        let (at_old, at_new) = (old.publication(), new.publication());
+        let mut reader = Reader::subscribe(&here.client, CONTROL, STREAM);
+        flows(&world, 5 * SECOND, &at_old, &mut reader);
+        world.run_for(SECOND + phase as i64 * 70 * MILLISECOND);
+        reader.poll();
+        reader.messages.clear();
+        drop(at_old);
+        old.node.crash().unwrap();
+        leads_to(&world, new.node.address());
+        flows(&world, SECOND, &at_new, &mut reader);
+        assert_eq!(here.resolution_changes(), 1, "phase={phase}");
+    }
+}
+
+/// A receiver that is heard is where it is, whatever the name says.
+#[test]
+fn a_name_whose_address_is_heard_is_not_looked_up() {
+    let world = World::new(31);
+    let [from, old, new] = ["from", "old", "new"].map(|name| Place::new(&world, name));
+    leads_to(&world, old.node.address());
+    let mut at_old = old.reader();
+    let publication = from.client.add_publication(PLAIN, STREAM).unwrap();
+    flows(&world, 5 * SECOND, &publication, &mut at_old);
+    leads_to(&world, new.node.address());
+    world.run_for(20 * SECOND);
+    assert_eq!(from.resolution_changes(), 0);
+    flows(&world, SECOND, &publication, &mut at_old);
+}
+
+#[test]
+fn name_servers_that_never_answer_hold_up_nothing() {
+    let world = World::new(41);
+    let [from, old, new] = ["from", "old", "new"].map(|name| Place::new(&world, name));
+    leads_to(&world, old.node.address());
+    let at_old = old.reader();
+    let publication = from.client.add_publication(PLAIN, STREAM).unwrap();
+    world.run_until(5 * SECOND, "a connection", || publication.is_connected());
+    let other = from
+        .client
+        .add_publication(&PLAIN.replace("moves.test", "new"), STREAM)
+        .unwrap();
+    let mut at_new = new.reader();
+    flows(&world, 5 * SECOND, &other, &mut at_new);
+    drop(at_old);
+    old.node.crash().unwrap();
+    world.network().set_lookup_ns(i64::MAX);
+    for _ in 0..15 {
+        at_new.poll();
+        at_new.messages.clear();
+        flows(&world, 100 * MILLISECOND, &other, &mut at_new);
+        world.run_for(SECOND);
+    }
+}
