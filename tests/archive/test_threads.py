@@ -1,4 +1,4 @@
-"""An archive whose recordings have a thread of their own: ``threading_mode="DEDICATED"``."""
+"""An archive whose recordings have a thread of their own: ``threading_mode="DEDICATED"``, the default."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import headrace
 from headrace.archive import Archive, ArchiveError, RecordingSignal
+from headrace.archive.files import ArchiveDirectory
 from headrace.archive.files.storage import DirectoryStorage, StorageFile
+from headrace.archive.server.recorder_thread import RecorderThread
+from headrace.testing import ManualClock
 from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.system
@@ -74,7 +77,6 @@ def server(driver: headrace.MediaDriver, disk: HeldDisk) -> Iterator[headrace.Ar
         control_channel_enabled=False,
         segment_file_length=128 * 1024,
         max_concurrent_recordings=100,
-        threading_mode="DEDICATED",
     ) as server:
         yield server
         assert server.failure is None
@@ -187,7 +189,6 @@ def test_an_archive_that_closes_while_the_disk_works_waits_for_it(
         "archive_directory": disk.directory,
         "storage": disk,
         "control_channel_enabled": False,
-        "threading_mode": "DEDICATED",
     }
     server = headrace.ArchiveServer(**settings)
     with Archive.connect(driver=driver) as archive:
@@ -205,6 +206,100 @@ def test_an_archive_that_closes_while_the_disk_works_waits_for_it(
         assert [one.stop_position for one in archive.list_recordings()] == [end]
         assert server.error_count == 0
         assert replayed(archive, 0) == [b"last"]
+
+
+def rests(server: headrace.ArchiveServer, count: int) -> bool:
+    """Whether so many recordings rest."""
+    recorder = server._recorder
+    assert isinstance(recorder, RecorderThread)
+    return len(recorder._resting) == count
+
+
+def test_a_recording_that_rests_goes_on_with_the_next_message(
+    archive: Archive, server: headrace.ArchiveServer
+) -> None:
+    """Again and again, and it ends in each way while it rests: by its publisher, by a client, and with the archive."""
+    with archive.add_recorded_publication(CHANNEL, 3) as publication:
+        for index in range(3):
+            await_true(lambda: rests(server, 1))
+            publication.offer_blocking(b"%d" % index, timeout_s=TIMEOUT_S)
+            await_true(lambda: archive.recording_position(0) == publication.position)
+        await_true(lambda: rests(server, 1))
+        end = publication.position
+    assert archive.await_signal(RecordingSignal.STOP, timeout_s=TIMEOUT_S).recording_id == 0
+    assert replayed(archive, 0) == [b"0", b"1", b"2"]
+    with archive.add_recorded_publication(CHANNEL, 4), archive.add_recorded_publication(CHANNEL, 5):
+        await_true(lambda: rests(server, 2))
+        assert archive.stop_recording_by_id(1)
+        assert archive.await_signal(RecordingSignal.STOP, timeout_s=TIMEOUT_S).recording_id == 1
+        await_true(lambda: rests(server, 1))
+        server.close()
+    with ArchiveDirectory(server.directory) as stored:
+        assert [one.stop_position for one in stored.recordings()] == [end, 0, 0]
+
+
+class Session:
+    """A recording that moves when the test says so."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.is_recording = True
+        self.is_stopped = False
+        self.turns = 0
+        self.is_waiting = False
+
+    def do_work(self) -> int:
+        self.turns += 1
+        self.is_waiting = False
+        return 0
+
+    def has_work(self) -> bool:
+        return self.is_waiting
+
+
+def test_only_a_recording_that_has_not_moved_for_a_while_rests() -> None:
+    """The recorder's thread has it until then, the archive's thread while it rests."""
+    clock = ManualClock()
+    recorder = RecorderThread(cast(Any, None), clock)
+    moving, still, starting = Session(), Session(), Session()
+    starting.is_recording = False
+    for session in (moving, still, starting):
+        recorder.take(cast(Any, session))
+    for _ in range(10):
+        recorder.do_work()
+        moving.position += 32
+        clock.advance(0.05)
+    assert still.turns == 3
+    assert (moving.turns, starting.turns) == (10, 10)
+    assert recorder.look_at_resting() == 0
+    still.is_waiting = True
+    assert recorder.look_at_resting() == 1
+    assert recorder.look_at_resting() == 0
+    recorder.do_work()
+    assert (still.turns, still.is_waiting) == (4, False)
+
+
+def test_the_thread_waits_for_a_recording_and_for_the_end() -> None:
+    """It makes no turn meanwhile."""
+    recorder = RecorderThread(cast(Any, None), ManualClock())
+    turns = threading.Semaphore(0)
+
+    def run() -> None:
+        for _ in range(3):
+            recorder.do_work()
+            turns.release()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    session = Session()
+    session.is_stopped = True
+    recorder.take(cast(Any, session))
+    assert turns.acquire(timeout=TIMEOUT_S)
+    assert not turns.acquire(blocking=False)
+    recorder.wake_for_good()
+    thread.join(TIMEOUT_S)
+    assert not thread.is_alive()
+    assert session.turns == 1
 
 
 def test_the_mode_is_in_the_labels_of_the_counters(archive: Archive) -> None:

@@ -31,6 +31,7 @@ from headrace.archive.server.events import RecordingEvents
 from headrace.archive.server.expiry import Expiry
 from headrace.archive.server.log import ArchiveLog, save_old_errors
 from headrace.archive.server.recorder import Recorder
+from headrace.archive.server.recorder_thread import RecorderThread
 from headrace.archive.server.recordings import Recordings
 from headrace.archive.server.recovery import open_files
 from headrace.archive.server.replay_tokens import ReplayTokens
@@ -68,9 +69,9 @@ _RUNNING: weakref.WeakSet[ArchiveServer] = weakref.WeakSet()
 class ArchiveServer(Closing):
     """An archive running on a driver, in this process.
 
-    Records streams into files, answers clients (:class:`headrace.Archive`) and replays to them. Runs in a thread of
-    its own, or in two with ``threading_mode="DEDICATED"``; with ``is_invoked=True`` in yours instead, which then calls
-    :meth:`do_work`.
+    Records streams into files, answers clients (:class:`headrace.Archive`) and replays to them. Runs in two
+    threads of its own, or in one with ``threading_mode="SHARED"``; with ``is_invoked=True`` in yours instead, which
+    then calls :meth:`do_work`.
 
     A context manager that closes the archive.
 
@@ -118,7 +119,7 @@ class ArchiveServer(Closing):
         self._authorisation = authorisation_named("authorisation", config.authorisation)
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         self._storage = storage or DirectoryStorage(config.archive_directory)
-        self._steps_recorder = is_invoked or config.threading_mode == "SHARED"
+        self._threading_mode = "INVOKER" if is_invoked else config.threading_mode
         self._is_closed = False
         self._failure: BaseException | None = None
         start_ms = self._clock.epoch_ms()
@@ -155,8 +156,9 @@ class ArchiveServer(Closing):
 
     def _start_threads(self) -> None:
         self._begin_thread("archive", self.do_work, self._control.subscriptions)
-        if not self._steps_recorder:
-            self._begin_thread("archive-recorder", self._recorder.do_work)
+        if self._recorder_thread is not None:
+            # A client that waits for its message to be recorded sends a request, which ends this pause as well.
+            self._begin_thread("archive-recorder", self._recorder_thread.do_work, self._control.subscriptions)
 
     def _begin_thread(self, name: str, turn: Callable[[], int], awaited: Sequence[Subscription] = ()) -> None:
         # A request ends a pause, so that clients need not wait for it; a message to record does not, see duty_cycle.py.
@@ -202,7 +204,7 @@ class ArchiveServer(Closing):
             config.archive_id if config.archive_id != NULL_VALUE else client.next_correlation_id()
         )
         threshold = format_duration(config.conductor_cycle_threshold_ns)
-        self._counters = ArchiveCounters(client, self.archive_id, threshold, config.threading_mode)
+        self._counters = ArchiveCounters(client, self.archive_id, threshold, self._threading_mode)
         self._log.show_count(self._counters.errors)
         return Context(
             config=config,
@@ -228,7 +230,10 @@ class ArchiveServer(Closing):
             lambda recording_id: self._replays.has_replays(recording_id),
             lambda recording_id, reason: self._replays.end_all(recording_id, reason),
         )
+        self._recorder_thread: RecorderThread | None = None
         self._recorder = Recorder(context.log)
+        if self._threading_mode == "DEDICATED":
+            self._recorder = self._recorder_thread = RecorderThread(context.log, context.clock)
         self._recordings = Recordings(context, self._recorder, RecordingEvents(events))
         tokens = ReplayTokens(context.clock, config.connect_timeout_ns, chance)
         self._replays = Replays(context, self._recordings, tokens)
@@ -278,8 +283,10 @@ class ArchiveServer(Closing):
         assert self._client is not None, "open until closed"
         now_ns = self._clock.monotonic_ns()
         work_count = self._hear_driver(self._client)
-        if self._steps_recorder:
+        if self._recorder_thread is None:
             work_count += self._recorder.do_work()
+        else:
+            work_count += self._recorder_thread.look_at_resting()
         # Before requests: who sees its publication connected and asks for the recording of it is to find it.
         work_count += self._recordings.do_work()
         work_count += self._control.do_work()
@@ -330,8 +337,13 @@ class ArchiveServer(Closing):
         except BaseException as failure:
             self._fail(failure)
 
-    def _fail(self, failure: BaseException) -> None:
+    def _end_threads(self) -> None:
         self._stop.set()
+        if self._recorder_thread is not None:
+            self._recorder_thread.wake_for_good()
+
+    def _fail(self, failure: BaseException) -> None:
+        self._end_threads()
         try:
             self._life.enter(ArchiveState.FAILED, repr(failure), is_fault=True)
             self._log.error(f"the archive stopped: {failure!r}", failure)
@@ -373,7 +385,7 @@ class ArchiveServer(Closing):
         if self._is_closed:
             return
         self._is_closed = True
-        self._stop.set()
+        self._end_threads()
         for thread in self._threads:
             thread.join()
         try:

@@ -244,11 +244,11 @@ class ArchiveConfig(DeclaredConfig):
     )
     threading_mode: str = text(
         "archive.threading.mode",
-        "SHARED",
+        "DEDICATED",
         one_of("DEDICATED", "SHARED"),
-        "How many threads the archive's work is done on. SHARED: one. DEDICATED: what is recorded is written by a "
-        "second one, so that a slow disk keeps no client waiting for an answer. With `is_invoked=True` of "
-        "`ArchiveServer` the program's thread does all the work.",
+        "How many threads the archive's work is done on. DEDICATED: what is recorded is written by a second one, which "
+        "sleeps while nothing comes, so that a slow disk keeps no client waiting for an answer. SHARED: one. With "
+        "`is_invoked=True` of `ArchiveServer` the program's thread does all the work.",
     )
     idle_strategy: str = text(
         "archive.idle.strategy",

@@ -42,6 +42,15 @@ class RecordingListener(Protocol):
         """Nothing more will be written."""
 
 
+class _BlockThere(Exception):
+    """There is something to record."""
+
+
+def _leave(*_: object) -> None:
+    """A block that a handler refuses stays where it is."""
+    raise _BlockThere
+
+
 class RecordingSession:
     """One image on its way into segment files."""
 
@@ -89,6 +98,21 @@ class RecordingSession:
     def is_stopped(self) -> bool:
         """True when nothing more will be written and the files are closed."""
         return self.state is RecordingState.STOPPED
+
+    @property
+    def is_recording(self) -> bool:
+        """True while it writes what comes."""
+        return self.state is RecordingState.RECORDING
+
+    def has_work(self) -> bool:
+        """Whether a turn of a session that is recording would do something. By whoever may step it."""
+        if self._is_aborted or self._fault is not None:
+            return True
+        try:
+            self.image.block_poll(_leave, self._block_length, view=True)
+        except _BlockThere:
+            return True
+        return self.image.is_closed or self.image.is_end_of_stream
 
     def abort(self) -> None:
         """Have it write nothing more; the next turn closes the files. From any thread."""
