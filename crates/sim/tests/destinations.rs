@@ -11,7 +11,7 @@ use headrace_buffers::counters::{CountersReader, system_counter, type_ids};
 use headrace_client::{Client, ClientError, Offer, Publication};
 use headrace_protocol::ErrorCode;
 use headrace_protocol::frame::{FrameKind, Nak, RttMeasurement, StatusMessage, classify, rtt};
-use headrace_sim::Node;
+use headrace_sim::{LinkSettings, Node};
 use headrace_sys::Access;
 
 const STREAM: i32 = 1001;
@@ -351,6 +351,33 @@ fn a_stranger_that_measures_its_round_trip_is_answered_and_no_receiver_is_troubl
         .collect();
     assert_eq!(echoed_to, [stranger; 3]);
     assert_eq!(center.destination_count(), 3);
+}
+
+/// It asks for repairs on each of them, from another socket.
+#[test]
+fn a_receiver_with_several_paths_is_repaired_for_on_each() {
+    let world = World::new(8);
+    let center = Center::new(&world, MANUAL);
+    let mut members = [Member::new(&world, "one", "aeron:udp?control-mode=manual")];
+    for port in [40_123, 40_124] {
+        let path = format!("aeron:udp?endpoint=one:{port}");
+        let subscription = &members[0].reader.subscription;
+        subscription.add_destination(&path).unwrap();
+        center.publication.add_destination(&path).unwrap();
+    }
+    connected(&world, &center, &members);
+    world.run_for(SECOND); // each path is heard
+    center.node.set_link_to(
+        &members[0].node,
+        Some(LinkSettings {
+            loss: 0.5,
+            ..LinkSettings::default()
+        }),
+    );
+    publish(&world, &center, &mut members, 0, 200);
+    let of_center = |id| common::system_counter(&center.node, id);
+    assert!(of_center(system_counter::NAK_MESSAGES_RECEIVED) > 20);
+    assert_eq!(of_center(system_counter::INVALID_PACKETS), 0);
 }
 
 /// A NAK is 28 bytes long and a repair as long as a term, once for each destination.

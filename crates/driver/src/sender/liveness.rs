@@ -8,14 +8,41 @@ use headrace_protocol::round_trips::{RARE_PROBE_INTERVAL_NS, RoundTripEstimate};
 /// Receivers of one stream that are told apart. Every datagram could carry another id, so there is an end.
 const RECEIVERS_MAX: usize = 4096;
 
+/// Addresses of one receiver that are remembered: it may have several paths, each with a socket of its own.
+const ADDRESSES_MAX: usize = 8;
+
 #[derive(Debug)]
 struct Receiver {
     last_heard_ns: i64,
-    /// Where it speaks from, and so asks for repairs from.
-    asks_from: Option<SocketAddr>,
+    /// Where it speaks from, and so asks for repairs from, with the time when it last did. Those of the paths that
+    /// were heard last.
+    asks_from: Vec<(SocketAddr, i64)>,
     round_trip: Option<RoundTripEstimate>,
     /// The probe that it answered last.
     answered_ns: Option<i64>,
+}
+
+impl Receiver {
+    fn note_address(&mut self, address: SocketAddr) {
+        let now_ns = self.last_heard_ns;
+        let list = &mut self.asks_from;
+        if let Some((_, heard_ns)) = list.iter_mut().find(|(known, _)| *known == address) {
+            *heard_ns = now_ns;
+            return;
+        }
+        if list.len() >= ADDRESSES_MAX
+            && let Some(longest) = (0..list.len()).min_by_key(|index| list[*index].1)
+        {
+            list.swap_remove(longest);
+        }
+        list.push((address, now_ns));
+    }
+
+    /// False for one that is silent. Paths that are go from its addresses.
+    fn is_heard_since(&mut self, oldest_ns: i64) -> bool {
+        self.asks_from.retain(|(_, heard_ns)| *heard_ns > oldest_ns);
+        self.last_heard_ns > oldest_ns
+    }
 }
 
 /// Receivers by id with what is known of them. Unicast has one, a group a few.
@@ -54,7 +81,7 @@ impl ReceiverLiveness {
         }
         let receiver = self.receivers.entry(receiver_id).or_insert(Receiver {
             last_heard_ns: now_ns,
-            asks_from: None,
+            asks_from: Vec::new(),
             round_trip: None,
             answered_ns: None,
         });
@@ -64,15 +91,14 @@ impl ReceiverLiveness {
     /// A receiver that has just been heard of speaks from this address.
     pub(super) fn note_address(&mut self, receiver_id: i64, address: SocketAddr) {
         if let Some(receiver) = self.receivers.get_mut(&receiver_id) {
-            receiver.asks_from = Some(address);
+            receiver.note_address(address);
         }
     }
 
     /// Whether one of them speaks from this address.
     pub(super) fn is_address_of_one(&self, address: SocketAddr) -> bool {
-        self.receivers
-            .values()
-            .any(|receiver| receiver.asks_from == Some(address))
+        let mut addresses = self.receivers.values().flat_map(|receiver| &receiver.asks_from);
+        addresses.any(|(known, _)| *known == address)
     }
 
     /// How many are alive.
@@ -134,7 +160,7 @@ impl ReceiverLiveness {
         }
         self.late_after_ns = None;
         self.receivers
-            .retain(|_, receiver| now_ns - receiver.last_heard_ns < timeout_ns);
+            .retain(|_, receiver| receiver.is_heard_since(now_ns - timeout_ns));
         self.earliest_ns = self
             .receivers
             .values()
@@ -163,6 +189,31 @@ mod tests {
         assert!(!receivers.is_live());
         receivers.on_status_message(3, 300);
         assert!(receivers.remove(3) && !receivers.remove(3) && !receivers.is_live());
+    }
+
+    #[test]
+    fn a_receiver_asks_from_each_of_its_paths_that_was_heard_lately() {
+        let at = |port: u16| SocketAddr::from(([10, 0, 0, 1], port));
+        let mut receivers = ReceiverLiveness::default();
+        let mut hear = |now_ns: i64, port| {
+            receivers.on_status_message(1, now_ns);
+            receivers.note_address(1, at(port));
+        };
+        hear(0, 5);
+        hear(0, 6);
+        hear(50, 6);
+        assert!(receivers.is_address_of_one(at(5)) && receivers.is_address_of_one(at(6)));
+        assert!(!receivers.is_address_of_one(at(7)));
+        receivers.expire(100, 100);
+        assert!(!receivers.is_address_of_one(at(5)) && receivers.is_address_of_one(at(6)));
+        let mut hear = |now_ns: i64, port| {
+            receivers.on_status_message(1, now_ns);
+            receivers.note_address(1, at(port));
+        };
+        (0..ADDRESSES_MAX as u16).for_each(|path| hear(60, 100 + path));
+        assert!(!receivers.is_address_of_one(at(6)), "there is an end to them");
+        assert!((0..ADDRESSES_MAX as u16).all(|path| receivers.is_address_of_one(at(100 + path))));
+        assert!(receivers.remove(1) && !receivers.is_address_of_one(at(100)));
     }
 
     #[test]
