@@ -262,83 +262,114 @@ fn destination(member: &Member) -> String {
     format!("aeron:udp?endpoint={}:40123", member.node.name())
 }
 
-#[test]
-fn destinations_come_and_go_at_random_while_data_flows() {
-    for_seeds(0..4, "destinations_come_and_go", |seed| {
-        let fc = if seed % 2 == 0 { "" } else { "|fc=min" };
-        let mut crowd = Crowd::new(seed, &format!("{MANUAL}{fc}"));
-        let mut resting = Vec::new();
-        for index in 0..6 {
+/// Destinations of a crowd, and those that are none at the time.
+struct Destinations {
+    crowd: Crowd,
+    /// Of each member, the commands that added it, the oldest first: a destination may be there twice.
+    ids: Vec<Vec<i64>>,
+    resting: Vec<Member>,
+}
+
+impl Destinations {
+    fn new(seed: u64, channel: &str) -> Self {
+        let crowd = Crowd::new(seed, channel);
+        let member = |index| {
             let name = format!("member{index}");
-            let channel = format!("aeron:udp?endpoint={name}:40123");
-            resting.push(Member::new(&crowd.world, &name, &channel));
-        }
-        let mut ids: Vec<Vec<i64>> = Vec::new();
+            Member::new(&crowd.world, &name, &format!("aeron:udp?endpoint={name}:40123"))
+        };
+        let resting = (0..6).map(member).collect();
         crowd.world.network().set_links(LinkSettings {
             loss: LOSS,
             ..faults()
         });
+        Self {
+            crowd,
+            ids: Vec::new(),
+            resting,
+        }
+    }
+
+    fn add_destination(&self, member: &Member) -> i64 {
+        self.crowd
+            .publication
+            .add_destination(&destination(member))
+            .unwrap()
+    }
+
+    /// One more, if one no longer has what it read when it was one before. True if there was one.
+    fn add(&mut self) -> bool {
+        let gone = |member: &Member| !member.reader.subscription.is_connected();
+        let Some(index) = self.resting.iter().position(gone) else {
+            self.crowd.world.run_for(SECOND);
+            return false;
+        };
+        let member = self.resting.swap_remove(index);
+        self.ids.push(vec![self.add_destination(&member)]);
+        self.crowd.welcome(member);
+        true
+    }
+
+    /// One of them gets each packet once more.
+    fn double(&mut self) {
+        let index = self.crowd.random.usize(0..self.ids.len());
+        let id = self.add_destination(&self.crowd.members[index]);
+        self.ids[index].push(id);
+    }
+
+    /// One gets each packet once less, or not at all any more: what is on its way to it then is what it reads last.
+    fn remove(&mut self) {
+        let index = self.crowd.random.usize(0..self.ids.len());
+        let publication = &self.crowd.publication;
+        if self.crowd.random.bool() {
+            let id = self.ids[index].pop().unwrap();
+            publication.remove_destination_by_id(id).unwrap();
+        } else {
+            // Of equal ones the oldest goes.
+            self.ids[index].remove(0);
+            let channel = destination(&self.crowd.members[index]);
+            publication.remove_destination(&channel).unwrap();
+        }
+        if self.ids[index].is_empty() {
+            self.ids.swap_remove(index);
+            self.resting.push(self.crowd.members.swap_remove(index));
+        }
+    }
+
+    fn publish(&mut self) {
+        if !self.ids.is_empty() {
+            let count = self.crowd.random.usize(1..6);
+            self.crowd.publish(count);
+        }
+    }
+}
+
+#[test]
+fn destinations_come_and_go_at_random_while_data_flows() {
+    for_seeds(0..4, "destinations_come_and_go", |seed| {
+        let fc = if seed % 2 == 0 { "" } else { "|fc=min" };
+        let mut destinations = Destinations::new(seed, &format!("{MANUAL}{fc}"));
         let mut counts = [0; 3];
         for _ in 0..60 {
-            let few = crowd.random.usize(1..6);
-            match crowd.random.u8(0..3) {
-                // One more, which no longer has what it read when it was one before.
-                0 => {
-                    let gone = |member: &Member| !member.reader.subscription.is_connected();
-                    let Some(index) = resting.iter().position(gone) else {
-                        crowd.world.run_for(SECOND);
-                        continue;
-                    };
-                    let member = resting.swap_remove(index);
-                    if !crowd.members.is_empty() {
-                        crowd.publish(few);
-                    }
-                    let id = crowd.publication.add_destination(&destination(&member)).unwrap();
-                    crowd.welcome(member);
-                    ids.push(vec![id]);
-                    counts[0] += 1;
-                }
-                // One of them gets each packet twice.
-                1 if !crowd.members.is_empty() => {
-                    let index = crowd.random.usize(0..crowd.members.len());
-                    crowd.publish(few);
-                    let added = crowd
-                        .publication
-                        .add_destination(&destination(&crowd.members[index]));
-                    ids[index].push(added.unwrap());
+            destinations.publish();
+            let count = destinations.ids.len();
+            match destinations.crowd.random.usize(0..3) {
+                0 if destinations.add() => counts[0] += 1,
+                1 if count > 0 => {
+                    destinations.double();
                     counts[1] += 1;
                 }
-                // One gets fewer, or none any more.
-                _ if crowd.members.len() > 2 => {
-                    let index = crowd.random.usize(0..crowd.members.len());
-                    crowd.publish(few);
-                    let channel = destination(&crowd.members[index]);
-                    if crowd.random.bool() {
-                        let id = ids[index].pop().unwrap();
-                        crowd.publication.remove_destination_by_id(id).unwrap();
-                    } else {
-                        // Of equal ones the oldest goes.
-                        ids[index].remove(0);
-                        crowd.publication.remove_destination(&channel).unwrap();
-                    }
-                    if ids[index].is_empty() {
-                        // What is on its way to it is what it reads last.
-                        ids.swap_remove(index);
-                        resting.push(crowd.members.swap_remove(index));
-                    }
+                2 if count > 2 => {
+                    destinations.remove();
                     counts[2] += 1;
                 }
                 _ => {}
             }
-            if !crowd.members.is_empty() {
-                crowd.publish(few);
-            }
-            for member in &mut resting {
+            for member in &mut destinations.resting {
                 member.reader.poll();
             }
         }
-        crowd.settle();
-        crowd.check();
+        destinations.crowd.settle();
+        destinations.crowd.check();
         assert!(
             counts.iter().all(|count| *count > 0),
             "seed={seed}: added, doubled, removed {counts:?}"
