@@ -101,10 +101,8 @@ impl Chaos {
         let stream = self.random.usize(0..self.shape.streams);
         let channel = self.shape.channel(stream, &self.nodes);
         let paths = self.shape.paths(stream, &self.nodes);
-        let node = match self.chosen_node() {
-            _ if self.shape.is_local(stream) => self.shape.receiver_of(stream),
-            node => node,
-        };
+        let chosen = self.chosen_node();
+        let node = self.shape.sender_of(stream).unwrap_or(chosen);
         let Some(client) = self.clients[node].clone() else {
             return;
         };
@@ -126,6 +124,7 @@ impl Chaos {
         };
         let node = match tie {
             Tie::Spy => self.chosen_node(),
+            _ if self.shape.is_of_group(stream) => self.chosen_node(),
             _ => self.shape.receiver_of(stream),
         };
         let Some(client) = self.clients[node].clone() else {

@@ -6,6 +6,9 @@ use headrace_sim::Node;
 
 use crate::common::SECOND;
 
+/// Kinds of streams: unicast thrice, IPv6, IPC, two paths, a group, receivers that report.
+const KINDS: usize = 8;
+
 /// How large a world is, and how fast it ages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
@@ -28,8 +31,8 @@ impl Shape {
     pub(crate) fn of(seed: u64) -> Self {
         let base = Self {
             nodes: 3,
-            streams: 6,
-            people: 12,
+            streams: KINDS,
+            people: 2 * KINDS,
             actions: 60,
             is_patient: seed % 5 == 1,
             queue_capacity: [4, 64, 1024][seed as usize % 3],
@@ -88,13 +91,38 @@ impl Shape {
 
     /// True for a stream inside one node.
     pub(crate) fn is_local(self, stream: usize) -> bool {
-        stream % 6 == 4
+        stream % KINDS == 4
+    }
+
+    /// True for a stream that any node may receive.
+    pub(crate) fn is_of_group(self, stream: usize) -> bool {
+        stream % KINDS >= 6
+    }
+
+    /// The only node that a stream comes from, if its receivers name one.
+    pub(crate) fn sender_of(self, stream: usize) -> Option<usize> {
+        match stream % KINDS {
+            4 => Some(self.receiver_of(stream)),
+            7 => Some((self.receiver_of(stream) + 1) % self.nodes),
+            _ => None,
+        }
+    }
+
+    fn control(self, stream: usize, nodes: &[Node]) -> String {
+        let sender = &nodes[self.sender_of(stream).unwrap_or_default()];
+        format!(
+            "control={}:{}|control-mode=dynamic",
+            sender.name(),
+            41_000 + stream
+        )
     }
 
     /// The channel of a publication.
     pub(crate) fn channel(self, stream: usize, nodes: &[Node]) -> String {
         let receiver = &nodes[self.receiver_of(stream)];
-        match stream % 6 {
+        match stream % KINDS {
+            7 => format!("aeron:udp?{}|term-length=64k", self.control(stream, nodes)),
+            6 => "aeron:udp?endpoint=224.0.1.1:40128|term-length=64k".to_owned(),
             5 => "aeron:udp?control-mode=manual|term-length=64k".to_owned(),
             4 => "aeron:ipc?term-length=64k".to_owned(),
             3 => format!(
@@ -107,7 +135,8 @@ impl Shape {
 
     /// The channel of a subscription, which says the same but for the length of terms.
     pub(crate) fn receiving_channel(self, stream: usize, nodes: &[Node]) -> String {
-        match stream % 6 {
+        match stream % KINDS {
+            7 => format!("aeron:udp?{}", self.control(stream, nodes)),
             5 => "aeron:udp?control-mode=manual|tags=40125".to_owned(),
             _ => self.channel(stream, nodes),
         }
@@ -116,7 +145,7 @@ impl Shape {
     /// The paths of a stream that takes several: both ends add them as destinations.
     pub(crate) fn paths(self, stream: usize, nodes: &[Node]) -> Vec<String> {
         let name = nodes[self.receiver_of(stream)].name();
-        let ports = if stream % 6 == 5 { 40_125..40_127 } else { 0..0 };
+        let ports = if stream % KINDS == 5 { 40_125..40_127 } else { 0..0 };
         ports
             .map(|port| format!("aeron:udp?endpoint={name}:{port}"))
             .collect()
@@ -125,7 +154,7 @@ impl Shape {
     /// True for a stream that nodes may watch on its way out.
     pub(crate) fn has_spies(self, stream: usize) -> bool {
         // A manual channel has no address that a spy could name.
-        stream % 6 < 4
+        stream % KINDS < 4
     }
 
     /// Pauses, and the time that may pass after an action: shorter than the time-outs of clients, so that they live on.
