@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod lives;
 mod strangers;
 
 use std::rc::Rc;
