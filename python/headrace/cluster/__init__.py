@@ -57,6 +57,7 @@ from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
 from headrace.cluster.service.config import ContainerConfig
 from headrace.cluster.service.container import ServiceContainer
+from headrace.cluster.service.determinism import DeterminismCheck, DeterminismError
 from headrace.cluster.service.session import ClientSession
 
 __all__ = [
@@ -82,6 +83,8 @@ __all__ = [
     "ConsensusModule",
     "ConsensusModuleConfig",
     "ContainerConfig",
+    "DeterminismCheck",
+    "DeterminismError",
     "ElectionState",
     "EventCode",
     "ModuleState",

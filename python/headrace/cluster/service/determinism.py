@@ -1,0 +1,316 @@
+"""Checks that a service does the same for the same entries: two instances of it read one log, and are compared."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast
+
+from headrace._checks import excerpt
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.protocol.codes import CloseReason, ClusterTimeUnit, Role
+from headrace.cluster.service.cluster import Cluster
+from headrace.cluster.service.clustered_service import ClusteredService
+from headrace.cluster.service.guards import Guard
+from headrace.cluster.service.session import ClientSession
+
+__all__ = ["DeterminismCheck", "DeterminismError"]
+
+_NOTHING = object()
+
+
+class DeterminismError(ClusterError):
+    """A service does not follow from the log alone; the text says where it was seen first."""
+
+
+class _Tape:
+    """What one instance asked for in one handler, and what it was told; the other instance is told the same."""
+
+    def __init__(self, first: _Tape | None) -> None:
+        self._first = first
+        self.asked: list[tuple[Any, ...]] = []
+        self._told: list[Any] = []
+
+    def clear(self) -> None:
+        """A handler begins."""
+        self.asked.clear()
+        self._told.clear()
+
+    def did(self, what: tuple[Any, ...], act: Callable[[], Any]) -> Any:
+        """What `act` gives, if this is the first instance; else what it gave to that."""
+        index = len(self.asked)
+        self.asked.append(what)
+        if self._first is not None:
+            told = self._first._told[index] if index < len(self._first._told) else 1
+        else:
+            try:
+                told = act()
+            except Exception as refusal:
+                told = refusal
+            self._told.append(told)
+        if isinstance(told, Exception):
+            raise told
+        return told
+
+
+class _TapedSession:
+    """A session, as one instance sees it."""
+
+    def __init__(self, session: ClientSession, tape: _Tape) -> None:
+        self._session = session
+        self._tape = tape
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def offer(self, message: Any) -> Any:
+        """See :meth:`ClientSession.offer`."""
+        what = "session.offer", self._session.id, _bytes(message)
+        return self._tape.did(what, lambda: self._session.offer(message))
+
+    def close(self) -> Any:
+        """See :meth:`ClientSession.close`."""
+        return self._tape.did(("session.close", self._session.id), self._session.close)
+
+
+class _TapedCluster:
+    """The cluster, as one instance sees it."""
+
+    def __init__(self, cluster: Cluster, instance: _Instance) -> None:
+        self._cluster = cluster
+        self._instance = instance
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    @property
+    def sessions(self) -> tuple[ClientSession, ...]:
+        """See :attr:`Cluster.sessions`."""
+        return tuple(self._instance.session(session) for session in self._cluster.sessions)
+
+    def session(self, session_id: int) -> ClientSession | None:
+        """See :meth:`Cluster.session`."""
+        found = self._cluster.session(session_id)
+        return None if found is None else self._instance.session(found)
+
+    def close_session(self, session_id: int) -> Any:
+        """See :meth:`Cluster.close_session`."""
+        return self._did(("close_session", session_id), lambda: self._cluster.close_session(session_id))
+
+    def schedule_timer(self, correlation_id: int, deadline: int) -> Any:
+        """See :meth:`Cluster.schedule_timer`."""
+        what = "schedule_timer", correlation_id, deadline
+        return self._did(what, lambda: self._cluster.schedule_timer(correlation_id, deadline))
+
+    def cancel_timer(self, correlation_id: int) -> Any:
+        """See :meth:`Cluster.cancel_timer`."""
+        return self._did(("cancel_timer", correlation_id), lambda: self._cluster.cancel_timer(correlation_id))
+
+    def offer(self, message: Any) -> Any:
+        """See :meth:`Cluster.offer`."""
+        return self._did(("cluster.offer", _bytes(message)), lambda: self._cluster.offer(message))
+
+    def _did(self, what: tuple[Any, ...], act: Callable[[], Any]) -> Any:
+        return self._instance.tape.did(what, act)
+
+
+class _Instance:
+    """One of the two services, with what it asked for."""
+
+    def __init__(self, service: ClusteredService, first: _Instance | None) -> None:
+        self.service = service
+        self.tape: _Tape = _Tape(None if first is None else first.tape)
+        self._sessions: dict[int, ClientSession] = {}
+
+    def cluster(self, cluster: Cluster) -> Cluster:
+        """The cluster, as this instance sees it."""
+        return cast("Cluster", _TapedCluster(cluster, self))
+
+    def session(self, session: ClientSession) -> ClientSession:
+        """A session, as this instance sees it: always the same object."""
+        if session.id not in self._sessions:
+            self._sessions[session.id] = cast("ClientSession", _TapedSession(session, self.tape))
+        return self._sessions[session.id]
+
+    def forget(self, session: ClientSession) -> None:
+        """The session is closed."""
+        self._sessions.pop(session.id, None)
+
+    def call(self, name: str, arguments: tuple[Any, ...], guard: Guard) -> Exception | None:
+        """Call a handler; gives what it raised."""
+        given = [self.session(one) if isinstance(one, ClientSession) else one for one in arguments]
+        self.tape.clear()
+        try:
+            with guard.watching():
+                getattr(self.service, name)(*given)
+        except Exception as failure:
+            return failure
+        return None
+
+
+class DeterminismCheck(ClusteredService):
+    """A service that is two: each entry goes to both instances, and what they send and keep is compared.
+
+    ``ClusterNode(DeterminismCheck(Accounts), ...)`` runs ``Accounts`` so; any place that takes a service will do.
+    Clients are answered by the first instance. What parts is raised as :class:`DeterminismError` from the handler, so
+    that it comes to the error log with its log position, once: after it the instances are no longer compared. A handler
+    that asks for the time, for random numbers, for ``hash()`` or for a thread is told so, once for each place.
+
+    For tests: it is many times slower. It cannot see what is alike in one process and differs between two, such as the
+    order of a set of texts.
+
+    Args:
+        make: Makes an instance; called twice.
+        state_every: After how many entries what :meth:`ClusteredService.on_take_snapshot` gives is compared as well; 0
+            for at snapshots only. With more than 1 the state may have parted before the entry that is named.
+    """
+
+    def __init__(self, make: Callable[[], ClusteredService], *, state_every: int = 1) -> None:
+        self._first = _Instance(make(), None)
+        self._second = _Instance(make(), self._first)
+        self._state_every = state_every
+        self._entry_count = 0
+        self._guard = Guard()
+        self._cluster: Cluster | None = None
+        self.difference: str | None = None
+        """Where and how the instances parted; ``None`` while they have not."""
+        self.message_views = self._first.service.message_views  # type: ignore[misc]
+
+    @property
+    def service(self) -> ClusteredService:
+        """The instance that answers."""
+        return self._first.service
+
+    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+        """See :class:`ClusteredService`."""
+        self._cluster = cluster
+        messages = None if snapshot is None else list(snapshot)
+        for instance in (self._first, self._second):
+            instance.service.on_start(instance.cluster(cluster), messages)
+        self._compare_states("on_start")
+
+    def on_session_open(self, session: ClientSession, timestamp: int) -> None:
+        """See :class:`ClusteredService`."""
+        self._both("on_session_open", session, timestamp)
+
+    def on_session_close(self, session: ClientSession, timestamp: int, reason: CloseReason) -> None:
+        """See :class:`ClusteredService`."""
+        try:
+            self._both("on_session_close", session, timestamp, reason)
+        finally:
+            self._first.forget(session)
+            self._second.forget(session)
+
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        """See :class:`ClusteredService`."""
+        self._both("on_session_message", session, timestamp, message, position)
+
+    def on_timer_event(self, correlation_id: int, timestamp: int) -> None:
+        """See :class:`ClusteredService`."""
+        self._both("on_timer_event", correlation_id, timestamp)
+
+    def on_take_snapshot(self) -> Iterator[bytes]:
+        """See :class:`ClusteredService`. The two instances are asked in turn, message by message."""
+        pairs = itertools.zip_longest(
+            self._first.service.on_take_snapshot(),
+            self._second.service.on_take_snapshot(),
+            fillvalue=_NOTHING,
+        )
+        for number, (first, second) in enumerate(pairs):
+            if self.difference is None and not _is_same(first, second):
+                self._part(
+                    f"on_take_snapshot: message {number} of the state is {_shown(first)}", _shown(second)
+                )
+            if first is not _NOTHING:
+                yield cast("bytes", first)
+
+    def on_role_change(self, role: Role) -> None:
+        """See :class:`ClusteredService`."""
+        for instance in (self._first, self._second):
+            instance.service.on_role_change(role)
+
+    def on_terminate(self, cluster: Cluster) -> None:
+        """See :class:`ClusteredService`."""
+        for instance in (self._first, self._second):
+            instance.service.on_terminate(instance.cluster(cluster))
+
+    def on_new_leadership_term(
+        self,
+        leadership_term_id: int,
+        log_position: int,
+        timestamp: int,
+        term_base_log_position: int,
+        leader_member_id: int,
+        log_session_id: int,
+        time_unit: ClusterTimeUnit,
+        app_version: int,
+    ) -> None:
+        """See :class:`ClusteredService`."""
+        self._both(
+            "on_new_leadership_term",
+            leadership_term_id,
+            log_position,
+            timestamp,
+            term_base_log_position,
+            leader_member_id,
+            log_session_id,
+            time_unit,
+            app_version,
+        )
+
+    def do_background_work(self, now_ns: int) -> int:
+        """See :class:`ClusteredService`. It is no part of the state: the first instance does it."""
+        return self._first.service.do_background_work(now_ns)
+
+    def _both(self, name: str, *arguments: Any) -> None:
+        """Give an entry to both, compare, and raise what the first one raised."""
+        failure = self._first.call(name, arguments, self._guard)
+        other = self._second.call(name, arguments, self._guard)
+        if self.difference is None:
+            self._compare(name, failure, other)
+        self._entry_count += 1
+        if self._state_every and self._entry_count % self._state_every == 0 and self.difference is None:
+            self._compare_states(name)
+        if failure is not None:
+            raise failure
+        found = self._guard.taken()
+        if found is not None:
+            raise DeterminismError(f"{name}: {found}")
+
+    def _compare(self, name: str, failure: Exception | None, other: Exception | None) -> None:
+        # The text of an exception is no part of the state, and may have an address of an object.
+        if type(failure) is not type(other):
+            self._part(f"{name} raises {failure!r}", repr(other))
+        for first, second in itertools.zip_longest(self._first.tape.asked, self._second.tape.asked):
+            if first != second:
+                self._part(f"{name} asks for {_shown(first)}", _shown(second))
+
+    def _compare_states(self, name: str) -> None:
+        states = self._first.service.on_take_snapshot(), self._second.service.on_take_snapshot()
+        for number, (first, second) in enumerate(itertools.zip_longest(*states, fillvalue=_NOTHING)):
+            if not _is_same(first, second):
+                self._part(f"after {name} message {number} of the state is {_shown(first)}", _shown(second))
+
+    def _part(self, first: str, second: str) -> None:
+        position = 0 if self._cluster is None else self._cluster.log_position
+        self.difference = (
+            f"the service is not deterministic, first seen at log_position={position}: {first}; in a second instance "
+            f"{second}"
+        )
+        raise DeterminismError(self.difference)
+
+
+def _bytes(message: Any) -> bytes:
+    return b"".join(map(bytes, message)) if isinstance(message, (tuple, list)) else bytes(message)
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    if first is _NOTHING or second is _NOTHING:
+        return False
+    return bytes(first) == bytes(second)
+
+
+def _shown(what: Any) -> str:
+    return "nothing" if what is None or what is _NOTHING else excerpt(repr(what))
