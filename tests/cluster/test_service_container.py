@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from headrace.cluster.errors import ClusterFileError
 from headrace.cluster.mark_file import read_mark_fields, service_mark_name
 from headrace.cluster.protocol.codes import CloseReason, Role
 from headrace.cluster.protocol.control import CancelTimer, CloseSession, JoinLog, ScheduleTimer
@@ -315,6 +316,38 @@ def test_a_position_that_is_past_ends_it_unexpectedly(rig: Rig) -> None:
     module.acked()
     rig.until(lambda: container.failure is not None)
     assert "ends at log_position=96, after 0" in str(container.failure)
+
+
+def test_it_ends_when_the_module_is_gone_before_the_log_came(rig: Rig) -> None:
+    service = Recorder()
+    module = rig.module()
+    container = rig.container(service)
+    module.acked()
+    module.send(
+        JoinLog(
+            log_position=0,
+            max_log_position=1 << 40,
+            member_id=0,
+            log_session_id=module.log.session_id + 1,
+            log_stream_id=100,
+            is_startup=False,
+            role=0,
+            log_channel=LOG,
+        )
+    )
+    rig.world.run_for(1)
+    assert not container.is_closed
+    module.client.close()
+    rig.until(lambda: container.is_closed)
+    assert service.calls[-1] == ("on_terminate",)
+    assert container.failure is None
+
+
+def test_a_second_container_of_a_service_is_refused(rig: Rig) -> None:
+    rig.container(Recorder())
+    with pytest.raises(ClusterFileError, match="active mark file: "):
+        rig.container(Recorder())
+    rig.container(Recorder(), service_id=1)
 
 
 def test_a_service_that_cannot_start_says_so(rig: Rig) -> None:

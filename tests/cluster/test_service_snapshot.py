@@ -156,6 +156,28 @@ def test_a_generator_is_asked_for_messages_as_they_are_recorded(rig: Rig) -> Non
     assert [int.from_bytes(one[:4], "little") for one in again.state] == list(range(3000))
 
 
+def test_an_archive_that_is_lost_fails_the_snapshot_and_not_the_service(rig: Rig) -> None:
+    class Large(Recorder):
+        given = 0
+
+        def on_take_snapshot(self) -> Iterable[bytes]:
+            for self.given in range(100_000):
+                yield bytes(1000)
+
+    service = Large()
+    module, container = rig.started(service, snapshot_channel="aeron:ipc?alias=snapshot|term-length=64k")
+    module.term()
+    module.snapshot()
+    rig.until(lambda: service.given > 100)
+    rig.archive.close()
+    assert module.acked().relevant_id == -1
+    assert "on_take_snapshot of service_id=0 raised" in rig.errors[0]
+    assert service.given < 99_999
+    module.message(1, b"next")
+    rig.until(lambda: service.state == [b"next"])
+    assert container.failure is None
+
+
 def test_a_flag_asks_standbys_alone(rig: Rig) -> None:
     service = Recorder()
     module, _ = rig.started(service)

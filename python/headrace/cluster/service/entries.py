@@ -1,6 +1,7 @@
 """Applies the entries of the log to a service. Cluster specification 2.4, 7.2, 7.3.
 
-Messages of sessions, of which there are many, take the short way in :meth:`Entries.handler`.
+Messages of sessions and timers, of which there are many, take the short way in :meth:`Entries.handler`. Both have the
+same form: term, session or correlation id, timestamp.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from headrace.cluster.protocol.log import (
     NewLeadershipTermEvent,
     SessionCloseEvent,
     SessionOpenEvent,
-    TimerEvent,
 )
 from headrace.cluster.protocol.messages import SCHEMA_ID, MessageError, decode
 from headrace.cluster.service.session import ClientSession
@@ -38,6 +38,7 @@ __all__ = ["ContainerError", "Entries"]
 _HEADER = struct.Struct("<2xI10xqq")
 # Template and schema, which stand beside each other.
 _MESSAGE = SESSION_MESSAGE | SCHEMA_ID << 16
+_TIMER = 20 | SCHEMA_ID << 16
 
 
 class ContainerError(ClusterError):
@@ -87,13 +88,15 @@ class Entries:
         find = self._sessions.get
         deliver = self._service.on_session_message
         unpack = _HEADER.unpack_from
-        other = self._other
+        other, fired = self._other, self._fired
 
         def take(message: bytes, header: Header) -> Action | None:
             if len(message) < HEADER_LENGTH:
                 return other(message, header)
             kind, session_id, timestamp = unpack(message)
             if kind != _MESSAGE:
+                if kind == _TIMER:
+                    return fired(session_id, timestamp, header)
                 return other(message, header)
             state.time = timestamp
             state.position = position = header.position
@@ -105,6 +108,8 @@ class Entries:
                 return other(bytes(message), header)
             kind, session_id, timestamp = unpack(message)
             if kind != _MESSAGE:
+                if kind == _TIMER:
+                    return fired(session_id, timestamp, header)
                 return other(bytes(message), header)
             state.time = timestamp
             state.position = position = header.position
@@ -113,6 +118,11 @@ class Entries:
             return None
 
         return take_view if self._service.message_views else take
+
+    def _fired(self, correlation_id: int, timestamp: int, header: Header) -> None:
+        state = self._state
+        state.time, state.position = timestamp, header.position
+        self._callbacks.call("on_timer_event", correlation_id, timestamp)
 
     def _other(self, data: bytes, header: Header) -> Action | None:
         state = self._state
@@ -124,12 +134,9 @@ class Entries:
                 "an entry of the log is none of a cluster", wrong, f"log_position={header.position}: {wrong}"
             )
             return None
-        if isinstance(entry, TimerEvent):
-            state.time = entry.timestamp
-            self._callbacks.call("on_timer_event", entry.correlation_id, entry.timestamp)
-        elif isinstance(entry, SessionOpenEvent):
+        if isinstance(entry, SessionOpenEvent):
             return self._opened(entry)
-        elif isinstance(entry, SessionCloseEvent):
+        if isinstance(entry, SessionCloseEvent):
             self._closed(entry)
         elif isinstance(entry, ClusterActionRequest):
             state.time = entry.timestamp
