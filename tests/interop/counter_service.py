@@ -1,0 +1,68 @@
+"""The service of `java/CounterService.java` in Python: the same state from the same log, and the same snapshot."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from headrace.cluster import ClientSession, Cluster, ClusteredService
+
+__all__ = ["Counter"]
+
+_STATE = struct.Struct("<4q")
+_EVERY = 50
+
+
+class Counter(ClusteredService):
+    """Echoes and counts."""
+
+    def __init__(self) -> None:
+        self.count = self.hash = self.timers = self.self_messages = 0
+        self.started_with = ""
+        self.cluster: Cluster | None = None
+        self.refused: list[object] = []
+
+    @property
+    def state(self) -> str:
+        """The state as text."""
+        return f"{self.count} {self.hash} {self.timers} {self.self_messages}"
+
+    def _mix(self, value: int) -> None:
+        self.hash = (self.hash * 31 + value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+        self.cluster = cluster
+        for message in snapshot or ():
+            self.count, self.hash, self.timers, self.self_messages = _STATE.unpack(message)
+        self.started_with = self.state
+
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        assert self.cluster is not None
+        if session is None:
+            self.self_messages += 1
+            self._mix(int.from_bytes(message, "little"))
+        elif message == b"state?":
+            self._expect(session.offer(self.state.encode()))
+        elif message == b"close!":
+            session.close()
+        else:
+            self.count += 1
+            for byte in message:
+                self._mix(byte - 256 if byte > 127 else byte)
+            self._expect(session.offer(message))
+            if self.count % _EVERY == 0:
+                self._expect(self.cluster.schedule_timer(self.count, timestamp + 1))
+                self._expect(self.cluster.offer(self.count.to_bytes(8, "little")))
+
+    def _expect(self, result: object) -> None:
+        if not (isinstance(result, int) and result > 0):
+            self.refused.append(result)
+
+    def on_timer_event(self, correlation_id: int, timestamp: int) -> None:
+        self.timers += 1
+        self._mix(correlation_id)
+
+    def on_take_snapshot(self) -> Iterable[bytes]:
+        yield _STATE.pack(self.count, self.hash, self.timers, self.self_messages)
