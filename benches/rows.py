@@ -17,6 +17,7 @@ from benches.archive_rows import (
     archive_replay,
     archive_replicate,
 )
+from benches.cluster_rows import cluster_service_python
 from benches.durable_rows import archive_ack
 from benches.figures import rates, rtt_row, samples, thrice
 from benches.follow_rows import archive_follow
@@ -329,5 +330,6 @@ ROWS: dict[str, Callable[[], Row]] = {
         archive_ack,
         archive_follow,
         archive_memory,
+        cluster_service_python,
     )
 }
