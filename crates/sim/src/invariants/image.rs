@@ -23,7 +23,7 @@ pub(super) const RULES: &[Rule<Image>] = &[
     Rule {
         name: "received-within-window",
         holds: |it| {
-            let room_end = it.consumed + it.term_length() / 2;
+            let room_end = it.let_go + it.term_length() / 2;
             it.before.received <= it.now.received
                 && (it.now.received <= room_end || it.is_term_start(it.now.received))
         },
@@ -81,6 +81,8 @@ pub(super) struct Image {
     pub(super) readers: Readers,
     /// The furthest that the slowest reader ever was: status messages said no more.
     consumed: i64,
+    /// How far status messages may have said that it was. Readers without tether may all rest: then it counts as read what arrives.
+    let_go: i64,
     /// How far its publisher has sent, if that is in the world.
     sent: Option<i64>,
     before: Values,
@@ -109,6 +111,7 @@ impl Image {
             rebuilt: own.counter(type_ids::RECEIVER_POSITION)?,
             readers: Readers(own.readers()),
             consumed: 0,
+            let_go: 0,
             sent: None,
             before: Values::default(),
             now: Values::default(),
@@ -118,6 +121,7 @@ impl Image {
         image.now = image.values();
         // It starts where it was joined, and nothing was received since: the driver has had one turn.
         image.consumed = image.now.rebuilt;
+        image.let_go = image.now.rebuilt;
         Some(image)
     }
 
@@ -135,6 +139,8 @@ impl Image {
         self.now = self.values();
         let slowest = self.readers.slowest_tethered().or_else(|| self.readers.fastest());
         self.consumed = slowest.unwrap_or(0).max(self.consumed);
+        let let_go = self.readers.slowest_tethered().unwrap_or(self.now.rebuilt);
+        self.let_go = let_go.max(self.let_go);
         self.sent = sent.highest((self.log.session_id(), self.log.stream_id()));
     }
 

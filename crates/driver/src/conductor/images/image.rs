@@ -42,6 +42,8 @@ pub(crate) struct ImageSpec {
     pub(crate) untethered: UntetheredTimeouts,
     pub(crate) loss_detector: LossDetector,
     pub(crate) congestion: Box<dyn CongestionControl>,
+    /// Its publisher has other receivers, which this one may hold back.
+    pub(crate) is_group: bool,
     /// Its publisher wants answers.
     pub(crate) asks_for_answers: bool,
     /// Of congestion control that changes its window.
@@ -80,6 +82,8 @@ pub(crate) struct Image {
     seen_state: ImageState,
     since_ns: i64,
     is_released: bool,
+    /// Its last reader was turned away, and may not rejoin.
+    is_left_for_good: bool,
     held_back: HeldBack,
 }
 
@@ -120,6 +124,7 @@ impl Image {
             seen_state: ImageState::Init,
             since_ns: now_ns,
             is_released: false,
+            is_left_for_good: false,
             held_back: HeldBack::default(),
             spec,
         }
@@ -188,6 +193,14 @@ impl Image {
         self.is_released = true;
     }
 
+    /// False when its readers do not want the session again.
+    pub(crate) fn may_be_joined_again(&self) -> bool {
+        let mut links = self.links.iter();
+        links
+            .next_back()
+            .map_or(!self.is_left_for_good, |link| link.may_rejoin)
+    }
+
     /// True when nothing refers to the image any more.
     pub(crate) fn is_finished(&self) -> bool {
         self.is_released && self.state() == ImageState::Done
@@ -217,12 +230,15 @@ impl Image {
         if self.state() > ImageState::Draining || self.is_revoked() {
             return 0;
         }
-        let Some((min, max)) = self.links.min_max() else {
-            return 0;
-        };
         let shared = &self.spec.shared;
         let high_water_mark = shared.high_water_mark.get_acquire();
         let before = shared.rebuild_position.get();
+        let (min, max) = match self.links.min_max() {
+            Some(range) => range,
+            None if self.links.is_empty() => return 0,
+            // All rest, and hold back nobody: what arrives counts as read, so that they join again where the stream is.
+            None => (before, before),
+        };
         // Readers are other processes: what they claim to have read is held to what could have been.
         let (min, max) = (min.min(high_water_mark), max.min(high_water_mark));
         let start = before.max(max).max(shared.join_position);
@@ -337,9 +353,14 @@ impl Image {
         match self.seen_state {
             ImageState::Active if self.is_revoked() => self.enter(ImageState::Draining, now_ns, "revoked"),
             ImageState::Active if self.links.is_empty() => {
+                self.spec.shared.set_sends_end_of_stream_status();
+                self.spec.shared.request_status_message();
                 self.enter(ImageState::Draining, now_ns, "no reader is left");
             }
-            ImageState::Active => tick.untethered = self.check_untethered(now_ns),
+            ImageState::Active => {
+                tick.untethered = self.check_untethered(now_ns);
+                self.is_left_for_good |= self.links.is_empty();
+            }
             ImageState::Draining if self.is_revoked() => {
                 self.spec.shared.set_sends_end_of_stream_status();
                 self.spec.shared.request_status_message();
@@ -401,11 +422,17 @@ impl Image {
 
     fn check_untethered(&mut self, now_ns: i64) -> Vec<UntetheredAction> {
         let window = i64::from(self.next_status.window_length);
-        // When all readers rest, none holds the stream back; the first to have rested comes back.
+        // When all readers rest, none holds the stream back; the first to have rested comes back. Alone a reader is the
+        // furthest, and holds back receivers elsewhere all the same: there it is measured by what has arrived.
+        let arrived = if self.spec.is_group {
+            self.rebuild_position()
+        } else {
+            i64::MIN
+        };
         let limit = self
             .links
             .min_max()
-            .map_or(i64::MIN, |(_, max)| max - window + window / 4);
+            .map_or(i64::MIN, |(_, max)| max.max(arrived) - window + window / 4);
         let join_position = self.join_position();
         self.links
             .check_untethered(now_ns, limit, join_position, self.spec.untethered)

@@ -222,7 +222,8 @@ fn make(
             }
         }
     };
-    let mut loss_detector = loss_detector(&cx.config, params, pending.arrival.is_group(params));
+    let is_group = pending.arrival.is_group(params);
+    let mut loss_detector = loss_detector(&cx.config, params, is_group);
     let wants_round_trips = loss_detector.delays().wants_round_trips();
     let shared = Arc::new(shared_half(
         cx,
@@ -241,6 +242,7 @@ fn make(
         untethered: UntetheredTimeouts::from(params),
         loss_detector,
         congestion,
+        is_group,
         asks_for_answers: setup.flags & setup::FLAG_RESPONSE != 0,
         cubic,
     };

@@ -206,7 +206,7 @@ fn end(cx: &mut Context, channels: &mut ReceiveChannels, image: &Image) {
         endpoint,
         correlation_id,
     });
-    if image.links.iter().last().is_none_or(|link| link.may_rejoin) {
+    if image.may_be_joined_again() {
         let shared = &image.spec().shared;
         cx.receiver.send(ReceiverCommand::ClearSession {
             endpoint,

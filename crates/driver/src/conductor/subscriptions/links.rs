@@ -188,7 +188,7 @@ impl Links {
         std::mem::take(&mut self.links)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Link> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Link> {
         self.links.iter()
     }
 
