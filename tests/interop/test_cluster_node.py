@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hmac
+import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -124,3 +126,132 @@ def counter(node: ClusterNode, type_id: int) -> int:
     """A counter of the node's driver."""
     with node.connect_driver() as client:
         return next(each.value for each in client.counters if each.type_id == type_id)
+
+
+# --- their service -------------------------------------------------------------------------------------------------
+
+
+class Program:
+    """A Java program that runs until it ends or is killed; what it prints is kept."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.lines: list[str] = []
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as printed:
+            self.lines.extend(line.strip() for line in iter(printed.readline, ""))
+
+    def printed(self, word: str) -> str:
+        """The rest of the first line that begins with a word, which is awaited."""
+        await_true(lambda: self._process.poll() is not None or self._found(word))
+        self._ended_early(word)
+        return self._found(word)[0].removeprefix(word).strip()
+
+    def _found(self, word: str) -> list[str]:
+        return [line for line in self.lines if line.split(" ")[0] == word]
+
+    def _ended_early(self, word: str) -> None:
+        if self._process.poll() is not None:
+            self._reader.join()
+        assert self._found(word), "\n".join(self.lines)
+
+    def ended(self) -> int:
+        """Its status, once it has ended by itself."""
+        status = self._process.wait(TIMEOUT_S)
+        self._reader.join()
+        return status
+
+    def kill(self) -> None:
+        self._process.kill()
+        self.ended()
+
+
+@contextmanager
+def java_program(java: JavaPeer, main: str, *args: object, **properties: str) -> Iterator[Program]:
+    program = Program(java.command(main, *args, properties=properties))
+    try:
+        yield program
+    finally:
+        program.kill()
+
+
+@contextmanager
+def java_container(java: JavaPeer, node: ClusterNode) -> Iterator[Program]:
+    properties = {"aeron.dir": node.driver.directory, "aeron.cluster.dir": str(node.module.directory)}
+    with java_program(java, "CounterService", "container", **properties) as program:
+        yield program
+
+
+@contextmanager
+def node_for_container(directory: Path) -> Iterator[tuple[ClusterNode, str]]:
+    endpoint = free_endpoint()
+    with ClusterNode(directory=directory, ingress_endpoint=endpoint, service_count=1) as node:
+        yield node, f"0={endpoint}"
+
+
+def tool(java: JavaPeer, directory: object, command: str) -> str:
+    """What Java's tool says of a cluster directory."""
+    return "\n".join(output(java.command("io.aeron.cluster.ClusterTool", directory, command)))
+
+
+def state_of(java: JavaPeer, aeron: object, ingress: str) -> str:
+    lines = call(java, aeron, ingress, UDP, "state")
+    return lines[1].removeprefix("STATE ")
+
+
+def settled_state(java: JavaPeer, aeron: object, ingress: str, count: int) -> str:
+    """The state of the service once its timers and messages to itself, one each for 50 messages, have come."""
+    state = ""
+
+    def is_settled() -> bool:
+        nonlocal state
+        state = state_of(java, aeron, ingress)
+        return state.split(" ")[2:] == [str(count // 50)] * 2
+
+    await_true(is_settled)
+    assert state.startswith(f"{count} ")
+    return state
+
+
+def test_a_container_in_java_snapshots_restarts_and_is_shut_down(java: JavaPeer, tmp_path: Path) -> None:
+    with node_for_container(tmp_path) as (node, ingress), java_container(java, node) as container:
+        assert container.printed("STARTED") == "0 0 0 0"
+        node.wait_until_leader(TIMEOUT_S)
+        aeron = node.driver.directory
+        lines = call(java, aeron, ingress, UDP, "echo:1000:100", "close")
+        assert lines == ["CONNECTED", "ECHOED 1000", "CLOSED [CLOSED SERVICE_ACTION]", "DONE"]
+        at_snapshot = settled_state(java, aeron, ingress, 1000)
+        assert "SNAPSHOT applied successfully" in tool(java, node.module.directory, "snapshot")
+        assert container.printed("SNAPSHOT") == at_snapshot
+        assert call(java, aeron, ingress, UDP, "echo:100:5000")[1:] == ["ECHOED 100", "DONE"]
+        before = settled_state(java, aeron, ingress, 1100)
+        assert "CLOSED SERVICE_ACTION" in container.lines
+        node.close()
+        container.printed("TERMINATED")
+        assert container.ended() == 0
+    with node_for_container(tmp_path) as (node, ingress), java_container(java, node) as container:
+        node.wait_until_leader(TIMEOUT_S)
+        assert container.printed("STARTED") == at_snapshot
+        assert state_of(java, node.driver.directory, ingress) == before
+        assert "SHUTDOWN applied successfully" in tool(java, node.module.directory, "shutdown")
+        assert container.printed("TERMINATED") == before
+        assert container.ended() == 0
+        await_true(lambda: node.module.has_terminated)
+        assert node.failure is None
+    with node_for_container(tmp_path) as (node, ingress), java_container(java, node) as container:
+        assert container.printed("STARTED") == before
+        node.wait_until_leader(TIMEOUT_S)
+        assert state_of(java, node.driver.directory, ingress) == before
+
+
+def test_a_module_ends_when_its_container_in_java_is_killed(java: JavaPeer, tmp_path: Path) -> None:
+    with node_for_container(tmp_path) as (node, ingress), java_container(java, node) as container:
+        node.wait_until_leader(TIMEOUT_S)
+        assert call(java, node.driver.directory, ingress, UDP, "echo:10:100")[-1] == "DONE"
+        container.kill()
+        await_true(lambda: node.module.has_terminated)
+        assert str(node.failure) == "Aeron client in service closed unexpectedly: serviceId=0"

@@ -185,7 +185,7 @@ class ConsensusModule(Closing):
         self._make_parts()
         self._ingress: Ingress | None = None
         self._course.begin(self._started())
-        self._service_clients: set[int] = set()
+        self._service_clients: dict[int, int] = {}
         self._lost_service: int | None = None
         self.awaited: tuple[Subscription, ...] = (self._services.subscription,)
         """What the module polls now: a loop that idles may wait for messages on these."""
@@ -286,7 +286,7 @@ class ConsensusModule(Closing):
                 f"failed to start clustered service(s): service_id={', '.join(map(str, failed))}; the error log of the "
                 "service says why"
             )
-        self._service_clients = {ack.relevant_id for ack in acks}
+        self._service_clients = {ack.relevant_id: ack.service_id for ack in acks}
         context.enter(ModuleState.ACTIVE, "snapshot and services are loaded")
         append_position = max(plan.appended_log_position, position)
         yield from self._elected(plan.last_leadership_term_id, append_position, is_startup=True)
@@ -332,14 +332,14 @@ class ConsensusModule(Closing):
             work_count += event_count
         if self._lost_service is not None:
             raise ClusterTerminalError(
-                f"Aeron client in service closed unexpectedly: client_id={self._lost_service}"
+                f"Aeron client in service closed unexpectedly: serviceId={self._lost_service}"
             )
         return work_count
 
     def _counter_gone(self, registration_id: int, _: int) -> None:
         """The heartbeat of a service's client is gone with the client."""
         if registration_id in self._service_clients and self._context.state is not ModuleState.TERMINATING:
-            self._lost_service = registration_id
+            self._lost_service = self._service_clients[registration_id]
 
     def _slow_tick(self, now_ns: int) -> int:
         context = self._context
