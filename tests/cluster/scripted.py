@@ -146,6 +146,14 @@ class ScriptedModule:
         assert ack.ack_id == next(self.ack_ids)
         return ack
 
+    def acked_by(self, count: int) -> None:
+        """The next acknowledgement of each of several services."""
+        acks = [self.next(ServiceAck) for _ in range(count)]
+        ack_id = next(self.ack_ids)
+        assert sorted((ack.service_id, ack.ack_id) for ack in acks) == [
+            (index, ack_id) for index in range(count)
+        ]
+
     def send(self, message: Any) -> None:
         """Send to the services."""
         self.world.run_until(
@@ -154,6 +162,15 @@ class ScriptedModule:
 
     def join(self, role: Role = Role.LEADER, *, is_startup: bool = False, **values: Any) -> ServiceAck:
         """Have the service join the log where it is."""
+        self._send_join(role, is_startup, values)
+        return self.acked()
+
+    def join_all(self, count: int) -> None:
+        """Have several services join the log, as followers."""
+        self._send_join(Role.FOLLOWER, False, {})
+        self.acked_by(count)
+
+    def _send_join(self, role: Role, is_startup: bool, values: dict[str, Any]) -> None:
         fields: dict[str, Any] = {
             "log_position": self.log.position,
             "max_log_position": (1 << 63) - 1,
@@ -165,7 +182,6 @@ class ScriptedModule:
             "log_channel": LOG,
         }
         self.send(JoinLog(**fields | values))
-        return self.acked()
 
     def append(self, message: Any, *, commit: bool = True) -> int:
         """Put an entry into the log; gives the position after it."""

@@ -20,6 +20,10 @@ class ClusteredService:
     change and send must follow from the entries alone: no wall clock, no random numbers, no iteration over sets, no
     threads, no files. The time is ``cluster.time``. What one raises goes to the error log; the entry counts as
     consumed, and the next one follows.
+
+    A service that also has ``on_session_messages(batch)`` gets runs of messages as columns there, see
+    :class:`headrace.cluster.service.batches.MessageBatch`; messages that are longer than a frame still come to
+    :meth:`on_session_message`.
     """
 
     message_views: ClassVar[bool] = False

@@ -49,6 +49,7 @@ from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
     from headrace._counter_record import CounterRecord
+    from headrace.client import Image, Subscription
     from headrace.client._local_driver import LocalDriver
     from headrace.cluster.protocol.log import ClusterActionRequest
 
@@ -170,7 +171,7 @@ class ServiceContainer(Closing):
             self._log,
             lambda session, timestamp: self._running.begin(self._opening(session, timestamp)),
             self._begin_snapshot,
-        ).handler()
+        ).handler(view=self._service.message_views and not hasattr(self._service, "on_session_messages"))
         self._works_in_background = (
             type(self._service).do_background_work is not ClusteredService.do_background_work
         )
@@ -302,7 +303,12 @@ class ServiceContainer(Closing):
         except Exception as failure:
             if self._client.is_closed:
                 raise
-            self._callbacks.report("on_session_message", failure)
+            name = (
+                "on_session_messages"
+                if hasattr(self._service, "on_session_messages")
+                else "on_session_message"
+            )
+            self._callbacks.report(name, failure)
             return 1
         if count == 0 and log.is_done:
             self._leave_log(log)
@@ -425,9 +431,7 @@ class ServiceContainer(Closing):
         state.member_id = join.member_id
         self._mark_file.set_member_id(join.member_id)
         self._is_standby = join.is_standby
-        log = yield from joined(
-            client, join, config.service_id, state.position, self._handler, self._service.message_views
-        )
+        log = yield from joined(client, join, config.service_id, state.position, self._make_log)
         try:
             yield from self._acked(join.log_position, NULL_VALUE)
             if role is Role.LEADER:
@@ -441,6 +445,15 @@ class ServiceContainer(Closing):
         self._joined = log
         if state.set_role(role):
             self._callbacks.call_silent("on_role_change", role)
+
+    def _make_log(self, subscription: Subscription, image: Image, limit: int) -> JoinedLog:
+        deliver = getattr(self._service, "on_session_messages", None)
+        if deliver is None:
+            return JoinedLog(subscription, image, limit, self._handler, self._service.message_views)
+        # Loads numpy, which other services need not have.
+        from headrace.cluster.service.batches import BatchedLog
+
+        return BatchedLog(subscription, image, limit, self._handler, self._state, deliver)
 
     def _opening(self, session: ClientSession, timestamp: int) -> Course[None]:
         """Open the stream to a client before the service hears of it, so that its first answer finds it."""

@@ -167,6 +167,11 @@ class DeterminismCheck(ClusteredService):
 
     def __init__(self, make: Callable[[], ClusteredService], *, state_every: int = 1) -> None:
         self._first = _Instance(make(), None)
+        if hasattr(self._first.service, "on_session_messages"):
+            raise ClusterError(
+                f"{type(self._first.service).__name__} has on_session_messages, and a check gives messages one by one: "
+                "check a subclass without it, whose on_session_message does the same"
+            )
         self._second = _Instance(make(), self._first)
         self._state_every = state_every
         self._entry_count = 0

@@ -82,8 +82,12 @@ class Entries:
         self._on_open = on_open
         self._on_snapshot = on_snapshot
 
-    def handler(self) -> Callable[[Any, Header], Action | None]:
-        """What takes the log's messages, one by one. What ``on_session_message`` raises comes out of it."""
+    def handler(self, *, view: bool) -> Callable[[Any, Header], Action | None]:
+        """What takes the log's messages, one by one. What ``on_session_message`` raises comes out of it.
+
+        Args:
+            view: They come, and are given, as memoryviews.
+        """
         state = self._state
         find = self._sessions.get
         deliver = self._service.on_session_message
@@ -117,7 +121,7 @@ class Entries:
                 deliver(find(session_id), timestamp, view, position)  # type: ignore[arg-type]
             return None
 
-        return take_view if self._service.message_views else take
+        return take_view if view else take
 
     def _fired(self, correlation_id: int, timestamp: int, header: Header) -> None:
         state = self._state

@@ -69,10 +69,16 @@ def joined(
     join: JoinLog,
     service_id: int,
     position: int,
-    handler: Callable[[Any, Header], Action | None],
-    view: bool,
+    make: Callable[[Subscription, Image, int], JoinedLog],
 ) -> Course[JoinedLog]:
     """Join a log; waits for its stream without an end.
+
+    Args:
+        client: What reads it.
+        join: What the consensus module asks for.
+        service_id: Which service, for the name of the stream.
+        position: Where the service stands.
+        make: Makes the log of subscription, image and limit.
 
     Raises:
         ContainerError: It does not begin where the service stands.
@@ -92,4 +98,4 @@ def joined(
     except BaseException:
         subscription.close()
         raise
-    return JoinedLog(subscription, image, join.max_log_position, handler, view)
+    return make(subscription, image, join.max_log_position)

@@ -1,0 +1,148 @@
+"""Batches of messages: the same messages as one by one, in the same order, whatever lies between them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headrace.cluster import ClusterError, DeterminismCheck
+from headrace.cluster.service.batches import MessageBatch
+from headrace.testing import World
+from tests.cluster.scripted import Recorder, Rig, ScriptedModule
+
+SELF = -(1 << 63) + 1
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    with World(13) as world:
+        yield Rig(world)
+
+
+class Batching(Recorder):
+    """Notes the messages of batches as those that come one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+        self.arrays: list[Any] = []
+        self.wrong = False
+
+    def on_session_messages(self, batch: MessageBatch) -> None:
+        assert self.cluster is not None
+        self.sizes.append(len(batch))
+        assert self.cluster.log_position == batch.positions[-1]
+        assert self.cluster.time == batch.timestamps[-1]
+        for index, message in enumerate(batch):
+            session_id = int(batch.session_ids[index])
+            self.state.append(message)
+            self._note(
+                "on_session_message",
+                session_id if self.cluster.session(session_id) else None,
+                int(batch.timestamps[index]),
+                message,
+                int(batch.positions[index]),
+            )
+        if len(set(batch.lengths.tolist())) == 1:
+            rows = batch.as_array()
+            assert [bytes(row) for row in rows] == list(batch)
+        if self.wrong:
+            raise ValueError("a batch")
+
+
+def everything(module: ScriptedModule, chance: random.Random) -> int:
+    """Entries of all kinds, committed together."""
+    for number in range(300):
+        kind = chance.random()
+        if kind < 0.9:
+            size = chance.choice((0, 1, 40, 40, 40, 90, 3000))
+            module.message(chance.choice((5, 5, SELF)), chance.randbytes(size), number, commit=False)
+        elif kind < 0.95:
+            module.timer(number, number)
+        else:
+            module.open(100 + number, number)
+    return module.log.position or 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_batches_have_what_single_messages_have(rig: Rig, seed: int) -> None:
+    """The same log is read by two services, one message by message."""
+    single, batching = Recorder(), Batching()
+    module = rig.module()
+    rig.container(single, service_id=0)
+    rig.container(batching, service_id=1)
+    module.acked_by(2)
+    module.join_all(2)
+    module.term()
+    module.open(5)
+    module.commit.value = everything(module, random.Random(seed))
+    rig.until(lambda: len(single.state) == len(batching.state) > 200)
+    rig.world.run_for(0.1)
+    assert single.calls == batching.calls
+    assert max(batching.sizes) > 1
+    assert rig.errors == []
+
+
+def test_the_log_waits_within_a_block_while_a_snapshot_is_taken(rig: Rig) -> None:
+    service = Batching()
+    module, _ = rig.started(service)
+    module.term()
+    begin = module.commit.value
+    for number in range(10):
+        module.message(SELF, b"before %d" % number, commit=False)
+    position = module.snapshot()
+    module.commit.value = begin
+    for number in range(10):
+        module.message(SELF, b"after %d" % number, commit=False)
+    module.commit.value = module.log.position or 0
+    rig.until(lambda: "on_take_snapshot" in service.names())
+    assert len(service.state) == 10
+    assert service.cluster is not None
+    assert service.cluster.log_position == position
+    assert module.acked().log_position == position
+    rig.until(lambda: len(service.state) == 20)
+
+
+def test_a_batch_whose_handler_raises_counts_as_consumed(rig: Rig) -> None:
+    service = Batching()
+    service.wrong = True
+    module, _ = rig.started(service)
+    module.term()
+    module.message(SELF, b"one")
+    rig.until(lambda: rig.errors)
+    assert "on_session_messages of service_id=0 raised ValueError('a batch')" in rig.errors[0]
+    service.wrong = False
+    module.timer(1, 1)
+    module.message(SELF, b"two")
+    rig.until(lambda: len(service.state) == 2)
+
+
+def test_messages_of_one_length_are_an_array_without_a_copy(rig: Rig) -> None:
+    class Records(Batching):
+        def on_session_messages(self, batch: MessageBatch) -> None:
+            array = batch.as_array(np.dtype([("key", "<i8"), ("value", "<f8")]))
+            assert np.shares_memory(array, batch.memory)
+            self.arrays.append(array.tolist())
+            with pytest.raises(ValueError, match="messages of 16 to 16 bytes are no array of"):
+                batch.as_array(np.dtype("V5"))
+
+    service = Records()
+    module, _ = rig.started(service)
+    module.term()
+    begin = module.commit.value
+    for number in range(4):
+        module.message(SELF, np.array([(number, 0.5)], "<i8,<f8").tobytes(), commit=False)
+    assert module.commit.value == begin
+    module.commit.value = module.log.position or 0
+    rig.until(lambda: service.arrays)
+    assert service.arrays == [[(number, 0.5) for number in range(4)]]
+    assert rig.errors == []
+
+
+def test_a_check_of_batches_is_refused() -> None:
+    with pytest.raises(ClusterError, match="Batching has on_session_messages"):
+        DeterminismCheck(Batching)
