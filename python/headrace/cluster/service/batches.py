@@ -198,8 +198,8 @@ class BatchedLog(JoinedLog):
     def _cut(self, block: bytes, begin: int) -> Iterator[tuple[MessageBatch | bytes, int]]:
         starts = _starts(block)
         memory = np.frombuffer(block, np.uint8)
-        # Frames begin at multiples of their alignment: a view has what would be an entry at each. Of one at the end that
-        # is shorter than any message may be, nothing but the header of its frame counts.
+        # Frames begin at multiples of their alignment: a view has what would be an entry at each. Of one at the end
+        # that is shorter than any message may be, nothing but the header of its frame counts.
         padded = block if len(block) - starts[-1] >= _ENTRY.itemsize else block + bytes(FRAME_ALIGNMENT)
         count = len(padded) // FRAME_ALIGNMENT - 1
         every: npt.NDArray[Any] = np.ndarray((count,), _ENTRY, padded, 0, (FRAME_ALIGNMENT,))
