@@ -87,9 +87,7 @@ impl Request {
     pub(crate) fn unanswered(&self, correlation_id: i64, driver_timeout_ms: i64) -> String {
         let channel = self.channel.as_deref();
         let on = channel.map_or_else(String::new, |channel| format!(" channel={}", excerpt(channel)));
-        let doubt = channel.and_then(name_in).map_or_else(String::new, |host| {
-            format!(": does a name server answer for host={host}?")
-        });
+        let doubt = channel.and_then(doubt_of).unwrap_or_default();
         format!(
             "no response to a request: {}{on} correlation_id={correlation_id} driver_timeout_ms={driver_timeout_ms}{doubt}",
             self.operation
@@ -111,6 +109,19 @@ pub(crate) fn channel_of(command: &Command<'_>) -> Option<String> {
     }
 }
 
+/// What may have held up the answer.
+fn doubt_of(channel: &str) -> Option<String> {
+    if let Some(host) = name_in(channel) {
+        return Some(format!(": does a name server answer for host={host}?"));
+    }
+    let uri = ChannelUri::parse(channel).ok()?;
+    (uri.get("sparse") == Some("false")).then(|| {
+        ": the driver writes a log of three terms in full for sparse=false, which takes seconds where terms are large; \
+         wait longer, or leave it sparse"
+            .to_owned()
+    })
+}
+
 /// The first host of a channel that the driver has to look up.
 fn name_in(channel: &str) -> Option<String> {
     let uri = ChannelUri::parse(channel).ok()?;
@@ -129,6 +140,22 @@ fn name_in(channel: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_holds_up_an_answer_is_named() {
+        for (channel, expected) in [
+            (
+                "aeron:udp?endpoint=slow.example:1|sparse=false",
+                "host=slow.example",
+            ),
+            ("aeron:ipc?term-length=1g|sparse=false", "sparse=false"),
+        ] {
+            let doubt = doubt_of(channel).unwrap();
+            assert!(doubt.contains(expected), "{doubt}");
+        }
+        assert_eq!(doubt_of("aeron:ipc?term-length=1g|sparse=true"), None);
+        assert_eq!(doubt_of("no channel"), None);
+    }
 
     #[test]
     fn a_name_is_found_where_a_driver_looks_one_up() {

@@ -293,6 +293,11 @@ fn what_is_no_destination_is_refused_with_the_reason() {
         code == ErrorCode::GenericError && message.contains("destination"),
         "{message}"
     );
+    let (code, message) = refused(&center.publication, "aeron:udp?endpoint=[fd00::9]:5");
+    assert!(
+        code == ErrorCode::InvalidChannel && message.contains("IPv6") && message.contains("[fd00::9]:5"),
+        "{message}"
+    );
     let plain = center
         ._client
         .add_publication("aeron:udp?endpoint=center:9", 7)
@@ -314,7 +319,13 @@ fn what_is_no_destination_is_refused_with_the_reason() {
         .remove_destination("aeron:udp?endpoint=center:5")
         .unwrap();
     center.publication.remove_destination_by_id(77).unwrap();
-    assert_eq!(errors_of(&center.node).len(), 4);
+    assert_eq!(errors_of(&center.node).len(), 5);
+    assert_eq!(center.destination_count(), 0);
+    // What a group's channel says of the way there is the publication's to say.
+    let group = "aeron:udp?endpoint=224.0.1.1:5|ttl=7";
+    center.publication.add_destination(group).unwrap();
+    let noted = errors_of(&center.node).pop().unwrap();
+    assert!(noted.contains("ttl=7 has no effect here"), "{noted}");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! A misspelt key leaves a stream with the default that its user wanted to change. So the driver notes each, with
 //! the nearest known key.
 
+use std::net::SocketAddr;
+
 use super::{ChannelRole, ChannelUri, Media, keys};
 use crate::text::{excerpt, nearest};
 
@@ -119,6 +121,14 @@ fn without_effect(uri: &ChannelUri, role: ChannelRole, key: &str, value: &str) -
     let is_of_stream = OF_STREAMS.contains(&key) && (is_socket || !OF_LOCAL_DESTINATIONS.contains(&key));
     if is_path && (is_of_stream || is_socket && key == keys::SESSION_ID) {
         Some("it belongs to the channel that the destination is added to")
+    } else if role == ChannelRole::SendDestination
+        && matches!(key, keys::INTERFACE | keys::TTL)
+        && names_a_group(uri)
+    {
+        Some(
+            "the publication's socket sends to the group, from the interface of its own channel and as far as the \
+             system has it, which is the local network",
+        )
     } else if is_path && key == keys::CONTROL_MODE && value == "manual" {
         Some("a destination has no destinations of its own")
     } else if (is_receive_path || role == ChannelRole::Subscription && is_socket)
@@ -136,6 +146,11 @@ fn without_effect(uri: &ChannelUri, role: ChannelRole, key: &str, value: &str) -
     } else {
         None
     }
+}
+
+fn names_a_group(uri: &ChannelUri) -> bool {
+    let address = uri.get(keys::ENDPOINT).map(str::parse::<SocketAddr>);
+    address.is_some_and(|parsed| parsed.is_ok_and(|address| address.ip().is_multicast()))
 }
 
 fn advice(name: &str, known: impl Iterator<Item = &'static str>) -> String {

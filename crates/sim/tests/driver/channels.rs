@@ -242,6 +242,7 @@ fn wildcard_ports_come_from_the_configured_range_and_go_back() {
     assert_eq!([7_000, 7_001].map(|port| opened(&driver, port)), [2, 1]);
     // Publications draw from theirs only with a control address.
     driver.add_publication("aeron:udp?endpoint=localhost:1", 10);
+    driver.add_publication("aeron:udp?control-mode=manual|interface=localhost", 10);
     assert_eq!(opened(&driver, 8_000), 0);
     driver.add_publication("aeron:udp?endpoint=localhost:2|control=localhost:0", 10);
     assert_eq!(opened(&driver, 8_000), 1);

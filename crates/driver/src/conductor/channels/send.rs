@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use headrace_buffers::counters::{Counter, type_ids};
+use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::{TimestampOffset, UdpChannel, UdpChannelKind, check_send_timestamp};
 
 use super::destination_counters::DestinationCounters;
@@ -166,7 +167,7 @@ impl SendChannels {
         let port = channel.local.port();
         let is_plain = match channel.kind {
             UdpChannelKind::Unicast => true,
-            UdpChannelKind::Response => channel.control.is_none(),
+            UdpChannelKind::Manual | UdpChannelKind::Response => channel.control.is_none(),
             _ => false,
         };
         let is_left_to_system = is_plain && port == 0;
@@ -268,6 +269,26 @@ impl SendChannels {
     pub(crate) fn is_manual(&self, id: EndpointId) -> bool {
         let found = self.channels.iter().find(|send| send.endpoint.id == id);
         found.is_some_and(|send| send.endpoint.channel.kind == UdpChannelKind::Manual)
+    }
+
+    /// Fails if the socket of a channel cannot send to this address.
+    pub(crate) fn check_reaches(&self, id: EndpointId, address: SocketAddr) -> Result<(), CommandError> {
+        let Some(send) = self.channels.iter().find(|send| send.endpoint.id == id) else {
+            return Ok(()); // it is going
+        };
+        let local = send.endpoint.channel.local;
+        if local.is_ipv4() == address.is_ipv4() {
+            return Ok(());
+        }
+        let family = |address: SocketAddr| if address.is_ipv4() { "IPv4" } else { "IPv6" };
+        Err(CommandError::new(
+            ErrorCode::InvalidChannel,
+            format!(
+                "destination is {} and the publication's socket {}: both must be of one family; give the publication                  a control or interface address of the destination's, destination={address} local={local}",
+                family(address),
+                family(local)
+            ),
+        ))
     }
 
     /// The sender could not use the new address.

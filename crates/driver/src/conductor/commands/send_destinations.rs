@@ -98,6 +98,9 @@ impl Step<UdpChannel> for Add {
         // The publication may have ended while the name was looked up.
         let endpoint = endpoint_of(self.registration_id, rooms)?;
         let is_resolved = !udp.remote.ip().is_unspecified();
+        if is_resolved {
+            rooms.channels.send.check_reaches(endpoint, udp.remote)?;
+        }
         let added = AddedDestination {
             registration_id: origin.correlation_id,
             name: udp.endpoint.unwrap_or_default(),
