@@ -14,6 +14,7 @@ from headrace.cnc.error_log import read_error_log
 from tests.helpers import await_true
 from tests.interop.conftest import Peers, our_driver_process
 from tests.interop.messages import Checker
+from tests.interop.test_streams import LOSSES
 from tests.ports import free_port
 
 pytestmark = pytest.mark.interop
@@ -21,27 +22,33 @@ pytestmark = pytest.mark.interop
 STREAM = 9
 SMALL = (16, 200)
 COUNT = 100
+LOSSY = pytest.mark.parametrize("losses", [{}, LOSSES], ids=["lossless", "5-percent-loss"])
 
 
 @contextmanager
-def drivers(java: JavaPeer, receives: str, properties: dict[str, str]) -> Iterator[tuple[Path, Path]]:
+def drivers(
+    java: JavaPeer, receives: str, properties: dict[str, str], losses: dict[str, str]
+) -> Iterator[tuple[Path, Path]]:
     """Directories of a receiving driver with settings, and of a sending one of the other make."""
     with ExitStack() as stack:
         ours = stack.enter_context(
             our_driver_process("interop-set-ours", properties=properties if receives == "python" else None)
         )
         theirs = stack.enter_context(
-            java.driver("interop-set-java", "SHARED", properties if receives == "java" else None)
+            java.driver("interop-set-java", "SHARED", losses | (properties if receives == "java" else {}))
         )
         yield (theirs, ours) if receives == "java" else (ours, theirs)
 
 
+@LOSSY
 @pytest.mark.parametrize("receives", ["java", "python"])
-def test_a_wildcard_port_of_a_range(java: JavaPeer, peers: Peers, receives: str) -> None:
+def test_a_wildcard_port_of_a_range(
+    java: JavaPeer, peers: Peers, receives: str, losses: dict[str, str]
+) -> None:
     """A subscription with port 0 has a port of the range, where the other driver finds it."""
     sends = "python" if receives == "java" else "java"
     port = free_port()
-    with drivers(java, receives, {"aeron.receiver.wildcard.port.range": f"{port} {port}"}) as (
+    with drivers(java, receives, {"aeron.receiver.wildcard.port.range": f"{port} {port}"}, losses) as (
         receiving,
         sending,
     ):
@@ -60,13 +67,16 @@ def test_a_wildcard_port_of_a_range(java: JavaPeer, peers: Peers, receives: str)
         )
 
 
+@LOSSY
 @pytest.mark.parametrize("receives", ["java", "python"])
-def test_a_stream_with_as_many_sessions_as_it_may_have(java: JavaPeer, peers: Peers, receives: str) -> None:
+def test_a_stream_with_as_many_sessions_as_it_may_have(
+    java: JavaPeer, peers: Peers, receives: str, losses: dict[str, str]
+) -> None:
     """A second session waits until the first one leaves, and loses nothing."""
     channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
     limit = {"aeron.driver.stream.session.limit": "1"}
     with (
-        drivers(java, receives, limit) as (receiving, sending),
+        drivers(java, receives, limit, losses) as (receiving, sending),
         headrace.Client.connect(directory=receiving) as client,
         client.add_subscription(f"{channel}|session-id=1", STREAM) as first,
         client.add_subscription(f"{channel}|session-id=2", STREAM) as second,

@@ -255,13 +255,16 @@ ALONE = (700, 1300)
 
 @pytest.mark.parametrize("publisher", ["java", "python"])
 @pytest.mark.parametrize("key", ["channel-snd-ts-offset", "channel-rcv-ts-offset"])
-def test_timestamps_between_the_two_drivers(java: JavaPeer, peers: Peers, publisher: str, key: str) -> None:
+@pytest.mark.parametrize("losses", [{}, LOSSES], ids=["lossless", "5-percent-loss"])
+def test_timestamps_between_the_two_drivers(
+    java: JavaPeer, peers: Peers, publisher: str, key: str, losses: dict[str, str]
+) -> None:
     """(k) the driver that sends, or the one that receives, writes the time into each message."""
     subscriber = "python" if publisher == "java" else "java"
     channel = f"{UDP}|{key}=reserved"
     with ExitStack() as stack:
         ours = stack.enter_context(our_driver_process("interop-k-ours"))
-        theirs = stack.enter_context(java.driver("interop-k-java", "SHARED"))
+        theirs = stack.enter_context(java.driver("interop-k-java", "SHARED", losses))
         directories = {"java": theirs, "python": ours}
         peers.run(
             peers.command(subscriber, "subscribe", directories[subscriber], channel, 7, 3000),
@@ -269,11 +272,14 @@ def test_timestamps_between_the_two_drivers(java: JavaPeer, peers: Peers, publis
         )
 
 
-def test_media_timestamps_of_what_the_java_driver_sends(java: JavaPeer, peers: Peers) -> None:
+@pytest.mark.parametrize("losses", [{}, LOSSES], ids=["lossless", "5-percent-loss"])
+def test_media_timestamps_of_what_the_java_driver_sends(
+    java: JavaPeer, peers: Peers, losses: dict[str, str]
+) -> None:
     """(l) the kernel's time of arrival; the Java driver refuses that parameter on subscriptions."""
     with ExitStack() as stack:
         ours = stack.enter_context(our_driver_process("interop-l-ours"))
-        theirs = stack.enter_context(java.driver("interop-l-java", "SHARED"))
+        theirs = stack.enter_context(java.driver("interop-l-java", "SHARED", losses))
         peers.run(
             peers.command("python", "subscribe", ours, f"{UDP}|media-rcv-ts-offset=reserved", 7, 3000),
             peers.command("java", "publish", theirs, UDP, 7, 3000, *ALONE, 34),
