@@ -61,6 +61,27 @@ def test_calls_are_made_one_after_the_other_and_a_cancelled_one_is_not_made() ->
     verdicts.close()
 
 
+def test_a_call_that_no_one_waits_for_is_left_behind_and_the_next_one_made_beside_it() -> None:
+    """Up to a number of threads; one that is done with its call ends."""
+    before = set(threading.enumerate())
+    judge = Judge()
+    verdicts = Verdicts(judge)
+    for count in range(1, 5):
+        left = verdicts.on_connect(b"wait")
+        await_true(lambda count=count: judge.seen.count(b"wait") == count)
+        left.cancel()
+        assert verdict_of(verdicts.on_connect(b"next")) == Accepted(b"next")
+    left = verdicts.on_connect(b"wait")
+    await_true(lambda: judge.seen.count(b"wait") == 5)
+    left.cancel()
+    last = verdicts.on_connect(b"last")
+    assert last.poll() is None
+    judge.may_go_on.set()
+    assert verdict_of(last) == Accepted(b"last")
+    await_true(lambda: len(set(threading.enumerate()) - before) == 1)
+    verdicts.close()
+
+
 @pytest.mark.parametrize(
     ("credentials", "words"),
     [

@@ -15,9 +15,13 @@ class Accepted:
 
     Attributes:
         principal: Who that is, for the :class:`AuthorisationService`. It is never logged.
+        recheck: Judges the client again while its session lasts, about once a second, on the thread of
+            :meth:`Authenticator.on_connect`: :class:`Accepted`, or :class:`Rejected` with a reason, which ends the
+            session. What it raises is noted, and the session goes on. ``None``: the client stays accepted.
     """
 
     principal: bytes = field(default=b"", repr=False)
+    recheck: Callable[[], Verdict] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_bytes("principal", self.principal)
@@ -25,7 +29,14 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The client is not served. It is told no more than that."""
+    """The client is not served.
+
+    Attributes:
+        reason: Why a session that was accepted ends; logged, and told to the client. One that connects is told no more
+            than that it is rejected.
+    """
+
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,8 @@ class Authenticator(Protocol):
         """Judge what a client sent to connect: empty if it sent nothing.
 
         Runs on a thread of its own, one call after the other: it may block, and then holds up clients that connect, and
-        nothing else. A client whose verdict takes longer than the archive's ``connect_timeout_ns`` is given up.
+        nothing else. A client whose verdict takes longer than the archive's ``connect_timeout_ns`` is given up; then
+        another thread makes the next call, beside the one that has not returned. At most four threads wait like that.
 
         What it raises rejects this client; the archive's error log then has the exception's class and line, not its
         text.

@@ -103,7 +103,7 @@ class UsersFile:
             self._write(users | {name: hashed})
 
     def remove(self, name: str) -> bool:
-        """Remove a user; false if there was none. Its sessions go on.
+        """Remove a user; false if there was none. An archive ends the user's sessions within about two seconds.
 
         Raises:
             UsersFileError: The file is missing or damaged, or the disk refuses.
@@ -153,7 +153,9 @@ class UsersFile:
 class UsersAuthenticator:
     """Accepts the users of a file, by credentials ``name:secret``; the principal is the name, as UTF-8.
 
-    The file is read again when it has changed. If it then is damaged or gone, clients are rejected until it is mended.
+    The file is read again when it has changed: a user that is not in it any more, or has another secret, loses its
+    sessions. If the file then is damaged or gone, sessions stay, and clients that connect are rejected until it is
+    mended.
 
     Args:
         path: The file, made by ``headrace archive users add`` or :class:`UsersFile`.
@@ -177,11 +179,22 @@ class UsersAuthenticator:
             return Rejected()
         user, _, secret = credentials.partition(b":")
         try:
-            hashed = self._current().get(user.decode())
+            name = user.decode()
         except UnicodeDecodeError:
             return Rejected()
+        hashed = self._current().get(name)
         is_right = self._verify(hashed or self._nobody, secret)
-        return Accepted(user) if is_right and hashed is not None else Rejected()
+        if not is_right or hashed is None:
+            return Rejected()
+        return Accepted(user, lambda: self._recheck(name, hashed))
+
+    def _recheck(self, name: str, hashed: str) -> Verdict:
+        now = self._current().get(name)
+        if now == hashed:
+            return Accepted(name.encode())
+        return Rejected(
+            f"user {name!r} was removed" if now is None else f"user {name!r} has another secret now"
+        )
 
     def _current(self) -> dict[str, str]:
         stamp = self._stamp()

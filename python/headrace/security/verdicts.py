@@ -1,7 +1,8 @@
 """The thread on which an authenticator runs, and the verdicts that come of it.
 
 A session begins a call and polls it; it never waits. Calls run one after the other, in the order in which they began;
-one that is cancelled before its turn is not made. Sessions bound how many there are.
+one that is cancelled before its turn is not made. One that is cancelled while it runs is left behind with its thread,
+and another thread goes on with the others. Sessions bound how many calls there are.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from pathlib import Path
 
 from headrace.security.authentication import Accepted, Authenticator, Challenge, Rejected, Verdict
 from headrace.security.users import UsersFileError
+
+# Threads whose calls have not returned. With so many, clients that connect wait for them.
+_LEFT_BEHIND_MAX = 4
 
 __all__ = ["PendingVerdict", "Verdicts", "described"]
 
@@ -29,7 +33,13 @@ class PendingVerdict:
         # Holds what the client sent, for no longer than it is needed.
         self._judge: Callable[[], Verdict] | None = judge
         self._verdict: Verdict | None = None
+        self._is_cancelled = False
         self.failure = ""
+
+    @property
+    def is_left_behind(self) -> bool:
+        """Whether no one waits for it any more."""
+        return self._is_cancelled and self._verdict is None
 
     def poll(self) -> Verdict | None:
         """The verdict, once there is one. An authenticator that failed has rejected."""
@@ -38,6 +48,7 @@ class PendingVerdict:
     def cancel(self) -> None:
         """Nothing will come of the call; it is not made, if it was not."""
         self._judge = None
+        self._is_cancelled = True
 
     def make(self) -> None:
         """Call the authenticator. Whatever it raises is a verdict as well."""
@@ -67,6 +78,8 @@ class Verdicts:
         self._authenticator = authenticator
         self._calls: queue.SimpleQueue[PendingVerdict | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._left_behind: list[threading.Thread] = []
+        self._current: PendingVerdict | None = None
 
     @property
     def accepts_everyone(self) -> bool:
@@ -86,18 +99,38 @@ class Verdicts:
         """Begin to judge the answer to a challenge."""
         return self._begin(lambda: challenge.on_response(answer))
 
+    def recheck(self, accepted: Accepted) -> PendingVerdict | None:
+        """Begin to judge a client again that was accepted; ``None`` if it stays so."""
+        return None if accepted.recheck is None else self._begin(accepted.recheck)
+
     def _begin(self, judge: Callable[[], Verdict]) -> PendingVerdict:
         if self._thread is None:
-            # A call that blocks for ever must not keep the process from ending.
-            self._thread = threading.Thread(target=self._run, name="authenticator", daemon=True)
-            self._thread.start()
+            self._begin_thread()
+        elif self._current is not None and self._current.is_left_behind:
+            self._leave_behind(self._thread)
         pending = PendingVerdict(judge)
         self._calls.put(pending)
         return pending
 
+    def _leave_behind(self, thread: threading.Thread) -> None:
+        self._left_behind = [one for one in self._left_behind if one.is_alive()]
+        if len(self._left_behind) < _LEFT_BEHIND_MAX:
+            self._left_behind.append(thread)
+            self._begin_thread()
+
+    def _begin_thread(self) -> None:
+        self._current = None
+        # A call that blocks for ever must not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name="authenticator", daemon=True)
+        self._thread.start()
+
     def _run(self) -> None:
-        while (pending := self._calls.get()) is not None:
+        me = threading.current_thread()
+        while me is self._thread and (pending := self._calls.get()) is not None:
+            self._current = pending
             pending.make()
+            if me is self._thread:
+                self._current = None
 
     def close(self) -> None:
         """End the thread after the calls that were begun. Does not wait for it: a call may block for ever."""

@@ -270,6 +270,8 @@ class Control:
                 f"control session {session.session_id}: the client left: {session.end_reason}"
             )
         self._release(session)
+        if session.is_revoked:
+            self._requests.end_replays_of(session)
         if is_aborted:
             self._reject(session.image, session.end_reason)
         self._context.counters.control_sessions.get_and_add(-1)

@@ -90,8 +90,9 @@ class ControlSession:
         self.life = Life(CONTROL_SESSION)
         self.listing: Listing | None = None
         self.end_reason = ""
-        self.principal = b""
-        """Who the client is, once it is authenticated."""
+        self.is_revoked = False
+        """Whether it was ended because its client is not accepted any more."""
+        self._accepted = authentication.Accepted()
         self._connect_correlation_id = correlation_id
         self._pending_publication = publication
         self._pending_counter = counter
@@ -128,6 +129,11 @@ class ControlSession:
     def is_authenticated(self) -> bool:
         """Whether the archive has accepted who the client is."""
         return self.state in (SessionState.AUTHENTICATED, SessionState.ACTIVE)
+
+    @property
+    def principal(self) -> bytes:
+        """Who the client is, once it is authenticated."""
+        return self._accepted.principal
 
     def activate(self) -> None:
         """The client has spoken, so it knows that it is connected."""
@@ -223,7 +229,7 @@ class ControlSession:
                 which = f"control session {self.session_id}"
                 self._log.error(f"the authenticator failed: {pending.failure}", None, which)
             if isinstance(verdict, authentication.Accepted):
-                self.principal = verdict.principal
+                self._accepted = verdict
                 self.life.enter(SessionState.AUTHENTICATED, "the authenticator accepted the client")
                 # The client is now to send its first request.
                 self._deadline_ns = now_ns + self._connect_timeout_ns
@@ -266,11 +272,28 @@ class ControlSession:
         if now_ns >= self._next_ping_ns:
             self._next_ping_ns = now_ns + self._liveness_interval_ns
             self._offer(encode(Ping(control_session_id=self.session_id)))
+            self._pending_verdict = self._pending_verdict or self._verdicts.recheck(self._accepted)
+        if self._pending_verdict is not None:
+            self._hear_recheck(self._pending_verdict)
         if self.state is SessionState.ACTIVE and not self._is_heard:
             self.leave("its response stream is gone")
         if self.listing is not None and not self._queue:
             work_count += self.listing.do_work(self)
         return work_count
+
+    def _hear_recheck(self, pending: PendingVerdict) -> None:
+        verdict = pending.poll()
+        if verdict is None:
+            return
+        self._pending_verdict = None
+        if pending.failure:
+            # Of a file that is damaged no one is to lose a session.
+            self._log.warning(f"a client is accepted still, as it cannot be judged again: {pending.failure}")
+        elif isinstance(verdict, authentication.Rejected):
+            self.is_revoked = True
+            reason = verdict.reason or "the client is not accepted any more"
+            self._log.warning(f"a session ends: {reason}", f"control session {self.session_id}")
+            self.abort(reason)
 
     def _response(self, correlation_id: int, relevant_id: int, code: Response, text: str) -> bytes:
         response = ControlResponse(

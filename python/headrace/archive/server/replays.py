@@ -270,6 +270,12 @@ class Replays:
             if one.recording_id == recording_id:
                 one.abort(reason)
 
+    def end_of(self, session: ControlSession) -> None:
+        """End the replays of a client that the archive does not accept any more."""
+        for one in self._sessions.values():
+            if one.session is session:
+                one.abort(session.end_reason)
+
     @staticmethod
     def _reason_of(session: ControlSession, replay: ReplaySession) -> str | None:
         return None if session is replay.session else "another client stopped it"

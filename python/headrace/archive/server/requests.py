@@ -141,6 +141,10 @@ class Requests:
         """What proves that a replay is asked for by a session, over whatever connection the request came."""
         return self._replays.tokens
 
+    def end_replays_of(self, session: ControlSession) -> None:
+        """What a client that is not accepted any more would go on to read."""
+        self._replays.end_of(session)
+
     def _on(self, kind: type[R], handler: Callable[[ControlSession, R], None]) -> None:
         self._handlers[kind] = handler
 
