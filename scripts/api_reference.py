@@ -29,6 +29,7 @@ MODULES = (
     "headrace.client.native",
     "headrace.cluster",
     "headrace.cluster.aio",
+    "headrace.cluster.objects",
     "headrace.clock",
     "headrace.event_log",
     "headrace.sbe",

@@ -66,6 +66,7 @@ PYTHON_MAY_USE: dict[str, set[str]] = {
     },
     "cluster.client": {"cluster.files", "client", "security"},
     "cluster.service": {"cluster.files", "cluster.ground", "archive.client", "archive.files", "client"},
+    "cluster.objects": {"cluster.files", "cluster.client", "cluster.service", "client"},
     "cluster.member": {
         "cluster.files",
         "cluster.ground",

@@ -59,6 +59,9 @@ PYTHON_MAY_ASK_THE_MACHINE = (
     "python/headrace/client/_events.py",
     # Where an archive takes numbers from that others must not guess, when it is handed no others.
     "python/headrace/archive/server/archive_server.py",
+    # Names of clients that no other client has, when they are handed no others.
+    "python/headrace/cluster/objects/client.py",
+    "python/headrace/cluster/objects/async_client.py",
     # Names of directories that no other process has.
     "python/headrace/driver/__init__.py",
     "python/headrace/spark/_own_driver.py",

@@ -17,12 +17,22 @@ PACKAGES = (
     "headrace.archive",
     "headrace.client",
     "headrace.cluster",
+    "headrace.cluster.objects",
     "headrace.sbe",
     "headrace.testing",
     "headrace.tools",
 )
-# Protocols and parts that a program does not hold.
-WITHOUT = {"Storage", "StorageFile", "CountersReader", "Watcher", "Checksum", "FrameWalk", "Namespaces"}
+# Protocols, what programs derive from, and parts that a program does not hold.
+WITHOUT = {
+    "Storage",
+    "StorageFile",
+    "CountersReader",
+    "Watcher",
+    "Checksum",
+    "FrameWalk",
+    "Namespaces",
+    "ClusteredService",
+}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

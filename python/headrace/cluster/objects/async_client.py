@@ -1,0 +1,124 @@
+"""An object of a cluster, called from coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from typing import TYPE_CHECKING, Any
+
+from headrace import aio
+from headrace._closing import AsyncClosing
+from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
+from headrace.cluster.objects.calls import Calls
+from headrace.cluster.objects.client import CALL_TIMEOUT_S, _Proxy, too_late
+from headrace.cluster.objects.commands import Commands
+
+if TYPE_CHECKING:
+    import os
+    from typing import Unpack
+
+    from headrace.client import Client
+    from headrace.client._local_driver import LocalDriver
+
+__all__ = ["AsyncObjectClient"]
+
+
+class AsyncObjectClient(AsyncClosing):
+    """A client of a replicated object for asyncio, made with :meth:`connect`.
+
+    :attr:`object` has the commands of its class as methods to await; many may be on their way. A call that is cancelled
+    may be carried out, or may have been.
+    """
+
+    def __init__(self, calls: Calls, commands: Commands, owned: Client | None, timeout_s: float) -> None:
+        """What :meth:`connect` calls."""
+        self._calls = calls
+        self._owned = owned
+        self._timeout_s = timeout_s
+        self.object: Any = _Proxy(commands, self._call)
+        """The object, as its commands."""
+        self._task = asyncio.create_task(self._run())
+
+    @classmethod
+    async def connect(
+        cls,
+        kind: type,
+        client: Client | None = None,
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        driver: LocalDriver | None = None,
+        config: ClusterClientConfig | None = None,
+        timeout_s: float = CALL_TIMEOUT_S,
+        chance: random.Random | None = None,
+        **settings: Unpack[ClusterClientSettings],
+    ) -> AsyncObjectClient:
+        """See :meth:`headrace.cluster.objects.ObjectClient.connect`."""
+        commands = Commands(kind)
+        made = ClusterClientConfig.of(config, **settings)
+        owned = None if client is not None else await aio.connect(directory, driver=driver)
+        used = client if owned is None else owned
+        assert used is not None
+        connected = cls(
+            Calls(used, made, commands, chance or random.SystemRandom()), commands, owned, timeout_s
+        )
+        try:
+            await connected._open()
+        except BaseException:
+            await connected.close()
+            raise
+        return connected
+
+    async def _open(self) -> None:
+        calls = self._calls
+        deadline = calls.deadline(self._timeout_s)
+        while not calls.is_ready:
+            if calls.is_over and calls.failure is not None:
+                raise calls.failure
+            if deadline.is_over:
+                raise too_late("the service of the object has not answered", self._timeout_s, calls)
+            await asyncio.sleep(calls.wait_s)
+
+    async def _run(self) -> None:
+        """Steps the calls, until they are over."""
+        calls = self._calls
+        try:
+            while not calls.is_over:
+                calls.step()
+                if calls.cluster is None:
+                    await asyncio.sleep(calls.wait_s)
+                else:
+                    await aio.wait_for_messages(calls.cluster._session.subscription, calls.wait_s)
+        except Exception as failure:
+            calls.fail(failure)
+            raise
+
+    async def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        calls = self._calls
+        call = calls.submit(name, args, kwargs)
+        if not call.is_done:
+            answered = asyncio.Event()
+            call.on_done = answered.set
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    await answered.wait()
+            except TimeoutError:
+                text = f"no answer to {name}(), which may be carried out"
+                raise too_late(text, self._timeout_s, calls) from None
+            finally:
+                calls.abandon(call)
+        return call.result()
+
+    async def close(self) -> None:
+        """Leave the cluster."""
+        self._calls.close()
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        if self._owned is not None:
+            await aio.close(self._owned)
+
+    def __repr__(self) -> str:
+        return (
+            f"AsyncObjectClient({self._calls._commands.kind.__qualname__}, session={self._calls.cluster!r})"
+        )

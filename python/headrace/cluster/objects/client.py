@@ -1,0 +1,161 @@
+"""An object of a cluster, called as if it were here."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from headrace._closing import Closing
+from headrace._fork import is_own
+from headrace.client import Client
+from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
+from headrace.cluster.errors import ClusterTimeoutError
+from headrace.cluster.objects.calls import Call, Calls
+from headrace.cluster.objects.commands import Commands
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Unpack
+
+    from headrace.client._local_driver import LocalDriver
+
+__all__ = ["CALL_TIMEOUT_S", "ObjectClient", "too_late"]
+
+T = TypeVar("T")
+CALL_TIMEOUT_S = 30.0
+
+
+class _Proxy:
+    """Has the commands of a class as methods."""
+
+    def __init__(self, commands: Commands, call: Callable[..., Any]) -> None:
+        for name in commands:
+            setattr(self, name, _bound(name, call))
+
+
+def _bound(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    def command(*args: Any, **kwargs: Any) -> Any:
+        return call(name, args, kwargs)
+
+    command.__name__ = command.__qualname__ = name
+    return command
+
+
+class ObjectClient(Closing, Generic[T]):
+    """A client of a replicated object, made with :meth:`connect`.
+
+    :attr:`object` has the commands of its class as methods. Each call is carried out once, through lost leaders and
+    sessions: it blocks until a service has answered. Thread-safe: one call at a time. A context manager that closes it.
+    """
+
+    def __init__(self, calls: Calls, commands: Commands, owned: Client | None, timeout_s: float) -> None:
+        """What :meth:`connect` calls."""
+        self._calls = calls
+        self._owned = owned
+        self._timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self.object: T = cast(T, _Proxy(commands, self._call))
+        """The object, as its commands."""
+
+    @classmethod
+    def connect(
+        cls,
+        kind: type[T],
+        client: Client | None = None,
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        driver: LocalDriver | None = None,
+        config: ClusterClientConfig | None = None,
+        timeout_s: float = CALL_TIMEOUT_S,
+        chance: random.Random | None = None,
+        **settings: Unpack[ClusterClientSettings],
+    ) -> ObjectClient[T]:
+        """Connect to the service of an object.
+
+        Blocks without the GIL until the service knows this client.
+
+        Args:
+            kind: The class of the object, with methods that are commands.
+            client: The client of the driver to use; without it one is made and closed with this.
+            directory: The driver's directory, when no client is given.
+            driver: The driver, if it runs in this process and no client is given.
+            config: Where the cluster is; keywords override it.
+            timeout_s: How long this, and each call, may take.
+            chance: Makes the id of this client; by default the system.
+            **settings: See :class:`headrace.cluster.ClusterClientConfig`.
+
+        Raises:
+            ClusterTimeoutError: No service has answered; the text says what was the matter.
+            ClusterAuthenticationError: The cluster does not accept the credentials.
+            ConfigError: A setting is wrong, or the class has no commands.
+        """
+        commands = Commands(kind)
+        made = ClusterClientConfig.of(config, **settings)
+        owned = None if client is not None else Client.connect(directory, driver=driver)
+        used = client if owned is None else owned
+        assert used is not None
+        connected = cls(
+            Calls(used, made, commands, chance or random.SystemRandom()), commands, owned, timeout_s
+        )
+        try:
+            connected._open()
+        except BaseException:
+            connected.close()
+            raise
+        return connected
+
+    def _open(self) -> None:
+        calls = self._calls
+        deadline = calls.deadline(self._timeout_s)
+        while not calls.is_ready:
+            calls.step()
+            if calls.is_over and calls.failure is not None:
+                raise calls.failure
+            left_s = deadline.left_s() or 0.0
+            if left_s == 0:
+                raise too_late("the service of the object has not answered", self._timeout_s, calls)
+            if not calls.is_ready:
+                calls.wait(left_s)
+
+    def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with self._lock:
+            calls = self._calls
+            call = calls.submit(name, args, kwargs)
+            try:
+                self._await(call)
+            finally:
+                calls.abandon(call)
+        return call.result()
+
+    def _await(self, call: Call) -> None:
+        calls = self._calls
+        deadline = calls.deadline(self._timeout_s)
+        while not call.is_done:
+            calls.step()
+            left_s = deadline.left_s() or 0.0
+            if not call.is_done and left_s == 0:
+                raise too_late(
+                    f"no answer to {call.command.name}(), which may be carried out", self._timeout_s, calls
+                )
+            if not call.is_done:
+                calls.wait(left_s)
+
+    def close(self) -> None:
+        """Leave the cluster. Closing again does nothing, nor does closing in a forked child."""
+        if not is_own(self._pid):
+            return
+        self._calls.close()
+        if self._owned is not None:
+            self._owned.close()
+
+    def __repr__(self) -> str:
+        return f"ObjectClient({self._calls._commands.kind.__qualname__}, session={self._calls.cluster!r})"
+
+
+def too_late(what: str, timeout_s: float, calls: Calls) -> ClusterTimeoutError:
+    """The error of a time-out, with what is known of the cluster."""
+    reason = f": {calls.failure}" if calls.failure is not None else ""
+    return ClusterTimeoutError(f"{what}: {timeout_s:g} s are over{reason}")

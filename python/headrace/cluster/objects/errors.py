@@ -1,0 +1,29 @@
+"""What goes wrong with a replicated object."""
+
+from __future__ import annotations
+
+from headrace.cluster.errors import ClusterError
+
+__all__ = ["CallRefusedError", "CommandError", "ForgottenError"]
+
+
+class CommandError(ClusterError):
+    """The command raised, on every member. What it had changed before stays changed.
+
+    Attributes:
+        kind: Name of the exception's class, such as ``ValueError``.
+        text: Of the exception.
+    """
+
+    def __init__(self, message: str, kind: str = "", text: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.text = text
+
+
+class CallRefusedError(ClusterError):
+    """The call was not carried out: the service has no such command, or its arguments are of other types there."""
+
+
+class ForgottenError(ClusterError):
+    """The service has forgotten this client; nobody knows whether the call was carried out. Later calls are."""

@@ -1,0 +1,490 @@
+"""Replicated objects: commands of a class, each carried out once, through crashes, in a world and in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pytest
+
+import headrace
+from headrace.cluster import (
+    ClusterError,
+    ClusterNode,
+    ClusterTimeoutError,
+    DeterminismCheck,
+    ServiceContainer,
+)
+from headrace.cluster.objects import (
+    AsyncObjectClient,
+    CallRefusedError,
+    CommandError,
+    ForgottenError,
+    ObjectClient,
+    ObjectService,
+    command,
+    current_cluster,
+)
+from headrace.cluster.objects.calls import error_of
+from headrace.cluster.objects.commands import encoded
+from headrace.cluster.objects.layout import (
+    WINDOW,
+    Answer,
+    AnswerKind,
+    Request,
+    RequestKind,
+    decode_answer,
+    decode_value,
+)
+from headrace.testing import Link, Node, World
+from tests.cluster.members import Member
+
+IPC = {"ingress_channel": "aeron:ipc", "egress_channel": "aeron:ipc"}
+ME = bytes(16)
+
+
+@dataclass
+class Order:
+    name: str
+    amount: int
+
+
+class Shop:
+    """An object with a bit of everything."""
+
+    prices: ClassVar[dict[str, int]] = {"tea": 3}
+    orders: list[Order]
+    total: int = 0
+    seen: set[str]
+
+    def __init__(self) -> None:
+        self.orders = []
+        self.seen = set()
+
+    @command
+    def add(self, amount: int) -> int:
+        self.total += amount
+        return self.total
+
+    @command
+    def order(self, order: Order, *, urgent: bool = False) -> list[Order]:
+        self.orders.append(order)
+        self.seen.add(order.name + ("!" if urgent else ""))
+        return self.orders
+
+    @command
+    def names(self) -> set[str]:
+        return self.seen
+
+    @command
+    def fail(self, text: str) -> None:
+        self.total += 1000
+        raise ValueError(text)
+
+    @command
+    def now(self) -> int:
+        return current_cluster().time
+
+    @command
+    def unknown_result(self) -> Any:
+        return object()
+
+    def not_a_command(self) -> None:
+        raise AssertionError
+
+
+# --- what the service does with a message -------------------------------------------------------------------
+
+
+class Session:
+    """Keeps what is sent to a client."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+
+    def offer(self, message: bytes) -> int:
+        answer = decode_answer(message)
+        assert answer is not None
+        self.answers.append(answer)
+        return 1
+
+
+class Desk:
+    """A service without a cluster, and a client that writes its own messages."""
+
+    def __init__(self, instance: object | None = None, **settings: Any) -> None:
+        self.service = ObjectService(Shop() if instance is None else instance, **settings)
+        self.service.on_start(self, None)  # type: ignore[arg-type]
+        self.time = 4711
+        self.session = Session()
+
+    def send(self, message: bytes) -> Answer | None:
+        count = len(self.session.answers)
+        self.service.on_session_message(self.session, 0, message, 0)  # type: ignore[arg-type]
+        return self.session.answers[-1] if len(self.session.answers) > count else None
+
+    def open(self, client_id: bytes = ME) -> None:
+        answer = self.send(encoded(Request(RequestKind.OPEN, client_id)))
+        assert answer is not None
+        assert answer.kind is AnswerKind.OK
+
+    def call(
+        self, command_id: int, name: str, client_id: bytes = ME, oldest_id: int = 1, **arguments: Any
+    ) -> Answer | None:
+        packed = encoded(arguments)
+        return self.send(encoded(Request(RequestKind.CALL, client_id, command_id, oldest_id, name, packed)))
+
+
+def test_a_call_that_comes_again_is_answered_as_before_and_not_carried_out() -> None:
+    desk = Desk()
+    desk.open()
+    first = desk.call(1, "add", amount=5)
+    assert desk.call(1, "add", amount=5) == first == Answer(AnswerKind.OK, ME, 1, encoded(5))
+    assert desk.service.object.total == 5
+    # The client has the answer: the copy that comes last of all changes nothing.
+    assert desk.call(2, "add", oldest_id=2, amount=1) is not None
+    assert desk.call(1, "add", amount=5) is None
+    assert desk.service.object.total == 6
+
+
+def test_what_the_service_has_carried_out_is_in_its_snapshot() -> None:
+    desk, next_desk = Desk(), Desk()
+    desk.open()
+    desk.call(1, "add", amount=5)
+    desk.call(2, "order", order=Order("tea" * 20_000, 2), urgent=True)
+    chunks = list(desk.service.on_take_snapshot())
+    assert len(chunks) > 1
+    next_desk.service.on_start(next_desk, iter(chunks))  # type: ignore[arg-type]
+    assert next_desk.call(1, "add", amount=5) == desk.session.answers[1]
+    assert vars(next_desk.service.object) == vars(desk.service.object)
+    assert list(next_desk.service.on_take_snapshot()) == chunks
+
+
+def test_a_dict_that_was_restored_has_the_order_that_it_had() -> None:
+    class Book:
+        pages: dict[int, str]
+
+        def __init__(self) -> None:
+            self.pages = {}
+
+        @command
+        def get(self) -> dict[int, str]:
+            return self.pages
+
+    desk, next_desk = Desk(Book()), Desk(Book())
+    desk.service.object.pages.update({3: "c", 1: "a", 2: "b"})
+    next_desk.service.on_start(next_desk, desk.service.on_take_snapshot())  # type: ignore[arg-type]
+    assert list(next_desk.service.object.pages) == [3, 1, 2]
+
+
+def test_a_client_that_was_forgotten_is_told_so_and_nothing_is_carried_out() -> None:
+    desk = Desk(clients_max=2)
+    first, second, third = (bytes([number]) * 16 for number in range(3))
+    desk.open(first)
+    desk.open(second)
+    desk.call(1, "add", first, amount=1)
+    desk.open(third)
+    # The second one was not heard for longest.
+    answer = desk.call(1, "add", second, amount=1)
+    assert answer is not None
+    assert answer.kind is AnswerKind.FORGOTTEN
+    answer = desk.call(2, "add", first, amount=1)
+    assert answer is not None
+    assert answer.kind is AnswerKind.OK
+    desk.send(encoded(Request(RequestKind.CLOSE, first)))
+    answer = desk.call(3, "add", first, amount=1)
+    assert answer is not None
+    assert answer.kind is AnswerKind.FORGOTTEN
+    assert desk.service.object.total == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("not_a_command", {}, "no command"),
+        ("__init__", {}, "no command"),
+        ("add", {}, "missing required field"),
+        ("add", {"amount": "x"}, "Expected `int`"),
+        ("add", {"amount": 1, "more": 2}, "unknown field"),
+        ("order", {"order": {"name": "a"}, "urgent": False}, "missing required field"),
+    ],
+)
+def test_calls_that_make_no_sense_are_refused_and_change_nothing(
+    name: str, arguments: dict[str, Any], text: str
+) -> None:
+    desk = Desk()
+    desk.open()
+    answer = desk.call(1, name, **arguments)
+    assert answer is not None
+    assert answer.kind is AnswerKind.REFUSED
+    assert text in decode_value(answer.value)
+    assert desk.service.object.total == 0
+
+
+def test_a_hostile_client_fills_no_memory_and_stops_nothing() -> None:
+    desk = Desk()
+    desk.open()
+    nested = b"\x91" * 100_000 + b"\x00"
+    answer = desk.send(encoded(Request(RequestKind.CALL, ME, 1, 1, "unknown_result", b"\x81\xa1x" + nested)))
+    assert answer is not None
+    assert answer.kind is AnswerKind.REFUSED
+    for command_id in range(1 + WINDOW, 1 + 3 * WINDOW):
+        answer = desk.call(command_id, "add", amount=1)
+        assert answer is not None
+        assert answer.kind is AnswerKind.REFUSED
+    assert len(b"".join(desk.service.on_take_snapshot())) < 1000
+    chance = random.Random(3)
+    message = encoded(Request(RequestKind.CALL, ME, 2, 1, "add", encoded({"amount": 1})))
+    for _ in range(2000):
+        hostile = bytearray(message)
+        for _ in range(chance.randint(1, 4)):
+            hostile[chance.randrange(len(hostile))] = chance.randrange(256)
+        desk.send(bytes(hostile[: chance.randint(0, len(hostile))]))
+    assert desk.service.undecodable_count > 1000
+    assert desk.service.on_session_message(None, 0, message, 0) is None
+
+
+def test_a_snapshot_of_another_class_is_refused_by_name() -> None:
+    class Other:
+        total: str = ""
+
+        @command
+        def get(self) -> str:
+            return self.total
+
+    chunks = list(Desk(Other()).service.on_take_snapshot())
+    desk = Desk()
+    with pytest.raises(ClusterError, match="Other"):
+        desk.service.on_start(desk, chunks)  # type: ignore[arg-type]
+    with pytest.raises(ClusterError, match="not one of class"):
+        desk.service.on_start(desk, [b"garbage"])  # type: ignore[arg-type]
+
+
+def test_classes_that_cannot_be_replicated_are_refused_at_once() -> None:
+    class Bare:
+        value: int = 0
+
+    class Hidden:
+        @command
+        def get(self) -> int:
+            return 1
+
+        def __init__(self) -> None:
+            self.value = 1
+
+    with pytest.raises(headrace.ConfigError, match="@command"):
+        ObjectService(Bare())
+    with pytest.raises(headrace.ConfigError, match=r"Hidden.value: must be annotated"):
+        ObjectService(Hidden())
+    with pytest.raises(headrace.ConfigError, match=r"\*args"):
+
+        @command
+        def several(self: object, *args: int) -> None: ...
+
+
+def test_there_is_no_cluster_outside_of_commands() -> None:
+    with pytest.raises(ClusterError, match="no command"):
+        current_cluster()
+
+
+# --- a node in this process ---------------------------------------------------------------------------------
+
+
+@pytest.mark.system
+def test_an_object_is_called_as_if_it_were_here() -> None:
+    with ClusterNode.embedded(ObjectService(Shop())) as node:
+        node.wait_until_leader()
+        with ObjectClient.connect(Shop, driver=node.driver, **IPC) as client:
+            shop = client.object
+            assert [shop.add(2), shop.add(amount=3)] == [2, 5]
+            assert shop.order(Order("tea", 1), urgent=True) == [Order("tea", 1)]
+            assert shop.names() == {"tea!"}
+            assert shop.now() > 1_700_000_000_000
+            with pytest.raises(CommandError, match=r"fail\(\) raised ValueError: no") as raised:
+                shop.fail("no")
+            assert (raised.value.kind, raised.value.text) == ("ValueError", "no")
+            assert shop.add(0) == 1005
+            with pytest.raises(CommandError, match="TypeError"):
+                shop.unknown_result()
+            for wrong in (lambda: shop.add("x"), lambda: shop.add(), lambda: shop.order({"name": 1})):
+                with pytest.raises(TypeError):
+                    wrong()
+            with pytest.raises(AttributeError):
+                shop.not_a_command()
+        with pytest.raises(headrace.ClosedError):
+            shop.add(1)
+
+
+@pytest.mark.system
+def test_coroutines_call_side_by_side() -> None:
+    async def main(node: ClusterNode) -> None:
+        async with await AsyncObjectClient.connect(Shop, driver=node.driver, **IPC) as client:
+            sums = await asyncio.gather(*(client.object.add(1) for _ in range(3 * WINDOW)))
+            assert sorted(sums) == list(range(1, 3 * WINDOW + 1))
+
+    with ClusterNode.embedded(ObjectService(Shop())) as node:
+        node.wait_until_leader()
+        asyncio.run(main(node))
+
+
+@pytest.mark.system
+def test_a_command_that_draws_lots_is_found_by_the_check() -> None:
+    class Dice:
+        value: int = 0
+
+        @command
+        def set(self, value: int) -> int:
+            self.value = value
+            return self.value
+
+        @command
+        def roll(self) -> int:
+            self.value = random.getrandbits(60)
+            return self.value
+
+    check = DeterminismCheck(lambda: ObjectService(Dice()))
+    told: list[str] = []
+    with ClusterNode.embedded(check, on_error=told.append) as node:
+        node.wait_until_leader()
+        with ObjectClient.connect(Dice, driver=node.driver, **IPC) as client:
+            assert client.object.set(3) == 3
+            assert check.difference is None
+            client.object.roll()
+            assert check.difference is not None
+
+
+# --- a world ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Ledger:
+    """Remembers each number that it was given, in order."""
+
+    numbers: list[int] = field(default_factory=list)
+
+    @command
+    def note(self, number: int) -> int:
+        self.numbers.append(number)
+        return len(self.numbers)
+
+
+class LedgerNode:
+    """A member with a ledger, in a world, that is started again after each crash."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.node: Node = world.add_node("leader")
+        self.member = Member(world, self.node, service_count=1, session_timeout_ns=3_000_000_000)
+        self.start_service()
+
+    def start_service(self) -> None:
+        self.service = ObjectService(Ledger())
+        self.node.host(
+            lambda: ServiceContainer(
+                self.service, driver=self.node, is_invoked=True, storage=self.node.disk("service")
+            )
+        )
+
+    @property
+    def numbers(self) -> list[int]:
+        ledger = self.service.object
+        assert isinstance(ledger, Ledger)
+        return ledger.numbers
+
+    def crash(self) -> None:
+        self.node.crash(keeps_writes=True)
+        self.node.start()
+        self.member.start()
+        self.start_service()
+
+
+def settings(world: World) -> dict[str, Any]:
+    return {
+        "ingress_endpoints": "0=leader:9002",
+        "egress_channel": "aeron:udp?endpoint=app:0",
+        "chance": random.Random(world.seed),
+        "timeout_s": 600.0,
+    }
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("seed", range(3))
+def test_each_call_is_carried_out_once_through_crashes_and_a_bad_network(seed: int) -> None:
+    with World(seed, checks=False) as world:
+        lab = LedgerNode(world)
+        app = world.add_node("app")
+        world.set_links(Link(loss=0.05, duplicate=0.05, jitter_s=200e-6))
+        chance = random.Random(seed)
+
+        async def main() -> None:
+            calls: list[asyncio.Task[int]] = []
+            async with await AsyncObjectClient.connect(Ledger, app.connect(), **settings(world)) as client:
+                for _ in range(4):
+                    for _ in range(40):
+                        calls.append(asyncio.create_task(client.object.note(len(calls))))
+                        await asyncio.sleep(chance.uniform(0, 0.002))
+                    # Between calls and their answers.
+                    lab.crash()
+                    await calls[-1]
+                counts = await asyncio.gather(*calls)
+                # Whatever was answered before a crash is there again when something later is answered.
+                counts.append(await client.object.note(len(calls)))
+            assert sorted(counts) == list(range(1, len(calls) + 2))
+            assert [lab.numbers[count - 1] for count in counts] == list(range(len(counts)))
+            assert len(lab.numbers) == len(counts)
+
+        world.run_async(main())
+
+
+@pytest.mark.sim
+def test_a_call_after_a_long_quiet_has_a_new_session() -> None:
+    with World(7) as world:
+        LedgerNode(world)
+        app = world.add_node("app")
+        with ObjectClient.connect(Ledger, app.connect(), **settings(world)) as client:
+            first = client._calls.cluster
+            assert client.object.note(1) == 1
+            # The program does something else, for longer than the cluster waits for a client.
+            world.run_for(20)
+            assert client.object.note(2) == 2
+            assert client._calls.cluster is not first
+
+
+@pytest.mark.sim
+def test_a_client_that_was_forgotten_says_so_and_goes_on_under_another_name() -> None:
+    with World(8) as world:
+        lab = LedgerNode(world)
+        app = world.add_node("app")
+        with ObjectClient.connect(Ledger, app.connect(), **settings(world)) as client:
+            assert client.object.note(1) == 1
+            lab.service._results.close(client._calls._client_id)
+            with pytest.raises(ForgottenError):
+                client.object.note(2)
+            assert client.object.note(3) == 2
+            assert lab.numbers == [1, 3]
+
+
+@pytest.mark.sim
+def test_without_a_cluster_connect_and_calls_end_with_their_time() -> None:
+    with World(9) as world:
+        lab = LedgerNode(world)
+        app = world.add_node("app")
+        given = settings(world) | {"timeout_s": 7.0}
+        with ObjectClient.connect(Ledger, app.connect(), **given) as client:
+            lab.node.crash()
+            begun_s = world.now_s
+            with pytest.raises(ClusterTimeoutError, match=r"note\(\), which may be carried out: 7 s"):
+                client.object.note(1)
+            assert 7 <= world.now_s - begun_s < 7.1
+        with pytest.raises(ClusterTimeoutError, match=r"has not answered: 7 s are over: no session"):
+            ObjectClient.connect(Ledger, app.connect(), **given)
+
+
+def test_a_service_with_other_commands_refuses_a_call() -> None:
+    desk = Desk()
+    desk.open()
+    answer = desk.call(1, "gone")
+    assert answer is not None
+    assert isinstance(error_of(answer, "gone"), CallRefusedError)
