@@ -306,6 +306,9 @@ class DeterminismCheck(ClusteredService):
         )
         raise DeterminismError(self.difference)
 
+    def __repr__(self) -> str:
+        return f"DeterminismCheck({self.service!r}, difference={self.difference!r})"
+
 
 def _bytes(message: Any) -> bytes:
     return b"".join(map(bytes, message)) if isinstance(message, (tuple, list)) else bytes(message)
