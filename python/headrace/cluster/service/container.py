@@ -212,7 +212,9 @@ class ServiceContainer(Closing):
             self._tick(now_ns)
         work_count += self._take_request()
         if self._archive is not None:
+            # While a snapshot is stored or loaded there is always something to do: idling would stretch it.
             self._archive.step()
+            work_count += 1
         if self._running.is_idle:
             self._begin_next()
         work_count += self._running.step()
