@@ -115,6 +115,11 @@ class DeclaredConfig:
             check(rule.is_kept(value), item.name, value, f"must be {rule.text}")
 
     @classmethod
+    def property_names(cls) -> frozenset[str]:
+        """The names of the specification that it takes, also those of what is not built."""
+        return frozenset((*cls._by_property(), *cls._not_built))
+
+    @classmethod
     def environment_doubts(cls, environment: Mapping[str, str]) -> list[str]:
         """What to tell of variables that look like settings and are none, as the driver does of its own."""
         variables = [_variable(name) for name in (*cls._by_property(), *cls._not_built)]

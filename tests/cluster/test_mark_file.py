@@ -88,7 +88,10 @@ def test_a_second_one_is_refused_while_the_first_runs(tmp_path: Path) -> None:
 
 
 def test_one_that_holds_no_lock_is_taken_for_alive_for_ten_seconds(tmp_path: Path) -> None:
-    taken(tmp_path).forget()
+    mark = taken(tmp_path)
+    assert said(tmp_path).activity_timestamp == 0
+    mark.ready(NOW_MS)
+    mark.forget()
     path = tmp_path / NAME
     path.write_bytes(path.read_bytes()[:120] + bytes(16) + path.read_bytes()[136:])
     with pytest.raises(ClusterFileError, match=r"active mark file: .*was active 9999 ms ago"):

@@ -66,8 +66,9 @@ def run_to_exit(app: click.Command, arguments: list[str]) -> int:
 class Stop:
     """Whether Ctrl-C or SIGTERM came, to be looked at between two pieces of work.
 
-    A flag and not an exception, so that a stop never lands in the middle of drawing a table or polling a stream. The
-    second signal does raise, for a piece of work that does not end.
+    A flag and not an exception, so that a stop never lands in the middle of drawing a table or polling a stream. A
+    second Ctrl-C does raise, for a piece of work that does not end. A second SIGTERM does not: a supervisor may send it
+    to the whole group and to each process, and it kills what does not end.
     """
 
     def __init__(self) -> None:
@@ -82,7 +83,9 @@ class Stop:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.is_set:
-            raise KeyboardInterrupt
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            return
         self.is_set = True
         os.write(self._wake_write, b"\0")
 

@@ -10,6 +10,7 @@
 120 i64 process id | i64 start timestamp, ms, of one of ours that holds a lock on the file; else zeros
 8192 error buffer
 
+The activity timestamp is 0 until the component is ready, and so is the version: its counters are there before both.
 One of ours holds a lock on the file, which ends with its process, and says so at 120, as an archive does in its mark
 file: once the lock is free, it is dead, whatever the clock was. Of others the activity timestamp tells, which is
 renewed every second and -1 after a stop in order: if it is younger than ten seconds, the file is taken.
@@ -250,7 +251,7 @@ class ClusterMarkFile:
         """Legacy: of the component before this one, if the fields have none."""
         length = align(_HEADER_LENGTH + fields.error_buffer_length, _PAGE_LENGTH)
         header = dataclasses.replace(
-            fields, version=0, activity_timestamp=now_ms, start_timestamp=now_ms, header_length=_HEADER_LENGTH
+            fields, version=0, activity_timestamp=0, start_timestamp=now_ms, header_length=_HEADER_LENGTH
         ).encode()
         try:
             self._file = storage.create(name, length)

@@ -18,6 +18,7 @@ __all__ = [
     "authorisation_named",
     "is_authenticator",
     "is_authorisation",
+    "made_of_class",
 ]
 
 USERS_FILE = "users-file:"
@@ -56,7 +57,7 @@ def authenticator_named(setting: str, value: str | Authenticator) -> Authenticat
             return UsersAuthenticator(value.removeprefix(USERS_FILE))
         except UsersFileError as failure:
             raise _wrong(setting, value, str(failure)) from failure
-    made = _made(setting, value)
+    made = made_of_class(setting, value)
     if not is_authenticator(made):
         raise _wrong(
             setting, value, "has no method on_connect(credentials), see headrace.security.Authenticator"
@@ -75,7 +76,7 @@ def authorisation_named(setting: str, value: str | AuthorisationService) -> Auth
         return value
     if value in _SERVICES:
         return _SERVICES[value]()
-    made = _made(setting, value)
+    made = made_of_class(setting, value)
     if not is_authorisation(made):
         raise _wrong(
             setting, value, "has no method is_authorised, see headrace.security.AuthorisationService"
@@ -84,8 +85,14 @@ def authorisation_named(setting: str, value: str | AuthorisationService) -> Auth
     return service
 
 
-def _made(setting: str, value: str) -> Any:
-    """An object of the class that `package.module:Name` names."""
+def made_of_class(setting: str, value: str) -> Any:
+    """An object of the class that `package.module:Name` names.
+
+    Raises:
+        ConfigError: The name has another form, there is no such class, or it cannot be made.
+    """
+    if not _is_class(value):
+        raise _wrong(setting, value, "must name a class as package.module:Name")
     module, _, name = value.partition(":")
     try:
         found: Any = importlib.import_module(module)

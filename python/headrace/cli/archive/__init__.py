@@ -139,7 +139,7 @@ def command(
 
     properties = dict(settings)
     values: dict[str, Any] = {"archive_directory": archive_directory, "control_channel": control_channel}
-    if control_channel is None and not _CONTROL_SETTINGS & _settings_given(properties):
+    if control_channel is None and not is_control_given(properties):
         values["control_channel_enabled"] = False
     driver_properties = {
         name: text for name, text in properties.items() if not name.startswith("aeron.archive.")
@@ -175,7 +175,8 @@ def command(
             click.echo("archive stopped")
 
 
-def _settings_given(properties: dict[str, str]) -> set[str]:
-    """Names of the archive's settings that `-D` or the environment gives."""
-    from_environment = {name for name in _CONTROL_SETTINGS if name.upper().replace(".", "_") in os.environ}
-    return properties.keys() | from_environment
+def is_control_given(properties: dict[str, str]) -> bool:
+    """Whether `-D` or the environment says where clients on other drivers send requests."""
+    return any(
+        name in properties or name.upper().replace(".", "_") in os.environ for name in _CONTROL_SETTINGS
+    )

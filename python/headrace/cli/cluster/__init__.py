@@ -1,4 +1,4 @@
-"""`headrace cluster`: look at the directory of a cluster's member, and change what its next start finds."""
+"""`headrace cluster`: run a member of a cluster, look at its directory, tell it what to do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from headrace.cli.groups import LazyCommand, LazyGroup
 
 _LOG = "headrace.cli.cluster.recording_log"
 SUBCOMMANDS = {
+    "node": LazyCommand("headrace.cli.cluster.node", "Run a member of a cluster.", "node_command"),
     "describe": LazyCommand(_LOG, "Show the member's mark file, and its last vote.", "describe_command"),
     "pid": LazyCommand(_LOG, "Print the process id of the member.", "pid_command"),
     "recording-log": LazyCommand(_LOG, "List the terms and snapshots of a member.", "recording_log_command"),
@@ -24,7 +25,10 @@ SUBCOMMANDS = {
 
 @click.group(cls=LazyGroup, subcommands=SUBCOMMANDS)
 def command() -> None:
-    """Look at the directory of a cluster's member, of Aeron's too, and change what its next start finds.
+    """Run a member of a cluster; look at the directory of one, of Aeron's too, and tell it what to do.
 
-    Headrace does not run clusters yet: these commands are for the files alone.
+    \b
+    Examples:
+      headrace cluster describe /data/aeron-cluster
+      headrace cluster snapshot /data/aeron-cluster
     """

@@ -29,10 +29,17 @@ __all__ = ["NodeArchive", "RecordedStream", "ReplayedStream", "node_archive_conf
 
 R = TypeVar("R")
 _UNSIGNED = (1 << 32) - 1
+_RESPONSE_STREAM_ID = 20
 
 
 def node_archive_config(
-    control_channel: str, control_stream_id: int, cluster_id: int, purpose: str, response_offset: int
+    control_channel: str,
+    control_stream_id: int,
+    cluster_id: int,
+    purpose: str,
+    response_offset: int,
+    response_channel: str = "aeron:ipc",
+    response_stream_id: int = _RESPONSE_STREAM_ID,
 ) -> ArchiveClientConfig:
     """How a part of a node reaches its archive. Each part has a response stream of its own.
 
@@ -42,16 +49,20 @@ def node_archive_config(
         cluster_id: Which cluster; several may share a driver.
         purpose: What the part is, for the alias of its streams.
         response_offset: Of the part: 0 for the consensus module, one more for each service.
+        response_channel: Where the archive answers.
+        response_stream_id: Its stream, to which the cluster's share and the offset are added.
     """
-    channel = ChannelUri(control_channel)
+    channel, response = ChannelUri(control_channel), ChannelUri(response_channel)
     alias = channel.get("alias")
     return ArchiveClientConfig(
         control_channel=channel.with_parameters(
             alias=alias or f"{purpose}-archive-ctrl-req-cluster-{cluster_id}"
         ),
         control_stream_id=control_stream_id,
-        response_channel=f"aeron:ipc?alias={purpose}-archive-ctrl-resp-cluster-{cluster_id}",
-        response_stream_id=cluster_id * 100 + 100 + 20 + response_offset,
+        response_channel=response.with_parameters(
+            alias=response.get("alias") or f"{purpose}-archive-ctrl-resp-cluster-{cluster_id}"
+        ),
+        response_stream_id=cluster_id * 100 + 100 + response_stream_id + response_offset,
         client_name=purpose,
     )
 

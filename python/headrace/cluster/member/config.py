@@ -188,6 +188,17 @@ class ConsensusModuleConfig(DeclaredConfig):
     archive_control_stream_id: int = stream_id(
         "archive.local.control.stream.id", 10, "Stream of requests to the node's archive."
     )
+    archive_response_channel: str = text(
+        "archive.control.response.channel",
+        "aeron:ipc",
+        channel("ipc"),
+        "Where the node's archive answers the module.",
+    )
+    archive_response_stream_id: int = stream_id(
+        "archive.control.response.stream.id",
+        20,
+        "Stream of these answers, to which 100 times the cluster's id and 100 are added.",
+    )
     service_count: int = number("cluster.service.count", 1, whole(0, 10), "How many services the member has.")
     max_sessions: int = number(
         "cluster.max.sessions",
@@ -278,6 +289,12 @@ class ConsensusModuleConfig(DeclaredConfig):
     )
     standby_snapshot_delay_ns: int = duration(
         "cluster.standby.snapshot.notification.processing.delay", 0, "Of standbys, which are not built."
+    )
+    replication_progress_timeout_ns: int = duration(
+        "cluster.replication.progress.timeout", 10 * _S, "Of backups, which are not built.", least=1
+    )
+    replication_progress_interval_ns: int = duration(
+        "cluster.replication.progress.interval", _S, "Of backups, which are not built.", least=1
     )
     # These two have no property in the specification either.
     app_version: int = field(

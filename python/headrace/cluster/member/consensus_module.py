@@ -157,6 +157,16 @@ class ConsensusModule(Closing):
         self._log = open_log(
             self._mark_file, config.error_buffer_length, "cluster", self._storage, self._clock, on_error
         )
+        try:
+            self._open_parts()
+        except BaseException as failure:
+            self._log.error(f"the consensus module cannot start: {failure}", failure)
+            self._mark_file.failed()
+            raise
+        self._mark_file.ready(now_ms)
+
+    def _open_parts(self) -> None:
+        config = self.config
         node_state = NodeStateFile(self._storage, sync_level=config.file_sync_level)
         self._held.callback(node_state.close)
         recording_log = RecordingLog(self._storage, sync_level=config.file_sync_level)
@@ -167,7 +177,13 @@ class ConsensusModule(Closing):
         archive = NodeArchive(
             self._client,
             node_archive_config(
-                config.archive_control_channel, config.archive_control_stream_id, config.cluster_id, "cm", 0
+                config.archive_control_channel,
+                config.archive_control_stream_id,
+                config.cluster_id,
+                "cm",
+                0,
+                config.archive_response_channel,
+                config.archive_response_stream_id,
             ),
         )
         self._held.callback(archive.close)
@@ -190,7 +206,6 @@ class ConsensusModule(Closing):
         self.awaited: tuple[Subscription, ...] = (self._services.subscription,)
         """What the module polls now: a loop that idles may wait for messages on these."""
         self._next_tick_ns = self._next_mark_ns = self._clock.monotonic_ns()
-        self._mark_file.ready(now_ms)
 
     def _make_parts(self) -> None:
         context = self._context

@@ -1,0 +1,222 @@
+"""`headrace cluster node`: a member as a process, from its start to each of its ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from benches.processes import ROOT, fresh_directory
+
+import headrace
+from headrace.cluster import ClientSession, Cluster, ClusterClient, ClusteredService
+from headrace.cluster.directory import ClusterDirectory
+from headrace.cluster.ground.counters import ClusterCounter, cluster_id_of
+from headrace.cnc.error_log import read_error_log
+from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_endpoint
+
+pytestmark = pytest.mark.system
+
+CLUSTER_ID = 3
+ERROR_LOG_OFFSET = 8192
+
+
+class Sum(ClusteredService):
+    """Adds what it is sent."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+        for message in snapshot or ():
+            self.value = int(message)
+
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        self.value += int(message)
+        if session is not None:
+            session.offer(b"%d" % self.value)
+
+    def on_take_snapshot(self) -> Iterable[bytes]:
+        yield b"%d" % self.value
+
+
+class Broken(Sum):
+    """Cannot start."""
+
+    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+        raise ValueError("no table of prices")
+
+
+class Stranger:
+    """No service."""
+
+
+class Place:
+    """A driver, and the directories of a member."""
+
+    def __init__(self, driver: headrace.MediaDriver, directory: Path) -> None:
+        self.driver = driver
+        self.aeron = driver.directory
+        self.cluster = directory / "cluster"
+        self.archive = directory / "archive"
+        self.ingress = free_endpoint()
+
+    def command(self, *words: str, service: str = "Sum", **properties: str) -> list[str]:
+        others = ",".join(free_endpoint() for _ in range(4))
+        settings = {
+            "aeron.cluster.id": str(CLUSTER_ID),
+            "aeron.cluster.dir": str(self.cluster),
+            "aeron.archive.dir": str(self.archive),
+            "aeron.cluster.members": f"0,{self.ingress},{others}",
+            "aeron.cluster.ingress.channel": "aeron:udp",
+            "aeron.cluster.log.channel": "aeron:ipc?term-length=128k",
+            "aeron.cluster.session.timeout": "5000000000",
+            "aeron.archive.control.response.stream.id": "40",
+        } | properties
+        given = [word for name, value in settings.items() for word in ("-D", f"{name}={value}")]
+        head = [sys.executable, "-m", "headrace", "cluster", "node", "-d", self.aeron, "--archive"]
+        return [*head, "--service", f"tests.cli.test_cluster_node:{service}", *given, *words]
+
+    def counters(self) -> dict[int, int]:
+        """Values of the cluster's counters, by their type."""
+        with self.driver.connect() as client:
+            return {
+                record.type_id: record.value
+                for record in client.counters
+                if record.type_id in set(ClusterCounter) and cluster_id_of(record) == CLUSTER_ID
+            }
+
+    def errors(self) -> list[str]:
+        """What the mark file's error log says."""
+        data = (self.cluster / "cluster-mark.dat").read_bytes()
+        return [entry.text for entry in read_error_log(data[ERROR_LOG_OFFSET:])]
+
+    def sums(self, *numbers: int) -> list[int]:
+        """What the service answers."""
+        with ClusterClient.connect(
+            driver=self.driver,
+            ingress_channel="aeron:udp",
+            ingress_endpoints=f"0={self.ingress}",
+            egress_channel="aeron:udp?endpoint=127.0.0.1:0",
+            message_timeout_ns=int(TIMEOUT_S * 1e9),
+        ) as cluster:
+            answers = []
+            for number in numbers:
+                cluster.offer_blocking(b"%d" % number)
+                message = cluster.receive(TIMEOUT_S)
+                assert message is not None
+                answers.append(int(message.payload))
+            return answers
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with headrace.MediaDriver(
+        directory=fresh_directory("cluster-node"),
+        dir_delete_on_shutdown=True,
+        threading_mode="SHARED",
+        client_liveness_timeout_ns=2_000_000_000,
+    ) as driver:
+        yield Place(driver, tmp_path)
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    killer = threading.Timer(2 * TIMEOUT_S, process.kill)
+    killer.start()
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "Ctrl-C ends it" in line, process.communicate()
+        yield process
+    finally:
+        killer.cancel()
+        process.kill()
+        process.communicate()
+
+
+def refused(command: list[str]) -> str:
+    """What a command that cannot start says."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=ROOT)
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stderr
+
+
+def test_a_member_runs_until_it_is_told_to_stop_and_frees_its_counters(place: Place) -> None:
+    """Once more after a kill: what was answered is there."""
+    with running(place.command()) as process:
+        # Ready: the counters first, then the mark file.
+        mark = ClusterDirectory(place.cluster).mark()
+        assert (mark.pid, mark.cluster_id, mark.aeron_directory) == (process.pid, CLUSTER_ID, place.aeron)
+        assert 0 < mark.start_timestamp <= mark.activity_timestamp
+        assert ClusterCounter.MODULE_STATE in place.counters()
+        assert place.sums(1, 2, 3) == [1, 3, 6]
+        process.kill()
+        process.wait(TIMEOUT_S)
+    await_true(lambda: not place.counters())
+    with running(place.command()) as process:
+        assert place.sums(4) == [10]
+        # To the process and to its group, as some send it.
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_S) == 0
+        assert place.counters() == {}
+    assert ClusterDirectory(place.cluster).mark().activity_timestamp == -1
+    assert [text for text in place.errors() if not text.startswith("WARN")] == []
+
+
+def test_a_service_that_fails_ends_the_process_and_is_noted(place: Place) -> None:
+    with running(place.command(service="Broken")) as process:
+        assert process.wait(TIMEOUT_S) == 1
+        assert process.stderr is not None
+        assert "no table of prices" in process.stderr.read()
+    assert place.counters() == {}
+
+
+def test_a_lost_archive_ends_the_process_and_is_noted(place: Place, tmp_path: Path) -> None:
+    """Without `--archive` here: one in this process, which goes away."""
+    archive = headrace.archive.ArchiveServer(
+        driver=place.driver, archive_directory=tmp_path / "other", control_channel_enabled=False
+    )
+    command = place.command()
+    command.remove("--archive")
+    at = command.index(f"aeron.archive.dir={place.archive}")
+    del command[at - 1 : at + 1]
+    with archive, running(command) as process:
+        assert place.sums(1) == [1]
+        archive.close()
+        assert process.wait(TIMEOUT_S) == 1
+    assert any("unexpected termination" in text for text in place.errors())
+
+
+def test_an_unknown_property_is_refused_by_name_or_passed_over(place: Place) -> None:
+    text = refused(place.command(**{"aeron.cluster.sesion.timeout": "1"}))
+    assert "aeron.cluster.sesion.timeout=1: is not a setting" in text
+    command = place.command("--allow-unknown", **{"aeron.cluster.sesion.timeout": "1"})
+    with running(command) as process:
+        process.terminate()
+        assert process.wait(TIMEOUT_S) == 0
+
+
+def test_what_is_in_use_or_wrong_is_named(place: Place, tmp_path: Path) -> None:
+    with running(place.command()):
+        other = {"aeron.archive.dir": str(tmp_path / "b"), "aeron.archive.local.control.stream.id": "11"}
+        assert "active mark file" in refused(place.command(**other))
+        other["aeron.cluster.dir"] = str(tmp_path / "c")
+        assert "another consensus module of this cluster" in refused(place.command(**other))
+        # It had the directory for itself, and says there why it did not start.
+        data = (tmp_path / "c" / "cluster-mark.dat").read_bytes()
+        assert any("cannot start" in entry.text for entry in read_error_log(data[ERROR_LOG_OFFSET:]))
+    (tmp_path / "file").touch()
+    assert "file" in refused(place.command(**{"aeron.cluster.dir": str(tmp_path / "file")}))
+    assert "--service=tests.cli" in refused(place.command(service="Absent"))
+    assert "subclass" in refused(place.command(service="Stranger"))
