@@ -249,7 +249,9 @@ class ClusterWorld:
         def is_settled() -> bool:
             applied = module._context.applied
             is_empty = not len(applied.timers) and not any(map(len, applied.pending))
-            return is_empty and self.container._position >= module.commit_position > 0
+            writer = module._leadership.writer
+            is_committed = writer is not None and module.commit_position == writer.position
+            return is_empty and is_committed and self.container._position >= module.commit_position
 
         self.world.run_for(0.2)
         self.world.run_until(is_settled, within_s=WITHIN_S, what="all of the log handled")
