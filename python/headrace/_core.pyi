@@ -36,6 +36,7 @@ __all__ = [
     "RecordedBlock",
     "RecordedFrames",
     "RecordingReader",
+    "Sequencer",
     "Subscription",
     "Watcher",
     "World",
@@ -697,6 +698,31 @@ class Image:
             ConfigError: Also for a position that is longer than 64 bits.
         """
 
+    def poll_entries(
+        self,
+        deliver: Callable[[Any, int, bytes, int], object],
+        sessions: dict[int, Any],
+        state: object,
+        handler: Callable[[bytes, Header], Action | None],
+        limit: int,
+        limit_position: int,
+    ) -> int:
+        """Give the entries of a cluster's log to a service, up to those that begin before a position. Never blocks.
+
+        Args:
+            deliver: Called for each message of a session, and of a service to itself, with the session of `sessions` or
+                ``None``, the timestamp, the message, and the position of the log after it.
+            sessions: Sessions by id.
+            state: Gets ``time`` and ``position`` of each message before `deliver` is called.
+            handler: Called for all other entries, as by :meth:`controlled_poll`.
+            limit: Most fragments to take.
+            limit_position: Where the log is agreed upon.
+
+        Raises:
+            TypeError: The handler cannot be called, or returned something else.
+            ConfigError: A number is below 0 or too long. Otherwise as :meth:`poll`.
+        """
+
     def block_poll(
         self,
         handler: Callable[[bytes, int, int, int], object] | Callable[[memoryview, int, int, int], object],
@@ -1047,6 +1073,29 @@ class Subscription:
         Raises:
             TypeError: The handler cannot be called, or returned something else.
             ConfigError: The limit is below 0. Otherwise as :meth:`poll`.
+        """
+
+    def sequence(
+        self,
+        sequencer: Sequencer,
+        handler: Callable[[bytes, Header], Action | None],
+        timestamp: int,
+        limit: int,
+    ) -> int:
+        """Put the messages of a cluster's clients into its log, and give all others to a handler. Never blocks.
+
+        A message for which the log has no room stays, with those behind it, for the next call.
+
+        Args:
+            sequencer: Knows the log, the term and the open sessions.
+            handler: Called as by :meth:`controlled_poll` for what is no message of a session, and for messages that can
+                never enter the log.
+            timestamp: What entries get, in the cluster's time.
+            limit: Most fragments to take.
+
+        Raises:
+            TypeError: The handler cannot be called, or returned something else.
+            ConfigError: A number is below 0 or too long. Otherwise as :meth:`poll`.
         """
 
     def block_poll(
@@ -1525,6 +1574,38 @@ class Watcher:
 
         20 ms; 1 ms where writers do not wake it.
         """
+
+@final
+class Sequencer:
+    """Puts the messages of a cluster's clients into its log, where the member leads. See ``Subscription.sequence``.
+
+    Thread-safe.
+
+    Args:
+        log: The publication of the log.
+        leadership_term_id: The leader's term. Messages of other terms are passed over.
+
+    Raises:
+        ConfigError: The term is longer than 64 bits.
+    """
+
+    def __new__(cls, log: ExclusivePublication, leadership_term_id: int) -> Self: ...
+    def open(self, cluster_session_id: int, /) -> None:
+        """Messages of a session enter the log from now on.
+
+        Raises:
+            ConfigError: The number is longer than 64 bits.
+        """
+
+    def close(self, cluster_session_id: int, /) -> None:
+        """Messages of a session are passed over from now on.
+
+        Raises:
+            ConfigError: The number is longer than 64 bits.
+        """
+
+    def take_heard(self) -> list[int]:
+        """The sessions of which a message entered the log since the last call."""
 
 @final
 class Checksum:

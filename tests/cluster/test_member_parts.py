@@ -192,7 +192,7 @@ def filled() -> Applied:
         applied.sessions.logged_open(event, 100 * session_id, 5)
     closing = applied.sessions.get(4)
     assert closing is not None
-    closing.close_with(CloseReason.SERVICE_ACTION)
+    applied.sessions.close(closing, CloseReason.SERVICE_ACTION)
     applied.timers.schedule(77, 1234)
     applied.timers.schedule(78, 99)
     applied.pending[1].add(b"to myself")

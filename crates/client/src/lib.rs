@@ -41,6 +41,7 @@ mod publication;
 mod replayed;
 mod requests;
 mod resources;
+mod sequencer;
 mod service;
 mod state;
 mod status;
@@ -69,6 +70,7 @@ pub use image::{Block, Image};
 pub use publication::{Publication, PublicationHandle, SubscriberCount};
 pub use replayed::Replayed;
 pub use status::ChannelStatus;
+pub use sequencer::{SESSION_HEADER_LENGTH, Sequenced, Sequencer, SessionHeader};
 pub use subscription::{PollGuard, Subscription};
 pub use termination::request_driver_termination;
 

@@ -59,6 +59,9 @@ arguments! {
     position: i64, LONG;
     limit_position: i64, LONG;
     recording_id: i64, LONG;
+    leadership_term_id: i64, LONG;
+    cluster_session_id: i64, LONG;
+    timestamp: i64, LONG;
     start_position: i64, LONG;
     start: i64, LONG;
     stop: i64, LONG;

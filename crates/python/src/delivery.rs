@@ -130,7 +130,7 @@ impl<'a, 'py> Delivery<'a, 'py> {
     }
 
     /// As [`Self::message`] for handlers that say how to go on.
-    fn controlled(&mut self, payload: &[u8], header: &LogHeader<'_>) -> PyResult<Action> {
+    pub(crate) fn controlled(&mut self, payload: &[u8], header: &LogHeader<'_>) -> PyResult<Action> {
         action(&self.message(payload, header)?)
     }
 }

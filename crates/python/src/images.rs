@@ -5,6 +5,7 @@ use std::sync::Arc;
 use headrace_buffers::log::{Action, Header as LogHeader};
 use headrace_client::FragmentAssembler;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::batch::FragmentBatch;
 use crate::columns::{Columns, Spare};
@@ -12,6 +13,7 @@ use crate::delivery::{Delivery, HandlerError, Reception, deliver_block};
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
+use crate::sequencer::Entries;
 use crate::{arguments, errors};
 
 #[doc = docstring!("Image")]
@@ -104,6 +106,31 @@ impl Image {
             Some(position) => image.try_bounded_controlled_poll(position, handle, limit)?,
         };
         Ok(count)
+    }
+
+    #[doc = docstring!("Image.poll_entries")]
+    #[pyo3(signature = (deliver, sessions, state, handler, limit, limit_position))]
+    fn poll_entries(
+        &self,
+        deliver: &Bound<'_, PyAny>,
+        sessions: &Bound<'_, PyDict>,
+        state: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::limit)] limit: usize,
+        #[pyo3(from_py_with = arguments::limit_position)] limit_position: i64,
+    ) -> PyResult<usize> {
+        let image = self.inner.get()?;
+        let mut assembler = image.assembler().map_err(errors::poll)?;
+        let mut entries = Entries {
+            deliver,
+            sessions,
+            state,
+            others: Delivery::new(&handler, false),
+        };
+        let take = |payload: &[u8], header: &LogHeader<'_>| {
+            assembler.on_controlled_fragment(payload, header, |message, header| entries.take(message, header))
+        };
+        Ok(image.try_bounded_controlled_poll(limit_position, take, limit)?)
     }
 
     #[doc = docstring!("Image.block_poll")]

@@ -55,6 +55,7 @@ mod publication;
 mod recorded;
 mod recording;
 mod results;
+mod sequencer;
 mod settings;
 mod shown;
 mod subscription;
@@ -117,6 +118,8 @@ mod _core {
     use crate::recorded::RecordedBlock;
     #[pymodule_export]
     use crate::recording::{MessageFilter, RecordedFrames, RecordingReader};
+    #[pymodule_export]
+    use crate::sequencer::Sequencer;
     #[pymodule_export]
     use crate::settings::setting_declarations;
     #[pymodule_export]

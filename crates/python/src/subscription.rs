@@ -18,6 +18,7 @@ use crate::idle::IdleStrategy;
 use crate::images::Image;
 use crate::kept_client::KeptClient;
 use crate::message::Message;
+use crate::sequencer::Sequencer;
 use crate::wait::Waiter;
 use crate::{arguments, c_api, results};
 
@@ -166,6 +167,29 @@ impl Subscription {
                 |payload, header| reception.controlled_fragment(payload, header),
                 limit,
             )
+            .map_err(|error| self.explain(error).into())
+    }
+
+    #[doc = docstring!("Subscription.sequence")]
+    #[pyo3(signature = (sequencer, handler, timestamp, limit))]
+    fn sequence(
+        &self,
+        sequencer: &Bound<'_, Sequencer>,
+        #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::timestamp)] timestamp: i64,
+        #[pyo3(from_py_with = arguments::limit)] limit: usize,
+    ) -> PyResult<usize> {
+        let (py, sequencer) = (handler.py(), sequencer.get());
+        let subscription = self.inner.get()?;
+        let mut others = Delivery::new(&handler, false);
+        let mut assembler = self.assembler(subscription).map_err(HandlerError::from)?;
+        let take = |payload: &[u8], header: &LogHeader<'_>| {
+            assembler.on_controlled_fragment(payload, header, |message, header| {
+                sequencer.take(message, header, timestamp, &mut others, py)
+            })
+        };
+        subscription
+            .try_controlled_poll(take, limit)
             .map_err(|error| self.explain(error).into())
     }
 

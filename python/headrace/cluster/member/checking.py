@@ -32,7 +32,7 @@ class Checking:
             if not session.is_open:
                 continue
             if is_startup:
-                session.close_with(CloseReason.TIMEOUT)
+                context.applied.sessions.close(session, CloseReason.TIMEOUT)
                 continue
             session.requested = context.client.request_publication(
                 session.response_channel, session.response_stream_id
@@ -42,13 +42,14 @@ class Checking:
 
     def do_work(self, writer: LogWriter) -> int:
         """A look at each of them."""
+        self._context.applied.sessions.note_heard(self._context.now_ns)
         return sum(self._step(session, writer) for session in self._context.applied.sessions)
 
     def _step(self, session: Session, writer: LogWriter) -> int:
         context = self._context
         self._connect(session)
         if session.is_open and context.now_ns - session.activity_ns > context.config.session_timeout_ns:
-            session.close_with(CloseReason.TIMEOUT)
+            context.applied.sessions.close(session, CloseReason.TIMEOUT)
             context.counters.timed_out_clients.get_and_add(1)
         if session.state is SessionState.CLOSING:
             return self._closed(session, writer)

@@ -8,7 +8,7 @@ from headrace._results import Action
 from headrace.channel import ChannelUri
 from headrace.cluster.member.states import Toggle
 from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, CloseReason
-from headrace.cluster.protocol.header import HEADER_LENGTH, SESSION_MESSAGE, template_of, unpack_header
+from headrace.cluster.protocol.header import HEADER_LENGTH, SESSION_MESSAGE, template_of
 from headrace.cluster.protocol.messages import SCHEMA_ID, MessageError, decode
 from headrace.cluster.protocol.session import (
     AdminRequest,
@@ -51,6 +51,8 @@ class Ingress:
         self._egress = egress
         self._authorisation = authorisation
         self._writer = writer
+        self._sequencer = writer.sequencer()
+        context.applied.sessions.lead(self._sequencer)
         self._is_closed = False
         config = context.config
         uri = ChannelUri(config.ingress_channel or "")
@@ -73,28 +75,24 @@ class Ingress:
     def poll(self) -> int:
         """Take what has come. What the log has no room for stays, and comes again."""
         count = 0
+        now, limit = self._context.now, self._context.config.ingress_fragment_limit
         for subscription in self.subscriptions:
             self._heard = subscription
-            count += subscription.controlled_poll(self._take, self._context.config.ingress_fragment_limit)
+            count += subscription.sequence(self._sequencer, self._take, now, limit)
         return count
 
     def _take(self, data: bytes, header: Header) -> Action:
-        if template_of(data) != SESSION_MESSAGE:
-            return self._request(data, header)
+        """What is no message of a session, or a message that the log can never take."""
         context = self._context
-        term_id, session_id, _ = unpack_header(data)
-        if term_id != context.leadership_term_id:
+        if template_of(data) == SESSION_MESSAGE:
+            longest = self._writer.max_message_length
+            if len(data) <= longest:
+                self._writer.check_open()
+            context.log.warning(
+                "a client sends a message that is too long for the log",
+                f"length={len(data) - HEADER_LENGTH}, and {longest - HEADER_LENGTH} is the most",
+            )
             return Action.CONTINUE
-        session = context.applied.sessions.get(session_id)
-        if session is None or not session.is_open:
-            return Action.CONTINUE
-        if self._writer.message(session_id, context.now, data[HEADER_LENGTH:]) is None:
-            return Action.ABORT
-        session.activity_ns = context.now_ns
-        return Action.CONTINUE
-
-    def _request(self, data: bytes, header: Header) -> Action:
-        context = self._context
         try:
             request = decode(data)
         except MessageError as wrong:
@@ -130,7 +128,7 @@ class Ingress:
                 session.ingress_image_id = None if image is None else image.correlation_id
         elif isinstance(request, SessionCloseRequest):
             session.disconnect()
-            session.close_with(CloseReason.CLIENT_ACTION)
+            self._context.applied.sessions.close(session, CloseReason.CLIENT_ACTION)
         else:
             session.activity_ns = self._context.now_ns
             self._admin(request, session)
@@ -169,10 +167,11 @@ class Ingress:
         for session in self._context.applied.sessions:
             is_its = session.ingress_image_id == image.correlation_id and not self._is_closed
             if session.is_open and is_its:
-                session.close_with(CloseReason.TIMEOUT)
+                self._context.applied.sessions.close(session, CloseReason.TIMEOUT)
 
     def close(self) -> None:
         """Take nothing more. The streams go on, and with them their sessions, when the member leads again."""
         self._is_closed = True
+        self._context.applied.sessions.lead(None)
         for subscription in self.subscriptions:
             subscription.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headrace._results import OfferResult
+from headrace.client import Sequencer
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.protocol.codes import CloseReason, ClusterAction, ClusterTimeUnit
 from headrace.cluster.protocol.header import pack_header
@@ -42,6 +43,24 @@ class LogWriter:
         if position is None:
             raise ClusterError("the publication of the log is closed")
         return position
+
+    @property
+    def max_message_length(self) -> int:
+        """Of an entry."""
+        return self.publication.max_message_length
+
+    def sequencer(self) -> Sequencer:
+        """What puts the messages of clients into the log."""
+        return Sequencer(self.publication, self._term_id)
+
+    def check_open(self) -> None:
+        """Look whether the log takes entries.
+
+        Raises:
+            ClusterError: It takes none any more.
+        """
+        if self.publication.position is None:
+            raise ClusterError("the publication of the log is closed")
 
     def message(self, session_id: int, timestamp: int, payload: bytes | memoryview) -> int | None:
         """A message of a client or of a service."""

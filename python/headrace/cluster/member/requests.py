@@ -35,7 +35,7 @@ def service_request(context: Context, append_position: int, request: object) -> 
     elif isinstance(request, control.CloseSession):
         session = applied.sessions.get(request.cluster_session_id)
         if session is not None and session.is_open:
-            session.close_with(CloseReason.SERVICE_ACTION)
+            applied.sessions.close(session, CloseReason.SERVICE_ACTION)
     elif isinstance(request, control.ClusterMembersQuery):
         return _members(context, append_position, request)
     return None

@@ -15,7 +15,7 @@ from headrace.positions import NULL_VALUE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headrace.client import Counter, Pending, Publication
+    from headrace.client import Counter, Pending, Publication, Sequencer
     from headrace.security.verdicts import PendingVerdict
 
 __all__ = ["Session", "SessionState", "Sessions"]
@@ -75,10 +75,6 @@ class Session:
         """Whether its messages enter the log."""
         return self.state is SessionState.OPEN
 
-    def close_with(self, reason: CloseReason) -> None:
-        """Begin to close it; the next check appends the event."""
-        self.state, self.close_reason, self.activity_ns = SessionState.CLOSING, reason, 0
-
     def disconnect(self) -> None:
         """Give up what it has at the driver."""
         for pending in (self.requested, self.requested_counter):
@@ -119,6 +115,28 @@ class Sessions:
         self.next_committed_id = 1
         """One more than the highest id of a session whose opening is committed; snapshots have it."""
 
+        self._sequencer: Sequencer | None = None
+
+    def lead(self, sequencer: Sequencer | None) -> None:
+        """Messages of open sessions enter the log through a sequencer from now on, or do not any more."""
+        self._sequencer = sequencer
+        for session in self:
+            if sequencer is not None and session.is_open:
+                sequencer.open(session.session_id)
+
+    def note_heard(self, now_ns: int) -> None:
+        """Note which sessions have sent messages since the last call."""
+        for session_id in () if self._sequencer is None else self._sequencer.take_heard():
+            session = self._by_id.get(session_id)
+            if session is not None:
+                session.activity_ns = now_ns
+
+    def close(self, session: Session, reason: CloseReason) -> None:
+        """Begin to close one: it is heard no more, and the next check appends the event."""
+        session.state, session.close_reason, session.activity_ns = SessionState.CLOSING, reason, 0
+        if self._sequencer is not None:
+            self._sequencer.close(session.session_id)
+
     def __len__(self) -> int:
         return len(self._by_id)
 
@@ -135,6 +153,8 @@ class Sessions:
         session.opened_log_position = log_position
         self._by_id[session.session_id] = session
         self._uncommitted_opens.append((log_position, session.session_id))
+        if self._sequencer is not None:
+            self._sequencer.open(session.session_id)
 
     def closed(self, session: Session, log_position: int) -> None:
         """The leader has appended that a session is closed."""

@@ -41,7 +41,7 @@ from headrace.cluster.service.config import ContainerConfig
 from headrace.cluster.service.control import Control
 from headrace.cluster.service.counters import ContainerCounters, note_duration
 from headrace.cluster.service.entries import ContainerError, Entries
-from headrace.cluster.service.joined_log import JoinedLog, joined
+from headrace.cluster.service.joined_log import CopiedLog, JoinedLog, joined
 from headrace.cluster.service.session import ClientSession
 from headrace.cluster.service.snapshot import SnapshotPoint, loaded, stored
 from headrace.cluster.service.state import ServiceState
@@ -450,8 +450,13 @@ class ServiceContainer(Closing):
 
     def _make_log(self, subscription: Subscription, image: Image, limit: int) -> JoinedLog:
         deliver = getattr(self._service, "on_session_messages", None)
+        if deliver is None and self._service.message_views:
+            return JoinedLog(subscription, image, limit, self._handler, view=True)
         if deliver is None:
-            return JoinedLog(subscription, image, limit, self._handler, self._service.message_views)
+            deliver = self._service.on_session_message
+            return CopiedLog(
+                subscription, image, limit, self._handler, self._state, self._sessions, deliver
+            )
         # Loads numpy, which other services need not have.
         from headrace.cluster.service.batches import BatchedLog
 

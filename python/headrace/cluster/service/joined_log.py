@@ -13,8 +13,10 @@ from headrace.cluster.service.entries import ContainerError
 if TYPE_CHECKING:
     from headrace.client import Client, Header, Image, Subscription
     from headrace.cluster.protocol.control import JoinLog
+    from headrace.cluster.service.session import ClientSession
+    from headrace.cluster.service.state import ServiceState
 
-__all__ = ["JoinedLog", "joined"]
+__all__ = ["CopiedLog", "JoinedLog", "joined"]
 
 
 class JoinedLog:
@@ -62,6 +64,37 @@ class JoinedLog:
     def close(self) -> None:
         """Leave it."""
         self._subscription.close()
+
+
+class CopiedLog(JoinedLog):
+    """One log whose messages of sessions go to a service as ``bytes``, without a handler in between.
+
+    Args:
+        subscription: As for :class:`JoinedLog`.
+        image: As for :class:`JoinedLog`.
+        limit: As for :class:`JoinedLog`.
+        handler: Takes all other entries.
+        state: Gets time and position of each message.
+        sessions: Who is connected.
+        deliver: Takes the messages of sessions: ``on_session_message``.
+    """
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        image: Image,
+        limit: int,
+        handler: Callable[[Any, Header], Action | None],
+        state: ServiceState,
+        sessions: dict[int, ClientSession],
+        deliver: Callable[[Any, int, bytes, int], object],
+    ) -> None:
+        super().__init__(subscription, image, limit, handler, view=False)
+        self._entries = deliver, sessions, state, handler
+
+    def poll(self, commit_position: int, fragment_limit: int) -> int:
+        """See :class:`JoinedLog`."""
+        return self._image.poll_entries(*self._entries, fragment_limit, min(commit_position, self.limit))
 
 
 def joined(
