@@ -69,8 +69,8 @@ pub use headrace_protocol::ErrorCode;
 pub use image::{Block, Image};
 pub use publication::{Publication, PublicationHandle, SubscriberCount};
 pub use replayed::Replayed;
-pub use status::ChannelStatus;
 pub use sequencer::{SESSION_HEADER_LENGTH, Sequenced, Sequencer, SessionHeader};
+pub use status::ChannelStatus;
 pub use subscription::{PollGuard, Subscription};
 pub use termination::request_driver_termination;
 

@@ -61,7 +61,9 @@ impl ExclusivePublication {
     }
 }
 
-pub(crate) fn inner<'a>(slf: &'a Bound<'_, ExclusivePublication>) -> PyResult<&'a client::ExclusivePublication> {
+pub(crate) fn inner<'a>(
+    slf: &'a Bound<'_, ExclusivePublication>,
+) -> PyResult<&'a client::ExclusivePublication> {
     match &**slf.as_super().get().inner.get()? {
         Inner::Exclusive(publication) => Ok(publication),
         Inner::Concurrent(_) => Err(PyTypeError::new_err("not an exclusive publication")),

@@ -9,9 +9,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::arguments;
 use crate::delivery::{Delivery, HandlerError};
 use crate::exclusive::{self, ExclusivePublication};
-use crate::arguments;
 
 #[doc = docstring!("Sequencer")]
 #[pyclass(frozen, module = "headrace.client")]
@@ -39,7 +39,9 @@ impl Sequencer {
         match taken {
             Sequenced::Appended | Sequenced::Passed => Ok(Action::Continue),
             Sequenced::NoRoom => Ok(Action::Abort),
-            Sequenced::Other => others.controlled(message, header).map_err(HandlerError::Exception),
+            Sequenced::Other => others
+                .controlled(message, header)
+                .map_err(HandlerError::Exception),
         }
     }
 }
