@@ -62,6 +62,18 @@ def test_a_service_answers_and_its_state_outlives_the_node(tmp_path: Path) -> No
         assert node.module.error_count == 0
 
 
+def test_answers_say_where_the_log_is(tmp_path: Path) -> None:
+    with ClusterNode(Total(), directory=tmp_path / "node") as node, node.connect() as first:
+        with node.connect() as second:
+            positions = []
+            for cluster in (first, second, first):
+                cluster.offer_blocking(b"1")
+                message = cluster.receive(TIMEOUT_S)
+                assert message is not None
+                positions.append(message.log_position)
+        assert 0 < positions[0] < positions[1] < positions[2] <= node.module.commit_position
+
+
 def test_an_embedded_node_leaves_nothing_behind() -> None:
     with ClusterNode.embedded(Total()) as node:
         directory = Path(node.directory)

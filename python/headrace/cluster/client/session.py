@@ -57,6 +57,9 @@ class ClusterMessage(NamedTuple):
     """The cluster's time when the service sent it, in the cluster's unit, which is milliseconds if nothing is said."""
     leadership_term_id: int
     """The term in which the service sent it."""
+    log_position: int = 0
+    """Where the cluster's log was after the entry that the service handled: one order of the answers to all clients.
+    0 from services of Aeron, which do not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +287,9 @@ class ClusterSession:
             leadership_term_id, cluster_session_id, timestamp = unpack_header(payload)
             if cluster_session_id != self.cluster_session_id:
                 return None
-            return ClusterMessage(payload[HEADER_LENGTH:], timestamp, leadership_term_id)
+            return ClusterMessage(
+                payload[HEADER_LENGTH:], timestamp, leadership_term_id, received.reserved_value
+            )
         try:
             message = decode(payload)
         except MessageError as wrong:

@@ -454,9 +454,7 @@ class ServiceContainer(Closing):
             return JoinedLog(subscription, image, limit, self._handler, view=True)
         if deliver is None:
             deliver = self._service.on_session_message
-            return CopiedLog(
-                subscription, image, limit, self._handler, self._state, self._sessions, deliver
-            )
+            return CopiedLog(subscription, image, limit, self._handler, self._state, self._sessions, deliver)
         # Loads numpy, which other services need not have.
         from headrace.cluster.service.batches import BatchedLog
 

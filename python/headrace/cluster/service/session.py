@@ -61,6 +61,8 @@ class ClientSession:
     def offer(self, message: Any) -> int | OfferResult:
         """Send the client a message, if this member leads; never waits.
 
+        It carries the position of the log after the entry that is handled: ``ClusterMessage.log_position``.
+
         Args:
             message: A bytes-like object, or a tuple or list of them sent as one message.
 
@@ -81,9 +83,9 @@ class ClientSession:
         if publication is None:
             return OfferResult.NOT_CONNECTED
         header = pack_header(state.term_id, self.id, state.time)
-        if isinstance(message, (tuple, list)):
-            return publication.offer((header, *message))
-        return publication.offer((header, message))
+        parts = (header, *message) if isinstance(message, (tuple, list)) else (header, message)
+        # Programs that know nothing of it pass the reserved value over.
+        return publication.offer(parts, reserved_value=state.position)
 
     def close(self) -> bool:
         """Have the session closed. ``on_session_close`` follows, with ``CloseReason.SERVICE_ACTION``.
