@@ -298,8 +298,9 @@ class Catalog:
 
     def valid_from(self, recording_id: int) -> Iterator[CatalogEntry]:
         """Valid entries from an id on, in the order of ids."""
-        start = bisect_left(self._ids, recording_id)
-        return (entry for entry in self._entries[start:] if entry.is_valid)
+        entries, start = self._entries, bisect_left(self._ids, recording_id)
+        # No copy of the rest: a listing in pages asks again and again.
+        return (entries[index] for index in range(start, len(entries)) if entries[index].is_valid)
 
     def add(self, descriptor: RecordingDescriptor) -> int:
         """Append a recording, whose id is chosen here.
@@ -354,15 +355,20 @@ class Catalog:
     def replace_channel(self, recording_id: int, original: str, stripped: str) -> None:
         """Give a recording another channel; entries after it move if it has become longer."""
         entry = self._entry(recording_id)
-        descriptor = entry.descriptor.replace(original_channel=original, stripped_channel=stripped)
-        needed = align(ENTRY_HEADER_LENGTH + len(descriptor.encode()), self.alignment)
-        self._rewrite(entry, descriptor, max(entry.length, needed))
+        self._give(entry, entry.descriptor.replace(original_channel=original, stripped_channel=stripped))
 
     def refill(self, descriptor: RecordingDescriptor) -> None:
         """Give an empty recording the description of another, under its own id."""
-        entry = self._entry(descriptor.recording_id)
+        self._give(self._entry(descriptor.recording_id), descriptor)
+
+    def _give(self, entry: CatalogEntry, descriptor: RecordingDescriptor) -> None:
+        """Give an entry other texts: in its place if they fit and a kill cannot tear them, else in a new file."""
         needed = align(ENTRY_HEADER_LENGTH + len(descriptor.encode()), self.alignment)
-        self._rewrite(entry, descriptor, max(entry.length, needed))
+        is_in_one_page = entry.offset // _PAGE_LENGTH == (entry.offset + entry.length - 1) // _PAGE_LENGTH
+        if needed <= entry.length and is_in_one_page:
+            self._replace(entry, descriptor)
+        else:
+            self._rewrite(entry, descriptor, max(entry.length, needed))
 
     def _replace(self, entry: CatalogEntry, descriptor: RecordingDescriptor) -> None:
         """Write another description in the place of an entry's."""
