@@ -8,6 +8,7 @@ import pytest
 
 from headrace.cluster.protocol.codes import ClusterTimeUnit, EventCode
 from headrace.cluster.protocol.consensus import BackupResponse, SnapshotRecording
+from headrace.cluster.protocol.header import pack_header, with_header
 from headrace.cluster.protocol.log import NewLeadershipTermEvent
 from headrace.cluster.protocol.messages import MessageError, decode, encode, schema
 from headrace.cluster.protocol.session import SessionConnectRequest, SessionEvent, SessionMessageHeader
@@ -49,6 +50,18 @@ RESPONSE = BackupResponse(
 @pytest.mark.parametrize("message", [EVENT, RESPONSE])
 def test_a_message_comes_back_as_it_was(message: object) -> None:
     assert decode(encode(message)) == message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b"", b"short", b"x" * 5000, bytearray(b"array"), memoryview(b"view"), (b"two", b" parts"), [b"one"]],
+)
+def test_what_is_sent_is_the_header_and_then_the_message(message: Any) -> None:
+    header = pack_header(1, 2, 3)
+    offered = with_header(header, message)
+    whole = offered if isinstance(offered, bytes) else b"".join(map(bytes, offered))
+    parts = message if isinstance(message, tuple | list) else [message]
+    assert whole == header + b"".join(map(bytes, parts))
 
 
 def test_a_session_message_header_is_32_bytes_long_and_its_data_follows() -> None:

@@ -25,6 +25,7 @@ from headrace.cluster.protocol.header import (
     pack_header,
     template_of,
     unpack_header,
+    with_header,
 )
 from headrace.cluster.protocol.messages import MessageError, decode, encode
 from headrace.cluster.protocol.session import (
@@ -152,8 +153,7 @@ class ClusterSession:
 
     def offer(self, data: Any) -> int | OfferResult:
         """Send one message, if that can be done now."""
-        parts = (self._header, *data) if isinstance(data, tuple | list) else (self._header, data)
-        return self._send(parts)
+        return self._send(with_header(self._header, data))
 
     def send_keep_alive(self) -> int | OfferResult:
         """Show that the client is there, if that can be done now."""

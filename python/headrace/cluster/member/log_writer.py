@@ -9,7 +9,7 @@ from headrace._results import OfferResult
 from headrace.client import Sequencer
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.protocol.codes import CloseReason, ClusterAction, ClusterTimeUnit
-from headrace.cluster.protocol.header import pack_header
+from headrace.cluster.protocol.header import pack_header, with_header
 from headrace.cluster.protocol.log import (
     ClusterActionRequest,
     NewLeadershipTermEvent,
@@ -64,7 +64,7 @@ class LogWriter:
 
     def message(self, session_id: int, timestamp: int, payload: bytes | memoryview) -> int | None:
         """A message of a client or of a service."""
-        return self._offered((pack_header(self._term_id, session_id, timestamp), payload))
+        return self._offered(with_header(pack_header(self._term_id, session_id, timestamp), payload))
 
     def session_open(self, session: Session, timestamp: int) -> int | None:
         """A session is open."""

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
-__all__ = ["HEADER_LENGTH", "SESSION_MESSAGE", "pack_header", "template_of", "unpack_header"]
+__all__ = ["HEADER_LENGTH", "SESSION_MESSAGE", "pack_header", "template_of", "unpack_header", "with_header"]
 
 HEADER_LENGTH = 32
 SESSION_MESSAGE = 1
@@ -18,6 +19,8 @@ _HEADER = struct.Struct("<HHHHqqq")
 _FIELDS = struct.Struct("<qqq")
 _IDS = struct.Struct("<HH")
 _FIELDS_OFFSET = 8
+# Up to here a copy costs less than an offer of two pieces.
+_JOINED_MAX = 4096
 
 
 def pack_header(leadership_term_id: int, cluster_session_id: int, timestamp: int) -> bytes:
@@ -25,6 +28,20 @@ def pack_header(leadership_term_id: int, cluster_session_id: int, timestamp: int
     return _HEADER.pack(
         24, SESSION_MESSAGE, _SCHEMA_ID, _SCHEMA_VERSION, leadership_term_id, cluster_session_id, timestamp
     )
+
+
+def with_header(header: bytes, message: Any) -> Any:
+    """What to offer, so that a message is sent behind its header.
+
+    Args:
+        header: The header.
+        message: A bytes-like object, or a tuple or list of them sent as one message.
+    """
+    if type(message) is bytes and len(message) <= _JOINED_MAX:
+        return header + message
+    if isinstance(message, (tuple, list)):
+        return (header, *message)
+    return (header, message)
 
 
 def unpack_header(message: bytes | memoryview) -> tuple[int, int, int]:

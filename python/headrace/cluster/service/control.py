@@ -17,7 +17,7 @@ from headrace.cluster.protocol.control import (
     ServiceAck,
     ServiceTerminationPosition,
 )
-from headrace.cluster.protocol.header import pack_header
+from headrace.cluster.protocol.header import pack_header, with_header
 from headrace.cluster.protocol.messages import MessageError, decode, encode
 
 if TYPE_CHECKING:
@@ -96,9 +96,7 @@ class Control:
     def offer(self, leadership_term_id: int, timestamp: int, message: Any) -> int | OfferResult:
         """Send a message to the cluster itself."""
         header = pack_header(leadership_term_id, self._service_id, timestamp)
-        if isinstance(message, (tuple, list)):
-            return self._publication.offer((header, *message))
-        return self._publication.offer((header, message))
+        return self._publication.offer(with_header(header, message))
 
     def _sent(self, message: object) -> bool:
         data = encode(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._results import OfferResult
-from headrace.cluster.protocol.header import pack_header
+from headrace.cluster.protocol.header import pack_header, with_header
 
 if TYPE_CHECKING:
     from headrace.client import Publication
@@ -82,10 +82,9 @@ class ClientSession:
         publication = self._publication
         if publication is None:
             return OfferResult.NOT_CONNECTED
-        header = pack_header(state.term_id, self.id, state.time)
-        parts = (header, *message) if isinstance(message, (tuple, list)) else (header, message)
+        whole = with_header(pack_header(state.term_id, self.id, state.time), message)
         # Programs that know nothing of it pass the reserved value over.
-        return publication.offer(parts, reserved_value=state.position)
+        return publication.offer(whole, reserved_value=state.position)
 
     def close(self) -> bool:
         """Have the session closed. ``on_session_close`` follows, with ``CloseReason.SERVICE_ACTION``.
