@@ -15,6 +15,7 @@ from headrace.testing import Node, World
 WITHIN_S = 30.0
 MEMBERS = "0,leader:9002,leader:9003,leader:9004,leader:9005,leader:9001"
 CLIENT_VERSION = 3 << 8
+SEGMENT_LENGTH = 128 * 1024
 
 
 class Member:
@@ -35,7 +36,9 @@ class Member:
 
     def start(self) -> None:
         self.archive: ArchiveServer = self.node.run_archive(
-            file_sync_level=self.sync_level, catalog_file_sync_level=self.sync_level
+            file_sync_level=self.sync_level,
+            catalog_file_sync_level=self.sync_level,
+            segment_file_length=SEGMENT_LENGTH,
         )
         self.module = self.node.host(
             lambda: ConsensusModule(

@@ -18,7 +18,7 @@ from headrace.cluster.protocol.header import pack_header
 from headrace.cluster.protocol.session import AdminRequest, NewLeaderEvent, SessionKeepAlive
 from headrace.security.authorisation import AllowAll
 from headrace.testing import World
-from tests.cluster.members import MEMBERS, Member, Script
+from tests.cluster.members import MEMBERS, SEGMENT_LENGTH, Member, Script
 
 
 @pytest.fixture
@@ -100,6 +100,22 @@ def test_a_snapshot_has_the_sessions_and_the_next_start_begins_with_it(
     assert member.context.plan.snapshots[0].log_position == snapshot.log_position
     # The client is not there any more for a cluster that has just started.
     member.until(lambda: not len(member.context.applied.sessions), "the session closed")
+
+
+def test_the_log_before_a_snapshot_can_be_purged(member: Member, script: Script) -> None:
+    script.connect()
+    for _ in range(250):
+        script.message(bytes(1000))
+    member.until(lambda: member.module.commit_position > 2 * SEGMENT_LENGTH, "two segments of log")
+    member.context.counters.toggle.value = Toggle.SNAPSHOT
+    member.until(lambda: member.context.counters.snapshot_count.value == 1, "a snapshot")
+    log, committed = member.context.plan.log, member.module.commit_position
+    new_start = member.context.plan.snapshots[0].log_position // SEGMENT_LENGTH * SEGMENT_LENGTH
+    asked = member.context.archive.ask(requests.purge_segments(log.recording_id, new_start))
+    member.until(lambda: asked.is_done, "the purge")
+    assert member.context.archive.answer(asked) == new_start // SEGMENT_LENGTH
+    member.restart(keeps_writes=True)
+    assert member.module.commit_position >= committed
 
 
 def test_shutdown_takes_a_snapshot_and_ends(member: Member) -> None:
@@ -275,6 +291,21 @@ def test_a_module_ends_with_its_archive(member: Member) -> None:
 def test_a_wrong_setting_is_named(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         ConsensusModule(**{"ingress_channel": "aeron:udp"} | settings)
+
+
+def test_a_flood_of_requests_is_bounded(world: World) -> None:
+    member = made_member(world, session_timeout_ns=2_000_000_000)
+    script = Script(member, world.add_node("client"))
+    for number in range(200):
+        script.send(
+            script.request(
+                correlation_id=number, response_channel=f"aeron:udp?endpoint=client:{9200 + number}"
+            )
+        )
+    world.run_for(0.2)
+    assert len(member.module._connecting) == member.module.config.max_sessions + 64
+    member.until(lambda: not len(member.module._connecting), "the end of them")
+    assert script.connect(correlation_id=777).correlation_id == 777
 
 
 def test_a_session_that_never_hears_is_given_up(world: World) -> None:

@@ -25,6 +25,8 @@ __all__ = ["Connecting"]
 _REJECTED = "session failed authentication"
 _PRINCIPAL_MAX = 4096
 _LABEL_MAX = 380
+# Requests of which each has a publication until it is answered: a stranger must not fill the driver with them.
+_WAITING_MAX = 64
 
 
 class Connecting:
@@ -43,6 +45,9 @@ class Connecting:
         """A client asks for a session."""
         context = self._context
         config, sessions = context.config, context.applied.sessions
+        if len(self._pending) >= config.max_sessions + _WAITING_MAX:
+            context.log.warning("more clients ask to connect at once than are answered")
+            return
         session = Session(
             session_id=sessions.next_id,
             correlation_id=request.correlation_id,
