@@ -43,6 +43,24 @@ def test_the_first_program_of_a_document_runs(name: str, index: int) -> None:
     assert b"hello" in done.stdout
 
 
+@pytest.mark.system
+def test_the_cluster_of_the_readme_counts_on(tmp_path: Path) -> None:
+    (program,) = [
+        text
+        for text in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+        if "ClusterNode" in text
+    ]
+    for total in (b"b'5'\n", b"b'10'\n"):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", program],
+            cwd=tmp_path,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert (done.stdout, done.returncode) == (total, 0), done.stderr.decode()
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_python_in_documents_is_python(document: Path) -> None:
     for program in re.findall(r"```python\n(.*?)```", document.read_text(), flags=re.DOTALL):

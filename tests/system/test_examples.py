@@ -26,6 +26,9 @@ ALONE = {
     "redundant_paths.py": "1000 messages, each once; one of two publishers died after 500",
     "request_response.py": "the last answer is 9801",
     "embedded_throughput.py": "messages a second",
+    "cluster_key_value.py": "'visits': 100, 'runs': 1}",
+    "cluster_sequencer.py": "both subscribers have read the same order",
+    "cluster_order_book.py": "12 traded in all, 3 still for sale",
 }
 PAIRS = {"basic_publisher.py", "basic_subscriber.py", "ping.py", "pong.py"}
 # Run by tests/spark/test_weather.py.
@@ -45,6 +48,19 @@ def test_examples_that_need_nothing(name: str, promise: str) -> None:
         pytest.skip("numba is not installed: pip install '.[numba]'")
     arguments: list[str | Path] = [EXAMPLES / name, *(["1"] if name == "embedded_throughput.py" else [])]
     assert promise in finish(start(arguments))
+
+
+@pytest.mark.parametrize(
+    ("name", "promise"),
+    {
+        "cluster_key_value.py": "'visits': 200, 'runs': 2}",
+        "cluster_sequencer.py": "3000 messages, numbers 3001 to 6000",
+        "cluster_order_book.py": "24 traded in all, 6 still for sale",
+    }.items(),
+)
+def test_what_a_cluster_holds_is_there_at_the_second_run(name: str, promise: str, tmp_path: Path) -> None:
+    assert promise not in finish(start([EXAMPLES / name, tmp_path / "cluster"]))
+    assert promise in finish(start([EXAMPLES / name, tmp_path / "cluster"]))
 
 
 @pytest.fixture(scope="module")
