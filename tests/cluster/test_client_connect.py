@@ -11,6 +11,7 @@ from headrace.cluster import (
     ClientState,
     ClusterAuthenticationError,
     ClusterClient,
+    ClusterClientConfig,
     ClusterError,
     ClusterTimeoutError,
     ConnectState,
@@ -307,3 +308,18 @@ def test_a_wrong_setting_is_named_before_anything_is_started(settings: dict[str,
     with pytest.raises(headrace.ConfigError) as wrong:
         ClusterClient.connect(directory="/nowhere", **settings)
     assert wrong.value.setting == name
+
+
+def test_settings_come_from_keywords_properties_and_the_environment() -> None:
+    properties = {
+        "aeron.cluster.message.timeout": "3s",
+        "aeron.cluster.ingress.endpoints": "0=a:1,1=b:2",
+        "aeron.cluster.egress.stream.id": "7",
+    }
+    environment = {"AERON_CLUSTER_CLIENT_KEEP_ALIVE_INTERVAL": "0", "AERON_CLUSTER_MESSAGE_TIMEOUT": "9s"}
+    config = ClusterClientConfig.of(properties=properties, environment=environment, egress_stream_id=8)
+    assert (config.message_timeout_ns, config.keep_alive_interval_ns) == (3_000_000_000, 0)
+    assert (config.egress_stream_id, config.ingress_stream_id) == (8, 101)
+    assert "secret" not in repr(ClusterClientConfig.of(config, credentials=b"secret"))
+    with pytest.raises(headrace.ConfigError, match=r"did you mean aeron.cluster.message.timeout"):
+        ClusterClientConfig.of(properties={"aeron.cluster.mesage.timeout": "3s"})

@@ -392,9 +392,18 @@ class ClusterSession:
             self._egress.close()
 
     def _enter(self, state: ClientState, reason: str) -> None:
-        if state is not self.state:
-            CLUSTER.info("session %d: %s: %s", self.cluster_session_id, state.name, reason)
+        previous = self.state
         self._life.enter(state, reason)
+        if self.state is not state:
+            CLUSTER.error(
+                "session %d: must not go from %s to %s: %s",
+                self.cluster_session_id,
+                previous.name,
+                state.name,
+                reason,
+            )
+        elif state is not previous:
+            CLUSTER.info("session %d: %s: %s", self.cluster_session_id, state.name, reason)
 
 
 def _tell(handler: Callable[[Any], object] | None, event: object) -> None:

@@ -144,10 +144,14 @@ class ObjectClient(Closing, Generic[T]):
                 calls.wait(left_s)
 
     def close(self) -> None:
-        """Leave the cluster. Closing again does nothing, nor does closing in a forked child."""
+        """Leave the cluster. Closing again does nothing, nor does closing in a forked child.
+
+        Waits for the call of another thread.
+        """
         if not is_own(self._pid):
             return
-        self._calls.close()
+        with self._lock:
+            self._calls.close()
         if self._owned is not None:
             self._owned.close()
 
