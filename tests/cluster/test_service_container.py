@@ -11,8 +11,19 @@ from headrace.cluster.mark_file import read_mark_fields, service_mark_name
 from headrace.cluster.protocol.codes import CloseReason, Role
 from headrace.cluster.protocol.control import CancelTimer, CloseSession, JoinLog, ScheduleTimer
 from headrace.cluster.protocol.header import HEADER_LENGTH, unpack_header
+from headrace.cluster.protocol.log import SessionOpenEvent
+from headrace.cluster.protocol.messages import encode
 from headrace.testing import World
 from tests.cluster.scripted import EGRESS, LOG, TERM, Recorder, Rig
+
+EVENT = SessionOpenEvent(
+    leadership_term_id=TERM,
+    correlation_id=1,
+    cluster_session_id=8,
+    timestamp=0,
+    response_stream_id=102,
+    response_channel=EGRESS,
+)
 
 
 @pytest.fixture
@@ -175,6 +186,25 @@ def test_what_a_handler_raises_is_told_and_its_entry_is_consumed(rig: Rig, name:
     )
     assert service.names().count(name) == len(rig.errors) == container.error_count
     assert container._counters.errors.value == container.error_count
+
+
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_an_entry_that_is_none_is_told_and_passed_over(rig: Rig, in_batches: bool) -> None:
+    service = Recorder()
+    if in_batches:
+        service.on_session_messages = lambda batch: service.state.extend(batch)  # type: ignore[attr-defined]
+    module, container = rig.started(service)
+    module.term()
+    position = module.append(b"x")
+    for wrong in (b"of no schema, and longer than a header", bytes(8), b"", encode(EVENT)[:-30]):
+        module.append(wrong)
+    # Of a template that is not known: of a later version.
+    module.append(encode(EVENT)[:2] + b"\xe7\x03" + encode(EVENT)[4:])
+    module.message(1, b"good")
+    rig.until(lambda: service.state == [b"good"])
+    assert len(rig.errors) == 5
+    assert f"an entry of the log is none of a cluster: log_position={position}: " in rig.errors[0]
+    assert container.failure is None
 
 
 def test_views_are_given_by_choice_and_end_with_the_call(rig: Rig) -> None:
