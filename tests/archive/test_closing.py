@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import threading
 from pathlib import Path
 
 from benches.processes import fresh_directory
 
 import headrace
+from headrace.archive import Replay
+from tests.helpers import TIMEOUT_S, await_true
 
 
 def mapped(directory: Path) -> list[str]:
@@ -71,3 +74,31 @@ def test_a_crashed_node_keeps_nothing_of_its_clients() -> None:
         del client, held
         gc.collect()
         assert mapped(Path(directory)) == []
+
+
+def test_another_thread_may_close_a_replay(tmp_path: Path) -> None:
+    """Its reader comes to an end, wherever it is."""
+    with (
+        headrace.ArchivingMediaDriver.embedded(archive_directory=tmp_path) as archiving,
+        archiving.connect_archive() as archive,
+        archive.add_recorded_publication("aeron:ipc?term-length=64k", 7) as publication,
+    ):
+        for number in range(100):
+            publication.offer_blocking(b"%d" % number, timeout_s=TIMEOUT_S)
+        for wanted in [0, 1, 50, 100] * 10:
+            replay, read, ends = archive.replay(0), list[bytes](), list[object]()
+
+            def run(replay: Replay = replay, read: list[bytes] = read, ends: list[object] = ends) -> None:
+                try:
+                    for message in replay:
+                        read.append(message.payload)
+                    ends.append("over")
+                except BaseException as failure:
+                    ends.append(failure)
+
+            reader = threading.Thread(target=run)
+            reader.start()
+            await_true(lambda read=read, wanted=wanted: len(read) >= wanted)
+            replay.close()
+            reader.join(TIMEOUT_S)
+            assert ends == ["over"]

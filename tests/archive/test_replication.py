@@ -194,6 +194,24 @@ def test_a_copy_ends_at_the_stop_position(places: tuple[Place, Place]) -> None:
     assert replayed(standby.archive, replication.recording_id) == MESSAGES
 
 
+def test_a_stop_position_before_the_recording_is_refused_and_leaves_no_copy(
+    places: tuple[Place, Place],
+) -> None:
+    """Nothing is in the catalog that was not there before."""
+    source, standby = places
+    with source.archive.client.add_exclusive_publication(
+        f"{CHANNEL}|init-term-id=0|term-id=2|term-offset=0", STREAM_ID + 5
+    ) as publication:
+        source.archive.start_recording(f"aeron:ipc?session-id={publication.session_id}", STREAM_ID + 5)
+        recording_id = source.archive.await_signal(RecordingSignal.START, timeout_s=TIMEOUT_S).recording_id
+        publication.offer_blocking(b"later", timeout_s=TIMEOUT_S)
+        replication = standby.archive.replicate(recording_id, source.control, stop_position=64)
+        with pytest.raises(ArchiveError, match="stopPosition=64 is before position="):
+            replication.wait(TIMEOUT_S)
+    assert signalled(replication) == ["REPLICATE_END"]
+    assert standby.archive.list_recordings() == []
+
+
 def test_a_copy_merges_with_the_live_stream(places: tuple[Place, Place]) -> None:
     """Then the source archive is not needed any longer, and the copy goes on until the publisher ends."""
     source, standby = places

@@ -153,7 +153,13 @@ def test_an_operator_looks_after_a_directory(archiving: headrace.ArchivingMediaD
     errors = [json.loads(line) for line in run("errors", "-a", directory, "--json").stdout.splitlines()]
     assert [one["source"] for one in errors] == ["archive", "driver"]
     assert json.loads(run("compact", "-a", directory, "--dry-run", "--json").stdout)["files"] == []
-    for change in (["mark-invalid", 0], ["checksum", "CRC-32"], ["capacity", capacity + 1]):
+    for change in (
+        ["mark-invalid", 0],
+        ["checksum", "CRC-32"],
+        ["capacity", capacity + 1],
+        ["compact", "--yes"],
+        ["delete-orphaned-segments", "--yes"],
+    ):
         assert "another archive is running" in run(*change, "-a", directory, status=1).stderr
     archiving.close()
     assert run("capacity", capacity + 64, "-a", directory).stdout == f"{capacity + 64}\n"

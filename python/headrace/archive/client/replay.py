@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from headrace._closing import Closing
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError, HeadraceError
+from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ClosedError, HeadraceError
 from headrace._fork import is_own
 from headrace.archive.protocol.requests import BoundedReplayRequest, ReplayRequest
 from headrace.positions import NULL_VALUE
@@ -118,12 +118,24 @@ class Replay(Closing):
         return self
 
     def __next__(self) -> Message:
-        """The next message.
+        """The next message. Another thread may close the replay meanwhile: then it ends.
 
         Raises:
             ArchiveError: The archive ended the replay early, with the reason it gave.
             ArchiveTimeoutError: The replay did not begin.
         """
+        try:
+            message = self._next()
+        except ClosedError:
+            if not self._is_closed:
+                raise
+            message = None
+        if message is None:
+            raise StopIteration
+        return message
+
+    def _next(self) -> Message | None:
+        """The next message; ``None`` after the last one."""
         subscription = self.subscription
         while True:
             message = subscription.poll_message()
@@ -131,7 +143,7 @@ class Replay(Closing):
                 return message
             if self.has_ended():
                 self.confirm_end()
-                raise StopIteration
+                return None
             message = subscription.receive(timeout_s=_WAIT_S)
             if message is not None:
                 return message

@@ -251,16 +251,19 @@ class Replication:
             begin = found.stop_position
         else:
             begin, found = source.start_position, None
-            self._make_empty(source)
         stop = self.wanted.stop_position
-        if found is not None and (source.stop_position in (begin, source.start_position) or stop == begin):
+        is_all_there = source.stop_position in (begin, source.start_position)
+        # Before a recording is made for it: what is refused leaves none behind.
+        if stop is not None and stop < begin and not is_all_there:
+            raise _refused(f"stopPosition={stop} is before position={begin}, where the copy goes on")
+        if found is None:
+            self._make_empty(source)
+        elif is_all_there or stop == begin:
             # No extension follows, which would look whether it is the same stream.
             _check_same_stream(source, found)
-        if source.stop_position in (begin, source.start_position):
+        if is_all_there:
             self._signal(RecordingSignal.SYNC, source.stop_position)
             return None
-        if stop is not None and stop < begin:
-            raise _refused(f"stopPosition={stop} is before position={begin}, where the copy goes on")
         return None if stop == begin else begin
 
     def _make_empty(self, source: RecordingDescriptor) -> None:

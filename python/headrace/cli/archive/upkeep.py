@@ -240,10 +240,12 @@ def delete_orphaned_segments_command(
 def _delete(run: Callable[[bool], Deletion], dry_run: bool, yes: bool, as_json: bool) -> None:
     """Say what goes, ask, delete it, and say what has gone."""
     found = run(True)
-    if not dry_run and (found.files or found.recording_ids):
-        if not as_json:
-            _show_files(found)
-        confirm(f"delete {_amount(found)}?", is_confirmed=yes)
+    if not dry_run:
+        if found.files or found.recording_ids:
+            if not as_json:
+                _show_files(found)
+            confirm(f"delete {_amount(found)}?", is_confirmed=yes)
+        # Also if there is nothing to delete: beside a running archive the command does not say that it has.
         found = run(False)
     if as_json:
         print_json(dataclasses.asdict(found) | {"is_dry_run": dry_run})
