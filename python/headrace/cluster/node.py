@@ -175,7 +175,8 @@ class ClusterNode(Closing):
         Raises:
             HeadraceError: A part cannot go on; the others are told to end.
         """
-        work_count = self.archive.do_work() + self.module.do_work()
+        # In the way of a message: into the log, onto the disk, to the services.
+        work_count = self.module.do_work() + self.archive.do_work() + self.module.commit()
         for container in self.containers:
             work_count += container.do_work()
         return work_count

@@ -398,10 +398,16 @@ class ConsensusModule(Closing):
                         lambda session_id, payload: writer.message(session_id, now, payload)
                     )
             work_count += ingress.poll()
-        return work_count + self._commit()
+        return work_count + self.commit()
 
-    def _commit(self) -> int:
-        """What the archive has is agreed upon by a cluster of one."""
+    def commit(self) -> int:
+        """Look how far the archive has the log, which a cluster of one agrees upon; gives 1 if that is further.
+
+        Part of a turn. A program that steps the archive too may call it after that, so that services need not wait for
+        the next turn.
+        """
+        if self._ingress is None or self._is_closed or self._has_terminated:
+            return 0
         context = self._context
         position = self._leadership.append_position
         if position <= context.commit_position:
