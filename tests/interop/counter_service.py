@@ -1,16 +1,25 @@
-"""The service of `java/CounterService.java` in Python: the same state from the same log, and the same snapshot."""
+"""The service of `java/CounterService.java` in Python: the same state from the same log, and the same snapshot.
+
+usage: python -m tests.interop.counter_service DIRECTORY ENDPOINT
+
+A whole node that serves clients at ENDPOINT until it is told to end. Prints READY and the directory of its driver.
+"""
 
 from __future__ import annotations
 
+import signal
 import struct
+import sys
+import threading
 from collections.abc import Iterable
 
-from headrace.cluster import ClientSession, Cluster, ClusteredService
+from headrace.cluster import ClientSession, Cluster, ClusteredService, ClusterNode
 
 __all__ = ["Counter"]
 
 _STATE = struct.Struct("<4q")
 _EVERY = 50
+_LATER = 1_000_000_000
 
 
 class Counter(ClusteredService):
@@ -44,7 +53,9 @@ class Counter(ClusteredService):
             self.self_messages += 1
             self._mix(int.from_bytes(message, "little"))
         elif message == b"state?":
-            self._expect(session.offer(self.state.encode()))
+            self._expect(session.offer(f"{self.state} {len(self.cluster.sessions)}".encode()))
+        elif message == b"later!":
+            self._expect(self.cluster.schedule_timer(_LATER + self.count, timestamp + 3000))
         elif message == b"close!":
             session.close()
         else:
@@ -66,3 +77,19 @@ class Counter(ClusteredService):
 
     def on_take_snapshot(self) -> Iterable[bytes]:
         yield _STATE.pack(self.count, self.hash, self.timers, self.self_messages)
+
+
+def main(directory: str, endpoint: str) -> None:
+    """A node, until a signal."""
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    with ClusterNode(
+        Counter(), directory=directory, ingress_endpoint=endpoint, authorisation="ALLOW_ALL"
+    ) as node:
+        node.wait_until_leader(None)
+        print("READY", node.driver.directory, flush=True)
+        ended.wait()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

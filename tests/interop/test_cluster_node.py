@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hmac
+import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable, output
+from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory, output
 
-from headrace.cluster import ClusterNode
+from headrace.cluster import ClusterNode, ConsensusModule, ServiceContainer
 from headrace.cluster.ground.counters import ClusterCounter
 from headrace.security import Accepted, Challenge, Rejected, Verdict
 from tests.helpers import TIMEOUT_S, await_true
@@ -64,9 +67,8 @@ def test_messages_come_back(java: JavaPeer, tmp_path: Path, is_ipc: bool, egress
     with our_node(tmp_path, service) as (node, ingress):
         ingress = IPC if is_ipc else ingress
         lines = call(java, node.driver.directory, ingress, egress, "echo:1000:100", "echo:20:100000", "state")
-        state = lines[-2].removeprefix("STATE ")
-        assert lines == ["CONNECTED", "ECHOED 1000", "ECHOED 20", f"STATE {state}", "DONE"]
-        assert state.startswith("1020 ")
+        assert lines[:-2] == ["CONNECTED", "ECHOED 1000", "ECHOED 20"]
+        assert lines[-2].startswith("STATE 1020 ")
         await_true(lambda: service.state.endswith(" 20 20"))
         assert service.refused == []
         assert node.module.error_count == 0
@@ -136,7 +138,9 @@ class Program:
 
     def __init__(self, command: list[str]) -> None:
         self.lines: list[str] = []
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
+        )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -164,6 +168,21 @@ class Program:
         status = self._process.wait(TIMEOUT_S)
         self._reader.join()
         return status
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has, and all that it printed is there."""
+        return self._process.poll() is not None and not self._reader.is_alive()
+
+    @property
+    def words(self) -> set[str]:
+        """The first words of the lines."""
+        return {line.split(" ")[0] for line in self.lines}
+
+    def terminate(self) -> None:
+        """Ask it to end, and wait until it has."""
+        self._process.terminate()
+        self.ended()
 
     def kill(self) -> None:
         self._process.kill()
@@ -199,18 +218,27 @@ def tool(java: JavaPeer, directory: object, command: str) -> str:
 
 
 def state_of(java: JavaPeer, aeron: object, ingress: str) -> str:
-    lines = call(java, aeron, ingress, UDP, "state")
-    return lines[1].removeprefix("STATE ")
+    """The state of the service once the client that asks for it is alone."""
+    state = ""
+
+    def is_alone() -> bool:
+        nonlocal state
+        lines = call(java, aeron, ingress, UDP, "state")
+        state, _, sessions = lines[1].removeprefix("STATE ").rpartition(" ")
+        return sessions == "1"
+
+    await_true(is_alone)
+    return state
 
 
-def settled_state(java: JavaPeer, aeron: object, ingress: str, count: int) -> str:
+def settled_state(java: JavaPeer, aeron: object, ingress: str, count: int, later: int = 0) -> str:
     """The state of the service once its timers and messages to itself, one each for 50 messages, have come."""
     state = ""
 
     def is_settled() -> bool:
         nonlocal state
         state = state_of(java, aeron, ingress)
-        return state.split(" ")[2:] == [str(count // 50)] * 2
+        return state.split(" ")[2:] == [str(count // 50 + later), str(count // 50)]
 
     await_true(is_settled)
     assert state.startswith(f"{count} ")
@@ -255,3 +283,162 @@ def test_a_module_ends_when_its_container_in_java_is_killed(java: JavaPeer, tmp_
         container.kill()
         await_true(lambda: node.module.has_terminated)
         assert str(node.failure) == "Aeron client in service closed unexpectedly: serviceId=0"
+
+
+# --- their archive and driver --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def our_module_on_theirs(
+    java: JavaPeer, directory: Path, service: Counter, log_channel: str
+) -> Iterator[tuple[Path, ConsensusModule, str]]:
+    """Our module and container on Java's driver and archive."""
+    endpoints = [free_endpoint() for _ in range(5)]
+    aeron, cluster = fresh_directory("archiving"), directory / "cluster"
+    cluster.mkdir(exist_ok=True)
+    properties = {
+        "aeron.dir": str(aeron),
+        "aeron.dir.delete.on.start": "true",
+        "aeron.dir.delete.on.shutdown": "true",
+        "aeron.threading.mode": "SHARED",
+        "aeron.archive.threading.mode": "SHARED",
+        "aeron.archive.dir": str(directory / "archive"),
+        "aeron.archive.segment.file.length": "1m",
+        "aeron.archive.control.channel": f"aeron:udp?endpoint={endpoints[-1]}",
+        "aeron.archive.replication.channel": UDP,
+    }
+    command = java.command("io.aeron.archive.ArchivingMediaDriver", properties=properties)
+    with (
+        background(command, ready=aeron / "cnc.dat"),
+        ConsensusModule(
+            aeron_directory=aeron,
+            cluster_directory=cluster,
+            members=",".join(["0", *endpoints]),
+            ingress_channel="aeron:udp?term-length=1m",
+            log_channel=log_channel,
+        ) as module,
+        ServiceContainer(service, aeron_directory=aeron, cluster_directory=cluster) as container,
+    ):
+        await_true(lambda: module.is_leader or module.failure or container.failure)
+        assert module.failure is None
+        yield aeron, module, f"0={endpoints[0]}"
+        assert module.failure is None
+        assert container.failure is None
+        assert module.error_count == 0
+
+
+@pytest.mark.parametrize("log_channel", ["aeron:udp?term-length=1m", "aeron:ipc?term-length=1m"])
+def test_our_module_on_an_archive_and_a_driver_in_java(
+    java: JavaPeer, tmp_path: Path, log_channel: str
+) -> None:
+    service = Counter()
+    with our_module_on_theirs(java, tmp_path, service, log_channel) as (aeron, module, ingress):
+        lines = call(java, aeron, ingress, UDP, "echo:1000:100", "echo:20:50000", "close")
+        assert lines == ["CONNECTED", "ECHOED 1000", "ECHOED 20", "CLOSED [CLOSED SERVICE_ACTION]", "DONE"]
+        at_snapshot = settled_state(java, aeron, ingress, 1020)
+        assert "SNAPSHOT applied successfully" in tool(java, module.directory, "snapshot")
+        assert call(java, aeron, ingress, UDP, "echo:80:5000")[1:] == ["ECHOED 80", "DONE"]
+        before = settled_state(java, aeron, ingress, 1100)
+        assert service.state == before
+    again = Counter()
+    with our_module_on_theirs(java, tmp_path, again, log_channel) as (aeron, module, ingress):
+        assert again.started_with == at_snapshot
+        assert state_of(java, aeron, ingress) == before
+        assert "SHUTDOWN applied successfully" in tool(java, module.directory, "shutdown")
+        await_true(lambda: module.has_terminated)
+    last = Counter()
+    with our_module_on_theirs(java, tmp_path, last, log_channel) as (aeron, _, ingress):
+        assert last.started_with == before
+        assert state_of(java, aeron, ingress) == before
+
+
+# --- one directory -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Turn:
+    """A node that has its turn on the directory."""
+
+    program: Program
+    aeron: str
+    ingress: str
+    cluster: Path
+
+
+@contextmanager
+def again_and_again(command: list[str]) -> Iterator[Program]:
+    """A node that is ready: it is started until the files do not look any more as if one that was killed used them."""
+    for _ in range(100):
+        program = Program(command)
+        try:
+            await_true(lambda program=program: program.has_ended or "READY" in program.words)
+            if not program.has_ended:
+                yield program
+                return
+        finally:
+            program.kill()
+        text = "\n".join(program.lines)
+        assert "active" in text, text
+    raise AssertionError(text)
+
+
+@contextmanager
+def our_turn(java: JavaPeer, directory: Path) -> Iterator[Turn]:
+    endpoint = free_endpoint()
+    command = [sys.executable, "-m", "tests.interop.counter_service", str(directory), endpoint]
+    with again_and_again(command) as program:
+        aeron = program.printed("READY")
+        yield Turn(program, aeron, f"0={endpoint}", directory / "cluster")
+    shutil.rmtree(aeron, ignore_errors=True)
+
+
+@contextmanager
+def java_turn(java: JavaPeer, directory: Path) -> Iterator[Turn]:
+    endpoints = [free_endpoint() for _ in range(5)]
+    aeron = fresh_directory("turn")
+    properties = {
+        "aeron.dir": str(aeron),
+        "aeron.threading.mode": "SHARED",
+        "aeron.archive.threading.mode": "SHARED",
+        "aeron.archive.dir": str(directory / "archive"),
+        "aeron.archive.control.channel": f"aeron:udp?endpoint={endpoints[-1]}",
+        "aeron.archive.replication.channel": UDP,
+        "aeron.cluster.dir": str(directory / "cluster"),
+        "aeron.cluster.members": ",".join(["0", *endpoints]),
+        "aeron.cluster.ingress.channel": "aeron:udp?term-length=1m",
+        "aeron.cluster.log.channel": "aeron:udp?term-length=1m",
+        "aeron.cluster.replication.channel": UDP,
+    }
+    with again_and_again(java.command("CounterService", "node", properties=properties)) as program:
+        yield Turn(program, str(aeron), f"0={endpoints[0]}", directory / "cluster")
+    shutil.rmtree(aeron, ignore_errors=True)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("order", [(our_turn, java_turn, our_turn), (java_turn, our_turn, java_turn)])
+def test_nodes_of_both_take_turns_on_one_directory(
+    java: JavaPeer, tmp_path: Path, order: tuple[Any, ...], is_killed: bool
+) -> None:
+    """Each begins with the other's snapshot and the log after it, has timers that the other scheduled, and goes on."""
+    state = "0 0 0 0"
+    for number, begun in enumerate(order):
+        with begun(java, tmp_path) as turn:
+            assert settled_state(java, turn.aeron, turn.ingress, 250 * number, 2 * number) == state
+            commands = ["echo:180:100", "later", "snapshot", "echo:70:3000", "later"]
+            assert call(java, turn.aeron, turn.ingress, UDP, *commands) == [
+                "CONNECTED",
+                "ECHOED 180",
+                "LATER",
+                "ADMIN SNAPSHOT OK ",
+                "ECHOED 70",
+                "LATER",
+                "DONE",
+            ]
+            state = settled_state(java, turn.aeron, turn.ingress, 250 * number + 250, 2 * number + 2)
+            # One that stays connected: the next node closes its session.
+            with java_program(java, "ClusterCaller", turn.aeron, turn.ingress, UDP, "silent") as client:
+                client.printed("CONNECTED")
+                if is_killed:
+                    turn.program.kill()
+                else:
+                    turn.program.terminate()

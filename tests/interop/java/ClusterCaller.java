@@ -19,7 +19,7 @@ import java.util.function.BooleanSupplier;
  *
  * usage: ClusterCaller DIR INGRESS EGRESS COMMAND...
  *
- * INGRESS is a list of endpoints, or aeron:ipc. Commands: echo:COUNT:LENGTH, state, alive:MS, silent, close, snapshot,
+ * INGRESS is a list of endpoints, or aeron:ipc. Commands: echo:COUNT:LENGTH, state, alive:MS, silent, later, close, snapshot,
  * more:COUNT. The properties `credentials` and `answer` are what the client shows.
  */
 public class ClusterCaller implements EgressListener
@@ -185,6 +185,10 @@ public class ClusterCaller implements EgressListener
             case "silent":
                 await(cluster, () -> cluster.isClosed() || !closed.isEmpty());
                 System.out.println("CLOSED " + closed);
+                break;
+            case "later":
+                send(cluster, bytes("later!"));
+                System.out.println("LATER");
                 break;
             case "close":
                 send(cluster, bytes("close!"));

@@ -11,6 +11,7 @@ import io.aeron.cluster.service.ClusteredService;
 import io.aeron.cluster.service.ClusteredServiceContainer;
 import io.aeron.driver.MediaDriver;
 import io.aeron.logbuffer.Header;
+import io.aeron.security.AuthorisationService;
 import org.agrona.CloseHelper;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.ShutdownSignalBarrier;
@@ -27,6 +28,7 @@ import java.nio.charset.StandardCharsets;
 public class CounterService implements ClusteredService
 {
     private static final int EVERY = 50;
+    private static final long LATER = 1_000_000_000L;
     private final UnsafeBuffer buffer = new UnsafeBuffer(new byte[256]);
     private Cluster cluster;
     private long count;
@@ -36,11 +38,27 @@ public class CounterService implements ClusteredService
 
     public static void main(final String[] args)
     {
+        try
+        {
+            run(args[0]);
+        }
+        catch (final RuntimeException ex)
+        {
+            // What had been started has threads, which would keep the process.
+            ex.printStackTrace();
+            Runtime.getRuntime().halt(1);
+        }
+    }
+
+    private static void run(final String what)
+    {
         final ShutdownSignalBarrier barrier = new ShutdownSignalBarrier();
-        final ClusteredMediaDriver driver = args[0].equals("container") ? null : ClusteredMediaDriver.launch(
+        final ClusteredMediaDriver driver = what.equals("container") ? null : ClusteredMediaDriver.launch(
             new MediaDriver.Context().terminationHook(barrier::signal),
             new Archive.Context(),
-            new ConsensusModule.Context().terminationHook(barrier::signal));
+            new ConsensusModule.Context()
+                .authorisationServiceSupplier(() -> AuthorisationService.ALLOW_ALL)
+                .terminationHook(barrier::signal));
         final ClusteredServiceContainer container = ClusteredServiceContainer.launch(
             new ClusteredServiceContainer.Context()
                 .clusteredService(new CounterService()).terminationHook(barrier::signal));
@@ -48,6 +66,7 @@ public class CounterService implements ClusteredService
         barrier.await();
         CloseHelper.closeAll(container, driver);
         System.out.println("ENDED");
+        barrier.close();
     }
 
     public void onStart(final Cluster cluster, final Image snapshot)
@@ -94,7 +113,8 @@ public class CounterService implements ClusteredService
         final String text = length < 10 ? data.getStringWithoutLengthAscii(offset, length) : "";
         if (text.equals("state?"))
         {
-            final byte[] answer = state().getBytes(StandardCharsets.US_ASCII);
+            final String answered = state() + " " + cluster.clientSessions().size();
+            final byte[] answer = answered.getBytes(StandardCharsets.US_ASCII);
             buffer.putBytes(0, answer);
             send(session, buffer, 0, answer.length);
             return;
@@ -102,6 +122,11 @@ public class CounterService implements ClusteredService
         if (text.equals("close!"))
         {
             session.close();
+            return;
+        }
+        if (text.equals("later!"))
+        {
+            await(() -> cluster.scheduleTimer(LATER + count, timestamp + 3000));
             return;
         }
         count++;
