@@ -72,10 +72,12 @@ class Verdicts:
 
     Args:
         authenticator: What decides; ``None`` accepts everyone.
+        has_thread: Whether it runs on a thread. Without one each call is made where it begins, as in a simulated world.
     """
 
-    def __init__(self, authenticator: Authenticator | None) -> None:
+    def __init__(self, authenticator: Authenticator | None, *, has_thread: bool = True) -> None:
         self._authenticator = authenticator
+        self._has_thread = has_thread
         self._calls: queue.SimpleQueue[PendingVerdict | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._left_behind: list[threading.Thread] = []
@@ -104,6 +106,10 @@ class Verdicts:
         return None if accepted.recheck is None else self._begin(accepted.recheck)
 
     def _begin(self, judge: Callable[[], Verdict]) -> PendingVerdict:
+        if not self._has_thread:
+            made = PendingVerdict(judge)
+            made.make()
+            return made
         if self._thread is None:
             self._begin_thread()
         elif self._current is not None and self._current.is_left_behind:

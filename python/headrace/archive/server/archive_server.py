@@ -79,7 +79,8 @@ class ArchiveServer(Closing):
         config: All settings as one object; keywords override it.
         properties: Settings by the specification's property names, such as ``{"aeron.archive.dir": "/data"}``.
         driver: The driver, if it runs in this process; also a node of a simulated world.
-        is_invoked: No thread; the program calls :meth:`do_work`, at least every few seconds.
+        is_invoked: No thread; the program calls :meth:`do_work`, at least every few seconds. An authenticator runs in
+            that call, and must not block.
         clock: What it goes by; by default the clock of `driver`, or of the machine.
         storage: The archive's files; by default those of ``archive_directory``.
         chance: Where numbers that others must not guess come from; by default the machine.
@@ -115,7 +116,7 @@ class ArchiveServer(Closing):
         authenticator = config.authenticator
         if authenticator is not None:
             authenticator = authenticator_named("authenticator", authenticator)
-        self._verdicts = Verdicts(authenticator)
+        self._verdicts = Verdicts(authenticator, has_thread=not is_invoked)
         self._authorisation = authorisation_named("authorisation", config.authorisation)
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         self._storage = storage or DirectoryStorage(config.archive_directory)
