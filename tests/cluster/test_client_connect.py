@@ -65,6 +65,18 @@ def test_the_first_member_that_listens_is_asked_and_says_who_leads(lab: Lab) -> 
         assert not second.payloads
 
 
+def test_a_session_keeps_no_way_to_members_that_do_not_lead(lab: Lab) -> None:
+    leader, *others = lab.add_members(3)
+    for other in others:
+        other.refuse(EventCode.REDIRECT, lab.endpoints, leader_member_id=0)
+    with lab.connect():
+        lab.world.run_until(
+            lambda: all(other.ingress and not other.ingress.image_count for other in others), within_s=30
+        )
+        assert leader.ingress is not None
+        assert leader.ingress.image_count == 1
+
+
 def test_a_redirect_is_followed_from_a_channel_with_an_endpoint_of_its_own(lab: Lab) -> None:
     follower, leader = lab.add_members(2)
     follower.refuse(EventCode.REDIRECT, lab.endpoints, leader_member_id=1)

@@ -310,6 +310,38 @@ def test_a_stream_from_the_leader_that_ends_is_a_lost_leader(lab: Lab) -> None:
         until(lab, cluster, ClientState.AWAIT_NEW_LEADER, 30)
 
 
+def test_a_leader_that_listens_and_no_longer_speaks_is_a_lost_leader(lab: Lab) -> None:
+    (member,) = lab.add_members(1)
+    with lab.connect() as cluster:
+        member.stop_speaking()
+        until(lab, cluster, ClientState.AWAIT_NEW_LEADER, 30)
+        assert cluster.offer(b"x") is headrace.OfferResult.NOT_CONNECTED
+
+
+def test_a_new_leader_that_goes_before_it_listens_is_a_lost_leader(lab: Lab) -> None:
+    old, new = lab.add_members(2)
+    new.stop_listening()
+    with lab.connect(message_timeout_ns=DAY_NS) as cluster:
+        new.take_over(old, lab.endpoints)
+        until(lab, cluster, ClientState.AWAIT_NEW_LEADER_CONNECTION)
+        new.stop_speaking()
+        until(lab, cluster, ClientState.AWAIT_NEW_LEADER, 30)
+
+
+def test_the_end_of_the_old_leaders_stream_is_nothing_to_a_session_with_a_new_one(lab: Lab) -> None:
+    old, new = lab.add_members(2)
+    with lab.connect() as cluster:
+        new.take_over(old, lab.endpoints)
+        until(lab, cluster, ClientState.CONNECTED)
+        lab.world.run_until(
+            lambda: cluster.poll_message() or cluster.leader_member_id == 1, within_s=5, what="a new leader"
+        )
+        until(lab, cluster, ClientState.CONNECTED)
+        old.stop_speaking()
+        assert cluster.receive(15) is None
+        assert (cluster.state, cluster.leader_member_id) == (ClientState.CONNECTED, 1)
+
+
 def test_without_endpoints_the_one_channel_is_used_again(lab: Lab) -> None:
     member = ScriptedMember(lab.app, ingress="aeron:ipc")
     with lab.connect(ingress_channel="aeron:ipc", egress_channel="aeron:ipc") as cluster:
