@@ -86,6 +86,7 @@ PYTHON_MAY_USE: dict[str, set[str]] = {
         "cluster.member",
         "archive",
         "client",
+        "cnc",
         "driver",
         "security",
     },

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.archive.files.storage import DirectoryStorage
 from headrace.clock import SYSTEM_CLOCK
 from headrace.cluster.errors import ClusterFileError
 from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
-from headrace.cluster.mark_file import MARK_NAME, check_no_member_runs, marked_directory, read_mark_fields
+from headrace.cluster.mark_file import (
+    MARK_NAME,
+    check_no_member_runs,
+    marked_directory,
+    read_mark_fields,
+    service_mark_name,
+)
 from headrace.cluster.node_state import NODE_STATE_NAME, NodeStateFile
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from headrace.archive.files.storage import Storage
     from headrace.clock import Clock
     from headrace.cluster.mark_file import MarkFields
     from headrace.cluster.node_state import CandidateTerm
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["ClusterDirectory"]
 
 _SYNC_ALL = 2
+_SERVICES_MAX = 10
 
 
 class ClusterDirectory:
@@ -48,6 +55,42 @@ class ClusterDirectory:
             path = marked_directory(self._storage).describe(MARK_NAME)
             raise ClusterFileError(f"{path} does not exist: no member has run on the directory")
         return mark
+
+    def service_marks(self) -> dict[int, MarkFields]:
+        """What the mark files of the member's services say, by the ids of the services; only of those that have run.
+
+        Raises:
+            ClusterFileError: One is damaged, or there is no mark file of the member.
+        """
+        marks = {}
+        for service_id, (storage, name) in self._service_files().items():
+            mark = read_mark_fields(storage, name)
+            if mark is not None:
+                marks[service_id] = mark
+        return marks
+
+    def _service_files(self) -> dict[int, tuple[Storage, str]]:
+        other = self.mark().services_cluster_directory
+        storage = self._storage
+        if other and Path(other).is_dir():
+            storage = DirectoryStorage(other, create=False)
+        return {service_id: (storage, service_mark_name(service_id)) for service_id in range(_SERVICES_MAX)}
+
+    def errors(self) -> dict[str, bytes]:
+        """The error logs of the member and of its services, by the names of their files.
+
+        Raises:
+            ClusterFileError: There is no mark file, or it is damaged.
+        """
+        files = [(self._storage, MARK_NAME), *self._service_files().values()]
+        logs = {}
+        for storage, name in files:
+            mark = read_mark_fields(storage, name)
+            if mark is not None:
+                where = marked_directory(storage, name)
+                with closing(where.open(name, read_only=True)) as file:
+                    logs[where.describe(name)] = file.read(mark.header_length, mark.error_buffer_length)
+        return logs
 
     def candidate_term(self) -> CandidateTerm | None:
         """The last term in which the member voted or stood; ``None`` without a node-state file.

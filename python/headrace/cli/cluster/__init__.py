@@ -6,13 +6,35 @@ import click
 
 from headrace.cli.groups import LazyCommand, LazyGroup
 
-_LOG = "headrace.cli.cluster.recording_log"
+_LOG, _ASKING = "headrace.cli.cluster.recording_log", "headrace.cli.cluster.asking"
+_LOOKING = "headrace.cli.cluster.looking"
 SUBCOMMANDS = {
     "node": LazyCommand("headrace.cli.cluster.node", "Run a member of a cluster.", "node_command"),
-    "describe": LazyCommand(_LOG, "Show the member's mark file, and its last vote.", "describe_command"),
-    "pid": LazyCommand(_LOG, "Print the process id of the member.", "pid_command"),
+    "watch": LazyCommand(
+        _LOOKING, "Show members, live: role, state, term, commit position.", "watch_command"
+    ),
+    "describe": LazyCommand(
+        _LOOKING, "Show the mark files of a member and its services, and its last vote.", "describe_command"
+    ),
+    "pid": LazyCommand(_LOOKING, "Print the process id of the member.", "pid_command"),
+    "errors": LazyCommand(
+        _LOOKING, "Show the errors of a member, its services and its driver.", "errors_command"
+    ),
+    "is-leader": LazyCommand(_ASKING, "Say whether the member leads.", "is_leader_command"),
+    "list-members": LazyCommand(_ASKING, "Ask the member who is in the cluster.", "list_members_command"),
+    "snapshot": LazyCommand(_ASKING, "Have a leader take a snapshot.", "snapshot_command"),
+    "suspend": LazyCommand(_ASKING, "Have a leader take no messages.", "suspend_command"),
+    "resume": LazyCommand(_ASKING, "Have a leader take messages again.", "resume_command"),
+    "shutdown": LazyCommand(_ASKING, "Have a cluster take a snapshot and end.", "shutdown_command"),
+    "abort": LazyCommand(_ASKING, "Have a cluster end without a snapshot.", "abort_command"),
+    "describe-latest-snapshot": LazyCommand(
+        "headrace.cli.cluster.snapshot",
+        "Print the consensus module's latest snapshot.",
+        "describe_snapshot_command",
+    ),
     "recording-log": LazyCommand(_LOG, "List the terms and snapshots of a member.", "recording_log_command"),
     "recovery-plan": LazyCommand(_LOG, "Show with what a member begins.", "recovery_plan_command"),
+    "recording-plan": LazyCommand(_LOG, "The same as recovery-plan.", "recovery_plan_command"),
     "sort": LazyCommand(_LOG, "Write the recording log in order.", "sort_command"),
     "seed": LazyCommand(
         _LOG, "Have the next start begin a new log from the latest snapshot.", "seed_command"

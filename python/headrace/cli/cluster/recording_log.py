@@ -13,6 +13,7 @@ from rich.table import Table
 
 from headrace.cli import options
 from headrace.cli.archive.access import archive_directory_option, confirm
+from headrace.cli.cluster.access import directory_argument, member_files, print_fields
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import Shown, print_json, print_whole
 
@@ -21,38 +22,12 @@ if TYPE_CHECKING:
     from headrace.cluster.log.entries import Entry
     from headrace.cluster.log.recording_log import RecordingLog
 
-_directory_argument = click.argument(
-    "directory", type=click.Path(exists=True, file_okay=False, path_type=Path)
-)
 _yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 _dry_run_option = click.option("--dry-run", "-n", is_flag=True, help="Only say what would be changed.")
 
 
-@click.command("describe")
-@_directory_argument
-@options.json_option
-def describe_command(directory: Path, as_json: bool) -> None:
-    """Show the fields of the mark file in the DIRECTORY of a member, and the last term in which it voted or stood."""
-    mark = _of(directory).mark()
-    values = dataclasses.asdict(mark) | {"component": mark.component}
-    vote = _of(directory).candidate_term()
-    if vote is not None:
-        values |= {f"candidate_term.{name}": value for name, value in dataclasses.asdict(vote).items()}
-    if as_json:
-        print_json(values)
-        return
-    _print_fields(values)
-
-
-@click.command("pid")
-@_directory_argument
-def pid_command(directory: Path) -> None:
-    """Print the id of the process that runs the member, or ran it last."""
-    click.echo(_of(directory).mark().pid)
-
-
 @click.command("recording-log")
-@_directory_argument
+@directory_argument
 @options.json_option
 def recording_log_command(directory: Path, as_json: bool) -> None:
     """List the terms and snapshots of a member, in the order in which a start looks at them.
@@ -61,7 +36,7 @@ def recording_log_command(directory: Path, as_json: bool) -> None:
     Examples:
       headrace cluster recording-log /data/aeron-cluster
     """
-    with _of(directory).recording_log() as log:
+    with member_files(directory).recording_log() as log:
         entries = list(log)
     if as_json:
         for entry in entries:
@@ -91,7 +66,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
 
 
 @click.command("recovery-plan")
-@_directory_argument
+@directory_argument
 @click.argument("service_count", type=click.IntRange(min=0))
 @archive_directory_option
 @options.json_option
@@ -107,7 +82,7 @@ def recovery_plan_command(
     from headrace.archive.files import ArchiveDirectory
     from headrace.cluster.log.recovery import recovery_plan
 
-    with _of(directory).recording_log() as log, ArchiveDirectory(archive_directory) as archive:
+    with member_files(directory).recording_log() as log, ArchiveDirectory(archive_directory) as archive:
         plan = recovery_plan(log, service_count, archive.find)
     if as_json:
         print_json(dataclasses.asdict(plan))
@@ -118,21 +93,14 @@ def recovery_plan_command(
     if plan.log is not None:
         values |= {f"log.{name}": value for name, value in dataclasses.asdict(plan.log).items()}
         del values["log"]
-    _print_fields(values)
-
-
-def _print_fields(values: dict[str, object]) -> None:
-    table = Table(box=None, show_header=False)
-    for name, value in values.items():
-        table.add_row(name, str(value))
-    print_whole(Shown(table))
+    print_fields(values)
 
 
 @click.command("sort")
-@_directory_argument
+@directory_argument
 def sort_command(directory: Path) -> None:
     """Write the recording log again, in the order in which a start looks at its entries. Stop the member first."""
-    cluster = _of(directory)
+    cluster = member_files(directory)
     with cluster.recording_log() as log:
         if log.is_sorted:
             _fail("the recording log is in order already")
@@ -142,7 +110,7 @@ def sort_command(directory: Path) -> None:
 
 
 @click.command("seed")
-@_directory_argument
+@directory_argument
 @_dry_run_option
 @_yes_option
 def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
@@ -152,7 +120,7 @@ def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
     recording.log.bak. The recordings themselves stay in the archive. Without a snapshot the file goes, and the next
     start begins with nothing.
     """
-    cluster = _of(directory)
+    cluster = member_files(directory)
     with cluster.recording_log() as log:
         snapshot = log.latest_snapshot(0)
         if log.is_seed:
@@ -174,7 +142,7 @@ def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
 
 
 @click.command("invalidate-latest-snapshot")
-@_directory_argument
+@directory_argument
 @_dry_run_option
 @_yes_option
 def invalidate_command(directory: Path, dry_run: bool, yes: bool) -> None:
@@ -182,7 +150,7 @@ def invalidate_command(directory: Path, dry_run: bool, yes: bool) -> None:
 
     The snapshot's recordings stay in the archive. Without an earlier snapshot the whole log is replayed.
     """
-    cluster = _of(directory)
+    cluster = member_files(directory)
     with cluster.recording_log() as log:
         snapshot = log.latest_snapshot(0)
     if not snapshot:
@@ -210,9 +178,3 @@ def _confirmed_log(cluster: ClusterDirectory, snapshot: list[Entry]) -> Iterator
 def _fail(why: str) -> NoReturn:
     click.echo(f"error: {why}; nothing was changed", err=True)
     raise click.exceptions.Exit(FAILED)
-
-
-def _of(directory: Path) -> ClusterDirectory:
-    from headrace.cluster.directory import ClusterDirectory
-
-    return ClusterDirectory(directory)

@@ -1,0 +1,130 @@
+"""Commands that ask a running member for something."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli import options
+from headrace.cli.archive.access import dry_run_option
+from headrace.cli.cluster.access import directory_argument
+from headrace.cli.controls import shown
+from headrace.cli.lifecycle import FAILED
+from headrace.cli.output import print_json
+
+if TYPE_CHECKING:
+    from headrace.cluster.protocol.control import ClusterMembersExtendedResponse
+    from headrace.cluster.running_member import RunningMember
+
+# Of `is-leader` alone, where 1 says that the member does not lead: Aeron's tool ends with -1.
+_NO_MEMBER = 255
+_timeout_option = click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    show_default=True,
+    help="Seconds to wait for the member's answer.",
+)
+
+
+def _member(directory: Path) -> RunningMember:
+    from headrace.cluster.running_member import RunningMember
+
+    return RunningMember(directory)
+
+
+@click.command("is-leader")
+@directory_argument
+def is_leader_command(directory: Path) -> None:
+    """Say whether the member of the DIRECTORY leads: with exit status 0 it does, with 1 it does not.
+
+    With 255 no member has run on the directory. A member whose driver is gone does not lead.
+    """
+    from headrace.cluster import ClusterFileError
+    from headrace.tools import DriverFileMissingError, DriverGoneError
+
+    try:
+        is_leader = _member(directory).is_leader()
+    except ClusterFileError as reason:
+        click.echo(f"error: {shown(str(reason))}", err=True)
+        raise click.exceptions.Exit(_NO_MEMBER) from None
+    except (DriverFileMissingError, DriverGoneError):
+        is_leader = False
+    click.echo("leader" if is_leader else "not leader")
+    if not is_leader:
+        raise click.exceptions.Exit(FAILED)
+
+
+@click.command("list-members")
+@directory_argument
+@_timeout_option
+@options.json_option
+def list_members_command(directory: Path, timeout_s: float, as_json: bool) -> None:
+    """Ask the running member of the DIRECTORY who is in the cluster.
+
+    The answer is its own view: what a follower says of other members may be old.
+    """
+    answer = _member(directory).members(timeout_s)
+    if as_json:
+        print_json(dataclasses.asdict(answer))
+        return
+    click.echo(shown(_members_text(answer)))
+
+
+def _members_text(answer: ClusterMembersExtendedResponse) -> str:
+    members = ", ".join(
+        f"ClusterMember{{id={one.member_id}, leadershipTermId={one.leadership_term_id}, "
+        f"logPosition={one.log_position}, timeOfLastAppendPositionNs={one.time_of_last_append_ns}, "
+        f"ingressEndpoint='{one.ingress_endpoint}', consensusEndpoint='{one.consensus_endpoint}', "
+        f"logEndpoint='{one.log_endpoint}', catchupEndpoint='{one.catchup_endpoint}', "
+        f"archiveEndpoint='{one.archive_endpoint}'}}"
+        for one in answer.active_members
+    )
+    return (
+        f"currentTimeNs={answer.current_time_ns}, leaderMemberId={answer.leader_member_id}, "
+        f"memberId={answer.member_id}, activeMembers=[{members}]"
+    )
+
+
+def _asking(name: str, text: str) -> click.Command:
+    """The command that asks the leader for what the control toggle of that name stands for."""
+
+    def ask(directory: Path, timeout_s: float, dry_run: bool) -> None:
+        from headrace.cluster.running_member import Toggle
+
+        member, toggle = _member(directory), Toggle[name.upper()]
+        member.check_can(toggle, timeout_s)
+        if dry_run:
+            click.echo(f"{member.name}: would apply {toggle.name}")
+            return
+        member.ask(toggle)
+        click.echo(f"{member.name}: {toggle.name} applied successfully")
+
+    callback: Callable[..., None] = ask
+    for decorate in (dry_run_option, _timeout_option, directory_argument):
+        callback = decorate(callback)
+    return click.command(name, help=text)(callback)
+
+
+snapshot_command = _asking(
+    "snapshot",
+    "Have the cluster take a snapshot, and wait for it, up to 30 seconds. DIRECTORY is the leader's.",
+)
+suspend_command = _asking(
+    "suspend",
+    "Have the cluster take no messages, fire no timers and connect no clients. DIRECTORY is the leader's.",
+)
+resume_command = _asking("resume", "Have a suspended cluster go on. DIRECTORY is the leader's.")
+shutdown_command = _asking(
+    "shutdown",
+    "Have all members take a snapshot and end. DIRECTORY is the leader's. It does not wait for the end.",
+)
+abort_command = _asking(
+    "abort",
+    "Have all members end without a snapshot. DIRECTORY is the leader's. It does not wait for the end.",
+)

@@ -1,0 +1,167 @@
+"""Commands that look at a member, whether it runs or not."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from headrace.cli import options
+from headrace.cli.cluster.access import directory_argument, member_files, print_fields
+from headrace.cli.controls import shown
+from headrace.cli.lifecycle import FOUND
+from headrace.cli.output import OutputConsole, Shown, contains, print_json, watch
+from headrace.tools.units import format_count, format_time_ms
+from headrace.tools.views.responsive_view import ResponsiveView
+
+if TYPE_CHECKING:
+    from headrace.cluster.mark_file import MarkFields
+    from headrace.cluster.running_member import MemberStatus
+
+_HEADS = ("term", "commit position", "sessions", "snapshots", "elections", "errors")
+_SHORT_HEADS = ("term", "commit", "sess", "snap", "elec", "err")
+_WIDE = 110
+
+
+@click.command("describe")
+@directory_argument
+@options.json_option
+def describe_command(directory: Path, as_json: bool) -> None:
+    """Show the fields of the mark files of a member and of its services in the DIRECTORY, and its last vote."""
+    files = member_files(directory)
+    mark, vote = files.mark(), files.candidate_term()
+    values = _fields(mark)
+    if vote is not None:
+        values |= {f"candidate_term.{name}": value for name, value in dataclasses.asdict(vote).items()}
+    for one, shown_values in [
+        (mark, values),
+        *((each, _fields(each)) for each in files.service_marks().values()),
+    ]:
+        if as_json:
+            print_json(shown_values)
+            continue
+        click.echo(
+            f"Type: {one.component} (start: {_time(one.start_timestamp)}, "
+            f"activity: {_time(one.activity_timestamp)})"
+        )
+        print_fields(shown_values)
+
+
+def _fields(mark: MarkFields) -> dict[str, object]:
+    return dataclasses.asdict(mark) | {"component": mark.component}
+
+
+def _time(time_ms: int) -> str:
+    return format_time_ms(time_ms) if time_ms > 0 else "none"
+
+
+@click.command("pid")
+@directory_argument
+def pid_command(directory: Path) -> None:
+    """Print the id of the process that runs the member, or ran it last."""
+    click.echo(member_files(directory).mark().pid)
+
+
+@click.command("errors")
+@directory_argument
+@options.json_option
+@options.exit_code_option
+def errors_command(directory: Path, as_json: bool, exit_code: bool) -> None:
+    """Show the errors that a member recorded, then those of its services, then those of its driver.
+
+    They stay readable when all of these have stopped or died, until the next ones start. An entry that begins with WARN
+    is no failure.
+    """
+    from headrace.cnc.error_log import read_error_log
+    from headrace.tools.views.errors import errors_json, errors_table
+
+    files = member_files(directory)
+    logs = {name: tuple(read_error_log(data)) for name, data in files.errors().items()}
+    logs |= _driver_errors(files.mark().aeron_directory)
+    console = OutputConsole()
+    for source, entries in logs.items():
+        if as_json:
+            print_json({"source": source} | errors_json(entries))
+        else:
+            console.print(Shown(errors_table(Text(source, style="bold"), entries)))
+    if exit_code and any(logs.values()):
+        raise click.exceptions.Exit(FOUND)
+
+
+def _driver_errors(directory: str) -> dict[str, tuple[Any, ...]]:
+    """The error log of the member's driver, unless its directory is gone."""
+    from headrace._exceptions import HeadraceError
+    from headrace.cnc.cnc_file import CncFile
+    from headrace.cnc.error_log import read_error_log
+
+    try:
+        with CncFile.open(directory) as cnc:
+            return {str(cnc.path): tuple(read_error_log(cnc.error_log))}
+    except (HeadraceError, OSError) as reason:
+        click.echo(f"the driver's errors cannot be read: {shown(str(reason))}", err=True)
+        return {}
+
+
+@click.command("watch")
+@click.argument(
+    "directories",
+    metavar="DIRECTORY...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+@options.watch_options
+@options.json_option
+def watch_command(directories: tuple[Path, ...], interval_s: float, once: bool, as_json: bool) -> None:
+    """Show the members of each DIRECTORY, live: who leads, in which state and term, and how far the log is agreed upon.
+
+    \b
+    Examples:
+      headrace cluster watch /data/aeron-cluster
+      headrace cluster watch --once --json /data/cluster-0 /data/cluster-1 /data/cluster-2
+    """
+    from headrace.cluster.running_member import RunningMember
+
+    watch(
+        lambda: [RunningMember(one).status() for one in directories],
+        table=lambda rows, _, search: _rows_table(rows, search),
+        to_json=lambda rows: {"members": [dataclasses.asdict(row) for row in rows]},
+        as_json=as_json,
+        once=once,
+        interval_s=interval_s,
+    )
+
+
+def _rows_table(rows: Sequence[MemberStatus], search: str) -> RenderableType:
+    found = [row for row in rows if contains(search, *dataclasses.astuple(row))]
+    return ResponsiveView(_table(found, _HEADS), _table(found, _SHORT_HEADS), width=_WIDE)
+
+
+def _table(rows: Sequence[MemberStatus], heads: Sequence[str]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("member", "role", "state"):
+        table.add_column(name, no_wrap=True)
+    for name in heads:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            f"{row.cluster_id}/{row.member_id}",
+            Text(row.role, style="bold green" if row.role == "leader" else ""),
+            # Until its election is over a member does nothing else.
+            row.state if row.election in ("closed", "") else row.election,
+            *map(
+                _number,
+                (row.term, row.commit_position, row.sessions, row.snapshots, row.elections, row.errors),
+            ),
+        )
+    return table
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else format_count(value)

@@ -1,0 +1,282 @@
+"""A member that runs, ours or Aeron's, as an operator sees it: counters, membership, and what it is asked to do.
+
+The mark file says on which driver it runs, which cluster it belongs to, and on which streams it hears questions.
+Cluster specification 8.1, 8.3, 8.4.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace._named_number import NamedNumber
+from headrace.archive import Archive
+from headrace.client import Client
+from headrace.clock import SYSTEM_CLOCK
+from headrace.cluster.directory import ClusterDirectory
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.ground.counters import ClusterCounter, cluster_id_of
+from headrace.cluster.member.states import ElectionState, ModuleState, Toggle
+from headrace.cluster.protocol.codes import Role
+from headrace.cluster.protocol.control import ClusterMembersExtendedResponse, ClusterMembersQuery
+from headrace.cluster.protocol.header import SESSION_MESSAGE, template_of
+from headrace.cluster.protocol.messages import MessageError, decode, encode
+from headrace.cnc.cnc_file import HEADER_LENGTH, CncFile
+from headrace.cnc.counters import VALUE_LENGTH
+from headrace.cnc.faults import DriverFileMissingError, DriverGoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from headrace._counter_record import CounterRecord
+    from headrace.clock import Clock
+
+__all__ = ["MemberStatus", "RunningMember", "Toggle"]
+
+_LOOK_S = 0.01
+_WORD = struct.Struct("<q")
+_TYPES = frozenset(ClusterCounter)
+# What an operator waits for, in seconds: until the toggle is neutral again.
+_WAITS_S = {Toggle.SNAPSHOT: 30.0, Toggle.RESUME: 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStatus:
+    """A member at one moment; without its driver, or its counters, there are no numbers."""
+
+    directory: str
+    cluster_id: int
+    member_id: int
+    role: str = ""
+    state: str = "no driver"
+    election: str = ""
+    term: int | None = None
+    commit_position: int | None = None
+    sessions: int | None = None
+    snapshots: int | None = None
+    elections: int | None = None
+    errors: int | None = None
+
+
+class RunningMember:
+    """The member of a directory.
+
+    Args:
+        path: The directory.
+        clock: Time.
+
+    Raises:
+        ClusterFileError: There is no mark file, or it is damaged.
+    """
+
+    def __init__(self, path: str | Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._path = path
+        self.mark = ClusterDirectory(path, clock=clock).mark()
+        self._clock = clock
+
+    @property
+    def name(self) -> str:
+        """The member, as answers name it."""
+        return f"Member [{self.mark.member_id}]"
+
+    def counters(self) -> list[CounterRecord]:
+        """The counters of the cluster on the member's driver.
+
+        Raises:
+            DriverFileMissingError: There is no driver's file.
+            DriverGoneError: The driver has stopped or died.
+        """
+        with CncFile.open(self.mark.aeron_directory) as cnc:
+            age_ms = cnc.heartbeat_age_ms(self._clock.epoch_ms())
+            if age_ms is None or age_ms > cnc.header.client_liveness_timeout_ns // 1_000_000:
+                raise DriverGoneError(cnc.path, cnc.header.pid, age_ms)
+            return [one for one in cnc.counters if one.type_id in _TYPES and self._is_ours(one)]
+
+    def _is_ours(self, record: CounterRecord) -> bool:
+        return cluster_id_of(record) == self.mark.cluster_id
+
+    def _counter(self, counter: ClusterCounter) -> CounterRecord | None:
+        return next((one for one in self.counters() if one.type_id == counter), None)
+
+    def snapshot_messages(self, recording_id: int) -> Iterator[bytes]:
+        """The messages of a snapshot, from the archive of the member's node.
+
+        Raises:
+            ArchiveError: The archive does not have the recording, or does not answer.
+        """
+        with (
+            Client.connect(self.mark.aeron_directory, client_name="cluster-tool") as client,
+            Archive.connect(
+                client, control_channel="aeron:ipc", control_stream_id=self.mark.archive_stream_id
+            ) as archive,
+            archive.replay(recording_id) as replay,
+        ):
+            for message in replay:
+                yield bytes(message.payload)
+
+    def is_leader(self) -> bool:
+        """Whether the member leads, and its election is over."""
+        values = {one.type_id: one.value for one in self.counters()}
+        return (
+            values.get(ClusterCounter.NODE_ROLE) == Role.LEADER
+            and values.get(ClusterCounter.ELECTION_STATE) == ElectionState.CLOSED
+        )
+
+    def status(self) -> MemberStatus:
+        """What its counters say; also of a member that does not run."""
+        status = MemberStatus(os.fspath(self._path), self.mark.cluster_id, self.mark.member_id)
+        try:
+            counters = self.counters()
+        except (DriverFileMissingError, DriverGoneError):
+            return status
+        values = {record.type_id: record.value for record in counters}
+        state = values.get(ClusterCounter.MODULE_STATE)
+        if state is None:
+            return dataclasses.replace(status, state="stopped")
+        kind = ClusterCounter
+        return dataclasses.replace(
+            status,
+            role=_named(Role, values.get(kind.NODE_ROLE)).lower(),
+            state=_named(ModuleState, state).lower(),
+            election=_named(ElectionState, values.get(kind.ELECTION_STATE)).lower(),
+            term=values.get(kind.LEADERSHIP_TERM_ID),
+            commit_position=values.get(kind.COMMIT_POSITION),
+            sessions=sum(record.type_id == kind.SESSION for record in counters),
+            snapshots=values.get(kind.SNAPSHOT_COUNT),
+            elections=values.get(kind.ELECTION_COUNT),
+            errors=values.get(kind.MODULE_ERRORS),
+        )
+
+    def members(self, timeout_s: float) -> ClusterMembersExtendedResponse:
+        """Who is in the cluster, as the member sees it.
+
+        Raises:
+            ClusterError: It does not answer in time.
+            DriverTimeoutError: Its driver does not.
+        """
+        mark = self.mark
+        deadline = self._clock.deadline(timeout_s)
+        found: list[ClusterMembersExtendedResponse] = []
+        with (
+            Client.connect(mark.aeron_directory, client_name="cluster-tool") as client,
+            client.add_subscription(mark.control_channel, mark.service_stream_id) as answers,
+            client.add_publication(mark.control_channel, mark.consensus_module_stream_id) as queries,
+        ):
+            query = ClusterMembersQuery(correlation_id=client.next_correlation_id(), extended=True)
+
+            def take(data: bytes) -> None:
+                answer = _decoded(data)
+                if (
+                    isinstance(answer, ClusterMembersExtendedResponse)
+                    and answer.correlation_id == query.correlation_id
+                ):
+                    found.append(answer)
+
+            is_sent = False
+            while not deadline.is_over:
+                # Only once the answer can be heard.
+                if not is_sent and answers.is_connected:
+                    is_sent = queries.offer(encode(query)) > 0
+                answers.poll(lambda data, _: take(data))
+                if found:
+                    return found[0]
+                self._clock.sleep(_LOOK_S)
+        raise ClusterError("timeout waiting for response from node")
+
+    def check_can(self, toggle: Toggle, timeout_s: float) -> None:
+        """Look whether the member does what an operator wants.
+
+        Raises:
+            ClusterError: It does not lead, its state is another one, or it does not answer.
+        """
+        try:
+            leader_id = self.members(timeout_s).leader_member_id
+        except ClusterError:
+            raise ClusterError("Timed out querying cluster.") from None
+        if leader_id != self.mark.member_id:
+            raise ClusterError(
+                f"{self.name}: Current node is not the leader (leaderMemberId = {leader_id}), "
+                f"unable to {toggle.name}"
+            )
+        record = self._counter(ClusterCounter.MODULE_STATE)
+        if record is None:
+            raise ClusterError(f"{self.name}: Unable to resolve state of consensus module.")
+        needed = ModuleState.SUSPENDED if toggle is Toggle.RESUME else ModuleState.ACTIVE
+        if record.value != needed:
+            raise ClusterError(
+                f"{self.name}: Unable to {toggle.name} as the state of the consensus module is "
+                f"{_named(ModuleState, record.value)}, but needs to be {needed.name}"
+            )
+
+    def ask(self, toggle: Toggle) -> None:
+        """Set the control toggle, and wait for the end of what has one.
+
+        Raises:
+            ClusterError: Something else was asked meanwhile, or it does not end in time.
+        """
+        record = self._counter(ClusterCounter.CONTROL_TOGGLE)
+        if record is None:
+            raise ClusterError(f"{self.name}: Failed to find control toggle")
+        free = (Toggle.NEUTRAL, Toggle.SUSPEND) if toggle is Toggle.RESUME else (Toggle.NEUTRAL,)
+        if record.value not in free:
+            raise ClusterError(
+                f"{self.name}: Failed to apply {toggle.name}, current toggle value = "
+                f"{_named(Toggle, record.value)}"
+            )
+        self._set(record, toggle)
+        wait_s = _WAITS_S.get(toggle)
+        if wait_s is None:
+            return
+        deadline = self._clock.deadline(wait_s)
+        while self._value(record) != Toggle.NEUTRAL:
+            if deadline.is_over:
+                raise ClusterError(
+                    f"{self.name}: Timed out after {wait_s * 1000:.0f}ms waiting for {toggle.name} to complete."
+                )
+            self._clock.sleep(_LOOK_S)
+
+    def _value(self, record: CounterRecord) -> int:
+        now = next((one for one in self.counters() if one.registration_id == record.registration_id), None)
+        if now is None:
+            raise ClusterError(f"{self.name}: Failed to find control toggle")
+        return now.value
+
+    def _set(self, record: CounterRecord, toggle: Toggle) -> None:
+        """Write the value, of which one byte changes: whoever reads it meanwhile sees the old or the new one.
+
+        Nothing but another operator changes a toggle that is neutral while the member leads. Of two operators in the
+        same instant the later one wins, who has seen the same neutral toggle.
+        """
+        with CncFile.open(self.mark.aeron_directory) as cnc:
+            header = cnc.header
+            offset = HEADER_LENGTH + header.to_driver_length + header.to_clients_length
+            offset += header.counters_metadata_length + record.counter_id * VALUE_LENGTH
+            now = cnc.counters.record(record.counter_id)
+            if now is None or (now.registration_id, now.value) != (record.registration_id, record.value):
+                raise ClusterError(f"{self.name}: Failed to apply {toggle.name}, the toggle has changed")
+            descriptor = os.open(cnc.path, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.pwrite(descriptor, _WORD.pack(toggle), offset)
+            finally:
+                os.close(descriptor)
+
+
+def _named(kind: type[NamedNumber], value: int | None) -> str:
+    """The name of a value; the value itself, if a later version has it."""
+    if value is None:
+        return ""
+    return kind(value).name if value in set(kind) else str(value)
+
+
+def _decoded(data: bytes) -> object:
+    """A message of the member; ``None`` for what is for its services alone."""
+    if template_of(data) == SESSION_MESSAGE:
+        return None
+    try:
+        return decode(data)
+    except MessageError:
+        return None

@@ -1,0 +1,147 @@
+"""`headrace cluster ...` on a member that runs, and after its end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benches.processes import ROOT
+from rich.console import Console
+
+from headrace.cli.cluster.looking import _rows_table
+from headrace.cluster import ClusterNode
+from headrace.cluster.member.states import ModuleState, Toggle
+from headrace.cluster.running_member import MemberStatus
+from tests.cli.test_cluster_node import Broken, Sum
+from tests.helpers import TIMEOUT_S, await_true
+
+pytestmark = pytest.mark.system
+
+
+def run(*words: object, status: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "headrace", "cluster", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=ROOT)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[ClusterNode]:
+    with ClusterNode(Sum(), directory=tmp_path, cluster_id=5, session_timeout_ns=300_000_000_000) as node:
+        node.wait_until_leader(TIMEOUT_S)
+        yield node
+
+
+@pytest.fixture
+def directory(node: ClusterNode) -> Path:
+    return Path(node.directory) / "cluster"
+
+
+def test_a_leader_says_who_it_is(node: ClusterNode, directory: Path) -> None:
+    assert run("is-leader", directory).stdout == "leader\n"
+    answer = json.loads(run("list-members", directory, "--json").stdout)
+    assert (answer["leader_member_id"], answer["member_id"]) == (0, 0)
+    (member,) = answer["active_members"]
+    assert (member["member_id"], member["ingress_endpoint"]) == (0, "localhost:0")
+    text = run("list-members", directory).stdout
+    assert text.startswith("currentTimeNs=")
+    assert ", leaderMemberId=0, memberId=0, activeMembers=[" in text
+    marks = [json.loads(line) for line in run("describe", directory, "--json").stdout.splitlines()]
+    assert [mark["component"] for mark in marks] == ["CONSENSUS_MODULE", "CONTAINER"]
+    assert run("describe", directory).stdout.startswith("Type: CONSENSUS_MODULE (start: ")
+    assert run("pid", directory).stdout == f"{node.module._mark_fields().pid}\n"
+
+
+def test_a_snapshot_is_taken_and_described(node: ClusterNode, directory: Path) -> None:
+    assert "Snapshot not found" in run("describe-latest-snapshot", directory, status=1).stderr
+    with node.connect() as cluster:
+        assert run("snapshot", directory, "--dry-run").stdout == "Member [0]: would apply SNAPSHOT\n"
+        assert run("snapshot", directory).stdout == "Member [0]: SNAPSHOT applied successfully\n"
+        lines = run("describe-latest-snapshot", directory).stdout.splitlines()
+        assert lines[0].startswith("Snapshot: appVersion=1 typeId=1 ")
+        assert lines[1].startswith("Consensus Module State: nextSessionId=2 ")
+        assert lines[2].startswith(f"Cluster Session: clusterSessionId={cluster.cluster_session_id} ")
+        assert lines[-2].startswith("End Snapshot, offset=")
+        assert lines[-1].startswith("Consensus Module Snapshot End: memberId=0 recordingId=")
+    found = run("describe-latest-snapshot", directory, "--json").stdout.splitlines()
+    assert [json.loads(line)["kind"] for line in found][:2] == ["SnapshotMarker", "ConsensusModule"]
+    (row,) = json.loads(run("watch", directory, "--once", "--json").stdout)["members"]
+    assert (row["role"], row["state"], row["snapshots"], row["errors"]) == ("leader", "active", 1, 0)
+
+
+def test_a_cluster_is_suspended_and_goes_on(node: ClusterNode, directory: Path) -> None:
+    text = run("resume", directory, status=1).stderr
+    assert text.startswith(
+        "error: Member [0]: Unable to RESUME as the state of the consensus module is ACTIVE, "
+    )
+    assert text.endswith("but needs to be SUSPENDED\n")
+    assert run("suspend", directory).stdout == "Member [0]: SUSPEND applied successfully\n"
+    await_true(lambda: node.module.state is ModuleState.SUSPENDED)
+    assert "is SUSPENDED, but needs to be ACTIVE" in run("snapshot", directory, status=1).stderr
+    assert run("resume", directory).stdout == "Member [0]: RESUME applied successfully\n"
+    assert node.module.state is ModuleState.ACTIVE
+    node.module._context.counters.toggle.value = Toggle.INACTIVE
+    text = run("snapshot", directory, status=1).stderr
+    assert text == "error: Member [0]: Failed to apply SNAPSHOT, current toggle value = INACTIVE\n"
+
+
+@pytest.mark.parametrize("name", ["shutdown", "abort"])
+def test_a_cluster_ends(node: ClusterNode, directory: Path, name: str) -> None:
+    assert run(name, directory).stdout == f"Member [0]: {name.upper()} applied successfully\n"
+    await_true(lambda: node.module.has_terminated)
+    assert node.failure is None
+    # The driver runs on, and nobody answers.
+    for asked in ("snapshot", "resume"):
+        assert (
+            run(asked, directory, "--timeout", "0.2", status=1).stderr
+            == "error: Timed out querying cluster.\n"
+        )
+    node.close()
+    (row,) = json.loads(run("watch", directory, "--once", "--json").stdout)["members"]
+    assert (row["role"], row["state"], row["term"]) == ("", "no driver", None)
+    assert run("is-leader", directory, status=1).stdout == "not leader\n"
+    entries = [json.loads(line) for line in run("recording-log", directory, "--json").stdout.splitlines()]
+    assert [one["type"] for one in entries].count("SNAPSHOT") == (2 if name == "shutdown" else 0)
+    plan = run("recording-plan", directory, 1, "-a", Path(node.directory) / "archive", "--json")
+    assert len(json.loads(plan.stdout)["snapshots"]) == (2 if name == "shutdown" else 0)
+
+
+def test_a_directory_without_a_member_is_told_from_one_without_a_leader(tmp_path: Path) -> None:
+    assert "cluster-mark.dat does not exist" in run("is-leader", tmp_path, status=255).stderr
+    for name in ("snapshot", "list-members", "errors", "watch"):
+        assert "cluster-mark.dat does not exist" in run(name, tmp_path, status=1).stderr
+
+
+def test_errors_of_member_services_and_driver_are_shown(tmp_path: Path) -> None:
+    with ClusterNode(Broken(), directory=tmp_path) as node:
+        await_true(lambda: node.failure is not None)
+        directory = tmp_path / "cluster"
+        found = [
+            json.loads(line)
+            for line in run("errors", directory, "--json", "--exit-code", status=4).stdout.splitlines()
+        ]
+        assert [Path(one["source"]).name for one in found] == [
+            "cluster-mark.dat",
+            "cluster-mark-service-0.dat",
+            "cnc.dat",
+        ]
+        assert "no table of prices" in found[1]["errors"][0]["text"]
+        assert "no table of prices" in run("errors", directory).stdout
+
+
+def test_the_table_fits_a_narrow_terminal() -> None:
+    row = MemberStatus(
+        "/data", 0, 2, "follower", "active", "follower_log_await", 12, 123_456_789, 100, 7, 3, 1
+    )
+    console = Console(width=80, record=True)
+    console.print(_rows_table([row], ""))
+    text = console.export_text()
+    assert "123,456,789" in text
+    assert "0/2" in text
+    assert max(map(len, text.splitlines())) <= 80
+    console.print(_rows_table([row], "leader"))
+    assert "0/2" not in console.export_text()
