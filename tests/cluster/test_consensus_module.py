@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace import ConfigError
+from headrace import ConfigError, HeadraceError
 from headrace.archive.client import requests
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.member.consensus_module import ConsensusModule
@@ -272,6 +272,28 @@ def test_a_module_ends_with_its_archive(member: Member) -> None:
     member.archive.close()
     member.until(lambda: member.module.failure, "the end of the module")
     assert "archive is not connected" in str(member.module.failure)
+
+
+def test_a_module_ends_when_the_archive_has_no_room_for_the_log(world: World) -> None:
+    member = made_member(world)
+    script = Script(member, world.add_node("client"))
+    script.connect()
+    member.node.disk("archive").space = 0
+    for _ in range(150):
+        script.message(bytes(1000))
+    member.until(lambda: member.module.failure, "the end of the module")
+    assert "STORAGE_SPACE" in str(member.module.failure)
+    member.node.disk("archive").space = 1 << 30
+    member.restart(keeps_writes=True)
+
+
+def test_a_module_ends_with_its_driver(member: Member) -> None:
+    member.archive.close()
+    member.node._driver.crash()
+    with pytest.raises(HeadraceError):
+        member.module.do_work()
+    member.module.close()
+    assert member.module.failure is not None
 
 
 @pytest.mark.parametrize(

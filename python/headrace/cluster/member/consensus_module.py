@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import checked_class
 from headrace._closing import Closing
-from headrace._exceptions import HeadraceError
+from headrace._exceptions import ArchiveError, HeadraceError
 from headrace._fork import forget_in_children
 from headrace.archive.client import requests
 from headrace.archive.files.storage import DirectoryStorage, Storage
@@ -67,6 +67,7 @@ __all__ = ["ConsensusModule"]
 _SLOW_TICK_NS = 10_000_000
 _MARK_INTERVAL_NS = 1_000_000_000
 _EVENTS_A_TURN = 64
+_STORAGE_SPACE = "STORAGE_SPACE"
 _RUNNING: weakref.WeakSet[ConsensusModule] = weakref.WeakSet()
 
 
@@ -454,7 +455,7 @@ class ConsensusModule(Closing):
             except ClusterTerminalError:
                 raise
             except Exception as failure:
-                if not context.archive.is_ready:
+                if not context.archive.is_ready or _is_out_of_space(failure):
                     raise
                 self._log.error(f"election in state {election.state.name}: {failure}", failure)
                 election.failed(context.commit_position, str(failure))
@@ -537,9 +538,10 @@ class ConsensusModule(Closing):
         self._stop.set()
         self._has_terminated = True
         try:
-            context.enter(ModuleState.CLOSED, repr(failure))
             self._log.error(f"unexpected termination: {failure}", failure)
+            # With its driver all of these are gone.
             with contextlib.suppress(HeadraceError):
+                context.enter(ModuleState.CLOSED, repr(failure))
                 self._services.send(control.ServiceTerminationPosition(log_position=0, ack_required=True))
         finally:
             # Last: who waits for it looks for the reason.
@@ -609,7 +611,8 @@ class ConsensusModule(Closing):
                         log_position=context.commit_position, ack_required=False
                     )
                 )
-            context.enter(ModuleState.CLOSED, "closed")
+            with contextlib.suppress(HeadraceError):
+                context.enter(ModuleState.CLOSED, "closed")
         self._course.close()
         self._release()
 
@@ -625,6 +628,11 @@ class ConsensusModule(Closing):
 
     def __repr__(self) -> str:
         return f"ConsensusModule({self.directory!r}{', closed' if self._is_closed else ''})"
+
+
+def _is_out_of_space(failure: Exception) -> bool:
+    """Whether the archive has no room for the log, so that trying again cannot help."""
+    return isinstance(failure, ArchiveError) and failure.code_name == _STORAGE_SPACE
 
 
 @atexit.register
