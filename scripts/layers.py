@@ -91,7 +91,7 @@ PYTHON_MAY_USE: dict[str, set[str]] = {
         "security",
     },
     "tools": {"cnc", "event_log", "archive"},
-    "spark": {"archive", "client", "driver", "sbe", "security", "tools"},
+    "spark": {"archive", "client", "cluster.files", "driver", "sbe", "security", "tools"},
     "headrace": {
         "core",
         "client",

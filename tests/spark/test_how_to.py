@@ -25,7 +25,8 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 PAGE = ROOT / "docs/user/how-to/spark.md"
 BLOCKS = re.findall(r"```(python|sql|sh)\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
-READ, READ_BY_REPLAY, DECODE, FOLLOW, DELTA, PUBLISH, TAKE = [
+# The program about a cluster's log is run in test_cluster_log.py.
+READ, READ_BY_REPLAY, DECODE, _CLUSTER_LOG, FOLLOW, DELTA, PUBLISH, TAKE = [
     text for kind, text in BLOCKS if kind == "python"
 ]
 (STATEMENTS,) = [text for kind, text in BLOCKS if kind == "sql"]

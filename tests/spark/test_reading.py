@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install '.[spark]'")
 
-from headrace.spark._codecs import Decoded, Unreadable
+from headrace.spark._decoded import Decoded, Unreadable
 from headrace.spark._decoding import PayloadError, decode
 from headrace.spark._options import ReadOptions
 from headrace.spark._ranges import RecordingRange

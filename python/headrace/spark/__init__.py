@@ -46,7 +46,7 @@ What to read of it, for both sources:
                       There is a column ``timestamp`` then, and the two times choose messages by it.
                       Without it they choose recordings that were running between them.
 ``columns``           Names of columns separated by commas, in the order wanted.
-``codec``             What payloads are: ``binary``, ``json``, ``sbe`` or ``python``.
+``codec``             What payloads are: ``binary``, ``json``, ``sbe``, ``python``, or entries of a ``cluster-log``.
 ``payloadSchema``     For ``json`` and ``python``: the columns, such as ``id bigint, price double``.
 ``sbeSchema``         For ``sbe``: path of the schema.
 ``sbeMessage``        For ``sbe``: name of the message; others are left out.

@@ -11,37 +11,17 @@ import io
 import json
 import pickle
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from headrace.spark._cluster_log import ClusterLogCodec
+from headrace.spark._decoded import Codec, Decoded, Unreadable
 from headrace.spark._option_values import refuse
 
-__all__ = ["Codec", "Decoded", "Unreadable", "columns_of", "make_codec", "packed"]
+__all__ = ["columns_of", "make_codec", "packed"]
 
 _PICKLED = "pickle:"
-Decoded = tuple[dict[str, pa.Array], npt.NDArray[np.intp] | None]
-"""Columns by name, and which of the payloads they are of; ``None`` for all of them."""
-
-
-class Unreadable(Exception):
-    """At least one of some payloads is not what it should be; the text says why, if there was just one."""
-
-
-class Codec(Protocol):
-    """Makes columns of payloads."""
-
-    def types(self) -> dict[str, str]:
-        """Names of the columns and their Spark types."""
-
-    def decode(self, payloads: pa.BinaryArray, wanted: pa.Schema) -> Decoded:
-        """The wanted columns of payloads.
-
-        Raises:
-            Unreadable: There are payloads of which no columns can be made.
-        """
 
 
 def make_codec(settings: dict[str, Any]) -> Codec:
@@ -55,6 +35,8 @@ def make_codec(settings: dict[str, Any]) -> Codec:
         return _JsonCodec(settings["payloadSchema"])
     if kind == "sbe":
         return _SbeCodec(settings["sbeSchema"], settings["sbeMessage"])
+    if kind == "cluster-log":
+        return ClusterLogCodec()
     if kind == "python":
         return _PythonCodec(settings["decoder"], settings["payloadSchema"])
     return _BinaryCodec()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headrace.client import FragmentBatch
-    from headrace.spark._codecs import Codec
+    from headrace.spark._decoded import Codec
     from headrace.spark._options import ReadOptions
     from headrace.spark._ranges import RangeTask, RecordingRange
 
@@ -70,8 +70,8 @@ def _of_range(
 ) -> Iterator[pa.RecordBatch]:
     decodable = codec.types()
     decoded = pa.schema([field for field in wanted if field.name in decodable])
-    # An SBE codec picks messages by their payload, wanted or not.
-    needs_payload = bool(decoded.names) or options.codec["kind"] == "sbe"
+    # These codecs pick messages by their payload, wanted or not.
+    needs_payload = bool(decoded.names) or options.codec["kind"] in ("sbe", "cluster-log")
     nulls = options.codec["on_bad_payload"] == "null"
     with opened(part, options, with_payload=needs_payload) as reader:
         for batch in reader.batches(options.rows_per_batch):

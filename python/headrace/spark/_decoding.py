@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace._exceptions import HeadraceError
-from headrace.spark._codecs import Codec, Decoded, Unreadable
+from headrace.spark._decoded import Codec, Decoded, Unreadable
 
 if TYPE_CHECKING:
     from headrace.client import FragmentBatch

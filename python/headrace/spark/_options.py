@@ -125,12 +125,13 @@ def _columns(options: Options) -> tuple[str, ...] | None:
 
 
 def _codec(options: Options) -> dict[str, Any]:
-    kind = options.choice("codec", ("binary", "json", "sbe", "python"), "binary")
+    kind = options.choice("codec", ("binary", "json", "sbe", "python", "cluster-log"), "binary")
     belongs = {
         "binary": (),
         "json": ("payloadSchema",),
         "sbe": ("sbeSchema", "sbeMessage"),
         "python": ("decoder", "payloadSchema"),
+        "cluster-log": (),
     }[kind]
     given = {name: options.text(name) for name in ("payloadSchema", "sbeSchema", "sbeMessage", "decoder")}
     for name, value in given.items():
