@@ -1,6 +1,7 @@
 """Writes what follows from the declarations of the settings: `python scripts/settings.py`; `--check` compares only.
 
-Rust's tables declare the settings of driver and client, `headrace.archive.ArchiveConfig` those of the archive. From
+Rust's tables declare the settings of driver and client, `headrace.archive.ArchiveConfig` those of the archive, and the
+configs of `headrace.cluster` those of a cluster. From
 them come the typed keywords and fields in `python/headrace/_settings.py`, and `docs/reference/settings.md`. After a
 change of a table in Rust, build first: `make build`.
 """
@@ -18,6 +19,7 @@ from typing import Any
 
 from headrace import _core
 from headrace.archive import ArchiveConfig
+from headrace.cluster import ClusterClientConfig, ConsensusModuleConfig, ContainerConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 Declaration = dict[str, Any]
@@ -250,6 +252,30 @@ of Aeron's archive that is not in the table is refused by name, with the reason.
 | property | environment | Python keyword | default | must be | meaning |
 |---|---|---|---|---|---|
 """
+_CLUSTER = """
+## Cluster
+
+As for the archive: keywords are fields of the class that is named, and properties are written like the driver's.
+
+### Consensus module
+
+Fields of `headrace.cluster.ConsensusModuleConfig`; keywords of `ConsensusModule`, and of `ClusterNode`, which sets
+`members`, `ingress_channel` and `log_channel` for a cluster of one, and the directory.
+"""
+_CONTAINER = """
+### Service container
+
+Fields of `headrace.cluster.ContainerConfig`; keywords of `ServiceContainer`.
+"""
+_CLUSTER_CLIENT = """
+### Cluster client
+
+Fields of `headrace.cluster.ClusterClientConfig`; keywords of `ClusterClient.connect`.
+"""
+_COLUMNS = """
+| property | environment | Python keyword | default | must be | meaning |
+|---|---|---|---|---|---|
+"""
 
 
 def page() -> str:
@@ -260,7 +286,10 @@ def page() -> str:
         (_ALIASES, _alias_rows(declared["driver_aliases"])),
         (_INEFFECTIVE, _ineffective_rows(declared["driver_ineffective"])),
         (_CLIENT, _client_rows(declared["client"])),
-        (_ARCHIVE, _archive_rows()),
+        (_ARCHIVE, _config_rows(ArchiveConfig)),
+        (_CLUSTER + _COLUMNS, _config_rows(ConsensusModuleConfig)),
+        (_CONTAINER + _COLUMNS, _config_rows(ContainerConfig)),
+        (_CLUSTER_CLIENT + _COLUMNS, _config_rows(ClusterClientConfig)),
     )
     return "".join(head + "".join(rows) for head, rows in parts)
 
@@ -270,7 +299,7 @@ def _row(*cells: str) -> str:
 
 
 def _code(text: object) -> str:
-    return f"`{text}`" if text not in (None, "") else "unset"
+    return f"`{text}`" if text not in (None, "", b"") else "unset"
 
 
 def _driver_rows(declared: list[Declaration]) -> Iterator[str]:
@@ -309,8 +338,8 @@ def _client_rows(declared: list[Declaration]) -> Iterator[str]:
         yield _row(keyword, value, _rule(setting), setting["meaning"])
 
 
-def _archive_rows() -> Iterator[str]:
-    fields = dataclasses.fields(ArchiveConfig)
+def _config_rows(config: type[Any]) -> Iterator[str]:
+    fields = dataclasses.fields(config)
     for field in sorted(fields, key=lambda field: field.metadata.get("property", "~")):
         name, default = field.metadata.get("property"), field.default
         if isinstance(default, bool):
@@ -321,7 +350,8 @@ def _archive_rows() -> Iterator[str]:
             _code(field.name),
             _code(default),
             field.metadata["rule"].text,
-            field.metadata["meaning"],
+            # A bar would end the cell.
+            field.metadata["meaning"].replace("|", r"\|"),
         )
 
 

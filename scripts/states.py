@@ -9,7 +9,9 @@ from typing import Any
 
 from headrace import _core
 from headrace._states import StateTable, name_of
-from headrace.archive.server.states import TABLES
+from headrace.archive.server.states import TABLES as ARCHIVE
+from headrace.cluster.client.states import CLIENT
+from headrace.cluster.member.states import TABLES as MEMBER
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "states.md"
@@ -19,8 +21,8 @@ _HEAD = """# States
 
 Made by `scripts/states.py`; do not edit.
 
-Each long-lived thing of a driver and of an archive is in one of these states, and goes from one to another only as the
-tables say. It begins in the first. `headrace events` shows each change, with the reason
+Each long-lived thing of a driver, an archive and a cluster is in one of these states, and goes from one to another only
+as the tables say. It begins in the first. `headrace events` shows each change, with the reason
 ([how](../user/how-to/events.md)).
 """
 
@@ -28,8 +30,10 @@ tables say. It begins in the first. `headrace events` shows each change, with th
 def page() -> str:
     """The whole page."""
     driver = map(_section, _core.state_tables())
-    archive = map(_section, map(_as_dict, TABLES))
-    return "".join((_HEAD, "\n## Driver\n", *map("".join, driver), "\n## Archive\n", *map("".join, archive)))
+    parts = [_HEAD, "\n## Driver\n", *map("".join, driver)]
+    for title, tables in (("Archive", ARCHIVE), ("Cluster", (*MEMBER, CLIENT))):
+        parts += [f"\n## {title}\n", *("".join(_section(_as_dict(table))) for table in tables)]
+    return "".join(parts)
 
 
 def _as_dict(table: StateTable[Any]) -> Table:

@@ -119,8 +119,11 @@ class ClusterClientConfig(DeclaredConfig):
         "cluster.client.ingress.exclusive", True, "Whether the publications to members are exclusive ones."
     )
     client_name: str = text("cluster.client.name", "", _NAME, "Shown in the cluster's counters.")
-    credentials: bytes | CredentialsSupplier = field(default=b"", repr=False, metadata={"rule": _CREDENTIALS})
-    """Who this client is, for clusters that ask."""
+    credentials: bytes | CredentialsSupplier = field(
+        default=b"",
+        repr=False,
+        metadata={"rule": _CREDENTIALS, "meaning": "Who this client is, for clusters that ask."},
+    )
 
     @classmethod
     def of(
