@@ -268,10 +268,17 @@ def test_a_second_module_of_the_cluster_is_refused(member: Member) -> None:
         )
 
 
-def test_a_module_ends_with_its_archive(member: Member) -> None:
+def test_a_module_ends_with_its_archive(world: World) -> None:
+    seen: list[tuple[bool, bool]] = []
+    member = made_member(
+        world, on_error=lambda _: seen.append((member.module.has_terminated, member.module.failure is None))
+    )
     member.archive.close()
-    member.until(lambda: member.module.failure, "the end of the module")
+    member.until(lambda: member.module.has_terminated, "the end of the module")
     assert "archive is not connected" in str(member.module.failure)
+    # Nobody sees an end without its reason.
+    assert seen
+    assert (True, True) not in seen
 
 
 def test_a_module_ends_when_the_archive_has_no_room_for_the_log(world: World) -> None:

@@ -536,7 +536,6 @@ class ConsensusModule(Closing):
             return
         context = self._context
         self._stop.set()
-        self._has_terminated = True
         try:
             self._log.error(f"unexpected termination: {failure}", failure)
             # With its driver all of these are gone.
@@ -544,8 +543,9 @@ class ConsensusModule(Closing):
                 context.enter(ModuleState.CLOSED, repr(failure))
                 self._services.send(control.ServiceTerminationPosition(log_position=0, ack_required=True))
         finally:
-            # Last: who waits for it looks for the reason.
+            # Last, and the reason before the fact: who waits for the end looks for the reason.
             self._failure = failure
+            self._has_terminated = True
 
     @property
     def directory(self) -> str:
