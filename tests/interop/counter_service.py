@@ -15,11 +15,17 @@ from collections.abc import Iterable
 
 from headrace.cluster import ClientSession, Cluster, ClusteredService, ClusterNode
 
-__all__ = ["Counter"]
+__all__ = ["LATER", "Counter", "mixed"]
 
 _STATE = struct.Struct("<4q")
 _EVERY = 50
-_LATER = 1_000_000_000
+LATER = 1_000_000_000
+"""What ids of timers begin with that a client asks for; they are due after 6 s."""
+
+
+def mixed(hash: int, value: int) -> int:
+    """What comes of a hash and the next number, as Java's 64 bits have it."""
+    return (hash * 31 + value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class Counter(ClusteredService):
@@ -37,7 +43,7 @@ class Counter(ClusteredService):
         return f"{self.count} {self.hash} {self.timers} {self.self_messages}"
 
     def _mix(self, value: int) -> None:
-        self.hash = (self.hash * 31 + value + (1 << 63)) % (1 << 64) - (1 << 63)
+        self.hash = mixed(self.hash, value)
 
     def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
         self.cluster = cluster
@@ -55,7 +61,7 @@ class Counter(ClusteredService):
         elif message == b"state?":
             self._expect(session.offer(f"{self.state} {len(self.cluster.sessions)}".encode()))
         elif message == b"later!":
-            self._expect(self.cluster.schedule_timer(_LATER + self.count, timestamp + 3000))
+            self._expect(self.cluster.schedule_timer(LATER + self.count, timestamp + 6000))
         elif message == b"close!":
             session.close()
         else:

@@ -20,7 +20,7 @@ from headrace.cluster import ClusterNode, ConsensusModule, ServiceContainer
 from headrace.cluster.ground.counters import ClusterCounter
 from headrace.security import Accepted, Challenge, Rejected, Verdict
 from tests.helpers import TIMEOUT_S, await_true
-from tests.interop.counter_service import Counter
+from tests.interop.counter_service import LATER, Counter, mixed
 from tests.ports import free_endpoint
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -199,16 +199,17 @@ def java_program(java: JavaPeer, main: str, *args: object, **properties: str) ->
 
 
 @contextmanager
-def java_container(java: JavaPeer, node: ClusterNode) -> Iterator[Program]:
-    properties = {"aeron.dir": node.driver.directory, "aeron.cluster.dir": str(node.module.directory)}
+def java_container(java: JavaPeer, node: ClusterNode, **properties: str) -> Iterator[Program]:
+    properties |= {"aeron.dir": node.driver.directory, "aeron.cluster.dir": str(node.module.directory)}
     with java_program(java, "CounterService", "container", **properties) as program:
         yield program
 
 
 @contextmanager
-def node_for_container(directory: Path) -> Iterator[tuple[ClusterNode, str]]:
+def node_for_container(directory: Path, **settings: Any) -> Iterator[tuple[ClusterNode, str]]:
     endpoint = free_endpoint()
-    with ClusterNode(directory=directory, ingress_endpoint=endpoint, service_count=1) as node:
+    settings = {"service_count": 1} | settings
+    with ClusterNode(directory=directory, ingress_endpoint=endpoint, **settings) as node:
         yield node, f"0={endpoint}"
 
 
@@ -245,8 +246,12 @@ def settled_state(java: JavaPeer, aeron: object, ingress: str, count: int, later
     return state
 
 
-def test_a_container_in_java_snapshots_restarts_and_is_shut_down(java: JavaPeer, tmp_path: Path) -> None:
-    with node_for_container(tmp_path) as (node, ingress), java_container(java, node) as container:
+@pytest.mark.parametrize("log_channel", ["aeron:udp?term-length=1m", "aeron:ipc?term-length=1m"])
+def test_a_container_in_java_snapshots_restarts_and_is_shut_down(
+    java: JavaPeer, tmp_path: Path, log_channel: str
+) -> None:
+    settings = {"log_channel": log_channel}
+    with node_for_container(tmp_path, **settings) as (node, ingress), java_container(java, node) as container:
         assert container.printed("STARTED") == "0 0 0 0"
         node.wait_until_leader(TIMEOUT_S)
         aeron = node.driver.directory
@@ -261,7 +266,7 @@ def test_a_container_in_java_snapshots_restarts_and_is_shut_down(java: JavaPeer,
         node.close()
         container.printed("TERMINATED")
         assert container.ended() == 0
-    with node_for_container(tmp_path) as (node, ingress), java_container(java, node) as container:
+    with node_for_container(tmp_path, **settings) as (node, ingress), java_container(java, node) as container:
         node.wait_until_leader(TIMEOUT_S)
         assert container.printed("STARTED") == at_snapshot
         assert state_of(java, node.driver.directory, ingress) == before
@@ -270,7 +275,7 @@ def test_a_container_in_java_snapshots_restarts_and_is_shut_down(java: JavaPeer,
         assert container.ended() == 0
         await_true(lambda: node.module.has_terminated)
         assert node.failure is None
-    with node_for_container(tmp_path) as (node, ingress), java_container(java, node) as container:
+    with node_for_container(tmp_path, **settings) as (node, ingress), java_container(java, node) as container:
         assert container.printed("STARTED") == before
         node.wait_until_leader(TIMEOUT_S)
         assert state_of(java, node.driver.directory, ingress) == before
@@ -281,8 +286,39 @@ def test_a_module_ends_when_its_container_in_java_is_killed(java: JavaPeer, tmp_
         node.wait_until_leader(TIMEOUT_S)
         assert call(java, node.driver.directory, ingress, UDP, "echo:10:100")[-1] == "DONE"
         container.kill()
-        await_true(lambda: node.module.has_terminated)
+        await_true(lambda: node.failure)
         assert str(node.failure) == "Aeron client in service closed unexpectedly: serviceId=0"
+
+
+def test_a_module_ends_when_its_container_in_java_cannot_start(java: JavaPeer, tmp_path: Path) -> None:
+    with node_for_container(tmp_path) as (node, _), java_container(java, node, fails="true"):
+        await_true(lambda: node.failure)
+        assert "failed to start clustered service(s)" in str(node.failure)
+
+
+def test_two_containers_in_java_read_one_log(java: JavaPeer, tmp_path: Path) -> None:
+    with (
+        node_for_container(tmp_path, service_count=2) as (node, ingress),
+        java_container(java, node) as first,
+        java_container(java, node, **{"aeron.cluster.service.id": "1"}) as second,
+    ):
+        node.wait_until_leader(TIMEOUT_S)
+        # Each message is answered by both.
+        assert "ANSWERED 400" in call(java, node.driver.directory, ingress, UDP, "send:200:400")
+        assert "SHUTDOWN applied successfully" in tool(java, node.module.directory, "shutdown")
+        assert first.printed("TERMINATED") == second.printed("TERMINATED")
+        assert first.printed("TERMINATED").startswith("200 ")
+
+
+def test_a_client_in_java_that_is_killed_loses_its_session(java: JavaPeer, tmp_path: Path) -> None:
+    service = Counter()
+    with our_node(tmp_path, service, session_timeout_ns=600_000_000_000) as (node, ingress):
+        with java_program(java, "ClusterCaller", node.driver.directory, ingress, UDP, "silent") as client:
+            client.printed("CONNECTED")
+            await_true(lambda: service.cluster is not None and len(service.cluster.sessions) == 1)
+            client.kill()
+        # Its stream ends, long before it would have been silent for too long.
+        await_true(lambda: service.cluster is not None and not service.cluster.sessions)
 
 
 # --- their archive and driver --------------------------------------------------------------------------------------
@@ -414,6 +450,16 @@ def java_turn(java: JavaPeer, directory: Path) -> Iterator[Turn]:
     shutil.rmtree(aeron, ignore_errors=True)
 
 
+def with_timers(state: str, before: int) -> str:
+    """What comes of a state when the two timers have fired that were scheduled at 180 and 250 messages more."""
+    count, hash, timers, self_messages = map(int, state.split(" "))
+    assert (count, self_messages) == (before + 250, (before + 250) // 50)
+    fired = timers - count // 50 - before // 125
+    for correlation_id in (LATER + before + 180, LATER + before + 250)[fired:]:
+        hash, timers = mixed(hash, correlation_id), timers + 1
+    return f"{count} {hash} {timers} {self_messages}"
+
+
 @pytest.mark.parametrize("is_killed", [False, True])
 @pytest.mark.parametrize("order", [(our_turn, java_turn, our_turn), (java_turn, our_turn, java_turn)])
 def test_nodes_of_both_take_turns_on_one_directory(
@@ -434,7 +480,8 @@ def test_nodes_of_both_take_turns_on_one_directory(
                 "LATER",
                 "DONE",
             ]
-            state = settled_state(java, turn.aeron, turn.ingress, 250 * number + 250, 2 * number + 2)
+            # The two timers are not due yet, and fire when the next node leads.
+            state = with_timers(state_of(java, turn.aeron, turn.ingress), 250 * number)
             # One that stays connected: the next node closes its session.
             with java_program(java, "ClusterCaller", turn.aeron, turn.ingress, UDP, "silent") as client:
                 client.printed("CONNECTED")

@@ -19,8 +19,8 @@ import java.util.function.BooleanSupplier;
  *
  * usage: ClusterCaller DIR INGRESS EGRESS COMMAND...
  *
- * INGRESS is a list of endpoints, or aeron:ipc. Commands: echo:COUNT:LENGTH, state, alive:MS, silent, later, close, snapshot,
- * more:COUNT. The properties `credentials` and `answer` are what the client shows.
+ * INGRESS is a list of endpoints, or aeron:ipc. Commands: echo:COUNT:LENGTH, send:COUNT:ANSWERS, state, alive:MS,
+ * silent, later, close, snapshot, more:COUNT. The properties `credentials` and `answer` are what the client shows.
  */
 public class ClusterCaller implements EgressListener
 {
@@ -168,6 +168,15 @@ public class ClusterCaller implements EgressListener
         {
             case "echo":
                 echo(cluster, Integer.parseInt(words[1]), Integer.parseInt(words[2]));
+                break;
+            case "send":
+                answers.clear();
+                for (int i = 0; i < Integer.parseInt(words[1]); i++)
+                {
+                    send(cluster, message(i, 100));
+                }
+                await(cluster, () -> answers.size() == Integer.parseInt(words[2]));
+                System.out.println("ANSWERED " + answers.size());
                 break;
             case "state":
                 System.out.println("STATE " + new String(asked(cluster, "state?"), StandardCharsets.US_ASCII));

@@ -72,6 +72,10 @@ public class CounterService implements ClusteredService
     public void onStart(final Cluster cluster, final Image snapshot)
     {
         this.cluster = cluster;
+        if (Boolean.getBoolean("fails"))
+        {
+            throw new IllegalStateException("the service cannot start");
+        }
         while (snapshot != null && !snapshot.isEndOfStream())
         {
             snapshot.poll((data, offset, length, header) ->
@@ -126,7 +130,7 @@ public class CounterService implements ClusteredService
         }
         if (text.equals("later!"))
         {
-            await(() -> cluster.scheduleTimer(LATER + count, timestamp + 3000));
+            await(() -> cluster.scheduleTimer(LATER + count, timestamp + 6000));
             return;
         }
         count++;
