@@ -62,7 +62,7 @@ def test_a_snapshot_is_taken_and_described(node: ClusterNode, directory: Path) -
         assert run("snapshot", directory, "--dry-run").stdout == "Member [0]: would apply SNAPSHOT\n"
         assert run("snapshot", directory).stdout == "Member [0]: SNAPSHOT applied successfully\n"
         lines = run("describe-latest-snapshot", directory).stdout.splitlines()
-        assert lines[0].startswith("Snapshot: appVersion=1 typeId=1 ")
+        assert lines[0] == "Snapshot: appVersion=1 timeUnit=MILLISECONDS"
         assert lines[1].startswith("Consensus Module State: nextSessionId=2 ")
         assert lines[2].startswith(f"Cluster Session: clusterSessionId={cluster.cluster_session_id} ")
         assert lines[-2].startswith("End Snapshot, offset=")

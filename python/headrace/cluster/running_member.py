@@ -102,8 +102,8 @@ class RunningMember:
     def _counter(self, counter: ClusterCounter) -> CounterRecord | None:
         return next((one for one in self.counters() if one.type_id == counter), None)
 
-    def snapshot_messages(self, recording_id: int) -> Iterator[bytes]:
-        """The messages of a snapshot, from the archive of the member's node.
+    def snapshot_messages(self, recording_id: int) -> Iterator[tuple[int, bytes]]:
+        """The messages of a snapshot, each with the position after it, from the archive of the member's node.
 
         Raises:
             ArchiveError: The archive does not have the recording, or does not answer.
@@ -116,7 +116,7 @@ class RunningMember:
             archive.replay(recording_id) as replay,
         ):
             for message in replay:
-                yield bytes(message.payload)
+                yield message.position, bytes(message.payload)
 
     def is_leader(self) -> bool:
         """Whether the member leads, and its election is over."""

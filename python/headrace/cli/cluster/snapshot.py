@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,18 @@ from headrace.cli.cluster.access import directory_argument, member_files
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import print_json
+from headrace.positions import FRAME_ALIGNMENT, HEADER_LENGTH, align
 
 _TITLES = {
-    "SnapshotMarker": "Snapshot:",
     "ConsensusModule": "Consensus Module State:",
     "ClusterSession": "Cluster Session:",
     "Timer": "Timer:",
     "PendingMessageTracker": "Pending Message Tracker:",
     "PendingMessage": "Pending Message:",
 }
+_UNITS = {"MILLIS": "MILLISECONDS", "MICROS": "MICROSECONDS", "NANOS": "NANOSECONDS"}
 # What the lines begin with, as Aeron's tool has it; the other fields follow.
 _FIRST = {
-    "SnapshotMarker": "app_version",
     "ConsensusModule": "next_session_id",
     "ClusterSession": "cluster_session_id",
     "Timer": "correlation_id",
@@ -50,46 +49,55 @@ def describe_snapshot_command(directory: Path, as_json: bool) -> None:
     if not entries:
         click.echo("error: Snapshot not found", err=True)
         raise click.exceptions.Exit(FAILED)
-    member, entry, length = RunningMember(directory), entries[0], 0
-    for kind, values, data_length in _entries(member.snapshot_messages(entry.recording_id)):
+    member, entry, end = RunningMember(directory), entries[0], 0
+    for position, data in member.snapshot_messages(entry.recording_id):
+        end = position
+        kind, values = _entry(data)
         if as_json:
             print_json({"kind": kind} | values)
         else:
-            click.echo(shown(_line(kind, values, length)))
-        length += data_length
+            begin = position - align(HEADER_LENGTH + len(data), FRAME_ALIGNMENT) + HEADER_LENGTH
+            click.echo(shown(_line(kind, values, begin, len(data))))
     if not as_json:
         click.echo(
             f"Consensus Module Snapshot End: memberId={member.mark.member_id} "
-            f"recordingId={entry.recording_id} length={length}"
+            f"recordingId={entry.recording_id} length={end}"
         )
 
 
-def _entries(messages: Iterator[bytes]) -> Iterator[tuple[str, dict[str, Any], int]]:
-    from headrace.cluster.protocol.header import HEADER_LENGTH, SESSION_MESSAGE, template_of, unpack_header
+def _entry(data: bytes) -> tuple[str, dict[str, Any]]:
+    from headrace.cluster.protocol import header
     from headrace.cluster.protocol.messages import decode
 
-    for data in messages:
-        if template_of(data) == SESSION_MESSAGE:
-            session_id = unpack_header(data)[1]
-            values = {"length": len(data) - HEADER_LENGTH, "cluster_session_id": session_id}
-            yield "PendingMessage", values, len(data)
-            continue
-        message = decode(data)
-        if message is not None:
-            fields = {name: _plain(value) for name, value in dataclasses.asdict(message).items()}
-            yield type(message).__name__, fields, len(data)
+    if header.template_of(data) == header.SESSION_MESSAGE:
+        session_id = header.unpack_header(data)[1]
+        return "PendingMessage", {
+            "length": len(data) - header.HEADER_LENGTH,
+            "cluster_session_id": session_id,
+        }
+    message = decode(data)
+    if message is None:
+        return "Unknown", {"length": len(data)}
+    return type(message).__name__, {
+        name: _plain(value) for name, value in dataclasses.asdict(message).items()
+    }
 
 
 def _plain(value: object) -> object:
     return value.name if isinstance(value, Enum) else value
 
 
-def _line(kind: str, values: dict[str, Any], offset: int) -> str:
+def _line(kind: str, values: dict[str, Any], offset: int, length: int) -> str:
+    """An entry as Aeron's tool prints it; `--json` has all fields of the markers."""
+    if kind == "SnapshotMarker":
+        if values["mark"] == "END":
+            return f"End Snapshot, offset={offset}, length={length}"
+        return f"Snapshot: appVersion={values['app_version']} timeUnit={_UNITS[values['time_unit']]}"
     first = _FIRST.get(kind)
     names = [name for name in (first, *(name for name in values if name != first)) if name is not None]
-    fields = " ".join(f"{_camel(name)}={values[name]}" for name in names)
-    if kind == "SnapshotMarker" and values["mark"] == "END":
-        return f"End Snapshot, offset={offset} {fields}"
+    fields = " ".join(
+        f"{_camel(name)}={'NULL_VAL' if values[name] is None else values[name]}" for name in names
+    )
     return f"{_TITLES.get(kind, kind)} {fields}"
 
 

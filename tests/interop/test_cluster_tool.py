@@ -1,0 +1,132 @@
+"""The reference's ClusterTool on our members, and our commands on the reference's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benches.processes import ROOT, JavaPeer, PeerUnavailable
+
+from headrace.cluster import ClusterNode
+from headrace.cluster.member.states import ModuleState
+from tests.cli.test_cluster_member import run
+from tests.helpers import TIMEOUT_S, await_true
+from tests.interop.counter_service import Counter
+from tests.interop.test_cluster_client import java_cluster
+from tests.ports import free_endpoint
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+FAILED = 255
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
+    """The reference's newest published artifacts; skips where Maven cannot bring them."""
+    source = ROOT / "tests" / "interop" / "java" / "EchoMember.java"
+    try:
+        return JavaPeer(tmp_path_factory.mktemp("java-cluster-tool"), source)
+    except PeerUnavailable as reason:
+        pytest.skip(f"interoperability: {reason}")
+
+
+def tool(java: JavaPeer, directory: Path, *words: object, status: int = 0, **properties: str) -> str:
+    """What ClusterTool printed."""
+    command = java.command(
+        "io.aeron.cluster.ClusterTool",
+        directory,
+        *words,
+        properties={
+            "aeron.cluster.tool.timeout": "30s",
+            "aeron.archive.control.channel": "aeron:ipc",
+            "aeron.archive.control.response.channel": "aeron:ipc",
+            **{name.replace("_", "."): value for name, value in properties.items()},
+        },
+    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_their_tool_on_our_member(java: JavaPeer, tmp_path: Path) -> None:
+    directory = tmp_path / "cluster"
+    with ClusterNode(
+        Counter(), directory=tmp_path, ingress_endpoint=free_endpoint(), session_timeout_ns=600_000_000_000
+    ) as node:
+        node.wait_until_leader(TIMEOUT_S)
+        text = tool(java, directory, "describe")
+        assert "CONSENSUS_MODULE" in text
+        assert "CONTAINER" in text
+        assert tool(java, directory, "pid").strip() == run("pid", directory).stdout.strip()
+        tool(java, directory, "is-leader")
+        text = tool(java, directory, "list-members")
+        assert "leaderMemberId=0, memberId=0, activeMembers=[" in text
+        with node.connect() as cluster:
+            assert "SNAPSHOT applied successfully" in tool(java, directory, "snapshot")
+            found = tool(java, directory, "describe-latest-cm-snapshot")
+            assert f"Cluster Session: clusterSessionId={cluster.cluster_session_id}" in found
+            ours = run("describe-latest-snapshot", directory).stdout
+        assert described(ours) == described(found), f"{ours}\n{found}"
+        assert "SUSPEND applied successfully" in tool(java, directory, "suspend")
+        await_true(lambda: node.module.state is ModuleState.SUSPENDED)
+        assert "needs to be ACTIVE" in tool(java, directory, "snapshot", status=FAILED)
+        assert "RESUME applied successfully" in tool(java, directory, "resume")
+        assert "type=SNAPSHOT" in tool(java, directory, "recording-log")
+        assert "snapshots=[" in tool(java, directory, "recovery-plan", 1, aeron_dir=node.driver.directory)
+        tool(java, directory, "errors")
+        assert "SHUTDOWN applied successfully" in tool(java, directory, "shutdown")
+        await_true(lambda: node.module.has_terminated)
+        assert node.failure is None
+    assert tool(java, directory, "recording-log").count("type=SNAPSHOT") == 4
+    assert "CONSENSUS_MODULE" in tool(java, directory, "describe")
+
+
+def test_our_commands_on_their_member(java: JavaPeer, tmp_path: Path) -> None:
+    directory = tmp_path / "cluster-0"
+    with java_cluster(java, tmp_path) as (member,):
+        await_true(lambda: subprocess.call(is_leader(directory), stdout=subprocess.DEVNULL) == 0)
+        marks = [json.loads(line) for line in run("describe", directory, "--json").stdout.splitlines()]
+        assert [mark["component"] for mark in marks] == ["CONSENSUS_MODULE", "CONTAINER"]
+        assert run("pid", directory).stdout.strip() == str(member._process.pid)
+        answer = json.loads(run("list-members", directory, "--json").stdout)
+        assert (answer["leader_member_id"], answer["active_members"][0]["ingress_endpoint"]) == (
+            0,
+            member.ingress,
+        )
+        assert "SNAPSHOT applied successfully" in run("snapshot", directory).stdout
+        ours = run("describe-latest-snapshot", directory).stdout
+        theirs = tool(java, directory, "describe-latest-cm-snapshot")
+        assert described(ours) == described(theirs), f"{ours}\n{theirs}"
+        assert "SUSPEND applied successfully" in run("suspend", directory).stdout
+        await_true(lambda: status(directory)["state"] == "suspended")
+        assert "needs to be ACTIVE" in run("snapshot", directory, status=1).stderr
+        assert "RESUME applied successfully" in run("resume", directory).stdout
+        row = status(directory)
+        assert (row["role"], row["state"], row["snapshots"], row["elections"]) == ("leader", "active", 1, 1)
+        run("errors", directory)
+        plan = run("recovery-plan", directory, 1, "-a", tmp_path / "archive-0", "--json")
+        assert len(json.loads(plan.stdout)["snapshots"]) == 2
+        assert "SHUTDOWN applied successfully" in run("shutdown", directory).stdout
+        member._process.wait(TIMEOUT_S)
+    entries = [json.loads(line) for line in run("recording-log", directory, "--json").stdout.splitlines()]
+    assert [one["type"] for one in entries].count("SNAPSHOT") == 4
+    assert run("is-leader", directory, status=1).stdout == "not leader\n"
+
+
+def is_leader(directory: Path) -> list[str]:
+    return [sys.executable, "-m", "headrace", "cluster", "is-leader", str(directory)]
+
+
+def status(directory: Path) -> dict[str, Any]:
+    (row,) = json.loads(run("watch", directory, "--once", "--json").stdout)["members"]
+    assert isinstance(row, dict)
+    return row
+
+
+def described(text: str) -> list[str]:
+    """The lines of a described snapshot, without the bytes that their tool shows."""
+    return [line for line in text.split("\n") if line and not line[0].isdigit()]
