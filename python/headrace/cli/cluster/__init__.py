@@ -32,6 +32,11 @@ SUBCOMMANDS = {
         "Print the consensus module's latest snapshot.",
         "describe_snapshot_command",
     ),
+    "check-determinism": LazyCommand(
+        "headrace.cli.cluster.determinism",
+        "Replay a member's log into two instances of a service.",
+        "check_determinism_command",
+    ),
     "recording-log": LazyCommand(_LOG, "List the terms and snapshots of a member.", "recording_log_command"),
     "recovery-plan": LazyCommand(_LOG, "Show with what a member begins.", "recovery_plan_command"),
     "recording-plan": LazyCommand(_LOG, "The same as recovery-plan.", "recovery_plan_command"),

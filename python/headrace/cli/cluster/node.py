@@ -17,6 +17,8 @@ from headrace.cli.driver import PropertyType
 from headrace.cli.lifecycle import Stop, until_stopped
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headrace import MediaDriver, Subscription
     from headrace.archive import ArchiveServer
     from headrace.cluster import ClusteredService, ConsensusModule, ServiceContainer
@@ -91,6 +93,16 @@ def node_command(
         node.run(stop)
     if not quiet:
         click.echo("member stopped")
+
+
+def service_maker(name: str) -> Callable[[], ClusteredService]:
+    """What makes services of the class that `package.module:Class` names, after a look whether it can.
+
+    Raises:
+        ConfigError: There is no such class.
+    """
+    _service(name)
+    return lambda: _service(name)
 
 
 def _service(name: str) -> ClusteredService:

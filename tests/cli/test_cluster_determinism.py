@@ -1,0 +1,93 @@
+"""`headrace cluster check-determinism`, on the directory that a node left."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from benches.processes import ROOT
+
+from headrace.cluster import ClientSession, Cluster, ClusteredService, ClusterNode
+from tests.helpers import TIMEOUT_S
+
+pytestmark = pytest.mark.system
+
+
+class Fair(ClusteredService):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+
+    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+        self.entries = list(snapshot or ())
+
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        self.entries.append(self.kept(message))
+        if session is not None:
+            session.offer(message)
+
+    def kept(self, message: bytes) -> bytes:
+        return message
+
+    def on_take_snapshot(self) -> Iterable[bytes]:
+        return list(self.entries)
+
+
+class Unfair(Fair):
+    """Keeps something else in each instance."""
+
+    count = 0
+
+    def kept(self, message: bytes) -> bytes:
+        Unfair.count += 1
+        return b"%d" % Unfair.count
+
+
+class Dice(Fair):
+    """Asks for chance."""
+
+    def kept(self, message: bytes) -> bytes:
+        return b"%d" % random.randrange(6)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    with ClusterNode(Fair(), directory=tmp_path / "node") as node, node.connect() as cluster:
+        for number in range(5):
+            cluster.offer_blocking(b"%d" % number)
+            assert cluster.receive(TIMEOUT_S)
+    return tmp_path / "node"
+
+
+def check(directory: Path, name: str) -> subprocess.CompletedProcess[str]:
+    service = f"tests.cli.test_cluster_determinism:{name}"
+    command = [sys.executable, "-m", "headrace", "cluster", "check-determinism", str(directory), service]
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=ROOT)
+
+
+def test_a_service_that_does_the_same_again_passes(directory: Path) -> None:
+    before = sorted(path.name for path in directory.rglob("*"))
+    done = check(directory, "Fair")
+    assert done.returncode == 0, done.stderr
+    assert "does the same again, up to log position" in done.stdout
+    assert sorted(path.name for path in directory.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("name", "words"), [("Unfair", "first seen at log_position="), ("Dice", "random")])
+def test_one_that_does_not_is_named_with_the_position(directory: Path, name: str, words: str) -> None:
+    done = check(directory / "cluster", name)
+    assert done.returncode == 1
+    assert words in done.stdout
+
+
+def test_a_directory_that_is_none_is_refused(tmp_path: Path) -> None:
+    done = check(tmp_path, "Fair")
+    assert done.returncode == 1
+    assert "does not exist" in done.stderr
