@@ -456,7 +456,7 @@ def with_timers(state: str, before: int) -> str:
     assert (count, self_messages) == (before + 250, (before + 250) // 50)
     fired = timers - count // 50 - before // 125
     for correlation_id in (LATER + before + 180, LATER + before + 250)[fired:]:
-        hash, timers = mixed(hash, correlation_id), timers + 1
+        hash, timers = mixed(hash, correlation_id, 1), timers + 1
     return f"{count} {hash} {timers} {self_messages}"
 
 
