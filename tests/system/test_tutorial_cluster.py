@@ -16,10 +16,11 @@ from tests.system.processes import TIMEOUT_S
 pytestmark = pytest.mark.system
 
 TEXT = (ROOT / "docs/user/tutorial-cluster.md").read_text()
+CHANGE = (ROOT / "docs/user/how-to/change-a-services-version.md").read_text()
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", TEXT, flags=re.DOTALL)
+def blocks(language: str, text: str = TEXT) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
 def printed(directory: Path, *command: str) -> str:
@@ -48,3 +49,14 @@ def test_it_prints_what_it_says(tmp_path: Path) -> None:
     # SIGTERM ends the node, whose status says so.
     assert printed(tmp_path, "bash", "-u", "-c", f"{shell}wait $node || test $? = 143") == killed
     assert printed(tmp_path, "python", "snapshot.py") == after_snapshot
+
+
+def test_the_change_of_a_service_prints_what_it_says(tmp_path: Path) -> None:
+    (program,), (said,) = blocks("python", CHANGE), blocks("text", CHANGE)
+    assert printed(tmp_path, "python", "-c", program) == said
+    refused = "try:\n    ask(Prices2(), version(2, 0), b'5')\nexcept Exception as error:\n    print(error)\n"
+    before_the_last, _, _ = program.rstrip().rpartition("ask(")
+    program = before_the_last.partition("ask(Prices1()")[0] + refused
+    error = re.search(r"`(incompatible version: .*?)`", CHANGE)
+    assert error is not None
+    assert error[1] in printed(tmp_path, "python", "-W", "default", "-c", program)
