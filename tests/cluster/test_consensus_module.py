@@ -9,8 +9,12 @@ import pytest
 
 from headrace import ConfigError, HeadraceError
 from headrace.archive.client import requests
+from headrace.client import Client
 from headrace.cluster.errors import ClusterError
+from headrace.cluster.member import consensus_module
+from headrace.cluster.member.config import ConsensusModuleConfig
 from headrace.cluster.member.consensus_module import ConsensusModule
+from headrace.cluster.member.counters import ModuleCounters
 from headrace.cluster.member.sessions import SessionState
 from headrace.cluster.member.states import ModuleState, Toggle
 from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, EventCode
@@ -266,6 +270,23 @@ def test_a_second_module_of_the_cluster_is_refused(member: Member) -> None:
         ConsensusModule(
             driver=member.node, is_invoked=True, storage=member.node.disk("other"), **member.settings
         )
+
+
+def test_what_goes_while_a_module_starts_is_none_of_its_services(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as the services of a member before it, which were killed with it."""
+    node = world.add_node("leader")
+    other = node.connect().add_counter(1000, b"", "of a client before")
+
+    def counters(client: Client, config: ConsensusModuleConfig) -> ModuleCounters:
+        other.close()
+        return ModuleCounters(client, config)
+
+    monkeypatch.setattr(consensus_module, "ModuleCounters", counters)
+    member = Member(world, node)
+    member.await_leader()
+    assert member.module.failure is None
 
 
 def test_a_module_ends_with_its_archive(world: World) -> None:

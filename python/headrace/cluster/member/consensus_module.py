@@ -126,6 +126,9 @@ class ConsensusModule(Closing):
         self._has_terminated = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        # The driver tells what is gone from the first moment on, of clients before this module too.
+        self._service_clients: dict[int, int] = {}
+        self._lost_service: int | None = None
         # What is to be closed at the end, last to first.
         self._held = contextlib.ExitStack()
         try:
@@ -202,8 +205,6 @@ class ConsensusModule(Closing):
         self._make_parts()
         self._ingress: Ingress | None = None
         self._course.begin(self._started())
-        self._service_clients: dict[int, int] = {}
-        self._lost_service: int | None = None
         self.awaited: tuple[Subscription, ...] = (self._services.subscription,)
         """What the module polls now: a loop that idles may wait for messages on these."""
         self._next_tick_ns = self._next_mark_ns = self._clock.monotonic_ns()
