@@ -143,6 +143,11 @@ soak-follow: build ## Follow a recording through FAULTS=300 random faults
 	HEADRACE_FAULTS=$(FAULTS) HEADRACE_SEED=$${HEADRACE_SEED:-$$RANDOM} \
 	  $(BIN)/python -m pytest --timeout 0 $(PYTEST_ARGS) tests/archive/test_follow.py -k random_faults
 
+.PHONY: soak-cluster
+soak-cluster: build ## Kill members of a cluster 5 x ROUNDS=20 times under load
+	HEADRACE_ROUNDS=$(ROUNDS) HEADRACE_SEED=$${HEADRACE_SEED:-$$RANDOM} \
+	  $(BIN)/python -m pytest --timeout 0 $(PYTEST_ARGS) tests/cluster/test_kill_loops.py
+
 # Miri knows no mapped files, and reads of recordings take it minutes: those tests are left out.
 MIRI_CANNOT := doorbell liveness cnc loss_report log::buffers exclusive::recorded
 .PHONY: miri
