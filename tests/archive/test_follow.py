@@ -131,6 +131,42 @@ def test_from_a_position_and_from_live(archive: Archive, orders: Orders) -> None
         orders.take_all(follow)
 
 
+def test_a_live_stream_by_two_paths_goes_on_when_one_dies(archive: Archive) -> None:
+    channel = f"aeron:udp?control-mode=manual|control={free_endpoint()}|ssc=true|term-length=256k"
+    orders = Orders(archive.add_recorded_publication(channel, STREAM_ID))
+    paths = [f"aeron:udp?endpoint={free_endpoint()}" for _ in range(2)]
+    for path in paths:
+        orders.publication.add_destination(path)
+    orders.publish(500)
+    with archive.follow(
+        0,
+        live_channel="aeron:udp?control-mode=manual",
+        live_stream_id=STREAM_ID,
+        live_destinations=paths,
+    ) as follow:
+        orders.take_all(follow)
+        await_state(follow, FollowState.LIVE)
+        for path in paths[1:]:
+            orders.publication.remove_destination(path)
+        orders.publish(500)
+        orders.take_all(follow)
+        assert follow.is_live
+
+
+@pytest.mark.parametrize(
+    ("channel", "paths"),
+    [
+        ("aeron:udp?control-mode=manual", None),
+        ("aeron:udp?control-mode=manual", "aeron:udp?endpoint=localhost:9"),
+        ("aeron:ipc", ["aeron:udp?endpoint=localhost:9"]),
+        ("aeron:udp?control-mode=manual", ["nonsense"]),
+    ],
+)
+def test_paths_that_cannot_be(archive: Archive, channel: str, paths: list[str] | None) -> None:
+    with pytest.raises(headrace.ConfigError, match=r"live_destinations|nonsense"):
+        archive.follow(0, live_channel=channel, live_stream_id=1, live_destinations=paths)  # type: ignore[arg-type]
+
+
 def test_batches(archive: Archive, orders: Orders) -> None:
     orders.publish(3000)
     with archive.follow(0) as follow:

@@ -441,7 +441,9 @@ class Archive(ArchiveSession):
             from_position: A position where a message begins or ends, as :attr:`headrace.Message.position` is;
                 ``"start"``; or ``"live"`` for what is published from now on.
             **settings: ``live_channel`` and ``live_stream_id``: where this program receives the publisher; those of the
-                recording by default. ``replay_channel`` and ``replay_stream_id``: where the archive replays to,
+                recording by default. ``live_destinations``: the paths by which the stream comes, channels such as
+                ``aeron:udp?endpoint=me:9000``, for a ``live_channel`` with ``control-mode=manual``: it goes on while
+                one of them lives. ``replay_channel`` and ``replay_stream_id``: where the archive replays to,
                 ``aeron:ipc``, an address of this machine, with port 0 for any, or a response channel as for
                 :meth:`replay`; by default the way on which the archive answers this session. ``timeout_s``: how long
                 it may try without success before it raises; ``message_timeout_s`` of this session by default.

@@ -16,7 +16,7 @@ from headrace.channel import ChannelUri
 from headrace.positions import FRAME_ALIGNMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Unpack
 
     from headrace.archive.client.session import ArchiveSession
@@ -35,6 +35,7 @@ class FollowSettings(TypedDict, total=False):
 
     live_channel: str
     live_stream_id: int
+    live_destinations: Sequence[str]
     replay_channel: str
     replay_stream_id: int
     timeout_s: float
@@ -46,6 +47,7 @@ class FollowSettings(TypedDict, total=False):
 class _Settings:
     live_channel: str | None = None
     live_stream_id: int | None = None
+    live_destinations: Sequence[str] | None = None
     replay_channel: str | None = None
     replay_stream_id: int = _REPLAY_STREAM_ID
     timeout_s: float | None = None
@@ -97,10 +99,20 @@ def _live_address(chosen: _Settings) -> Address | None:
     if (chosen.live_channel is None) != (chosen.live_stream_id is None):
         rule = "live_channel and live_stream_id go together: give both or neither"
         raise wrong("live_channel", chosen.live_channel, rule)
+    is_manual = chosen.live_channel is not None and (
+        ChannelUri(chosen.live_channel).get("control-mode") == "manual"
+    )
+    paths = chosen.live_destinations
+    if is_manual == (not paths) or isinstance(paths, str):
+        rule = (
+            "must be the channels of the paths, for a live_channel with control-mode=manual and for no other"
+        )
+        raise wrong("live_destinations", paths, rule)
     if chosen.live_channel is None or chosen.live_stream_id is None:
         return None
-    ChannelUri(chosen.live_channel)
-    return Address(chosen.live_channel, chosen.live_stream_id)
+    for path in paths or ():
+        ChannelUri(path)
+    return Address(chosen.live_channel, chosen.live_stream_id, tuple(paths or ()))
 
 
 def _replay_address(chosen: _Settings, config: ArchiveClientConfig) -> Address:

@@ -23,10 +23,11 @@ __all__ = ["Address", "LiveSource", "ReplaySource", "Source"]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A channel and a stream on it."""
+    """A channel and a stream on it; the paths by which it comes, for a channel that has no path of its own."""
 
     channel: str
     stream_id: int
+    destinations: tuple[str, ...] = ()
 
 
 class Source:
@@ -90,10 +91,14 @@ class LiveSource(Source):
     def __init__(self, client: Client, address: Address, session_id: int) -> None:
         super().__init__(client)
         channel = ChannelUri(address.channel).with_parameters(session_id=session_id)
-        self._opening = self._opened(channel, address.stream_id)
+        self._opening = self._opened(channel, address)
 
-    def _opened(self, channel: str, stream_id: int) -> Generator[None, None, None]:
-        yield from self._subscribed(channel, stream_id)
+    def _opened(self, channel: str, address: Address) -> Generator[None, None, None]:
+        subscription = yield from self._subscribed(channel, address.stream_id)
+        for destination in address.destinations:
+            asked = subscription.request_destination(destination)
+            while asked.poll() is None:
+                yield
 
 
 class ReplaySource(Source):
