@@ -14,6 +14,7 @@ import headrace
 from headrace import aio, event_log
 from headrace.archive.client.async_archive import AsyncArchive
 from headrace.archive.files import ArchiveDirectory, repair
+from headrace.client import Sequencer
 
 pytestmark = pytest.mark.boundary
 
@@ -66,6 +67,10 @@ RIGHT = {
     "block": b"",
     "read": lambda *_: None,
     "within": 0,
+    "deliver": lambda *_: None,
+    "sessions": {},
+    "state": None,
+    "timestamp": 0,
 }
 FRAMES = dict.fromkeys(("start_position", "initial_term_id", "stream_id"), 0) | dict.fromkeys(
     ("term_length", "segment_length"), 65_536
@@ -73,7 +78,8 @@ FRAMES = dict.fromkeys(("start_position", "initial_term_id", "stream_id"), 0) | 
 READER = {"frames": headrace.RecordedFrames(0, **FRAMES), "start": 0, "stop": 0, "limit": 0}
 
 # A handler of a compiled language is an address; numpy and Arrow look at these themselves.
-LEFT_OUT = {"columns.dtype", "poll_native.handler"}
+# Of a state only its attributes are asked for, and these when there is a message.
+LEFT_OUT = {"columns.dtype", "poll_native.handler", "poll_entries.state"}
 
 
 def arguments_of(call):
@@ -146,9 +152,10 @@ def test_publications(open_stream):
         assert_methods_refuse(open_stream(exclusive=True)[0], 18, runner.run)
 
 
-def test_what_is_polled(stream):
-    publication, subscription = stream
+def test_what_is_polled(open_stream):
+    publication, subscription = open_stream(exclusive=True)
     publication.offer_blocking(b"x")
+    RIGHT["sequencer"] = Sequencer(publication, 0)
     assert_methods_refuse(subscription, 15)
     assert_methods_refuse(subscription.images[0], 12)
     poller = headrace.Poller(subscription)

@@ -7,7 +7,7 @@
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::{errors, shown};
 
@@ -85,6 +85,17 @@ pub(crate) fn handler<'py>(handler: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 /// What fills a block that is sent.
 pub(crate) fn read<'py>(read: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     callable(read, "read")
+}
+
+/// What takes the messages of a log.
+pub(crate) fn deliver<'py>(deliver: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    callable(deliver, "deliver")
+}
+
+/// Sessions by id.
+pub(crate) fn sessions<'py>(sessions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let found = sessions.cast::<PyDict>().cloned();
+    found.map_err(|_| wrong_type(sessions, "sessions", "must be a dict"))
 }
 
 /// A handler that a client keeps, or `None`.

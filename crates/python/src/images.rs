@@ -112,8 +112,8 @@ impl Image {
     #[pyo3(signature = (deliver, sessions, state, handler, limit, limit_position))]
     fn poll_entries(
         &self,
-        deliver: &Bound<'_, PyAny>,
-        sessions: &Bound<'_, PyDict>,
+        #[pyo3(from_py_with = arguments::deliver)] deliver: Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::sessions)] sessions: Bound<'_, PyDict>,
         state: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
@@ -122,8 +122,8 @@ impl Image {
         let image = self.inner.get()?;
         let mut assembler = image.assembler().map_err(errors::poll)?;
         let mut entries = Entries {
-            deliver,
-            sessions,
+            deliver: &deliver,
+            sessions: &sessions,
             state,
             others: Delivery::new(&handler, false),
         };

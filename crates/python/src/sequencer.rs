@@ -103,3 +103,9 @@ impl Entries<'_, '_> {
         Ok(Action::Continue)
     }
 }
+
+/// The argument of a call.
+pub(crate) fn sequencer<'py>(sequencer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Sequencer>> {
+    let found = sequencer.cast::<Sequencer>().cloned();
+    found.map_err(|_| arguments::wrong_type(sequencer, "sequencer", "must be a Sequencer"))
+}

@@ -18,7 +18,7 @@ use crate::idle::IdleStrategy;
 use crate::images::Image;
 use crate::kept_client::KeptClient;
 use crate::message::Message;
-use crate::sequencer::Sequencer;
+use crate::sequencer::{self, Sequencer};
 use crate::wait::Waiter;
 use crate::{arguments, c_api, results};
 
@@ -174,7 +174,7 @@ impl Subscription {
     #[pyo3(signature = (sequencer, handler, timestamp, limit))]
     fn sequence(
         &self,
-        sequencer: &Bound<'_, Sequencer>,
+        #[pyo3(from_py_with = sequencer::sequencer)] sequencer: Bound<'_, Sequencer>,
         #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::timestamp)] timestamp: i64,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,

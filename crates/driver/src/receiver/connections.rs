@@ -155,10 +155,10 @@ impl Connections {
         }
     }
 
-    /// One more answer may go to each, whatever was heard: a goodbye.
-    pub(super) fn grant_answer(&mut self) {
+    /// One more answer of this length may go to each, whatever was heard: what a program brings about, once for each image.
+    pub(super) fn grant(&mut self, length: usize) {
         for connection in self.list.iter_mut().flatten() {
-            connection.credit += ANSWER_LENGTH;
+            connection.credit += length as i64;
         }
     }
 
@@ -329,7 +329,7 @@ mod tests {
             assert_eq!(answered(&mut connections), [1]);
         }
         assert_eq!(answered(&mut connections), []);
-        connections.grant_answer();
+        connections.grant(36);
         assert_eq!(answered(&mut connections), [0, 1]);
         assert_eq!(connections.on_path(0, 36), None);
     }

@@ -315,7 +315,7 @@ impl ReceiverImage {
         }
         if self.shared.sends_end_of_stream_status() && !self.said_goodbye {
             self.said_goodbye = true;
-            self.connections.grant_answer();
+            self.connections.grant(StatusMessage::LENGTH_WITH_GROUP_TAG);
         }
         let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
         let length = self.status_message(out).encode(&mut frame);
@@ -331,6 +331,9 @@ impl ReceiverImage {
 
     /// A publication answers what the image brings: its publisher is told from now on.
     pub(super) fn announce(&mut self, answers: Weak<PublicationShared>) {
+        if self.announcement.is_none() {
+            self.connections.grant(ResponseSetup::LENGTH); // the requester waits for it, and need not have asked yet
+        }
         self.announcement = Some(Announcement::new(answers));
     }
 
@@ -341,7 +344,8 @@ impl ReceiverImage {
         timeouts: ImageTimeouts,
         out: &mut Outgoing<'_>,
     ) -> usize {
-        if !matches!(self.answers, Answers::StatusMessages) || !self.speaks() {
+        let can_speak = matches!(self.answers, Answers::StatusMessages) && self.speaks();
+        if !can_speak || !self.connections.can_answer(ResponseSetup::LENGTH, now_ns) {
             return 0;
         }
         let Some(announcement) = &mut self.announcement else {

@@ -197,6 +197,24 @@ fn each_requester_reads_the_answers_to_its_own_requests_on_a_bad_network() {
     }
 }
 
+/// Nothing that either end says waits for the other's next heartbeat.
+#[test]
+fn a_requester_has_the_stream_of_its_answers_before_it_asks_and_before_any_timer() {
+    for seed in 0..8 {
+        let world = World::new(seed);
+        let mut server = Server::on(&world.add_node("server").unwrap());
+        let requester = Requester::new(&world, "one");
+        world.run_until(SECOND, "the requests are read", || {
+            server.turn();
+            server.sessions.len() == 1
+        });
+        world.run_until(50 * MILLISECOND, "the answers are read", || {
+            server.turn();
+            requester.answers.subscription.is_connected() && server.sessions[0].answers.is_connected()
+        });
+    }
+}
+
 #[test]
 fn a_requester_that_comes_first_waits_for_its_server() {
     let world = World::new(1);
