@@ -275,7 +275,7 @@ def test_three_members_of_which_leaders_are_killed_under_load(
     led: list[NewLeaderEvent] = []
     with (
         java_cluster(java, tmp_path, 3) as members,
-        connect(driver, members, on_new_leader=led.append) as cluster,
+        connect(driver, members, on_new_leader=led.append, new_leader_timeout_ns=CONNECT_NS) as cluster,
     ):
         load = Load(cluster)
         load.until(lambda: len(load.echoes) > 1000)
