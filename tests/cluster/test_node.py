@@ -82,6 +82,28 @@ def test_an_embedded_node_leaves_nothing_behind() -> None:
     assert not directory.exists()
 
 
+def test_a_snapshot_is_there_when_the_call_returns(tmp_path: Path) -> None:
+    with ClusterNode(Total(), directory=tmp_path / "node") as node:
+        assert sums(node, 1, 2) == [1, 3]
+        node.take_snapshot()
+        assert node.module.snapshot_count == 1
+        node.take_snapshot()
+        assert node.module.snapshot_count == 2
+    with ClusterNode(Total(), directory=tmp_path / "node") as node:
+        assert sums(node, 4) == [7]
+
+
+def test_a_snapshot_that_fails_is_told(tmp_path: Path) -> None:
+    class Stuck(Total):
+        def on_take_snapshot(self) -> Iterable[bytes]:
+            raise ValueError("no pen")
+
+    with ClusterNode(Stuck(), directory=tmp_path / "node") as node:
+        with pytest.raises(ClusterError, match="the snapshot failed"):
+            node.take_snapshot()
+        assert sums(node, 5) == [5]
+
+
 def test_two_services_read_one_log(tmp_path: Path) -> None:
     first, second = Total(), Total()
     with ClusterNode(first, second, directory=tmp_path / "node") as node, node.connect() as cluster:

@@ -22,6 +22,7 @@ from headrace.client import Client, IdleStrategy
 from headrace.cluster.client.client import ClusterClient
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.member.consensus_module import ConsensusModule
+from headrace.cluster.member.states import Toggle
 from headrace.cluster.service.clustered_service import ClusteredService
 from headrace.cluster.service.container import ServiceContainer
 from headrace.driver import MediaDriver
@@ -203,16 +204,37 @@ class ClusterNode(Closing):
         Raises:
             ClusterError: The time is over, or the node has ended.
         """
+        self._wait(lambda: self.module.is_leader, timeout_s, "does not lead")
+
+    def take_snapshot(self, timeout_s: float | None = 30.0) -> None:
+        """Have consensus module and services take a snapshot, and wait until it is taken: the next start begins there.
+
+        Args:
+            timeout_s: How long, in seconds; ``None`` waits without an end.
+
+        Raises:
+            ClusterError: A service or the module could not take it, the time is over, or the node has ended.
+        """
+        module = self.module
+        deadline = module._clock.deadline(timeout_s)
+        self._wait(lambda: module.takes_requests, timeout_s, "takes no request for a snapshot")
+        before = module.snapshot_count
+        module.request(Toggle.SNAPSHOT)
+        self._wait(lambda: module.takes_requests, deadline.left_s(), "has not taken the snapshot")
+        if module.snapshot_count == before:
+            raise ClusterError(f"the snapshot failed: the error log in {self._directory / _CLUSTER} says why")
+
+    def _wait(self, is_true: Callable[[], bool], timeout_s: float | None, what: str) -> None:
         clock = self.module._clock
         deadline = clock.deadline(timeout_s)
-        while not self.module.is_leader:
+        while not is_true():
             failure = self.failure
             if failure is not None or self.module.has_terminated or self._is_closed:
                 raise ClusterError(f"the node has ended: {failure or 'it was told to'}") from failure
             if deadline.is_over:
                 raise ClusterError(
-                    f"the node does not lead after {timeout_s} s: it is in state {self.module.state.name}; its error "
-                    f"log is in {self._directory / _CLUSTER}"
+                    f"the node {what} after {timeout_s} s: it is in state {self.module.state.name}; its error log is "
+                    f"in {self._directory / _CLUSTER}"
                 )
             if self._thread is None:
                 self.do_work()

@@ -574,6 +574,20 @@ class ConsensusModule(Closing):
         return self._context.commit_position
 
     @property
+    def snapshot_count(self) -> int:
+        """Snapshots that module and services have taken since the start."""
+        return self._context.counters.snapshot_count.value
+
+    @property
+    def takes_requests(self) -> bool:
+        """Whether an operator may ask for something: the member leads, and has done what was asked before."""
+        return self.is_leader and self._context.counters.toggle.value == Toggle.NEUTRAL
+
+    def request(self, toggle: Toggle) -> None:
+        """Ask for something as an operator, while the module :attr:`takes_requests`; a later turn begins it."""
+        self._context.counters.toggle.value = toggle
+
+    @property
     def failure(self) -> BaseException | None:
         """Why the module stopped by itself, if it failed."""
         return self._failure
