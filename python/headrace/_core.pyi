@@ -1861,7 +1861,9 @@ class EventReader:
     def dropped_count(self) -> int: ...
     def drain(self) -> tuple[list[tuple[Any, ...]], int]: ...
 
-def channel_doubts(channel: str, role: Literal["publication", "subscription", "destination"]) -> list[str]:
+def channel_doubts(
+    channel: str, role: Literal["publication", "subscription", "send destination", "receive destination"]
+) -> list[str]:
     """What looks wrong in a channel, a sentence for each parameter; nothing of one that cannot be parsed."""
 
 def hold_threads() -> None:

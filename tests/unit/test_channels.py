@@ -47,8 +47,20 @@ def test_other_channels_leave_no_doubt(channel: str, caplog: pytest.LogCaptureFi
     assert caplog.records == []
 
 
+def test_the_interface_of_a_group_counts_where_a_subscription_receives(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    group = "aeron:udp?endpoint=239.255.42.1:9000|interface=127.0.0.1"
+    with caplog.at_level(logging.WARNING, "headrace.client"):
+        check_channel(group, "receive destination")
+    assert caplog.records == []
+    with caplog.at_level(logging.WARNING, "headrace.client"):
+        check_channel(group, "send destination")
+    assert "interface=127.0.0.1 has no effect here" in caplog.text
+
+
 def test_a_destination_says_nothing_of_the_stream(caplog: pytest.LogCaptureFixture) -> None:
     """What belongs to the channel that it is added to."""
     with caplog.at_level(logging.WARNING, "headrace.client"):
-        check_channel("aeron:udp?endpoint=localhost:1|term-length=64k", "destination")
+        check_channel("aeron:udp?endpoint=localhost:1|term-length=64k", "send destination")
     assert "term-length=64k has no effect here" in caplog.text

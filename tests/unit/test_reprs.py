@@ -30,6 +30,7 @@ WITHOUT = {
     "Watcher",
     "Checksum",
     "FrameWalk",
+    "Sequencer",
     "Namespaces",
     "ClusteredService",
 }

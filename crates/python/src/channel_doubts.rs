@@ -15,9 +15,10 @@ pub(crate) fn channel_doubts(
     let role = match role {
         "publication" => ChannelRole::Publication,
         "subscription" => ChannelRole::Subscription,
-        "destination" => ChannelRole::SendDestination,
+        "send destination" => ChannelRole::SendDestination,
+        "receive destination" => ChannelRole::ReceiveDestination,
         other => {
-            let rule = "must be publication, subscription or destination";
+            let rule = "must be publication, subscription, send destination or receive destination";
             return Err(errors::config("role", other, rule));
         }
     };

@@ -103,12 +103,21 @@ impl Change {
     }
 }
 
-/// The channel of a destination, whose doubts are told as those of any other channel.
-pub(crate) fn channel(object: &Bound<'_, PyAny>) -> PyResult<String> {
+/// The channel of a publication's destination, whose doubts are told as those of any other channel.
+pub(crate) fn sent(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    checked(object, "send destination")
+}
+
+/// The same of a subscription's destination.
+pub(crate) fn received(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    checked(object, "receive destination")
+}
+
+fn checked(object: &Bound<'_, PyAny>, role: &str) -> PyResult<String> {
     let channel = arguments::channel(object)?;
     object
         .py()
         .import("headrace.client._channels")?
-        .call_method1("check_channel", (channel, "destination"))?;
+        .call_method1("check_channel", (channel, role))?;
     Ok(channel.to_owned())
 }

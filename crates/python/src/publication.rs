@@ -497,7 +497,7 @@ impl Publication {
     fn add_destination(
         &self,
         py: Python<'_>,
-        #[pyo3(from_py_with = destinations::channel)] channel: String,
+        #[pyo3(from_py_with = destinations::sent)] channel: String,
     ) -> PyResult<i64> {
         Change::Add(channel).make(py, self.client.get()?, self.handle()?)
     }
@@ -507,7 +507,7 @@ impl Publication {
     fn remove_destination(
         &self,
         py: Python<'_>,
-        #[pyo3(from_py_with = destinations::channel)] channel: String,
+        #[pyo3(from_py_with = destinations::sent)] channel: String,
     ) -> PyResult<()> {
         let change = Change::Remove(channel);
         change.make(py, self.client.get()?, self.handle()?).map(|_| ())
@@ -529,7 +529,7 @@ impl Publication {
     fn add_destination_async<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = destinations::channel)] channel: String,
+        #[pyo3(from_py_with = destinations::sent)] channel: String,
     ) -> PyResult<Bound<'py, PyAny>> {
         Change::Add(channel).make_async(py, self.client.get()?, self.handle()?)
     }
@@ -539,7 +539,7 @@ impl Publication {
     fn remove_destination_async<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = destinations::channel)] channel: String,
+        #[pyo3(from_py_with = destinations::sent)] channel: String,
     ) -> PyResult<Bound<'py, PyAny>> {
         Change::Remove(channel).make_async(py, self.client.get()?, self.handle()?)
     }

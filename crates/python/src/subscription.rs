@@ -437,7 +437,7 @@ impl Subscription {
     fn add_destination(
         &self,
         py: Python<'_>,
-        #[pyo3(from_py_with = destinations::channel)] channel: String,
+        #[pyo3(from_py_with = destinations::received)] channel: String,
     ) -> PyResult<i64> {
         Change::Add(channel).make(py, self.client.get()?, self.shared()?.as_ref())
     }
@@ -447,7 +447,7 @@ impl Subscription {
     fn remove_destination(
         &self,
         py: Python<'_>,
-        #[pyo3(from_py_with = destinations::channel)] channel: String,
+        #[pyo3(from_py_with = destinations::received)] channel: String,
     ) -> PyResult<()> {
         let change = Change::Remove(channel);
         change
@@ -473,7 +473,7 @@ impl Subscription {
     fn add_destination_async<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = destinations::channel)] channel: String,
+        #[pyo3(from_py_with = destinations::received)] channel: String,
     ) -> PyResult<Bound<'py, PyAny>> {
         Change::Add(channel).make_async(py, self.client.get()?, self.shared()?.as_ref())
     }
@@ -483,7 +483,7 @@ impl Subscription {
     fn remove_destination_async<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = destinations::channel)] channel: String,
+        #[pyo3(from_py_with = destinations::received)] channel: String,
     ) -> PyResult<Bound<'py, PyAny>> {
         Change::Remove(channel).make_async(py, self.client.get()?, self.shared()?.as_ref())
     }
@@ -503,7 +503,7 @@ impl Subscription {
     fn request_destination<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = destinations::channel)] channel: String,
+        #[pyo3(from_py_with = destinations::received)] channel: String,
     ) -> PyResult<Bound<'py, Answer>> {
         Change::Add(channel).ask(py, self.client.get()?, self.shared()?.as_ref())
     }
@@ -513,7 +513,7 @@ impl Subscription {
     fn request_destination_removal<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = destinations::channel)] channel: String,
+        #[pyo3(from_py_with = destinations::received)] channel: String,
     ) -> PyResult<Bound<'py, Answer>> {
         Change::Remove(channel).ask(py, self.client.get()?, self.shared()?.as_ref())
     }

@@ -14,8 +14,10 @@ from headrace._logging import CLIENT
 
 __all__ = ["check_channel"]
 
+Role = Literal["publication", "subscription", "send destination", "receive destination"]
 
-def check_channel(channel: str, role: Literal["publication", "subscription", "destination"]) -> None:
+
+def check_channel(channel: str, role: Role) -> None:
     """Log a warning for each parameter of a channel that has no effect, or not the one that its text suggests."""
     if not CLIENT.isEnabledFor(logging.WARNING):
         return

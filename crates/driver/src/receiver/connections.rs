@@ -23,7 +23,9 @@ const LIVE_NS: i64 = 5_000_000_000;
 /// rejection, is sent on credit.
 const ANSWER_LENGTH: i64 = StatusMessage::LENGTH_WITH_GROUP_TAG as i64;
 
-/// Answers to a group from which nothing was heard. Its address is the subscriber's word, not a stranger's.
+/// Answers to a group from which nothing was heard, and to a control address that sends a SETUP. Their addresses are the
+/// subscriber's word, not a stranger's; and a sender that is asked for its SETUP says nothing more until it is answered, so
+/// that the one answer must not be lost.
 const GREETINGS: i64 = 4;
 
 /// Where a datagram comes from.
@@ -152,6 +154,13 @@ impl Connections {
     pub(super) fn on_paid(&mut self, path: usize, length: usize) {
         if let Some(Some(connection)) = self.list.get_mut(path) {
             connection.credit += ANSWER_LENGTH.max(length as i64);
+        }
+    }
+
+    /// A SETUP came from the control address that the subscriber named.
+    pub(super) fn greet(&mut self, path: usize) {
+        if let Some(Some(connection)) = self.list.get_mut(path) {
+            connection.credit = connection.credit.max(GREETINGS * ANSWER_LENGTH);
         }
     }
 
@@ -344,6 +353,19 @@ mod tests {
         }
         connections.on_paid(0, 100);
         assert!(connections.can_answer(36, 0));
+    }
+
+    #[test]
+    fn a_control_address_is_greeted_a_few_times_however_often_it_sends_a_setup() {
+        let mut connections = two();
+        connections.on_frame(source(0, 5), 0);
+        for _ in 0..100 {
+            connections.greet(0);
+        }
+        for _ in 0..GREETINGS {
+            assert_eq!(connections.answered(ANSWER_LENGTH as usize, 0).count(), 1);
+        }
+        assert_eq!(connections.answered(ANSWER_LENGTH as usize, 0).count(), 0);
     }
 
     #[test]

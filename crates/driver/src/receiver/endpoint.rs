@@ -175,7 +175,15 @@ impl ReceiveEndpoint {
     fn connections(&self, source: SocketAddr, now_ns: i64) -> Connections {
         if !self.is_manual {
             let group_control = self.paths.get(ONLY_PATH).and_then(Path::group_control);
-            return Connections::single(group_control.unwrap_or(source), now_ns);
+            let mut connections = Connections::single(group_control.unwrap_or(source), now_ns);
+            if self
+                .paths
+                .get(ONLY_PATH)
+                .is_some_and(|path| path.has_control(source))
+            {
+                connections.greet(ONLY_PATH);
+            }
+            return connections;
         }
         let mut connections = Connections::several();
         for (path, found) in self.paths.iter() {
@@ -524,6 +532,14 @@ impl Arrivals<'_> {
                          SETUP has another initial term id or term length, streamId={stream_id} source={}",
                         source.address
                     ));
+                }
+                if self
+                    .paths
+                    .get(source.path)
+                    .is_some_and(|path| path.has_control(source.address))
+                    && let Some(image) = &mut self.images[slot]
+                {
+                    image.greet(source.path);
                 }
             }
             OnSetup::Create => {

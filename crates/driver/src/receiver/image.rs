@@ -178,6 +178,11 @@ impl ReceiverImage {
         is_ours
     }
 
+    /// A SETUP came from the control address that the subscriber named.
+    pub(super) fn greet(&mut self, path: usize) {
+        self.connections.greet(path);
+    }
+
     /// A frame of the stream came on a path: it pays for answers.
     #[inline]
     pub(super) fn on_paid(&mut self, path: usize, length: usize) {

@@ -28,6 +28,12 @@ impl Path {
         path
     }
 
+    /// Whether an address is the control address that the subscriber named.
+    pub(super) fn has_control(&self, address: SocketAddr) -> bool {
+        let elicitor = self.elicitor.as_ref();
+        elicitor.is_some_and(|elicitor| elicitor.control() == address)
+    }
+
     /// Where to answer to, for all senders; without it, to where a stream comes from.
     pub(super) fn group_control(&self) -> Option<SocketAddr> {
         self.spec.group.map(|group| group.control)
