@@ -10,7 +10,7 @@ import pytest
 from headrace import ConfigError, HeadraceError
 from headrace.archive.client import requests
 from headrace.client import Client
-from headrace.cluster.errors import ClusterError
+from headrace.cluster.errors import ClusterError, ClusterFileError
 from headrace.cluster.member import consensus_module
 from headrace.cluster.member.config import ConsensusModuleConfig
 from headrace.cluster.member.consensus_module import ConsensusModule
@@ -270,6 +270,30 @@ def test_a_second_module_of_the_cluster_is_refused(member: Member) -> None:
         ConsensusModule(
             driver=member.node, is_invoked=True, storage=member.node.disk("other"), **member.settings
         )
+
+
+def test_a_second_start_deletes_nothing_of_a_member_that_runs(world: World, member: Member) -> None:
+    disk = member.node.disk("cluster")
+    before = {name: disk.length(name) for name in disk.names()}
+    with pytest.raises(ClusterFileError, match="active mark file"):
+        ConsensusModule(
+            driver=member.node,
+            is_invoked=True,
+            storage=disk,
+            directory_delete_on_start=True,
+            **member.settings,
+        )
+    assert {name: disk.length(name) for name in disk.names()} == before
+    member.restart(keeps_writes=True)
+    assert member.module.leadership_term_id == 1
+
+
+def test_a_start_that_deletes_begins_with_nothing(member: Member) -> None:
+    member.module.close()
+    member.settings["directory_delete_on_start"] = True
+    member.restart(keeps_writes=True)
+    assert member.module.leadership_term_id == 0
+    assert [term.leadership_term_id for term in member.context.recording_log] == [0]
 
 
 def test_what_goes_while_a_module_starts_is_none_of_its_services(

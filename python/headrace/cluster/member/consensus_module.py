@@ -146,9 +146,6 @@ class ConsensusModule(Closing):
     def _open(self, driver: LocalDriver | None, on_error: Callable[[str], object] | None) -> None:
         config = self.config
         now_ms = self._clock.epoch_ms()
-        if config.directory_delete_on_start:
-            for name in (RECORDING_LOG_NAME, NODE_STATE_NAME, MARK_NAME):
-                self._storage.delete(name)
         marks = (
             self._storage
             if config.mark_file_directory is None
@@ -158,6 +155,10 @@ class ConsensusModule(Closing):
         self._held.callback(self._client.close)
         self._mark_file = ClusterMarkFile(marks, MARK_NAME, self._mark_fields(), now_ms)
         self._held.callback(self._mark_file.close)
+        if config.directory_delete_on_start:
+            # Not before: with the mark file taken, no other member runs on them. The mark file itself says all anew.
+            for name in (RECORDING_LOG_NAME, NODE_STATE_NAME):
+                self._storage.delete(name)
         self._log = open_log(
             self._mark_file, config.error_buffer_length, "cluster", self._storage, self._clock, on_error
         )
