@@ -81,13 +81,18 @@ class DeclaredConfig:
         return dataclasses.fields(cls)  # type: ignore[arg-type]
 
     @classmethod
-    def _made(
+    def of(
         cls,
-        config: Self | None,
-        properties: Mapping[str, str] | None,
-        environment: Mapping[str, str] | None,
-        settings: Mapping[str, Any],
+        config: Self | None = None,
+        properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        **settings: Any,
     ) -> Self:
+        """Settings from the environment, overridden by a config, by properties and by keywords, and checked.
+
+        Raises:
+            ConfigError: A setting is wrong or unknown.
+        """
         names = {item.name: item for item in cls._fields()}
         rule = f"{cls._no_setting()}, see {cls._name}"
         check_names(settings, names, rule, others=cls._others)

@@ -599,7 +599,7 @@ def test_a_wrong_setting_is_refused_before_anything_starts(
     if settings and "control_channel" not in settings:
         settings = {"control_channel_enabled": False, **settings}
     with pytest.raises(headrace.ConfigError) as refusal:
-        ArchiveConfig.of(environment={}, **settings)  # type: ignore[arg-type]
+        ArchiveConfig.of(environment={}, **settings)
     for word in words:
         assert word in str(refusal.value)
 

@@ -94,14 +94,14 @@ def test_settings_name_plug_ins_or_are_plug_ins() -> None:
     """By keyword, property and environment."""
     local = {"control_channel_enabled": False}
     for right in ("users-file:/etc/users", "a.b:C", Allows()):
-        assert ArchiveConfig.of(environment={}, authenticator=right, **local).authenticator == right  # type: ignore[arg-type]
+        assert ArchiveConfig.of(environment={}, authenticator=right, **local).authenticator == right
     for right in ("ALLOW_ALL", "DENY_ALL", "a:B.C", Allows()):
-        assert ArchiveConfig.of(environment={}, authorisation=right, **local).authorisation == right  # type: ignore[arg-type]
+        assert ArchiveConfig.of(environment={}, authorisation=right, **local).authorisation == right
     environment = {
         "AERON_ARCHIVE_AUTHENTICATOR_SUPPLIER": "a:B",
         "AERON_ARCHIVE_AUTHORISATION_SERVICE_SUPPLIER": "DENY_ALL",
     }
-    config = ArchiveConfig.of(environment=environment, **local)  # type: ignore[arg-type]
+    config = ArchiveConfig.of(environment=environment, **local)
     assert (config.authenticator, config.authorisation) == ("a:B", "DENY_ALL")
     for wrong in (
         {"authenticator": "users-file:"},
@@ -110,7 +110,7 @@ def test_settings_name_plug_ins_or_are_plug_ins() -> None:
         {"authorisation": 5},
     ):
         with pytest.raises(headrace.ConfigError, match=r"package\.module:Name"):
-            ArchiveConfig.of(environment={}, **local, **wrong)  # type: ignore[arg-type]
+            ArchiveConfig.of(environment={}, **local, **wrong)
 
 
 def test_an_archive_whose_users_cannot_be_read_does_not_start(tmp_path: Path) -> None:

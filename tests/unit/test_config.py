@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from headrace import (
 from headrace._settings import ClientSettings, DriverSettings
 from headrace.archive import ArchiveConfig, ArchiveFileError
 from headrace.archive.server.keywords import ArchiveSettings
+from headrace.cluster import ConsensusModuleConfig, ContainerConfig
 from headrace.tools import CncFile, read_error_log
 
 
@@ -44,6 +46,22 @@ def test_each_setting_has_a_property_of_its_own():
     ]
     assert len(properties) == len(set(properties)) > 50
     assert all(name.startswith("aeron.") for name in properties)
+
+
+def test_what_module_and_containers_share_is_declared_once():
+    own = [own_settings(config) for config in (ConsensusModuleConfig, ContainerConfig)]
+    # The one property that stands for a stream of each.
+    assert own[0] & own[1] == {"aeron.cluster.snapshot.stream.id"}
+
+
+def own_settings(config):
+    """The property, or else the name, of each field that a class declares itself."""
+    declared = inspect.get_annotations(config)
+    return {
+        item.metadata.get("property", item.name)
+        for item in dataclasses.fields(config)
+        if item.name in declared
+    }
 
 
 def test_only_what_was_given_becomes_a_property():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from headrace._declared import DeclaredConfig, check, duration, flag, number, size, stream_id, text
 from headrace._rules import (
@@ -21,11 +21,6 @@ from headrace._rules import (
 )
 from headrace.archive.server.rules import AUTHENTICATOR, AUTHORISATION, CHECKSUM, IDLE_STRATEGY
 from headrace.security import Authenticator, AuthorisationService
-
-if TYPE_CHECKING:
-    from typing import Unpack
-
-    from headrace.archive.server.keywords import ArchiveSettings
 
 __all__ = ["ArchiveConfig"]
 
@@ -280,21 +275,6 @@ class ArchiveConfig(DeclaredConfig):
             "other starts on its directory.",
         },
     )
-
-    @classmethod
-    def of(
-        cls,
-        config: ArchiveConfig | None = None,
-        properties: Mapping[str, str] | None = None,
-        environment: Mapping[str, str] | None = None,
-        **settings: Unpack[ArchiveSettings],
-    ) -> ArchiveConfig:
-        """Settings from the environment, overridden by a config, by properties and by keywords, and checked.
-
-        Raises:
-            ConfigError: A setting is wrong or unknown.
-        """
-        return cls._made(config, properties, environment, settings)
 
     def check(self) -> None:
         """Look for values that are wrong, or at odds.

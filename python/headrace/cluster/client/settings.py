@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from headrace._declared import DeclaredConfig, check, duration, flag, stream_id, text
 from headrace._rules import Rule, channel, optional
@@ -13,7 +12,7 @@ from headrace.cluster.client.endpoints import EndpointsError, parse_endpoints
 from headrace.security.credentials import CredentialsSupplier
 
 if TYPE_CHECKING:
-    from typing import Self
+    pass
 
 __all__ = ["ClusterClientConfig", "ClusterClientSettings"]
 
@@ -124,22 +123,6 @@ class ClusterClientConfig(DeclaredConfig):
         repr=False,
         metadata={"rule": _CREDENTIALS, "meaning": "Who this client is, for clusters that ask."},
     )
-
-    @classmethod
-    def of(
-        cls,
-        config: Self | None = None,
-        *,
-        properties: Mapping[str, str] | None = None,
-        environment: Mapping[str, str] | None = None,
-        **settings: Any,
-    ) -> Self:
-        """A config with some settings changed.
-
-        Raises:
-            ConfigError: A setting is unknown or wrong.
-        """
-        return cls._made(config, properties, environment, settings)
 
     def check(self) -> None:
         """See :meth:`DeclaredConfig.check`."""

@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from headrace._declared import DeclaredConfig, check, duration, flag, number, size, stream_id, text
-from headrace._rules import BOOLEAN, DIRECTORY, INT_MAX, Rule, channel, one_of, optional, whole
-from headrace.archive.server.rules import AUTHENTICATOR, AUTHORISATION, IDLE_STRATEGY
+from headrace._declared import check, duration, flag, number, size, stream_id, text
+from headrace._rules import BOOLEAN, DIRECTORY, INT_MAX, channel, one_of, optional, whole
+from headrace.archive.server.rules import AUTHENTICATOR, AUTHORISATION
 from headrace.channel import ChannelUri
+from headrace.cluster.ground.node_config import ERROR_BUFFER_LENGTH, MIB, NS_PER_S, TEXT, NodeConfig
 from headrace.cluster.member.members import Member, check_endpoints, parse_members, single_member
 from headrace.cluster.protocol.codes import ClusterTimeUnit
 from headrace.security import Authenticator, AuthorisationService
 
 __all__ = ["ConsensusModuleConfig"]
 
-_MIB = 1 << 20
-_S = 1_000_000_000
-_HEADER_LENGTH = 8192
-_TEXT = Rule("text", lambda value: isinstance(value, str))
 _PACKAGE = "io.aeron.cluster."
 _CLOCKS = {
     "ms": ClusterTimeUnit.MILLIS,
@@ -43,7 +40,7 @@ _NOT_BUILT: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsensusModuleConfig(DeclaredConfig):
+class ConsensusModuleConfig(NodeConfig):
     """Settings of a consensus module.
 
     Lengths are bytes, durations carry their unit in the name. A wrong value raises :class:`headrace.ConfigError` naming
@@ -53,51 +50,29 @@ class ConsensusModuleConfig(DeclaredConfig):
     _owner: ClassVar[str] = "a consensus module"
     _name: ClassVar[str] = "headrace.cluster.ConsensusModuleConfig"
     _environment_prefix: ClassVar[str] = "AERON_CLUSTER_"
-    _others: ClassVar[tuple[str, ...]] = (
-        "config",
-        "properties",
-        "driver",
-        "is_invoked",
-        "clock",
-        "storage",
-        "on_error",
-    )
     _not_built: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = _NOT_BUILT
 
-    cluster_id: int = number("cluster.id", 0, whole(0, INT_MAX), "Tells clusters on one driver apart.")
     member_id: int = number("cluster.member.id", 0, whole(0, INT_MAX), "Which of the members this is.")
     members: str = text(
         "cluster.members",
         None,
-        _TEXT,
+        TEXT,
         "All members: `id,ingress,consensus,log,catchup,archive`, each an id and five `host:port`, separated by `|`.",
     )
     member_endpoints: str = text(
         "cluster.member.endpoints",
         "",
-        _TEXT,
+        TEXT,
         "The five endpoints of this member again, to be compared with `members`.",
     )
     appointed_leader_id: int = number(
         "cluster.appointed.leader.id", -1, whole(-1, INT_MAX), "The only member that may lead; -1: any."
-    )
-    cluster_directory: str | os.PathLike[str] = text(
-        "cluster.dir", "aeron-cluster", DIRECTORY, "Where recording log, node state and mark file are kept."
     )
     services_directory: str | os.PathLike[str] | None = text(
         "cluster.services.dir",
         None,
         optional(DIRECTORY),
         "Where services keep theirs; unset: in `cluster_directory`.",
-    )
-    mark_file_directory: str | os.PathLike[str] | None = text(
-        "cluster.mark.file.dir",
-        None,
-        optional(DIRECTORY),
-        "Where the mark file is kept; unset: with the others.",
-    )
-    aeron_directory: str | os.PathLike[str] | None = text(
-        "dir", None, optional(DIRECTORY), "The driver's directory; unset: the default one."
     )
     ingress_channel: str | None = text(
         "cluster.ingress.channel",
@@ -124,9 +99,6 @@ class ConsensusModuleConfig(DeclaredConfig):
         "cluster.log.channel", "aeron:udp?term-length=64m", channel(""), "Channel of the log."
     )
     log_stream_id: int = stream_id("cluster.log.stream.id", 100, "Stream of the log.")
-    log_fragment_limit: int = number(
-        "cluster.log.fragment.limit", 50, whole(1, INT_MAX), "Most fragments of the log in a turn."
-    )
     log_control_enabled: bool = flag(
         "cluster.log.control.enable",
         True,
@@ -159,34 +131,8 @@ class ConsensusModuleConfig(DeclaredConfig):
         channel("udp"),
         "Medium and interface of requests to other members' archives.",
     )
-    replay_channel: str = text(
-        "cluster.replay.channel", "aeron:ipc", channel("ipc"), "Where the archive replays log and snapshots."
-    )
-    replay_stream_id: int = stream_id("cluster.replay.stream.id", 103, "Stream of replays.")
-    control_channel: str = text(
-        "cluster.control.channel",
-        "aeron:ipc?term-length=128k",
-        channel("ipc"),
-        "Channel between consensus module and services.",
-    )
-    service_stream_id: int = stream_id("cluster.service.stream.id", 104, "Stream to services.")
-    consensus_module_stream_id: int = stream_id(
-        "cluster.consensus.module.stream.id", 105, "Stream from services."
-    )
-    snapshot_channel: str = text(
-        "cluster.snapshot.channel", "aeron:ipc?alias=snapshot", channel("ipc"), "Channel of snapshots."
-    )
     snapshot_stream_id: int = stream_id(
         "cluster.snapshot.stream.id", 107, "Stream of the module's snapshots."
-    )
-    archive_control_channel: str = text(
-        "archive.local.control.channel",
-        "aeron:ipc?term-length=64k",
-        channel("ipc"),
-        "Where the node's archive takes requests of local clients.",
-    )
-    archive_control_stream_id: int = stream_id(
-        "archive.local.control.stream.id", 10, "Stream of requests to the node's archive."
     )
     archive_response_channel: str = text(
         "archive.control.response.channel",
@@ -207,31 +153,37 @@ class ConsensusModuleConfig(DeclaredConfig):
         "How many clients may be connected, or connecting, at once.",
     )
     session_timeout_ns: int = duration(
-        "cluster.session.timeout", 10 * _S, "How long a client may be silent.", least=1
+        "cluster.session.timeout", 10 * NS_PER_S, "How long a client may be silent.", least=1
     )
     leader_heartbeat_timeout_ns: int = duration(
-        "cluster.leader.heartbeat.timeout", 10 * _S, "How long a leader may be silent.", least=1
+        "cluster.leader.heartbeat.timeout", 10 * NS_PER_S, "How long a leader may be silent.", least=1
     )
     leader_heartbeat_interval_ns: int = duration(
-        "cluster.leader.heartbeat.interval", _S // 5, "How often a leader shows that it is there.", least=1
+        "cluster.leader.heartbeat.interval",
+        NS_PER_S // 5,
+        "How often a leader shows that it is there.",
+        least=1,
     )
     startup_canvass_timeout_ns: int = duration(
         "cluster.startup.canvass.timeout",
-        60 * _S,
+        60 * NS_PER_S,
         "How long a member waits for all others when it starts.",
         least=1,
     )
     election_timeout_ns: int = duration(
-        "cluster.election.timeout", _S, "How long a candidate waits for votes.", least=1
+        "cluster.election.timeout", NS_PER_S, "How long a candidate waits for votes.", least=1
     )
     election_status_interval_ns: int = duration(
         "cluster.election.status.interval",
-        _S // 10,
+        NS_PER_S // 10,
         "How often members without a leader tell their positions.",
         least=1,
     )
     termination_timeout_ns: int = duration(
-        "cluster.termination.timeout", 10 * _S, "How long a leader that ends waits for the others.", least=1
+        "cluster.termination.timeout",
+        10 * NS_PER_S,
+        "How long a leader that ends waits for the others.",
+        least=1,
     )
     clock: str = text(
         "cluster.clock",
@@ -259,26 +211,20 @@ class ConsensusModuleConfig(DeclaredConfig):
     )
     error_buffer_length: int = size(
         "cluster.error.buffer.length",
-        _MIB,
-        whole(_MIB, INT_MAX - _HEADER_LENGTH, "of bytes"),
+        MIB,
+        ERROR_BUFFER_LENGTH,
         "Room for distinct errors in the mark file.",
     )
     cycle_threshold_ns: int = duration(
-        "cluster.cycle.threshold", _S // 10, "The module counts turns that take longer."
+        "cluster.cycle.threshold", NS_PER_S // 10, "The module counts turns that take longer."
     )
     snapshot_threshold_ns: int = duration(
-        "cluster.total.snapshot.threshold", _S, "The module counts snapshots that take longer."
-    )
-    idle_strategy: str = text(
-        "cluster.idle.strategy",
-        "backoff",
-        IDLE_STRATEGY,
-        "What the module's thread does when a turn found no work.",
+        "cluster.total.snapshot.threshold", NS_PER_S, "The module counts snapshots that take longer."
     )
     agent_role_name: str | None = text(
         "cluster.consensus.module.agent.role.name",
         None,
-        optional(_TEXT),
+        optional(TEXT),
         "Name of the module's thread and client.",
     )
     file_sync_level: int = number(
@@ -291,19 +237,12 @@ class ConsensusModuleConfig(DeclaredConfig):
         "cluster.standby.snapshot.notification.processing.delay", 0, "Of standbys, which are not built."
     )
     replication_progress_timeout_ns: int = duration(
-        "cluster.replication.progress.timeout", 10 * _S, "Of backups, which are not built.", least=1
+        "cluster.replication.progress.timeout", 10 * NS_PER_S, "Of backups, which are not built.", least=1
     )
     replication_progress_interval_ns: int = duration(
-        "cluster.replication.progress.interval", _S, "Of backups, which are not built.", least=1
+        "cluster.replication.progress.interval", NS_PER_S, "Of backups, which are not built.", least=1
     )
-    # These two have no property in the specification either.
-    app_version: int = field(
-        default=1,
-        metadata={
-            "rule": whole(0, INT_MAX),
-            "meaning": "Version of the services: major << 16 | minor << 8 | patch.",
-        },
-    )
+    # Without a property in the specification either.
     directory_delete_on_start: bool = field(
         default=False,
         metadata={
@@ -311,21 +250,6 @@ class ConsensusModuleConfig(DeclaredConfig):
             "meaning": "Delete recording log, node state and mark file before starting. They cannot be restored.",
         },
     )
-
-    @classmethod
-    def of(
-        cls,
-        config: ConsensusModuleConfig | None = None,
-        properties: Mapping[str, str] | None = None,
-        environment: Mapping[str, str] | None = None,
-        **settings: Any,
-    ) -> ConsensusModuleConfig:
-        """Settings from the environment, overridden by a config, by properties and by keywords, and checked.
-
-        Raises:
-            ConfigError: A setting is wrong or unknown.
-        """
-        return cls._made(config, properties, environment, settings)
 
     def check(self) -> None:
         """Look for values that are wrong, or at odds.
