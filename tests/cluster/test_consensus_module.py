@@ -15,11 +15,13 @@ from headrace.cluster.member import consensus_module
 from headrace.cluster.member.config import ConsensusModuleConfig
 from headrace.cluster.member.consensus_module import ConsensusModule
 from headrace.cluster.member.counters import ModuleCounters
+from headrace.cluster.member.leadership import Leadership
 from headrace.cluster.member.sessions import SessionState
 from headrace.cluster.member.states import ModuleState, Toggle
-from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, EventCode
+from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, ClusterAction, EventCode
 from headrace.cluster.protocol.header import pack_header
 from headrace.cluster.protocol.session import AdminRequest, NewLeaderEvent, SessionKeepAlive
+from headrace.positions import NULL_VALUE
 from headrace.security.authorisation import AllowAll
 from headrace.testing import World
 from tests.cluster.members import MEMBERS, SEGMENT_LENGTH, Member, Script
@@ -136,6 +138,35 @@ def test_abort_takes_none(member: Member) -> None:
     member.context.counters.toggle.value = Toggle.ABORT
     member.until(lambda: member.module.has_terminated, "the end")
     assert len(list(member.context.recording_log)) == 1
+
+
+def member_that_ends_unrecorded(member: Member, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A member that is told to end while the archive lags behind; gives up to where the log is agreed upon."""
+    member.until(lambda: member.module.commit_position > 0, "the first entry")
+    committed = member.module.commit_position
+    monkeypatch.setattr(Leadership, "append_position", property(lambda _: committed))
+    writer = member.module._leadership.writer
+    assert writer is not None
+    assert writer.action(ClusterAction.SNAPSHOT, member.context.now, flags=1) is not None
+    member.module.request(Toggle.ABORT)
+    member.until(lambda: member.module.state is ModuleState.TERMINATING, "the beginning of the end")
+    return committed
+
+
+def test_a_term_ends_where_it_is_agreed_upon_or_nothing_is_said(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed = member_that_ends_unrecorded(member, monkeypatch)
+    member.until(lambda: member.module.has_terminated, "the end")
+    [term] = list(member.context.recording_log)
+    assert (term.log_position, member.module.commit_position) == (NULL_VALUE, committed)
+    assert member.module.failure is None
+    assert member.module.error_count == 1
+    monkeypatch.undo()
+    member.module.close()
+    member.restart(keeps_writes=True)
+    first, second = member.context.recording_log
+    assert first.log_position == second.term_base_log_position > committed
 
 
 def test_a_suspended_cluster_takes_nothing_until_it_is_resumed(member: Member, script: Script) -> None:

@@ -107,8 +107,15 @@ class Operating:
                 yield
         while context.commit_position < position and not deadline.is_over:
             yield
-        context.recording_log.commit_log_position(context.leadership_term_id, position)
-        context.recording_log.force()
+        if context.commit_position >= position:
+            context.recording_log.commit_log_position(context.leadership_term_id, position)
+            context.recording_log.force()
+        else:
+            # The next term begins where this one is said to end; without a word the next start asks the archive.
+            context.log.error(
+                f"the log is agreed upon up to {context.commit_position} only, and not up to {position}, where the "
+                "term was to end: the next start takes its end from the archive"
+            )
         context.enter(ModuleState.CLOSED, "expected termination")
         context.log.warning("expected termination")
         self.has_ended = True
