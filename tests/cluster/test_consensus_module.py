@@ -169,6 +169,19 @@ def test_a_term_ends_where_it_is_agreed_upon_or_nothing_is_said(
     assert first.log_position == second.term_base_log_position > committed
 
 
+def test_a_member_that_ends_comes_to_its_end_without_its_recording(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member_that_ends_unrecorded(member, monkeypatch)
+    recording_id = member.context.recording_log.last_term.recording_id
+    asked = member.context.archive.ask(requests.stop_recording_by_id(recording_id))
+    member.until(lambda: asked.is_done, "the stop of the recording")
+    member.until(lambda: member.module.has_terminated, "the end")
+    assert member.context.counters.election_count.value == 1
+    assert member.module.failure is None
+    assert member.module.state is ModuleState.CLOSED
+
+
 def test_a_suspended_cluster_takes_nothing_until_it_is_resumed(member: Member, script: Script) -> None:
     script.connect()
     member.until(lambda: member.module.commit_position > 96, "the session in the log")

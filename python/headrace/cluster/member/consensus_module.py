@@ -422,7 +422,12 @@ class ConsensusModule(Closing):
     # --- elections -------------------------------------------------------------------------------------------------
 
     def _may_leave(self) -> bool:
-        """Whether the module can give up what it does: services take a snapshot that is agreed upon, whatever comes."""
+        """Whether the module can give up what it does.
+
+        Services take a snapshot that is agreed upon, whatever comes; and what has begun to end comes to its end.
+        """
+        if self._context.state is ModuleState.TERMINATING:
+            return False
         return self._course.is_idle or self._operating.action_position > self._context.commit_position
 
     def _enter_election(self, reason: str) -> None:
