@@ -44,7 +44,7 @@ class _Kind:
     """
 
     words: str
-    is_met: Callable[[object], bool]
+    is_met: Callable[[Any], bool]
 
 
 _ANY = _Kind("", lambda value: True)
@@ -101,7 +101,15 @@ def _any_of(kinds: list[_Kind]) -> _Kind:
         words[words.index("text")] = "a path (text or a pathlib.Path)"
         words.remove("a pathlib.Path")
     text = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-    return _Kind(text, lambda value: any(kind.is_met(value) for kind in kinds))
+    tests = [kind.is_met for kind in kinds]
+
+    def is_met(value: object) -> bool:
+        for test in tests:  # noqa: SIM110 - a generator would take longer than the tests
+            if test(value):
+                return True
+        return False
+
+    return _Kind(text, is_met)
 
 
 def _name(annotation: type) -> str:
@@ -155,30 +163,67 @@ def _evaluated(annotation: str, names: Any) -> object:
         return object  # It has a part of a name that is unknown here.
 
 
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """One argument of a function that is looked at.
+
+    Attributes:
+        name: Its name.
+        place: Which positional argument it is; beyond all of them where it may only be given by name.
+        kind: What it must be.
+        limit: What a number must be besides.
+    """
+
+    name: str
+    place: int
+    kind: _Kind
+    limit: _Kind
+
+
 class _Check:
-    """Looks at the arguments of one function."""
+    """Looks at the arguments of one function, before each call of it: so it does not bind them as Python does."""
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._function = function
         self._signature = inspect.signature(function)
 
     @functools.cached_property
-    def _kinds(self) -> dict[str, _Kind]:
-        return _kinds(self._function)
+    def _arguments(self) -> tuple[_Argument, ...]:
+        kinds = _kinds(self._function)
+        return tuple(
+            _Argument(
+                name,
+                sys.maxsize if parameter.kind is parameter.KEYWORD_ONLY else place,
+                kinds[name],
+                _limit(name, kinds[name]),
+            )
+            for place, (name, parameter) in enumerate(self._signature.parameters.items())
+            if name in kinds
+        )
 
     def __call__(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
+        count = len(args)
+        for argument in self._arguments:
+            if argument.name in kwargs:
+                value = kwargs[argument.name]
+            elif argument.place < count:
+                value = args[argument.place]
+            else:
+                continue
+            if not (argument.kind.is_met(value) and argument.limit.is_met(value)):
+                self._refuse(argument, value, args, kwargs)
+
+    def _refuse(
+        self, argument: _Argument, value: object, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> None:
         try:
-            given = self._signature.bind(*args, **kwargs).arguments
+            self._signature.bind(*args, **kwargs)
         except TypeError:
             return  # The call itself says what is missing, or too much.
-        for name, kind in self._kinds.items():
-            if name not in given:
-                continue
-            value = given[name]
-            if not kind.is_met(value):
-                hint = self._hint(name, value)
-                raise TypeError(f"{name}={shown(name, value)}: must be {kind.words}{hint}")
-            _check_limits(name, kind, value)
+        name, kind = argument.name, argument.kind
+        if kind.is_met(value):
+            raise wrong(name, value, argument.limit.words)
+        raise TypeError(f"{name}={shown(name, value)}: must be {kind.words}{self._hint(name, value)}")
 
     def _hint(self, name: str, value: object) -> str:
         """What else helps: how a channel looks, or where a path belongs that was given for something else."""
@@ -191,24 +236,22 @@ class _Check:
         return "; for the directory of a driver, use directory=" if is_misplaced else ""
 
 
-def _check_limits(name: str, kind: _Kind, value: Any) -> None:
-    """Refuse a number that is of the right type, and no value of its kind."""
-    if value is None:
-        return
+def _limit(name: str, kind: _Kind) -> _Kind:
+    """What a number of the right type must be besides, as a whole rule."""
     if kind.words in ("a whole number", "a whole number or None"):
-        _check_range(name, value)
-    is_timeout = name.endswith("timeout_s") and kind.words in ("a number", "a number or None")
-    # Neither a negative number nor one that is none.
-    if is_timeout and not value >= 0:
+        bits = next((bits for end, bits in _INTEGER_BITS.items() if name.endswith(end)), 64)
+        end = 1 << bits - 1
+        return _Kind(
+            f"must be a whole number from -2**{bits - 1} to 2**{bits - 1} - 1",
+            lambda value: value is None or -end <= value.__index__() < end,
+        )
+    if name.endswith("timeout_s") and kind.words in ("a number", "a number or None"):
         endless = ", or None to wait without end" if kind.words.endswith("None") else ""
-        raise wrong(name, value, f"must be a number of seconds of at least 0{endless}")
-
-
-def _check_range(name: str, value: Any) -> None:
-    bits = next((bits for end, bits in _INTEGER_BITS.items() if name.endswith(end)), 64)
-    if not -(1 << bits - 1) <= value.__index__() < 1 << bits - 1:
-        rule = f"must be a whole number from -2**{bits - 1} to 2**{bits - 1} - 1"
-        raise wrong(name, value, rule)
+        # Neither a negative number nor one that is none.
+        return _Kind(
+            f"must be a number of seconds of at least 0{endless}", lambda value: value is None or value >= 0
+        )
+    return _ANY
 
 
 def check_fields(settings: object) -> None:
@@ -221,7 +264,9 @@ def check_fields(settings: object) -> None:
         value = getattr(settings, name)
         if not kind.is_met(value):
             raise wrong(name, value, f"must be {kind.words}")
-        _check_limits(name, kind, value)
+        limit = _limit(name, kind)
+        if not limit.is_met(value):
+            raise wrong(name, value, limit.words)
 
 
 def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
