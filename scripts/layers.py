@@ -85,6 +85,7 @@ PYTHON_MAY_USE: dict[str, set[str]] = {
         "cluster.service",
         "cluster.member",
         "archive",
+        "archive.server",
         "client",
         "cnc",
         "driver",

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import _core
+from headrace._declared import DeclaredConfig
 from headrace.archive import ArchiveConfig
 from headrace.cluster import ClusterClientConfig, ConsensusModuleConfig, ContainerConfig
 
@@ -96,35 +97,57 @@ class ClientConfig(ClientValues):
 '''
 
 
-_ARCHIVE_MODULE = '''"""The settings of an archive, as keywords.
+_KEYWORDS_MODULE = '''"""The settings of {owner}, as keywords.
 
-Made by `scripts/settings.py` from :class:`headrace.archive.ArchiveConfig`; do not edit.
+Made by `scripts/settings.py` from :class:`{config}`; do not edit.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypedDict
-
-if TYPE_CHECKING:
-    from headrace.security import Authenticator, AuthorisationService
-
-__all__ = ["ArchiveSettings"]
+{imports}
+__all__ = ["{name}"]
 
 
-class ArchiveSettings(TypedDict, total=False):
-    """Keyword arguments of an archive; see :class:`headrace.archive.ArchiveConfig` for what they mean.
+class {name}(TypedDict, total=False):
+    """Keyword arguments of {owner}; see :class:`{config}` for what they mean.
 
     ``None`` is as good as not given.
     """
 
 {keywords}'''
+_SECURITY_IMPORTS = """from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from headrace.security import Authenticator, AuthorisationService
+"""
 
 
 def archive_module() -> str:
     """The Python module of the archive's keywords."""
-    keywords = (f"    {field.name}: {_or_none(field.type)}\n" for field in dataclasses.fields(ArchiveConfig))
-    return _formatted(_ARCHIVE_MODULE.format(keywords="".join(keywords)))
+    return _keywords_module(ArchiveConfig, "ArchiveSettings", "an archive")
+
+
+def consensus_module_module() -> str:
+    """The Python module of the consensus module's keywords."""
+    return _keywords_module(ConsensusModuleConfig, "ConsensusModuleSettings", "a consensus module")
+
+
+def container_module() -> str:
+    """The Python module of a service container's keywords."""
+    return _keywords_module(ContainerConfig, "ContainerSettings", "a service's container")
+
+
+def _keywords_module(config: type[DeclaredConfig], name: str, owner: str) -> str:
+    keywords = "".join(f"    {field.name}: {_or_none(field.type)}\n" for field in dataclasses.fields(config))
+    text = _KEYWORDS_MODULE.format(
+        owner=owner,
+        config=config._name,
+        name=name,
+        keywords=keywords,
+        imports=_SECURITY_IMPORTS if "Authenticator" in keywords else "from typing import TypedDict\n",
+    )
+    return _formatted(text)
 
 
 def _or_none(annotation: object) -> str:
@@ -360,6 +383,8 @@ def _config_rows(config: type[Any]) -> Iterator[str]:
 MADE = {
     ROOT / "python" / "headrace" / "_settings.py": module,
     ROOT / "python" / "headrace" / "archive" / "server" / "keywords.py": archive_module,
+    ROOT / "python" / "headrace" / "cluster" / "member" / "keywords.py": consensus_module_module,
+    ROOT / "python" / "headrace" / "cluster" / "service" / "keywords.py": container_module,
     ROOT / "docs" / "reference" / "settings.md": page,
 }
 

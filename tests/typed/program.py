@@ -7,6 +7,15 @@ from typing import assert_type
 import headrace
 from headrace import aio
 from headrace.archive import Archive
+from headrace.cluster import (
+    ClientSession,
+    ClusterClient,
+    ClusteredService,
+    ClusterNode,
+    ConsensusModule,
+    ContainerConfig,
+    ServiceContainer,
+)
 
 
 def handle(payload: bytes, header: headrace.Header) -> None:
@@ -69,3 +78,32 @@ def record(client: headrace.Client) -> None:
 
 
 assert_type(headrace.__version__, str)
+
+
+class Count(ClusteredService):
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        if session is not None:
+            session.offer(message)
+
+
+def cluster(directory: str, driver: headrace.MediaDriver) -> None:
+    with (
+        ClusterNode(
+            Count(),
+            directory=directory,
+            archive_settings={"file_sync_level": 1},
+            session_timeout_ns=1_000_000_000,
+            cluster_clock="ns",
+        ) as node,
+        node.connect(message_timeout_ns=1_000_000_000) as client,
+    ):
+        assert_type(client, ClusterClient)
+    with (
+        ClusterNode.embedded(Count(), is_invoked=True, max_sessions=2) as embedded,
+        ConsensusModule(driver=driver, members="0,a:1,a:2,a:3,a:4,a:5", cluster_id=1),
+        ServiceContainer(Count(), driver=driver, service_id=1, is_responding=False) as container,
+    ):
+        assert_type(embedded.do_work(), int)
+        assert_type(container.config, ContainerConfig)

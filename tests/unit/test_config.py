@@ -23,12 +23,42 @@ from headrace import (
 from headrace._settings import ClientSettings, DriverSettings
 from headrace.archive import ArchiveConfig, ArchiveFileError
 from headrace.archive.server.keywords import ArchiveSettings
-from headrace.cluster import ConsensusModuleConfig, ContainerConfig
+from headrace.cluster import (
+    ClusterClient,
+    ClusterClientConfig,
+    ConsensusModule,
+    ConsensusModuleConfig,
+    ContainerConfig,
+    ServiceContainer,
+)
+from headrace.cluster.client.settings import ClusterClientSettings
+from headrace.cluster.member.keywords import ConsensusModuleSettings
+from headrace.cluster.service.keywords import ContainerSettings
 from headrace.tools import CncFile, read_error_log
 
 
-def test_every_keyword_of_an_archive_is_a_field():
-    assert set(ArchiveSettings.__annotations__) == {field.name for field in dataclasses.fields(ArchiveConfig)}
+@pytest.mark.parametrize(
+    ("settings", "config"),
+    [
+        (ArchiveSettings, ArchiveConfig),
+        (ConsensusModuleSettings, ConsensusModuleConfig),
+        (ContainerSettings, ContainerConfig),
+        (ClusterClientSettings, ClusterClientConfig),
+    ],
+)
+def test_every_keyword_is_a_field(settings, config):
+    assert set(settings.__annotations__) == {field.name for field in dataclasses.fields(config)}
+
+
+@pytest.mark.parametrize("owner", [ArchiveServer, ConsensusModule, ServiceContainer, ClusterClient.connect])
+def test_no_argument_hides_a_setting(owner):
+    arguments = set(inspect.signature(owner).parameters)
+    settings = {
+        ArchiveServer: ArchiveSettings,
+        ConsensusModule: ConsensusModuleSettings,
+        ServiceContainer: ContainerSettings,
+    }.get(owner, ClusterClientSettings)
+    assert not arguments & set(settings.__annotations__)
 
 
 def test_keywords_and_fields_are_the_same():

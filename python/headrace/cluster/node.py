@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
 from headrace._checks import wrong
@@ -30,9 +31,11 @@ from headrace.driver import MediaDriver
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
+    from headrace.archive.server.keywords import ArchiveSettings
     from headrace.client import Subscription
     from headrace.client._local_driver import LocalDriver
     from headrace.cluster.client.settings import ClusterClientSettings
+    from headrace.cluster.member.keywords import ConsensusModuleSettings
 
 __all__ = ["ClusterNode"]
 
@@ -70,10 +73,10 @@ class ClusterNode(Closing):
         directory: str | os.PathLike[str],
         driver: LocalDriver | None = None,
         ingress_endpoint: str | None = None,
-        archive_settings: Mapping[str, Any] | None = None,
+        archive_settings: ArchiveSettings | None = None,
         is_invoked: bool = False,
         on_error: Callable[[str], object] | None = None,
-        **settings: Any,
+        **settings: Unpack[ConsensusModuleSettings],
     ) -> None:
         self._is_closed = False
         self._thread: threading.Thread | None = None
@@ -86,7 +89,7 @@ class ClusterNode(Closing):
             if not isinstance(service, ClusteredService):
                 raise wrong(f"services[{index}]", service, "must be a headrace.cluster.ClusteredService")
         try:
-            self._open(services, driver, ingress_endpoint, dict(archive_settings or {}), on_error, settings)
+            self._open(services, driver, ingress_endpoint, archive_settings or {}, on_error, settings)
         except BaseException:
             self._held.close()
             raise
@@ -101,32 +104,30 @@ class ClusterNode(Closing):
         services: tuple[ClusteredService, ...],
         driver: LocalDriver | None,
         ingress_endpoint: str | None,
-        archive_settings: dict[str, Any],
+        archive_settings: ArchiveSettings,
         on_error: Callable[[str], object] | None,
-        settings: dict[str, Any],
+        settings: ConsensusModuleSettings,
     ) -> None:
         if driver is None:
             own = MediaDriver.embedded(threading_mode="SHARED")
             self._held.callback(own.close)
             driver = own
         self.driver = driver
-        settings = _defaults(ingress_endpoint) | {"service_count": len(services)} | settings
         cluster_directory = self._directory / _CLUSTER
         cluster_directory.mkdir(parents=True, exist_ok=True)
-        if not archive_settings.get("control_channel"):
-            archive_settings.setdefault("control_channel_enabled", False)
-        self.archive = ArchiveServer(
-            driver=driver,
-            is_invoked=True,
-            **{"archive_directory": self._directory / _ARCHIVE} | archive_settings,
-        )
+        recorded: ArchiveSettings = {"archive_directory": self._directory / _ARCHIVE}
+        recorded |= archive_settings
+        if not recorded.get("control_channel"):
+            recorded.setdefault("control_channel_enabled", False)
+        self.archive = ArchiveServer(driver=driver, is_invoked=True, **recorded)
         self._held.callback(self.archive.close)
-        self.module = ConsensusModule(
-            driver=driver,
-            is_invoked=True,
-            on_error=on_error,
-            **{"cluster_directory": cluster_directory} | settings,
-        )
+        agreed: ConsensusModuleSettings = {
+            "cluster_directory": cluster_directory,
+            "service_count": len(services),
+        }
+        agreed |= _defaults(ingress_endpoint)
+        agreed |= settings
+        self.module = ConsensusModule(driver=driver, is_invoked=True, on_error=on_error, **agreed)
         self._held.callback(self.module.close)
         self.containers: list[ServiceContainer] = []
         for service_id, service in enumerate(services):
@@ -145,20 +146,35 @@ class ClusterNode(Closing):
 
     @classmethod
     def embedded(
-        cls, *services: ClusteredService, directory: str | os.PathLike[str] | None = None, **settings: Any
+        cls,
+        *services: ClusteredService,
+        directory: str | os.PathLike[str] | None = None,
+        driver: LocalDriver | None = None,
+        ingress_endpoint: str | None = None,
+        archive_settings: ArchiveSettings | None = None,
+        is_invoked: bool = False,
+        on_error: Callable[[str], object] | None = None,
+        **settings: Unpack[ConsensusModuleSettings],
     ) -> Self:
-        """A node of this process alone.
+        """A node of this process alone: the class without a directory, whose files are then deleted at its end.
 
-        Args:
-            *services: As for the class.
-            directory: As for the class; without one the node's files are deleted at its end.
-            **settings: As for the class.
+        Arguments, and what is raised, as for the class.
         """
+        make = functools.partial(
+            cls,
+            *services,
+            driver=driver,
+            ingress_endpoint=ingress_endpoint,
+            archive_settings=archive_settings,
+            is_invoked=is_invoked,
+            on_error=on_error,
+            **settings,
+        )
         if directory is not None:
-            return cls(*services, directory=directory, **settings)
+            return make(directory=directory)
         made = tempfile.mkdtemp(prefix="headrace-cluster-")
         try:
-            node = cls(*services, directory=made, **settings)
+            node = make(directory=made)
         except BaseException:
             shutil.rmtree(made, ignore_errors=True)
             raise
@@ -299,7 +315,7 @@ class ClusterNode(Closing):
         return f"ClusterNode({self.directory!r}{', closed' if self._is_closed else ''})"
 
 
-def _defaults(ingress_endpoint: str | None) -> dict[str, Any]:
+def _defaults(ingress_endpoint: str | None) -> ConsensusModuleSettings:
     """Settings of a cluster of one; what others say of members is its own business."""
     if ingress_endpoint is None:
         return {

@@ -185,7 +185,7 @@ class ConsensusModuleConfig(NodeConfig):
         "How long a leader that ends waits for the others.",
         least=1,
     )
-    clock: str = text(
+    cluster_clock: str = text(
         "cluster.clock",
         "ms",
         one_of(*_CLOCKS),
@@ -304,4 +304,4 @@ class ConsensusModuleConfig(NodeConfig):
     @property
     def time_unit(self) -> ClusterTimeUnit:
         """The unit of the cluster's time."""
-        return _CLOCKS[self.clock]
+        return _CLOCKS[self.cluster_clock]

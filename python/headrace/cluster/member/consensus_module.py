@@ -8,7 +8,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
 from headrace._closing import Closing
@@ -59,8 +59,11 @@ from headrace.security.named import authenticator_named, authorisation_named
 from headrace.security.verdicts import Verdicts
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from headrace.client import Subscription
     from headrace.client._local_driver import LocalDriver
+    from headrace.cluster.member.keywords import ConsensusModuleSettings
 
 __all__ = ["ConsensusModule"]
 
@@ -106,7 +109,7 @@ class ConsensusModule(Closing):
         clock: Clock | None = None,
         storage: Storage | None = None,
         on_error: Callable[[str], object] | None = None,
-        **settings: Any,
+        **settings: Unpack[ConsensusModuleSettings],
     ) -> None:
         check_driver(driver)
         self.config = config = ConsensusModuleConfig.of(config, properties, **settings)

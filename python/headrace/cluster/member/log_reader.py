@@ -98,7 +98,7 @@ class LogReader:
         if entry.time_unit is not config.time_unit:
             raise ClusterTerminalError(
                 f"incompatible timestamp units: {config.time_unit.name} log={entry.time_unit.name}: the log was "
-                f"written with another clock setting than clock={config.clock}"
+                f"written with another clock setting than cluster_clock={config.cluster_clock}"
             )
         if entry.app_version >> 16 != config.app_version >> 16:
             raise ClusterTerminalError(

@@ -14,7 +14,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
 from headrace._closing import Closing
@@ -48,10 +48,13 @@ from headrace.cluster.service.state import ServiceState
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from headrace._counter_record import CounterRecord
     from headrace.client import Image, Subscription
     from headrace.client._local_driver import LocalDriver
     from headrace.cluster.protocol.log import ClusterActionRequest
+    from headrace.cluster.service.keywords import ContainerSettings
 
 __all__ = ["ServiceContainer"]
 
@@ -102,7 +105,7 @@ class ServiceContainer(Closing):
         clock: Clock | None = None,
         storage: Storage | None = None,
         on_error: Callable[[str], object] | None = None,
-        **settings: Any,
+        **settings: Unpack[ContainerSettings],
     ) -> None:
         check_driver(driver)
         self.config = config = ContainerConfig.of(config, properties, **settings)
