@@ -1,20 +1,21 @@
-"""The row of a replicated service: what a container gives to a Python handler."""
+"""The rows of a replicated service: what a container gives to a Python handler, live and when a node starts."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from time import perf_counter_ns
+from time import perf_counter_ns, sleep
 from typing import TYPE_CHECKING
 
 import headrace
 from benches.report import Measurement, Row
-from headrace.cluster import ClientSession, ClusteredService, Role, ServiceContainer
+from headrace.cluster import ClientSession, ClusteredService, ClusterNode, Role, ServiceContainer
 from headrace.cluster.ground.counters import ClusterCounter, recovery_key
 from headrace.cluster.protocol.control import JoinLog
 from headrace.cluster.protocol.header import pack_header
 from headrace.cluster.protocol.log import SessionOpenEvent
-from headrace.cluster.protocol.messages import encode
+from headrace.cluster.protocol.messages import decode, encode
+from headrace.cluster.protocol.session import SessionConnectRequest, SessionEvent
 
 if TYPE_CHECKING:
     from headrace.client import Client
@@ -27,6 +28,11 @@ PAYLOAD = bytes(100)
 CONTROL = "aeron:ipc?term-length=128k"
 LOG = "aeron:ipc?term-length=64m"
 FRAGMENT_LIMIT = 50
+REPLAYED = 1_000_000
+REPLAYS = 5
+NODE_STREAM = "aeron:ipc?term-length=16m"
+INGRESS_STREAM_ID, EGRESS_STREAM_ID = 101, 102
+TIMEOUT_S = 120.0
 
 
 class Counting(ClusteredService):
@@ -182,4 +188,83 @@ def cluster_service_python() -> Row:
             "counts; embedded driver"
         ),
         notes={"each answered, msg/s": echoed.value, "in batches, msg/s": batched.value},
+    )
+
+
+class Replayed(Counting):
+    """Counts, and notes when the log began and when the last of so many messages came."""
+
+    begin_ns = end_ns = 0
+
+    def on_new_leadership_term(self, *_: object) -> None:
+        """The first entry of a log."""
+        self.begin_ns = self.begin_ns or perf_counter_ns()
+
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        """See the base class."""
+        self.count += 1
+        if self.count == REPLAYED:
+            self.end_ns = perf_counter_ns()
+
+
+def _node(service: ClusteredService, driver: headrace.MediaDriver, directory: str) -> ClusterNode:
+    return ClusterNode(service, directory=directory, driver=driver, log_channel=NODE_STREAM)
+
+
+def _write_log(driver: headrace.MediaDriver, directory: str) -> None:
+    """A log with so many messages of one client."""
+    service = Counting()
+    with _node(service, driver, directory) as node, node.connect_driver() as client:
+        node.wait_until_leader()
+        egress = client.add_subscription(NODE_STREAM, EGRESS_STREAM_ID)
+        ingress = client.add_exclusive_publication(NODE_STREAM, INGRESS_STREAM_ID)
+        request = SessionConnectRequest(
+            correlation_id=1, response_stream_id=EGRESS_STREAM_ID, response_channel=NODE_STREAM
+        )
+        ingress.offer_blocking(encode(request))
+        answer = egress.receive(TIMEOUT_S)
+        assert answer is not None, "the node answers"
+        event: SessionEvent = decode(answer.payload)
+        message = pack_header(event.leadership_term_id, event.cluster_session_id, 0) + PAYLOAD
+        block = [message] * 1_000
+        for _ in range(REPLAYED // len(block)):
+            ingress.offer_batch_blocking(block, timeout_s=TIMEOUT_S)
+        deadline = perf_counter_ns() + int(TIMEOUT_S * 1e9)
+        while service.count < REPLAYED:
+            assert perf_counter_ns() < deadline, (
+                f"{service.count} messages of {REPLAYED} came in {TIMEOUT_S} s"
+            )
+            sleep(0.01)
+
+
+def _replayed(driver: headrace.MediaDriver, directory: str) -> float:
+    """Messages a second that a service gets when its node starts."""
+    service = Replayed()
+    with _node(service, driver, directory) as node:
+        node.wait_until_leader(TIMEOUT_S)
+    return REPLAYED * 1e9 / (service.end_ns - service.begin_ns)
+
+
+def cluster_replay() -> Row:
+    """From the recording of the log to a Python handler, when a node starts."""
+    with (
+        headrace.MediaDriver.embedded(threading_mode="SHARED") as driver,
+        tempfile.TemporaryDirectory(prefix="headrace-bench-") as directory,
+    ):
+        _write_log(driver, directory)
+        rates = [_replayed(driver, directory) for _ in range(REPLAYS)]
+    return Row(
+        name="cluster-replay",
+        unit="entries/s",
+        ours=Measurement(observations=rates),
+        peer_name="none",
+        peer=None,
+        target=">= 1 M/s",
+        configuration=(
+            f"a ClusterNode that starts without a snapshot on a log of {REPLAYED:,} messages of {len(PAYLOAD)} bytes, "
+            "in the page cache, with a handler that counts; from the log's first entry to its last, replayed by the "
+            "node's archive and read by consensus module and service; embedded driver in mode SHARED"
+        ),
     )

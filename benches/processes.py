@@ -196,4 +196,5 @@ def java_peer() -> JavaPeer:
     atexit.register(shutil.rmtree, classes, ignore_errors=True)
     # The reference's own scripts measure without bounds checks too.
     fastest = {"agrona.disable.bounds.checks": "true"}
-    return JavaPeer(classes, ROOT / "benches" / "java" / "Throughput.java", properties=fastest)
+    sources = [ROOT / "benches" / "java" / f"{name}.java" for name in ("Throughput", "EchoNode")]
+    return JavaPeer(classes, *sources, properties=fastest)

@@ -17,7 +17,8 @@ from benches.archive_rows import (
     archive_replay,
     archive_replicate,
 )
-from benches.cluster_rows import cluster_service_python
+from benches.cluster_node_rows import cluster_rtt_one, cluster_throughput_one
+from benches.cluster_rows import cluster_replay, cluster_service_python
 from benches.durable_rows import archive_ack
 from benches.figures import rates, rtt_row, samples, thrice
 from benches.follow_rows import archive_follow
@@ -330,6 +331,9 @@ ROWS: dict[str, Callable[[], Row]] = {
         archive_ack,
         archive_follow,
         archive_memory,
+        cluster_rtt_one,
+        cluster_throughput_one,
         cluster_service_python,
+        cluster_replay,
     )
 }

@@ -3,8 +3,10 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use headrace_client::{Client, ClientConfig, Offer, SubscriptionHandlers};
+use headrace_client::{Client, Offer, SubscriptionHandlers};
 use headrace_sys::idle::IdleStrategy;
+
+use crate::clients::Clients;
 
 const RECORDING_POSITION_TYPE_ID: i32 = 100;
 const FRAGMENT_LIMIT: usize = 256;
@@ -13,13 +15,6 @@ const CHECKED_COUNT: u64 = 1_000;
 const FILL: u8 = b'x';
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-fn connect(dir: &str) -> Result<Client, Box<dyn Error>> {
-    Ok(Client::connect(ClientConfig {
-        directory: dir.into(),
-        ..ClientConfig::default()
-    })?)
-}
 
 /// The recording of a session: its counter and its id.
 fn recording_of(client: &Client, session_id: i32) -> Option<(i32, i64)> {
@@ -59,7 +54,7 @@ pub(crate) fn record(
 ) -> Result<(), Box<dyn Error>> {
     let bytes: i64 = bytes.parse()?;
     let message = vec![FILL; length.parse()?];
-    let client = connect(dir)?;
+    let client = Clients::connected(dir)?;
     let publication = client.add_publication(channel, stream_id.parse()?)?;
     let (counter_id, recording_id) = wait("the recording", || {
         recording_of(&client, publication.session_id())
@@ -88,7 +83,7 @@ pub(crate) fn record(
 /// Takes a replay up to a position and prints how many messages came in how many nanoseconds.
 pub(crate) fn receive(dir: &str, channel: &str, stream_id: &str, end: &str) -> Result<(), Box<dyn Error>> {
     let end: i64 = end.parse()?;
-    let client = connect(dir)?;
+    let client = Clients::connected(dir)?;
     let subscription =
         client.add_subscription(channel, stream_id.parse()?, SubscriptionHandlers::default())?;
     println!("READY");

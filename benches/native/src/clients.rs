@@ -13,14 +13,18 @@ impl Clients {
         let index = match self.0.iter().position(|(known, _)| known == dir) {
             Some(index) => index,
             None => {
-                let config = ClientConfig {
-                    directory: dir.into(),
-                    ..ClientConfig::default()
-                };
-                self.0.push((dir.to_owned(), Client::connect(config)?));
+                self.0.push((dir.to_owned(), Self::connected(dir)?));
                 self.0.len() - 1
             }
         };
         Ok(&self.0[index].1)
+    }
+
+    /// A client of a driver, for the caller alone.
+    pub(crate) fn connected(dir: &str) -> Result<Client, Box<dyn Error>> {
+        Ok(Client::connect(ClientConfig {
+            directory: dir.into(),
+            ..ClientConfig::default()
+        })?)
     }
 }

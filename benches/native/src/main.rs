@@ -1,10 +1,11 @@
 //! Native rigs: `throughput`, `ping`, `pong`, the raw UDP loops they are compared with, `latency` of a paced stream and of
-//! many slow `streams`, what `offers` cost, and the publisher and subscriber at an archive's ends.
+//! many slow `streams`, what `offers` cost, the publisher and subscriber at an archive's ends, and a cluster's client.
 //!
 //! Each prints plain numbers for `benches/run.py`: `count nanoseconds` per window, or one duration a line.
 
 mod archive;
 mod clients;
+mod cluster;
 mod datagrams;
 mod echo;
 mod latency;
@@ -27,7 +28,9 @@ const USAGE: &str = "usage:
   headrace-bench receive DIR CHANNEL STREAM END_POSITION
   headrace-bench latency DIR CHANNEL STREAM SAMPLES [SUBSCRIBER_DIR SUBSCRIBER_CHANNEL ...]
   headrace-bench offers DIR CHANNEL SUBSCRIBERS BURSTS
-  headrace-bench streams DIR CHANNEL STREAMS SAMPLES";
+  headrace-bench streams DIR CHANNEL STREAMS SAMPLES
+  headrace-bench cluster-paced DIR INGRESS EGRESS RATE SAMPLES
+  headrace-bench cluster-throughput DIR INGRESS EGRESS IN_FLIGHT WINDOWS WINDOW_MS";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -62,6 +65,18 @@ fn main() -> ExitCode {
         }
         ["offers", dir, channel, subscribers, bursts] => offers::run(dir, channel, subscribers, bursts),
         ["streams", dir, channel, count, samples] => streams::run(dir, channel, count, samples),
+        ["cluster-paced", dir, ingress, egress, rate, samples] => {
+            cluster::paced(dir, [ingress, egress], [*rate, *samples])
+        }
+        [
+            "cluster-throughput",
+            dir,
+            ingress,
+            egress,
+            in_flight,
+            windows,
+            window_ms,
+        ] => cluster::throughput(dir, [ingress, egress], [*in_flight, *windows, *window_ms]),
         _ => Err(USAGE.into()),
     };
     match outcome {

@@ -1,0 +1,56 @@
+"""A whole node of ours in one process, whose service sends each message back, until SIGTERM.
+
+usage: cluster_peer.py DIR NODE_DIR INGRESS_CHANNEL LOG_CHANNEL
+"""
+
+import signal
+import sys
+import time
+
+import headrace
+from headrace.cluster import ClientSession, ClusteredService, ClusterNode
+
+
+class Echo(ClusteredService):
+    """Sends each message back, and waits where there is no room."""
+
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        """See the base class."""
+        if session is None:
+            return
+        while session.offer(message) in _LATER:
+            time.sleep(0)
+
+
+_LATER = (headrace.OfferResult.BACK_PRESSURED, headrace.OfferResult.ADMIN_ACTION)
+
+
+def main(directory: str, node_directory: str, ingress_channel: str, log_channel: str) -> None:
+    """Says READY when clients can connect."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())
+    properties = {
+        "aeron.dir": directory,
+        "aeron.threading.mode": "SHARED",
+        "aeron.dir.delete.on.shutdown": "true",
+    }
+    with (
+        headrace.MediaDriver(properties=properties) as driver,
+        ClusterNode(
+            Echo(),
+            directory=node_directory,
+            driver=driver,
+            ingress_channel=ingress_channel,
+            log_channel=log_channel,
+        ) as node,
+    ):
+        node.wait_until_leader()
+        print("READY", flush=True)
+        while node.failure is None:
+            signal.pause()
+
+
+if len(sys.argv) != 5:
+    sys.exit(__doc__)
+main(*sys.argv[1:])
