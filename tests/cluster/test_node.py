@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from headrace.cluster import (
     ClusterError,
     ClusterNode,
 )
+from headrace.cluster.turns import NodeTurns
 from tests.helpers import TIMEOUT_S
 
 
@@ -137,3 +139,30 @@ def test_a_service_that_fails_to_start_ends_the_node(tmp_path: Path) -> None:
 def test_a_service_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"services\[1\]"):
         ClusterNode(Total(), object(), directory=tmp_path)  # type: ignore[arg-type]
+
+
+class Part:
+    """Notes which part has its turn."""
+
+    def __init__(self, name: str, turns: list[str]) -> None:
+        self._name, self._turns = name, turns
+
+    def do_work(self) -> int:
+        self._turns.append(self._name)
+        return 1
+
+    def commit(self) -> int:
+        self._turns.append("commit")
+        return 1
+
+
+@pytest.mark.parametrize("has_archive", [True, False])
+def test_parts_take_turns_in_the_way_of_a_message(has_archive: bool) -> None:
+    """What the archive has written is committed, and read by the services, in the same turn."""
+    turns: list[str] = []
+    module: Any = Part("module", turns)
+    archive: Any = Part("archive", turns) if has_archive else None
+    services: list[Any] = [Part("first service", turns), Part("second service", turns)]
+    expected = ["module", *["archive"][:has_archive], "commit", "first service", "second service"]
+    assert NodeTurns(module, archive, services).do_work() == len(expected)
+    assert turns == expected

@@ -19,20 +19,20 @@ from headrace._checks import wrong
 from headrace._closing import Closing
 from headrace._fork import forget_in_children
 from headrace.archive import ArchiveServer
-from headrace.client import Client, IdleStrategy
+from headrace.client import Client
 from headrace.cluster.client.client import ClusterClient
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.member.consensus_module import ConsensusModule
 from headrace.cluster.member.states import Toggle
 from headrace.cluster.service.clustered_service import ClusteredService
 from headrace.cluster.service.container import ServiceContainer
+from headrace.cluster.turns import NodeTurns
 from headrace.driver import MediaDriver
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from headrace.archive.server.keywords import ArchiveSettings
-    from headrace.client import Subscription
     from headrace.client._local_driver import LocalDriver
     from headrace.cluster.client.settings import ClusterClientSettings
     from headrace.cluster.member.keywords import ConsensusModuleSettings
@@ -143,6 +143,7 @@ class ClusterNode(Closing):
             )
             self._held.callback(container.close)
             self.containers.append(container)
+        self._turns = NodeTurns(self.module, self.archive, self.containers)
 
     @classmethod
     def embedded(
@@ -192,22 +193,11 @@ class ClusterNode(Closing):
         Raises:
             HeadraceError: A part cannot go on; the others are told to end.
         """
-        # In the way of a message: into the log, onto the disk, to the services.
-        work_count = self.module.do_work() + self.archive.do_work() + self.module.commit()
-        for container in self.containers:
-            work_count += container.do_work()
-        return work_count
+        return self._turns.do_work()
 
     def _run(self) -> None:
         try:
-            awaited: tuple[Subscription, ...] = ()
-            idle = IdleStrategy(self.module.config.idle_strategy)
-            while not self._stop.is_set() and not self.module.has_terminated:
-                idle.idle(self.do_work())
-                if self.module.awaited is not awaited:
-                    # A message to the module ends a pause; what archive and services wait for comes on this thread.
-                    awaited = self.module.awaited
-                    idle = IdleStrategy(self.module.config.idle_strategy, None, awaited)
+            self._turns.run(self._stop.is_set)
         except BaseException as failure:
             self._failure = failure
 

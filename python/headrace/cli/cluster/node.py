@@ -19,7 +19,7 @@ from headrace.cli.lifecycle import Stop, until_stopped
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headrace import MediaDriver, Subscription
+    from headrace import MediaDriver
     from headrace.archive import ArchiveServer
     from headrace.cluster import ClusteredService, ConsensusModule, ServiceContainer
 
@@ -243,24 +243,9 @@ class _Node:
             ClusterError: The cluster was told to end.
             HeadraceError: A part cannot go on.
         """
-        from headrace import IdleStrategy
         from headrace.cluster import ClusterError
+        from headrace.cluster.turns import NodeTurns
 
-        module = self.module
-        awaited: tuple[Subscription, ...] | None = None
-        idle = IdleStrategy(module.config.idle_strategy)
-        while not stop.is_set and not module.has_terminated:
-            idle.idle(self._turn())
-            if module.awaited is not awaited:
-                # A message to the module ends a pause.
-                awaited = module.awaited
-                idle = IdleStrategy(module.config.idle_strategy, None, awaited)
-        if module.has_terminated:
+        NodeTurns(self.module, self._archive, self._containers).run(lambda: stop.is_set)
+        if self.module.has_terminated:
             raise ClusterError("the cluster has terminated: an operator asked for it")
-
-    def _turn(self) -> int:
-        work_count = 0 if self._archive is None else self._archive.do_work()
-        work_count += self.module.do_work()
-        for container in self._containers:
-            work_count += container.do_work()
-        return work_count
