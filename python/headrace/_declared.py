@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headrace._checks import check_kind, check_names, did_you_mean, excerpt, nearest
@@ -127,15 +127,17 @@ class DeclaredConfig:
     @classmethod
     def environment_doubts(cls, environment: Mapping[str, str]) -> list[str]:
         """What to tell of variables that look like settings and are none, as the driver does of its own."""
-        variables = [_variable(name) for name in (*cls._by_property(), *cls._not_built)]
         prefix = cls._environment_prefix
+        own = {_variable(name) for name in cls.property_names()}
+        # Parts of a program share its environment: what is meant for another part is that one's to tell.
+        variables = {_variable(name) for config in _declared_configs() for name in config.property_names()}
         # By what tells them apart.
-        known = {name.removeprefix(prefix).lower(): name for name in variables}
+        known = {name.removeprefix(prefix).lower(): name for name in variables if name.startswith(prefix)}
         doubts = []
         for name in sorted(environment):
             if name.startswith(prefix) and name not in variables:
                 near = nearest(name.removeprefix(prefix), known)
-                if near is not None:
+                if near is not None and known[near] in own:
                     doubts.append(
                         f"{excerpt(name)}={excerpt(environment[name])} has no effect: no setting has this name, "
                         f"did you mean {known[near]}?"
@@ -173,6 +175,13 @@ class DeclaredConfig:
             item = known[name]
             values[item.name] = _parsed(item.metadata["kind"], name, value)
         return values
+
+
+def _declared_configs(base: type[DeclaredConfig] = DeclaredConfig) -> Iterator[type[DeclaredConfig]]:
+    """All configs of the package that are loaded."""
+    for config in base.__subclasses__():
+        yield config
+        yield from _declared_configs(config)
 
 
 def _variable(name: str) -> str:

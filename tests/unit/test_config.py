@@ -26,12 +26,15 @@ from headrace.archive.server.keywords import ArchiveSettings
 from headrace.cluster import (
     ClusterClient,
     ClusterClientConfig,
+    ClusteredService,
+    ClusterNode,
     ConsensusModule,
     ConsensusModuleConfig,
     ContainerConfig,
     ServiceContainer,
 )
 from headrace.cluster.client.settings import ClusterClientSettings
+from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.member.keywords import ConsensusModuleSettings
 from headrace.cluster.service.keywords import ContainerSettings
 from headrace.tools import CncFile, read_error_log
@@ -199,6 +202,25 @@ def test_a_misspelt_variable_of_an_archive_is_told(monkeypatch, caplog, tmp_path
     ):
         pass
     assert [record for record in caplog.messages if "AERON_ARCHIVE" in record] == [f"WARN - {doubt}"]
+
+
+def test_a_misspelt_variable_of_a_cluster_is_told(monkeypatch, caplog, tmp_path):
+    """By module and container, each of its own and once; what other parts of a cluster take is none."""
+    meant = {
+        "AERON_CLUSTER_SESION_TIMEOUT": "AERON_CLUSTER_SESSION_TIMEOUT",
+        "AERON_CLUSTER_SERVICE_RESPONDR": "AERON_CLUSTER_SERVICE_RESPONDER",
+    }
+    for name in (*meant, "AERON_CLUSTER_EGRESS_STREAM_ID", "AERON_CLUSTER_SERVICE_CYCLE_THRESHOLD"):
+        monkeypatch.setenv(name, "1")
+    with caplog.at_level("WARNING", "headrace.cluster"), ClusterNode(ClusteredService(), directory=tmp_path):
+        pass
+    assert [record for record in caplog.messages if "AERON_CLUSTER" in record] == [
+        f"WARN - {name}=1 has no effect: no setting has this name, did you mean {other}?"
+        for name, other in meant.items()
+    ]
+    for entries in ClusterDirectory(tmp_path / "cluster").errors().values():
+        (entry,) = read_error_log(entries)
+        assert "has no effect" in entry.text
 
 
 def test_a_directory_that_cannot_be_made_is_told(tmp_path):

@@ -146,8 +146,7 @@ class ArchiveServer(Closing):
         try:
             with _naming(self._storage):
                 self._open(driver, chance or random.SystemRandom(), start_ms)
-            for doubt in doubts:
-                self._log.warning(doubt)
+            self._log.warn_of(doubts)
         except BaseException:
             self._release()
             raise

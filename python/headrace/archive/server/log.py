@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ClosedError, HeadraceError
@@ -78,6 +78,11 @@ class AgentLog:
             if untold:
                 self._logger.warning("%s (%d more, which are not told one by one)", text, untold)
             self._logger.warning("%s", _joined(text, detail))
+
+    def warn_of(self, texts: Iterable[str]) -> None:
+        """Several warnings, such as of variables of the environment that have no effect."""
+        for text in texts:
+            self.warning(text)
 
     def error(self, text: str, cause: BaseException | None = None, detail: str = "") -> None:
         """A failure of the agent itself; a cause that is a defect gives ``logging`` its traceback.

@@ -112,6 +112,7 @@ class ConsensusModule(Closing):
         **settings: Unpack[ConsensusModuleSettings],
     ) -> None:
         check_driver(driver)
+        doubts = ConsensusModuleConfig.environment_doubts(os.environ) if config is None else []
         self.config = config = ConsensusModuleConfig.of(config, properties, **settings)
         authenticator = config.authenticator
         if authenticator is not None:
@@ -136,6 +137,7 @@ class ConsensusModule(Closing):
         self._held = contextlib.ExitStack()
         try:
             self._open(driver, on_error)
+            self._log.warn_of(doubts)
         except BaseException:
             self._release()
             raise

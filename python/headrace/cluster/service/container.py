@@ -108,6 +108,7 @@ class ServiceContainer(Closing):
         **settings: Unpack[ContainerSettings],
     ) -> None:
         check_driver(driver)
+        doubts = ContainerConfig.environment_doubts(os.environ) if config is None else []
         self.config = config = ContainerConfig.of(config, properties, **settings)
         self._service = service
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
@@ -131,6 +132,7 @@ class ServiceContainer(Closing):
             self._log = open_log(
                 self._mark_file, config.error_buffer_length, owner, storage, self._clock, on_error
             )
+            self._log.warn_of(doubts)
             self._client = self._connect(driver)
             self._make_parts(self._client)
             self._mark_file.ready(self._clock.epoch_ms())
