@@ -14,7 +14,7 @@ import headrace
 from headrace.testing import World
 from headrace.tools import CncFile, StreamState, group_streams
 from tests.helpers import TIMEOUT_S, await_true
-from tests.ports import free_endpoint
+from tests.ports import free_endpoint, free_port
 from tests.system.conftest import NewClient
 
 pytestmark = pytest.mark.system
@@ -107,6 +107,22 @@ def test_receivers_that_report_to_the_control_address_are_sent_to(new_client: Ne
     # One is bound to every address of the machine.
     ports = {address.rpartition(":")[2] for each in subscriptions for address in each.local_socket_addresses}
     assert set(destinations(publication, client)) == {f"127.0.0.1:{port}" for port in ports}
+
+
+def test_a_multicast_group_is_a_destination_with_its_own_interface(new_client: NewClient) -> None:
+    client = new_client()
+    publication = client.add_publication(MANUAL, STREAM_ID)
+    group = f"aeron:udp?endpoint=239.255.43.1:{free_port()}|interface=127.0.0.1"
+    members = [new_client().add_subscription(group, STREAM_ID) for _ in range(2)]
+    added = publication.add_destination(f"{group}|ttl=1")
+    read_by_each(publication, *members)
+    single, to_single = listen(new_client())
+    publication.add_destination(to_single)
+    read_by_each(publication, *members, single)
+    publication.remove_destination_by_id(added)
+    read_by_each(publication, single)
+    for member in members:
+        assert member.poll(lambda payload, header: pytest.fail("removed, and still sent to")) == 0
 
 
 def test_destinations_change_without_blocking_a_loop(new_client: NewClient) -> None:

@@ -1,7 +1,7 @@
 //! What the conductor says of a channel whose socket it has opened. The sender or the receiver builds its endpoint
 //! from this, so that neither side knows how the other keeps a channel.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use headrace_buffers::counters::Counter;
 use headrace_protocol::channel::{ReceiveTimestamps, TimestampOffset};
@@ -28,7 +28,6 @@ pub(crate) enum SendDestinations {
 }
 
 /// A destination that a client adds to a send channel.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AddedDestination {
     /// Of the command that adds it.
     pub registration_id: i64,
@@ -36,6 +35,18 @@ pub(crate) struct AddedDestination {
     pub name: String,
     /// None while the name has no address.
     pub address: Option<SocketAddr>,
+    /// The sockets of a multicast group; other destinations are sent to through the channel's own.
+    pub group: Option<GroupSockets>,
+}
+
+/// What a multicast group has that is one of several destinations: interface and time to live belong to a socket.
+pub(crate) struct GroupSockets {
+    /// The open socket that sends to the group.
+    pub transport: Box<dyn Transport>,
+    /// The open socket that answers arrive at. Nothing is sent through it.
+    pub answers: Box<dyn Transport>,
+    /// An address of the interface that the group is reached through.
+    pub interface: IpAddr,
 }
 
 /// A destination of a send channel as people see it.
@@ -50,7 +61,6 @@ pub(crate) struct ShownDestination {
 }
 
 /// What becomes of the destinations that clients added to a channel.
-#[derive(Clone, Debug)]
 pub(crate) enum DestinationChange {
     /// There is one more.
     Add(AddedDestination),
@@ -60,6 +70,8 @@ pub(crate) enum DestinationChange {
         name: String,
         /// Where it is.
         address: SocketAddr,
+        /// Of a group, the interface that the client names; none for any.
+        interface: Option<IpAddr>,
     },
     /// The one goes that the command with this id added.
     RemoveById(i64),

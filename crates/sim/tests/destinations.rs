@@ -5,7 +5,7 @@ mod common;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use common::{Reader, SECOND, World, errors_of, faults};
+use common::{Reader, SECOND, World, errors_of, faults, is_accepted};
 use headrace_buffers::cnc::{self, CncFile};
 use headrace_buffers::counters::{CountersReader, system_counter, type_ids};
 use headrace_client::{Client, ClientError, Offer, Publication};
@@ -321,11 +321,98 @@ fn what_is_no_destination_is_refused_with_the_reason() {
     center.publication.remove_destination_by_id(77).unwrap();
     assert_eq!(errors_of(&center.node).len(), 5);
     assert_eq!(center.destination_count(), 0);
-    // What a group's channel says of the way there is the publication's to say.
-    let group = "aeron:udp?endpoint=224.0.1.1:5|ttl=7";
-    center.publication.add_destination(group).unwrap();
+    // An interface and a time to live are of a group alone.
+    let single = "aeron:udp?endpoint=10.0.0.9:5|ttl=7";
+    center.publication.add_destination(single).unwrap();
     let noted = errors_of(&center.node).pop().unwrap();
-    assert!(noted.contains("ttl=7 has no effect here"), "{noted}");
+    assert!(
+        noted.contains("ttl=7 has no effect here: it is for a multicast group"),
+        "{noted}"
+    );
+}
+
+/// Members of a group, on hosts of their own.
+fn group_members(world: &World, names: &[&str]) -> Vec<Member> {
+    let channel = "aeron:udp?endpoint=224.0.1.1:40123";
+    names
+        .iter()
+        .map(|name| Member::new(world, name, channel))
+        .collect()
+}
+
+#[test]
+fn the_receivers_of_a_group_among_the_destinations_are_heard_and_their_losses_repaired() {
+    for seed in 0..4 {
+        let world = World::new(seed);
+        let center = Center::new(&world, MANUAL);
+        let mut members = group_members(&world, &["one", "two"]);
+        let group = "aeron:udp?endpoint=224.0.1.1:40123|ttl=7";
+        let added = center.publication.add_destination(group).unwrap();
+        connected(&world, &center, &members);
+        let opened = world.trace(100_000);
+        assert_eq!(opened.matches("center opens 0.0.0.0:").count(), 3, "{opened}");
+        assert_eq!(opened.matches("ttl: Some(7)").count(), 2, "{opened}");
+        members.push(Member::plain(&world, "alone"));
+        let alone = "aeron:udp?endpoint=alone:40123";
+        center.publication.add_destination(alone).unwrap();
+        connected(&world, &center, &members);
+        world.network().set_links(faults());
+        publish(&world, &center, &mut members, 0, 150);
+        assert!(center.value(SENDER_RETRANSMITS) > Some(0), "seed={seed}");
+        // The sockets go with the destination; the receivers of the group hear no more.
+        let sockets = world.socket_count();
+        center.publication.remove_destination_by_id(added).unwrap();
+        world.run_until(SECOND, "the sockets of the group are closed", || {
+            world.socket_count() == sockets - 2
+        });
+        let mut rest = members.split_off(2);
+        publish(&world, &center, &mut rest, 150, 20);
+        assert_eq!(errors_of(&center.node), [""; 0], "seed={seed}");
+    }
+}
+
+#[test]
+fn a_group_is_reached_through_the_interface_of_the_destination_or_else_of_the_publication() {
+    let world = World::new(2);
+    let center = Center::new(&world, MANUAL);
+    let away = group_members(&world, &["away"]).remove(0);
+    let here = "aeron:udp?endpoint=224.0.1.1:40123|interface=127.0.0.1";
+    let mut here = [Reader::subscribe(&center._client, here, STREAM)];
+    let on = |publication: &Publication, interface: &str| {
+        let channel = format!("aeron:udp?endpoint=224.0.1.1:40123{interface}");
+        publication.add_destination(&channel).unwrap();
+        channel
+    };
+    let local = on(&center.publication, "|interface=127.0.0.1");
+    world.run_until(10 * SECOND, "the receiver on the interface reads", || {
+        here[0].subscription.is_connected() && center.publication.is_connected()
+    });
+    world.run_for(SECOND);
+    assert!(!away.reader.subscription.is_connected());
+    on(&center.publication, "|interface={sim0}");
+    world.run_until(10 * SECOND, "the other interface too", || {
+        away.reader.subscription.is_connected()
+    });
+    // Of a group through two interfaces the one goes that the channel names.
+    center.publication.remove_destination(&local).unwrap();
+    assert!(is_accepted(center.publication.offer(b"for those away")));
+    let mut away = [away.reader];
+    world.run_until(10 * SECOND, "the other one still reads", || {
+        away[0].poll().len() == 1
+    });
+    world.run_for(SECOND);
+    assert_eq!(here[0].poll().len(), 0);
+
+    // As the publication says, for a destination that does not.
+    let manual = format!("{MANUAL}|interface=127.0.0.1|ttl=3");
+    let bound = center._client.add_publication(&manual, STREAM + 1).unwrap();
+    let channel = "aeron:udp?endpoint=224.0.1.1:40123|interface=127.0.0.1";
+    let inside = Reader::subscribe(&center._client, channel, STREAM + 1);
+    on(&bound, "");
+    world.run_until(10 * SECOND, "it goes through the publication's interface", || {
+        inside.subscription.is_connected()
+    });
+    assert!(world.trace(100_000).contains("ttl: Some(3)"));
 }
 
 #[test]

@@ -110,6 +110,9 @@ impl SendEndpoint {
     /// Arrivals and new data.
     pub(super) fn describe(&self, interests: &mut Interests) {
         transport::describe(answers(&self.spec), interests);
+        for answers in self.destinations.answers() {
+            transport::describe(answers, interests);
+        }
         for publication in &self.publications {
             publication.describe(interests);
         }
@@ -181,6 +184,30 @@ impl SendEndpoint {
 
     /// Handles what receivers sent; returns the number of datagrams.
     pub(super) fn poll(&mut self, batch: &mut ReceiveBatch, cycle: &mut Cycle<'_>) -> usize {
+        let mut count = self.poll_socket(None, batch, cycle);
+        let mut next = self.destinations.next_group(0);
+        while let Some(group) = next {
+            if let Some(answers) = self.destinations.lend_answers(group) {
+                let through = Through {
+                    group,
+                    answers: answers.as_ref(),
+                };
+                count += self.poll_socket(Some(through), batch, cycle);
+                self.destinations.take_back_answers(group, answers);
+            }
+            next = self.destinations.next_group(group + 1);
+        }
+        self.publish_offload_mode();
+        count
+    }
+
+    /// Handles what came through the sockets of a group, or through that of the channel.
+    fn poll_socket(
+        &mut self,
+        through: Option<Through<'_>>,
+        batch: &mut ReceiveBatch,
+        cycle: &mut Cycle<'_>,
+    ) -> usize {
         let truncated_before = batch.truncated();
         let Self {
             spec,
@@ -194,13 +221,15 @@ impl SendEndpoint {
         let spec = &*spec;
         let heard_from = publications.len() * destinations.count().max(1);
         let budget = heard_from.min(MESSAGES_A_POLL_MAX);
-        let received = transport::receive(answers(spec), batch, budget, &mut |coalesced| {
+        let socket = through.map_or_else(|| answers(spec), |through| through.answers);
+        let received = transport::receive(socket, batch, budget, &mut |coalesced| {
             let mut control = Control {
                 publications: &mut *publications,
                 by_stream: &*by_stream,
                 destinations: &mut *destinations,
                 first_to_announce: &mut *first_to_announce,
                 spec,
+                group: through.map(|through| through.group),
             };
             let source = coalesced.source;
             if coalesced.bytes.is_empty() {
@@ -220,7 +249,6 @@ impl SendEndpoint {
         if truncated > 0 {
             cycle.counters.invalid_packets.get_and_add(truncated as i64);
         }
-        self.publish_offload_mode();
         match received {
             Ok(count) => count,
             Err(error) => {
@@ -303,6 +331,13 @@ fn answers(spec: &SendEndpointSpec) -> &dyn Transport {
         .as_ref()
 }
 
+/// What the receivers of a destination answer to that is a group.
+#[derive(Clone, Copy)]
+struct Through<'a> {
+    group: usize,
+    answers: &'a dyn Transport,
+}
+
 /// A frame that the publication of its session has no use for.
 fn unexpected_session(session_id: i32) -> FrameError {
     FrameError::Field {
@@ -324,13 +359,15 @@ struct Control<'a> {
     destinations: &'a mut Destinations,
     first_to_announce: &'a mut usize,
     spec: &'a SendEndpointSpec,
+    // The destination through whose sockets they came, where that is a group.
+    group: Option<usize>,
 }
 
 impl Control<'_> {
     /// A publication, and the way its datagrams go.
     fn found(&mut self, session_id: i32, stream_id: i32) -> Option<(&mut SenderPublication, Way<'_>)> {
         let index = *self.by_stream.get(session_id, stream_id)?;
-        let way = Way::of(self.spec, self.destinations);
+        let way = Way::of(self.spec, self.destinations).heard_through(self.group);
         let publication = self.publications.get_mut(index)?;
         let way = way.to_asker(publication.asker());
         Some((publication, way))
@@ -379,9 +416,11 @@ impl Control<'_> {
             .map_or(TERM_LENGTH_MAX, |found| found.shared().log.term_length() as i32);
         message.check(term_length)?;
         cycle.counters.status_messages_received.increment_release();
-        let heard = self
-            .destinations
-            .on_status_message(message.receiver_id, source, cycle.now_ns);
+        let (receiver_id, now_ns) = (message.receiver_id, cycle.now_ns);
+        let heard = match self.group {
+            Some(_) => Heard::Known,
+            None => self.destinations.on_status_message(receiver_id, source, now_ns),
+        };
         let asks = message.asks_for_setup();
         let Some(publication) = self.publication(message.session_id, message.stream_id) else {
             if heard == Heard::Newcomer && asks {
@@ -484,7 +523,10 @@ impl Control<'_> {
 
     fn on_error(&mut self, frame: ErrorFrame, source: SocketAddr, cycle: &mut Cycle<'_>) {
         cycle.counters.error_frames_received.increment_release();
-        let destination = self.destinations.registration_id_of(frame.receiver_id, source);
+        let destination = match self.group {
+            Some(group) => self.destinations.registration_id_of_group(group),
+            None => self.destinations.registration_id_of(frame.receiver_id, source),
+        };
         let Some(publication) = self.publication(frame.session_id, frame.stream_id) else {
             return;
         };

@@ -10,7 +10,7 @@ use headrace_protocol::retransmit::ResendRange;
 use headrace_sys::Clock;
 
 use super::counters::SenderCounters;
-use super::destinations::Destinations;
+use super::destinations::{Destinations, Route};
 use super::runs;
 use super::timestamps;
 use crate::endpoint::SendEndpointSpec;
@@ -52,6 +52,8 @@ pub(super) struct Way<'a> {
     pub(super) destinations: &'a Destinations,
     /// The receiver that asked for the stream, where that alone is sent to.
     pub(super) asker: Option<SocketAddr>,
+    /// The destination, a group, through whose sockets came what is answered.
+    group: Option<usize>,
     // The peer of the socket; for error texts.
     pub(super) remote: SocketAddr,
     /// What a SETUP says of how far datagrams to a group go.
@@ -66,6 +68,7 @@ impl<'a> Way<'a> {
             transport: spec.transport.as_ref(),
             destinations,
             asker: None,
+            group: None,
             remote: spec.remote,
             ttl: spec.group.as_ref().map_or(0, |group| group.ttl),
             timestamp: spec.timestamp,
@@ -77,11 +80,22 @@ impl<'a> Way<'a> {
         Self { asker, ..self }
     }
 
-    /// As of all destinations.
-    fn send_to_each(self, whole: usize, mut send: impl FnMut(Option<SocketAddr>) -> Option<usize>) -> usize {
+    /// The same, to answer what came through the sockets of a group.
+    pub(super) fn heard_through(self, group: Option<usize>) -> Self {
+        Self { group, ..self }
+    }
+
+    /// As of all destinations. `send` is told the socket, and the address where that has no peer.
+    fn send_to_each(
+        self,
+        whole: usize,
+        mut send: impl FnMut(&dyn Transport, Option<SocketAddr>) -> Option<usize>,
+    ) -> usize {
         match self.asker {
-            Some(_) => send(self.asker).unwrap_or(0),
-            None => self.destinations.send_to_each(whole, send),
+            Some(_) => send(self.transport, self.asker).unwrap_or(0),
+            None => self
+                .destinations
+                .send_to_each(whole, |Route { to, via }| send(via.unwrap_or(self.transport), to)),
         }
     }
 }
@@ -103,7 +117,7 @@ impl Outgoing<'_> {
     pub(super) fn send_frame(&mut self, frame: &[u8]) -> usize {
         self.sends += 1;
         let way = self.way;
-        let sent = way.send_to_each(frame.len(), |to| self.taken(way.transport.send(frame, to), to));
+        let sent = way.send_to_each(frame.len(), |via, to| self.taken(via.send(frame, to), to));
         if sent < frame.len() {
             self.counters.short_sends.get_and_add(1);
         }
@@ -112,8 +126,8 @@ impl Outgoing<'_> {
 
     /// Sends a frame that travels alone to the one that asked for it.
     pub(super) fn answer(&mut self, frame: &[u8], source: SocketAddr) {
-        let to = self.way.destinations.answer_to(source);
-        let sent = self.taken(self.way.transport.send(frame, to), to);
+        let Route { to, via } = self.way.destinations.answer_to(source, self.way.group);
+        let sent = self.taken(via.unwrap_or(self.way.transport).send(frame, to), to);
         if sent.unwrap_or(0) < frame.len() {
             self.counters.short_sends.get_and_add(1);
         }
@@ -126,9 +140,9 @@ impl Outgoing<'_> {
         if let Some(timestamp) = way.timestamp {
             timestamps::write(term, datagrams, timestamp, self.clock.epoch_ns());
         }
-        let sent_count = way.send_to_each(datagrams.len(), |to| {
+        let sent_count = way.send_to_each(datagrams.len(), |via, to| {
             self.taken(
-                runs::send_datagrams(way.transport, to, term, datagrams, self.limits.call),
+                runs::send_datagrams(via, to, term, datagrams, self.limits.call),
                 to,
             )
         });

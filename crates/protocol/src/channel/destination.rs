@@ -1,5 +1,7 @@
 //! What a destination may say: of a publication, which sends to it, or of a subscription, which receives through it.
 
+use std::net::SocketAddr;
+
 use super::{ChannelError, ChannelUri, Media, keys};
 
 /// They belong to the channel that the destination is added to.
@@ -11,7 +13,8 @@ const FORBIDDEN: [&str; 5] = [
     keys::RESPONSE_CORRELATION_ID,
 ];
 
-/// Fails if a publication cannot send to what the channel says. What else it says has no effect.
+/// Fails if a publication cannot send to what the channel says. Of a group `interface` and `ttl` count too; what else the
+/// channel says has no effect.
 pub fn check_send_destination(uri: &ChannelUri) -> Result<(), ChannelError> {
     if uri.is_spy() {
         return Err(ChannelError::invalid(format!(
@@ -33,6 +36,12 @@ pub fn check_send_destination(uri: &ChannelUri) -> Result<(), ChannelError> {
         )));
     }
     Ok(())
+}
+
+/// The multicast group that a channel's endpoint is the address of.
+pub fn group_address(uri: &ChannelUri) -> Option<SocketAddr> {
+    let address: SocketAddr = uri.get(keys::ENDPOINT)?.parse().ok()?;
+    address.ip().is_multicast().then_some(address)
 }
 
 /// Fails if a subscription cannot receive through what the channel says: a socket, what clients of the driver publish over

@@ -123,12 +123,9 @@ fn without_effect(uri: &ChannelUri, role: ChannelRole, key: &str, value: &str) -
         Some("it belongs to the channel that the destination is added to")
     } else if role == ChannelRole::SendDestination
         && matches!(key, keys::INTERFACE | keys::TTL)
-        && names_a_group(uri)
+        && names_one_address(uri)
     {
-        Some(
-            "the publication's socket sends to the group, from the interface of its own channel and as far as the \
-             system has it, which is the local network",
-        )
+        Some("it is for a multicast group: to one address the publication's own socket sends")
     } else if is_path && key == keys::CONTROL_MODE && value == "manual" {
         Some("a destination has no destinations of its own")
     } else if (is_receive_path || role == ChannelRole::Subscription && is_socket)
@@ -148,9 +145,9 @@ fn without_effect(uri: &ChannelUri, role: ChannelRole, key: &str, value: &str) -
     }
 }
 
-fn names_a_group(uri: &ChannelUri) -> bool {
+fn names_one_address(uri: &ChannelUri) -> bool {
     let address = uri.get(keys::ENDPOINT).map(str::parse::<SocketAddr>);
-    address.is_some_and(|parsed| parsed.is_ok_and(|address| address.ip().is_multicast()))
+    address.is_some_and(|parsed| parsed.is_ok_and(|address| !address.ip().is_multicast()))
 }
 
 fn advice(name: &str, known: impl Iterator<Item = &'static str>) -> String {

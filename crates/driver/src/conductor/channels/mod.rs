@@ -11,6 +11,8 @@ mod sockets;
 
 use std::sync::Arc;
 
+use headrace_protocol::channel::UdpChannel;
+
 pub(crate) use endpoint::ChannelState;
 pub(crate) use interests::{Interest, Sessions};
 pub(crate) use receive::{DestinationRequest, ReceiveChannels, ReceiveRequest};
@@ -18,7 +20,7 @@ pub(crate) use send::{SendChannel, SendChannels, SendRequest, wanted_send_buffer
 
 use super::context::Context;
 use crate::config::DriverConfig;
-use crate::endpoint::EndpointId;
+use crate::endpoint::{EndpointId, GroupSockets};
 use crate::environment::Network;
 use crate::errors::CommandError;
 use ports::Ports;
@@ -47,6 +49,16 @@ impl Channels {
         request: SendRequest<'_>,
     ) -> Result<&SendChannel, CommandError> {
         self.send.join(cx, &mut self.sockets, request)
+    }
+
+    /// Opens the sockets of a destination that a client adds to a send channel, if it is a group.
+    pub(crate) fn open_send_group(
+        &self,
+        cx: &Context,
+        id: EndpointId,
+        destination: UdpChannel,
+    ) -> Result<Option<GroupSockets>, CommandError> {
+        self.send.open_group(cx, &self.sockets, id, destination)
     }
 
     /// Opens a channel for a first subscription.

@@ -1,10 +1,12 @@
 //! Channels that publications send through.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use headrace_buffers::counters::{Counter, type_ids};
 use headrace_protocol::ErrorCode;
-use headrace_protocol::channel::{TimestampOffset, UdpChannel, UdpChannelKind, check_send_timestamp};
+use headrace_protocol::channel::{
+    ChannelUri, TimestampOffset, UdpChannel, UdpChannelKind, check_send_timestamp, keys,
+};
 
 use super::destination_counters::DestinationCounters;
 use super::endpoint::{Binding, ChannelState, Endpoint, find};
@@ -15,7 +17,8 @@ use super::sockets::{
 use crate::conductor::context::Context;
 use crate::config::DriverConfig;
 use crate::endpoint::{
-    DestinationChange, EndpointId, SendDestinations, SendEndpointSpec, SendGroup, ShownDestination,
+    DestinationChange, EndpointId, GroupSockets, SendDestinations, SendEndpointSpec, SendGroup,
+    ShownDestination,
 };
 use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
@@ -271,6 +274,61 @@ impl SendChannels {
         found.is_some_and(|send| send.endpoint.channel.kind == UdpChannelKind::Manual)
     }
 
+    /// Puts into `destination`, which names a group, what it leaves open and the channel says: the interface, which is
+    /// that of the address the channel is bound to, and the time to live.
+    pub(crate) fn complete_group(
+        &self,
+        id: EndpointId,
+        group: SocketAddr,
+        destination: &mut ChannelUri,
+    ) -> Result<(), CommandError> {
+        let Some(send) = self.channels.iter().find(|send| send.endpoint.id == id) else {
+            return Ok(()); // it is going
+        };
+        let channel = &send.endpoint.channel;
+        let local = channel.local.ip();
+        if !destination.contains(keys::INTERFACE)
+            && !local.is_unspecified()
+            && local.is_ipv4() == group.is_ipv4()
+        {
+            let text = match local {
+                IpAddr::V4(address) => address.to_string(),
+                IpAddr::V6(address) => format!("[{address}]"),
+            };
+            destination.put(keys::INTERFACE, text)?;
+        }
+        let own = ChannelUri::parse(&channel.uri)?;
+        if let Some(ttl) = own.get(keys::TTL)
+            && !destination.contains(keys::TTL)
+        {
+            destination.put(keys::TTL, ttl)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the sockets of a destination that is a group, which a client adds to a channel. None for one address, which
+    /// the channel's own socket sends to.
+    pub(crate) fn open_group(
+        &self,
+        cx: &Context,
+        sockets: &Sockets,
+        id: EndpointId,
+        mut destination: UdpChannel,
+    ) -> Result<Option<GroupSockets>, CommandError> {
+        let found = self.channels.iter().find(|send| send.endpoint.id == id);
+        let (Some(send), Some(group)) = (found, destination.kind.group()) else {
+            return Ok(None);
+        };
+        destination.take_buffers_of(&send.endpoint.channel);
+        let to_group = group_request(&cx.config, &destination, &group, None);
+        let from_members = group_request(&cx.config, &destination, &group, Some(group.control));
+        Ok(Some(GroupSockets {
+            transport: sockets.open(&destination, &to_group)?.transport,
+            answers: sockets.open(&destination, &from_members)?.transport,
+            interface: group.interface_address,
+        }))
+    }
+
     /// Fails if the socket of a channel cannot send to this address.
     pub(crate) fn check_reaches(&self, id: EndpointId, address: SocketAddr) -> Result<(), CommandError> {
         let Some(send) = self.channels.iter().find(|send| send.endpoint.id == id) else {
@@ -284,7 +342,7 @@ impl SendChannels {
         Err(CommandError::new(
             ErrorCode::InvalidChannel,
             format!(
-                "destination is {} and the publication's socket {}: both must be of one family; give the publication                  a control or interface address of the destination's, destination={address} local={local}",
+                "destination is {} and the publication's socket {}: both must be of one family; give the publication a control or interface address of the destination's, destination={address} local={local}",
                 family(address),
                 family(local)
             ),

@@ -1,8 +1,8 @@
 //! Destinations of a publication with `control-mode=manual`: clients add and remove them, the sender sends to them.
 
 use headrace_protocol::ErrorCode;
-use headrace_protocol::channel::destination::check_send_destination;
-use headrace_protocol::channel::{ChannelRole, UdpChannel};
+use headrace_protocol::channel::destination::{check_send_destination, group_address};
+use headrace_protocol::channel::{ChannelRole, ChannelUri, UdpChannel, keys};
 
 use super::channel::parse_channel;
 use super::step::{AddressesWanted, Adds, Next, Origin, Step};
@@ -13,34 +13,39 @@ use crate::proxy::SenderCommand;
 
 /// The first step of adding a destination: its channel has names.
 pub(crate) fn add(registration_id: i64, channel: &str, rooms: &mut Rooms) -> Result<Next, CommandError> {
-    begin(registration_id, channel, rooms, Box::new(Add { registration_id }))
+    let endpoint = endpoint_of(registration_id, rooms)?;
+    let mut uri = parse_destination(channel, rooms)?;
+    if let Some(group) = group_address(&uri) {
+        rooms.channels.send.complete_group(endpoint, group, &mut uri)?;
+    }
+    Ok(addresses(uri, Box::new(Add { registration_id })))
 }
 
 /// The first step of removing a destination by its channel: what counts is the address.
 pub(crate) fn remove(registration_id: i64, channel: &str, rooms: &mut Rooms) -> Result<Next, CommandError> {
-    begin(
+    endpoint_of(registration_id, rooms)?;
+    let uri = parse_destination(channel, rooms)?;
+    let names_interface = uri.contains(keys::INTERFACE);
+    let step = Remove {
         registration_id,
-        channel,
-        rooms,
-        Box::new(Remove { registration_id }),
-    )
+        names_interface,
+    };
+    Ok(addresses(uri, Box::new(step)))
 }
 
-fn begin(
-    registration_id: i64,
-    channel: &str,
-    rooms: &mut Rooms,
-    step: Box<dyn Step<UdpChannel>>,
-) -> Result<Next, CommandError> {
-    endpoint_of(registration_id, rooms)?;
+fn parse_destination(channel: &str, rooms: &Rooms) -> Result<ChannelUri, CommandError> {
     let uri = parse_channel(&rooms.cx, channel, ChannelRole::SendDestination)?;
     check_send_destination(&uri)?;
+    Ok(uri)
+}
+
+fn addresses(uri: ChannelUri, step: Box<dyn Step<UdpChannel>>) -> Next {
     let wanted = AddressesWanted {
         uri,
         role: ChannelRole::SendDestination,
         adds: Adds::Destination,
     };
-    Ok(Next::Addresses(wanted, step))
+    Next::Addresses(wanted, step)
 }
 
 /// Removes a destination by the id of the command that added it; one that is not there is gone already.
@@ -98,13 +103,15 @@ impl Step<UdpChannel> for Add {
         // The publication may have ended while the name was looked up.
         let endpoint = endpoint_of(self.registration_id, rooms)?;
         let is_resolved = !udp.remote.ip().is_unspecified();
-        if is_resolved {
+        let group = rooms.channels.open_send_group(&rooms.cx, endpoint, udp.clone())?;
+        if is_resolved && group.is_none() {
             rooms.channels.send.check_reaches(endpoint, udp.remote)?;
         }
         let added = AddedDestination {
             registration_id: origin.correlation_id,
             name: udp.endpoint.unwrap_or_default(),
             address: is_resolved.then_some(udp.remote),
+            group,
         };
         rooms.cx.sender.send(SenderCommand::ChangeDestinations {
             endpoint,
@@ -118,6 +125,8 @@ impl Step<UdpChannel> for Add {
 /// The address is known.
 struct Remove {
     registration_id: i64,
+    // Of a group the client names one interface that it is reached through.
+    names_interface: bool,
 }
 
 impl Step<UdpChannel> for Remove {
@@ -128,9 +137,11 @@ impl Step<UdpChannel> for Remove {
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError> {
         let endpoint = endpoint_of(self.registration_id, rooms)?;
+        let group = udp.kind.group().filter(|_| self.names_interface);
         rooms.cx.sender.send(SenderCommand::ChangeDestinations {
             endpoint,
             change: DestinationChange::Remove {
+                interface: group.map(|group| group.interface_address),
                 name: udp.endpoint.unwrap_or_default(),
                 address: udp.remote,
             },

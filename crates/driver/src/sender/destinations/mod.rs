@@ -9,15 +9,21 @@
 //!
 //! Anyone can send a status message, in the name of any address: see [`Heard`] and design note 44 for what it brings.
 //!
+//! A multicast group among added destinations has sockets of its own, because interface and time to live belong to a socket:
+//! one sends to it, and its receivers answer to the other. What answers there counts as a receiver of that destination.
+//!
 //! Source: specification, multi-destination cast. Every datagram goes to each destination, one of them first in turn, so
 //! that a socket without room does not always miss the same ones.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use headrace_buffers::counters::Counter;
 
-use crate::endpoint::{AddedDestination, DestinationChange, SendDestinations, ShownDestination};
+use crate::endpoint::{
+    AddedDestination, DestinationChange, GroupSockets, SendDestinations, ShownDestination,
+};
 use crate::names::Following;
+use crate::transport::Transport;
 
 /// Silence after which a learnt receiver is no longer sent to, and another may have taken the place of an added one.
 const SILENCE_NS: i64 = 5_000_000_000;
@@ -50,7 +56,6 @@ enum Kind {
     Askers,
 }
 
-#[derive(Debug)]
 struct Destination {
     // Of an added one.
     registration_id: Option<i64>,
@@ -60,6 +65,39 @@ struct Destination {
     last_heard_ns: i64,
     // When the name of an added one was last looked up.
     last_asked_ns: i64,
+    group: Option<Group>,
+}
+
+/// The sockets of a multicast group.
+struct Group {
+    transport: Box<dyn Transport>,
+    // Not there while what arrived at it is handled.
+    answers: Option<Box<dyn Transport>>,
+    interface: IpAddr,
+}
+
+impl From<GroupSockets> for Group {
+    fn from(sockets: GroupSockets) -> Self {
+        Self {
+            transport: sockets.transport,
+            answers: Some(sockets.answers),
+            interface: sockets.interface,
+        }
+    }
+}
+
+/// The way to one destination: its address, none for the peer of the channel's socket, and its socket, none for that of
+/// the channel.
+#[derive(Clone, Copy)]
+pub(super) struct Route<'a> {
+    pub(super) to: Option<SocketAddr>,
+    pub(super) via: Option<&'a dyn Transport>,
+}
+
+impl Route<'_> {
+    fn of_channel(to: Option<SocketAddr>) -> Self {
+        Self { to, via: None }
+    }
 }
 
 impl Destination {
@@ -81,9 +119,18 @@ impl Destination {
             .is_some_and(|address| address.port() == source.port())
     }
 
-    /// Its receiver has not been heard of, or not for long: another may have taken its place.
+    /// Its receiver has not been heard of, or not for long: another may have taken its place. The receivers of a group
+    /// are heard through a socket of the group.
     fn is_vacant(&self, now_ns: i64) -> bool {
-        self.receiver_id.is_none() || self.is_silent(now_ns)
+        self.group.is_none() && (self.receiver_id.is_none() || self.is_silent(now_ns))
+    }
+
+    /// Where to send to it; none while its name has no address.
+    fn route(&self) -> Option<Route<'_>> {
+        Some(Route {
+            to: Some(self.address?),
+            via: self.group.as_ref().map(|group| group.transport.as_ref()),
+        })
     }
 
     fn is_silent(&self, now_ns: i64) -> bool {
@@ -92,10 +139,11 @@ impl Destination {
 }
 
 /// The destinations of one send channel.
-#[derive(Debug)]
 pub(super) struct Destinations {
     kind: Kind,
     list: Vec<Destination>,
+    // How many of them are groups.
+    group_count: usize,
     first: usize,
     // Shows how many there are.
     count: Option<Counter>,
@@ -117,6 +165,7 @@ impl Destinations {
         Self {
             kind,
             list: Vec::new(),
+            group_count: 0,
             first: 0,
             count,
             is_told: true,
@@ -126,6 +175,7 @@ impl Destinations {
 
     fn publish_count(&mut self) {
         self.is_told = false;
+        self.group_count = self.list.iter().filter(|known| known.group.is_some()).count();
         if let Some(count) = &self.count {
             count.set_release(self.list.len() as i64);
         }
@@ -173,45 +223,76 @@ impl Destinations {
     }
 
     /// Sends something to each destination and returns the least that any of them took: it is sent again then, to all.
-    /// `send` is told the address, none for the peer of the socket. `whole` is all there is to take; so much is taken
-    /// where no destination has an address.
+    /// `send` is told the way. `whole` is all there is to take; so much is taken where no destination has an address.
     ///
     /// A destination that cannot be sent to at all counts as served: it must not hold the others. `send` says so by `None`.
     pub(super) fn send_to_each(
         &self,
         whole: usize,
-        mut send: impl FnMut(Option<SocketAddr>) -> Option<usize>,
+        mut send: impl FnMut(Route<'_>) -> Option<usize>,
     ) -> usize {
         match self.kind {
-            Kind::Peer(address) => return send(address).unwrap_or(0),
+            Kind::Peer(address) => return send(Route::of_channel(address)).unwrap_or(0),
             Kind::Askers => return 0, // a stream that a receiver asked for goes there
             Kind::Dynamic | Kind::Manual => {}
         }
         let (earlier, later) = self.list.split_at(self.first.min(self.list.len()));
-        let addresses = later
-            .iter()
-            .chain(earlier)
-            .filter_map(|destination| destination.address);
         let mut least = whole;
-        for address in addresses {
-            least = least.min(send(Some(address)).unwrap_or(whole));
+        for route in later.iter().chain(earlier).filter_map(Destination::route) {
+            least = least.min(send(route).unwrap_or(whole));
             if least == 0 {
-                // The socket has no room: it has none for the others either.
+                // A socket has no room. All is sent again to all: what the others took now would be sent twice.
                 break;
             }
         }
         least
     }
 
-    /// Where an answer to `source` goes, none for the peer of the socket. It is sent to no other destination: a stranger
-    /// must not bring more packets onto the network than it sends.
-    pub(super) fn answer_to(&self, source: SocketAddr) -> Option<SocketAddr> {
-        match self.kind {
+    /// The way of an answer to `source`, which was heard through the sockets of the `group` if one is given. It is sent to
+    /// no other destination: a stranger must not bring more packets onto the network than it sends.
+    pub(super) fn answer_to(&self, source: SocketAddr, group: Option<usize>) -> Route<'_> {
+        if let Some(route) = group.and_then(|index| self.list.get(index)?.route()) {
+            return route;
+        }
+        Route::of_channel(match self.kind {
             Kind::Peer(None) => None,
             // Those that hear a group answer to the group.
             Kind::Peer(Some(group)) if group.ip().is_multicast() => Some(group),
             _ => Some(source),
+        })
+    }
+
+    /// The first destination from `index` on that is a group.
+    pub(super) fn next_group(&self, index: usize) -> Option<usize> {
+        if self.group_count == 0 {
+            return None;
         }
+        let mut from = self.list.iter().enumerate().skip(index);
+        from.find_map(|(index, destination)| destination.group.is_some().then_some(index))
+    }
+
+    /// What the receivers of a group answer to, while the answers are handled. It comes back with
+    /// [`Self::take_back_answers`].
+    pub(super) fn lend_answers(&mut self, group: usize) -> Option<Box<dyn Transport>> {
+        self.list.get_mut(group)?.group.as_mut()?.answers.take()
+    }
+
+    pub(super) fn take_back_answers(&mut self, group: usize, answers: Box<dyn Transport>) {
+        if let Some(Destination {
+            group: Some(group), ..
+        }) = self.list.get_mut(group)
+        {
+            group.answers = Some(answers);
+        }
+    }
+
+    /// What the receivers of groups answer to.
+    pub(super) fn answers(&self) -> impl Iterator<Item = &dyn Transport> {
+        let groups = self
+            .list
+            .iter()
+            .filter_map(|destination| destination.group.as_ref());
+        groups.filter_map(|group| group.answers.as_deref())
     }
 
     /// The destination of a receiver. A client knows its address, whichever receiver answers there.
@@ -273,6 +354,7 @@ impl Destinations {
             receiver_id: Some(receiver_id),
             last_heard_ns: now_ns,
             last_asked_ns: now_ns,
+            group: None,
         });
         self.publish_count();
         true
@@ -282,7 +364,11 @@ impl Destinations {
     pub(super) fn change(&mut self, change: DestinationChange, now_ns: i64) -> bool {
         match change {
             DestinationChange::Add(added) => self.add(added, now_ns),
-            DestinationChange::Remove { name, address } => self.remove_one(&name, address),
+            DestinationChange::Remove {
+                name,
+                address,
+                interface,
+            } => self.remove_one(&name, address, interface),
             DestinationChange::RemoveById(registration_id) => self.remove_id(registration_id),
             DestinationChange::Move { name, address } => return self.set_address(&name, address),
         }
@@ -298,15 +384,20 @@ impl Destinations {
             receiver_id: None,
             last_heard_ns: now_ns,
             last_asked_ns: now_ns,
+            group: added.group.map(Group::from),
         });
         self.publish_count();
     }
 
-    /// Removes one destination with this address, or with this name where it has no address.
-    fn remove_one(&mut self, name: &str, address: SocketAddr) {
-        self.remove(|destination| match destination.address {
-            Some(known) => known == address,
-            None => destination.name == name,
+    /// Removes one destination with this address, or with this name where it has no address. Of a group that is reached
+    /// through several interfaces, the one through `interface` if that is given.
+    fn remove_one(&mut self, name: &str, address: SocketAddr, interface: Option<IpAddr>) {
+        self.remove(|destination| match (destination.address, &destination.group) {
+            (Some(known), Some(group)) => {
+                known == address && interface.is_none_or(|interface| interface == group.interface)
+            }
+            (Some(known), None) => known == address,
+            (None, _) => destination.name == name,
         });
     }
 
@@ -328,6 +419,11 @@ impl Destinations {
         self.list[found].registration_id
     }
 
+    /// The command that added a group.
+    pub(super) fn registration_id_of_group(&self, group: usize) -> Option<i64> {
+        self.list.get(group)?.registration_id
+    }
+
     /// A name that was added and has not been heard of for a while, at most once in that while. Where there are many, the
     /// one that was not asked for the longest.
     pub(super) fn take_silent_name(&mut self, following: Following, now_ns: i64) -> Option<String> {
@@ -336,6 +432,7 @@ impl Destinations {
         }
         let silent = self.list.iter().filter(|destination| {
             following.is_due(destination.last_heard_ns, destination.last_asked_ns, now_ns)
+                && destination.group.is_none()
                 && names_a_host(&destination.name)
         });
         let name = silent
@@ -355,7 +452,7 @@ impl Destinations {
         for destination in self
             .list
             .iter_mut()
-            .filter(|destination| destination.name == name)
+            .filter(|destination| destination.name == name && destination.group.is_none())
         {
             if destination.address != Some(address) {
                 destination.address = Some(address);

@@ -14,13 +14,14 @@ fn added(registration_id: i64, name: &str) -> AddedDestination {
         registration_id,
         name: name.to_owned(),
         address: name.parse().ok(),
+        group: None,
     }
 }
 
 fn reached(destinations: &Destinations) -> Vec<String> {
     let mut reached = Vec::new();
-    destinations.send_to_each(1, |address| {
-        reached.push(address.map_or("peer".to_owned(), |address| address.to_string()));
+    destinations.send_to_each(1, |route| {
+        reached.push(route.to.map_or("peer".to_owned(), |address| address.to_string()));
         Some(1)
     });
     reached
@@ -51,7 +52,8 @@ fn a_stream_of_answers_that_no_receiver_asked_for_goes_nowhere() {
     );
     assert_eq!(reached(&destinations), [""; 0]);
     assert_eq!(destinations.send_to_each(8, |_| Some(8)), 0);
-    assert_eq!(destinations.answer_to(at("10.0.0.2:5")), Some(at("10.0.0.2:5")));
+    let answered = destinations.answer_to(at("10.0.0.2:5"), None);
+    assert_eq!(answered.to, Some(at("10.0.0.2:5")));
 }
 
 #[test]
@@ -143,10 +145,10 @@ fn added_destinations_stay_until_they_are_removed() {
     }
     destinations.begin_turn(100 * S);
     assert_eq!(reached(&destinations), ["10.0.0.3:5", "10.0.0.2:5", "10.0.0.2:5"]);
-    destinations.remove_one("10.0.0.2:5", at("10.0.0.2:5"));
+    destinations.remove_one("10.0.0.2:5", at("10.0.0.2:5"), None);
     destinations.remove_id(2);
     destinations.remove_id(77);
-    destinations.remove_one("other:5", at("10.0.0.8:5"));
+    destinations.remove_one("other:5", at("10.0.0.8:5"), None);
     assert_eq!(
         (reached(&destinations), count.get()),
         (vec!["10.0.0.2:5".to_owned()], 2)
