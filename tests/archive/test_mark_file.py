@@ -162,3 +162,31 @@ def test_a_damaged_length_of_the_error_buffer_keeps_no_archive_away(tmp_path: Pa
     again = MarkFile(storage, 1 << 20, 6)
     assert again.old_errors.rstrip(b"\0") == (b"error" if length > 0 else b"")
     again.close()
+
+
+@pytest.mark.parametrize("places", [("", "marks"), ("marks", ""), ("marks", "other")])
+def test_what_runs_is_seen_from_wherever_a_second_one_has_its_file(
+    tmp_path: Path, places: tuple[str, str]
+) -> None:
+    files, now_ms = DirectoryStorage(tmp_path / "files"), 1_700_000_000_000
+    elsewhere = [tmp_path / one if one else None for one in places]
+    # Where files of a start before are, they are free, and say nothing of what runs now.
+    for place in (*elsewhere, elsewhere[0]):
+        MarkFile(files, 1 << 20, now_ms, elsewhere=place).close()
+    first = MarkFile(files, 1 << 20, now_ms, elsewhere=elsewhere[0])
+    before = files.names()
+    with pytest.raises(MarkFileError, match="another archive is running on the directory"):
+        MarkFile(files, 1 << 20, now_ms, elsewhere=elsewhere[1])
+    assert files.names() == before
+    first.ready(FIELDS, now_ms)
+    assert read_mark_fields(files).pid == FIELDS.pid
+    first.close()
+    MarkFile(files, 1 << 20, now_ms, elsewhere=elsewhere[1]).close()
+
+
+@pytest.mark.parametrize("link", [b"", b"/some\0where"])
+def test_a_link_that_leads_nowhere_is_told(tmp_path: Path, link: bytes) -> None:
+    """An empty path would be the directory that the program happens to be in."""
+    (tmp_path / "archive-mark.lnk").write_bytes(link)
+    with pytest.raises(MarkFileError, match=r"archive-mark.lnk: .* is not the path of a directory"):
+        read_mark_fields(DirectoryStorage(tmp_path))

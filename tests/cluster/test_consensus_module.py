@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from headrace import ConfigError, HeadraceError
 from headrace.archive.client import requests
 from headrace.client import Client
 from headrace.cluster.errors import ClusterError, ClusterFileError
+from headrace.cluster.mark_file import MARK_NAME, read_mark_fields
 from headrace.cluster.member import consensus_module
 from headrace.cluster.member.config import ConsensusModuleConfig
 from headrace.cluster.member.consensus_module import ConsensusModule
@@ -330,6 +333,23 @@ def test_a_second_start_deletes_nothing_of_a_member_that_runs(world: World, memb
     assert {name: disk.length(name) for name in disk.names()} == before
     member.restart(keeps_writes=True)
     assert member.module.leadership_term_id == 1
+
+
+def test_a_module_says_where_its_mark_file_is_and_goes_on_from_it(world: World, tmp_path: Path) -> None:
+    """An older member noted there in which term it had voted."""
+    member = made_member(world, mark_file_directory=tmp_path)
+    member.module.close()
+    disk = member.node.disk("cluster")
+    disk.delete("node-state.dat")
+    with (tmp_path / MARK_NAME).open("r+b") as file:
+        file.seek(40)
+        file.write(struct.pack("<q", 9))
+    member.restart(keeps_writes=True)
+    assert member.module.leadership_term_id == 10
+    mark = read_mark_fields(disk)
+    assert mark is not None
+    assert mark.activity_timestamp > 0
+    assert not disk.length(MARK_NAME)
 
 
 def test_a_start_that_deletes_begins_with_nothing(member: Member) -> None:

@@ -1,5 +1,6 @@
 """A member's directory: its mark file, and the commands that look at it and change it."""
 
+import dataclasses
 import json
 import struct
 from collections.abc import Callable, Sequence
@@ -14,12 +15,14 @@ from headrace.clock import SYSTEM_CLOCK
 from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.errors import ClusterFileError
 from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
-from headrace.cluster.mark_file import LINK_NAME, MARK_NAME
+from headrace.cluster.mark_file import MARK_NAME, ClusterComponentType, ClusterMarkFile
 from headrace.testing import ManualClock
+from tests.cluster.test_mark_file import FIELDS
 from tests.cluster.test_recording_log import TIME, add_snapshot, snapshot
 
 NOW_MS = 1_700_000_000_000
 TEXTS = ("/dev/shm/aeron", "aeron:ipc", "aeron:udp", "", "some.Supplier", "/services")
+LINK_NAME = "cluster-mark.lnk"
 
 
 def mark(directory: Path, activity_ms: int = -1, texts: Sequence[str] = TEXTS) -> bytes:
@@ -136,6 +139,26 @@ def test_the_log_of_a_member_that_runs_is_not_changed(tmp_path: Path) -> None:
         assert len(log) == 5
     with ClusterDirectory(tmp_path, clock=clock).recording_log() as log:
         assert len(log) == 5
+
+
+def test_a_lock_keeps_the_log_of_a_member_that_stands_still(tmp_path: Path) -> None:
+    """One that was stopped for long writes into its files when it goes on; one that was killed does not."""
+    make_log(tmp_path)
+    fields = dataclasses.replace(FIELDS, component_type=ClusterComponentType.CONSENSUS_MODULE)
+    member = ClusterMarkFile(DirectoryStorage(tmp_path), MARK_NAME, fields, NOW_MS)
+    member.ready(NOW_MS)
+    with (
+        pytest.raises(ClusterFileError, match=f"locked by pid={fields.pid}, which runs a CONSENSUS_MODULE"),
+        ClusterDirectory(tmp_path).changed_recording_log(),
+    ):
+        pass
+    member.update(SYSTEM_CLOCK.epoch_ms())
+    member.forget()
+    with (
+        ClusterDirectory(tmp_path).changed_recording_log(),
+        pytest.raises(ClusterFileError, match="active mark file"),
+    ):
+        ClusterMarkFile(DirectoryStorage(tmp_path), MARK_NAME, fields, NOW_MS)
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:

@@ -46,9 +46,11 @@ FIELDS = MarkFields(
 )
 
 
-def taken(path: Path, now_ms: int = NOW_MS, **values: object) -> ClusterMarkFile:
+def taken(
+    path: Path, now_ms: int = NOW_MS, elsewhere: Path | None = None, **values: object
+) -> ClusterMarkFile:
     fields = dataclasses.replace(FIELDS, **values)  # type: ignore[arg-type]
-    return ClusterMarkFile(DirectoryStorage(path), NAME, fields, now_ms)
+    return ClusterMarkFile(DirectoryStorage(path), NAME, fields, now_ms, elsewhere=elsewhere)
 
 
 def said(path: Path) -> MarkFields:
@@ -85,6 +87,42 @@ def test_a_second_one_is_refused_while_the_first_runs(tmp_path: Path) -> None:
     first.forget()
     # Killed: the lock is free, so no ten seconds are waited.
     taken(tmp_path).close()
+
+
+def test_a_link_leads_to_a_file_elsewhere_as_long_as_it_is_there(tmp_path: Path) -> None:
+    files, marks = tmp_path / "files", tmp_path / "marks"
+    taken(files, pid=1).close()
+    mark = taken(files, elsewhere=marks, pid=2)
+    assert (files / "cluster-mark-service-0.lnk").read_text() == str(marks)
+    # The file that is beside the link is of the start before.
+    assert said(files) == said(marks)
+    assert said(files).pid == 2
+    mark.close()
+    taken(files, pid=3).close()
+    assert said(files).pid == 3
+    assert [one.name for one in files.iterdir()] == [NAME]
+    taken(files, elsewhere=files, pid=4).close()
+    assert [one.name for one in files.iterdir()] == [NAME]
+
+
+@pytest.mark.parametrize("places", [("", "marks"), ("marks", ""), ("marks", "other")])
+def test_what_runs_is_seen_from_wherever_a_second_one_has_its_file(
+    tmp_path: Path, places: tuple[str, str]
+) -> None:
+    files = tmp_path / "files"
+    elsewhere = [tmp_path / one if one else None for one in places]
+    # Where files of a start before are, they are free, and say nothing of what runs now.
+    for place in (*elsewhere, elsewhere[0]):
+        taken(files, elsewhere=place).close()
+    first = taken(files, elsewhere=elsewhere[0])
+    before = [one.name for one in files.iterdir()]
+    with pytest.raises(ClusterFileError, match=r"active mark file: .*which runs a CONTAINER"):
+        taken(files, elsewhere=elsewhere[1])
+    assert [one.name for one in files.iterdir()] == before
+    first.update(NOW_MS)
+    assert said(files).activity_timestamp == NOW_MS
+    first.close()
+    taken(files, elsewhere=elsewhere[1]).close()
 
 
 def test_one_that_holds_no_lock_is_taken_for_alive_for_ten_seconds(tmp_path: Path) -> None:

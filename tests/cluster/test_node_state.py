@@ -21,6 +21,19 @@ def test_a_new_member_never_voted(tmp_path: Path) -> None:
     assert (tmp_path / NODE_STATE_NAME).stat().st_size == 1 << 20
 
 
+def test_a_new_file_goes_on_from_what_an_older_member_voted(tmp_path: Path) -> None:
+    """Also after a kill while it was made, before it had its version."""
+    storage = DirectoryStorage(tmp_path)
+    NodeStateFile(storage, candidate_term_id=5).close()
+    path = tmp_path / NODE_STATE_NAME
+    path.write_bytes(bytes(8) + path.read_bytes()[8:])
+    with NodeStateFile(storage, candidate_term_id=5) as state:
+        assert state.candidate_term == CandidateTerm(5, -1, -1)
+        state.vote(VOTE)
+    with NodeStateFile(storage, candidate_term_id=5) as state:
+        assert state.candidate_term == VOTE
+
+
 def test_a_member_votes_once_a_term(tmp_path: Path) -> None:
     with NodeStateFile(DirectoryStorage(tmp_path)) as state:
         state.vote(VOTE)

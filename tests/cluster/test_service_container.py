@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +76,15 @@ def test_entries_come_in_order_with_their_times_and_positions(rig: Rig) -> None:
     assert (fields.member_id, fields.service_id, fields.component) == (2, 0, "CONTAINER")
     assert rig.errors == []
     assert container.failure is None
+
+
+def test_a_container_says_where_its_mark_file_is(rig: Rig, tmp_path: Path) -> None:
+    rig.started(Recorder(), mark_file_directory=tmp_path)
+    disk, name = rig.node.disk("cluster"), service_mark_name(0)
+    assert not disk.length(name)
+    fields = read_mark_fields(disk, name)
+    assert fields is not None
+    assert fields.activity_timestamp > 0
 
 
 def test_nothing_beyond_the_commit_position_is_read(rig: Rig) -> None:

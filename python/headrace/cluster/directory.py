@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ from headrace.cluster.errors import ClusterFileError
 from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
 from headrace.cluster.mark_file import (
     MARK_NAME,
-    check_no_member_runs,
     marked_directory,
+    no_component_running,
     read_mark_fields,
     service_mark_name,
 )
@@ -118,7 +118,11 @@ class ClusterDirectory:
         Raises:
             ClusterFileError: A member runs on it, or did less than ten seconds ago.
         """
-        check_no_member_runs(self._storage, self._clock.epoch_ms())
+        with self._no_member_running():
+            pass
+
+    def _no_member_running(self) -> AbstractContextManager[None]:
+        return no_component_running(self._storage, MARK_NAME, self._clock.epoch_ms())
 
     @contextmanager
     def changed_recording_log(self) -> Iterator[RecordingLog]:
@@ -127,11 +131,11 @@ class ClusterDirectory:
         Raises:
             ClusterFileError: A member runs, there is no recording log, or it is damaged.
         """
-        self.check_no_member_runs()
-        self._check_log()
-        with RecordingLog(self._storage, sync_level=_SYNC_ALL) as log:
-            yield log
-            log.force()
+        with self._no_member_running():
+            self._check_log()
+            with RecordingLog(self._storage, sync_level=_SYNC_ALL) as log:
+                yield log
+                log.force()
 
     def _check_log(self) -> None:
         if self._storage.length(RECORDING_LOG_NAME) is None:

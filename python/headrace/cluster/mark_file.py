@@ -19,14 +19,15 @@ renewed every second and -1 after a stop in order: if it is younger than ten sec
 from __future__ import annotations
 
 import dataclasses
+import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace._checks import excerpt
 from headrace._named_number import NamedNumber
-from headrace.archive.files.storage import DirectoryStorage
+from headrace.archive.files.mark_place import linked, placed
 from headrace.cluster.errors import ClusterFileError
 from headrace.positions import NULL_VALUE, align, version_text
 
@@ -38,14 +39,13 @@ __all__ = [
     "ClusterComponentType",
     "ClusterMarkFile",
     "MarkFields",
-    "check_no_member_runs",
     "marked_directory",
+    "no_component_running",
     "read_mark_fields",
     "service_mark_name",
 ]
 
 MARK_NAME = "cluster-mark.dat"
-LINK_NAME = "cluster-mark.lnk"
 LIVENESS_TIMEOUT_MS = 10_000
 _HEADER = struct.Struct("<HHHH")
 _FIELDS = struct.Struct("<iiqqqqiiiiiiiii")
@@ -62,7 +62,6 @@ _PAGE_LENGTH = 4096
 _FULL_SYNC = 2
 # Of the fields, before the texts.
 _NUMBERS = 15
-_PATH_MAX = 4096
 
 
 class ClusterComponentType(NamedNumber):
@@ -135,10 +134,6 @@ class MarkFields:
             )
         return header
 
-    def is_active(self, now_ms: int) -> bool:
-        """Whether the component shows life: its activity is younger than ten seconds."""
-        return self.activity_timestamp >= 0 and self.activity_timestamp + LIVENESS_TIMEOUT_MS > now_ms
-
 
 def read_mark_fields(storage: Storage, name: str = MARK_NAME) -> MarkFields | None:
     """What a mark file says; ``None`` without one. A link names the directory that it is in.
@@ -179,18 +174,35 @@ def read_mark_fields(storage: Storage, name: str = MARK_NAME) -> MarkFields | No
     return MarkFields(*_FIELDS.unpack_from(data, _FIELDS_OFFSET), *texts)
 
 
-def check_no_member_runs(storage: Storage, now_ms: int) -> None:
-    """Look whether the files of a directory may be changed.
+@contextmanager
+def no_component_running(storage: Storage, name: str, now_ms: int) -> Iterator[None]:
+    """Keeps components of ours away from a directory while its files are changed, or the mark file is moved.
+
+    Args:
+        storage: The directory; a link in it is followed.
+        name: The mark file of the component.
+        now_ms: The time, in milliseconds since 1970.
 
     Raises:
-        ClusterFileError: A member runs on it, or did less than ten seconds ago.
+        ClusterFileError: One runs on it, or one that holds no lock did less than ten seconds ago.
+        OSError: The mark file cannot be read.
     """
-    mark = read_mark_fields(storage)
-    if mark is not None and mark.is_active(now_ms):
-        raise ClusterFileError(
-            f"{storage.describe()}: pid={mark.pid} runs a {mark.component} on the directory, or was killed less than "
-            "ten seconds ago: stop it first"
-        )
+    where = marked_directory(storage, name)
+    try:
+        file = where.open(name, read_only=True)
+    except FileNotFoundError:
+        # Files that were copied here: nothing has run on them.
+        yield
+        return
+    try:
+        path = where.describe(name)
+        _lock(file, path)
+        header = file.read(0, _TEXTS_OFFSET)
+        if _is_header(header):
+            _check_age(header, path, now_ms, LIVENESS_TIMEOUT_MS)
+        yield
+    finally:
+        file.close()
 
 
 def marked_directory(storage: Storage, name: str = MARK_NAME) -> Storage:
@@ -200,20 +212,7 @@ def marked_directory(storage: Storage, name: str = MARK_NAME) -> Storage:
         ClusterFileError: The link names no directory.
         OSError: The link cannot be read.
     """
-    link = Path(name).with_suffix(LINK_NAME[LINK_NAME.rindex(".") :]).name
-    length = storage.length(link)
-    if storage.length(name) is not None or length is None:
-        return storage
-    file = storage.open(link, read_only=True)
-    try:
-        text = file.read(0, _PATH_MAX).decode("ascii", "replace").strip()
-    finally:
-        file.close()
-    if not text or "\0" in text:
-        raise ClusterFileError(
-            f"{storage.describe(link)}: {excerpt(repr(text))} is not the path of a directory with a mark file"
-        )
-    return DirectoryStorage(text, create=False)
+    return linked(storage, name, ClusterFileError)
 
 
 def service_mark_name(service_id: int) -> str:
@@ -225,11 +224,12 @@ class ClusterMarkFile:
     """The mark file of a component that runs: taken with the constructor, shown with :meth:`ready`.
 
     Args:
-        storage: The directory of mark files.
+        storage: The directory of the cluster's files.
         name: The file: :data:`MARK_NAME`, or :func:`service_mark_name`.
         fields: What it says; of times and the version it knows better.
         now_ms: The time, in milliseconds since 1970.
         liveness_timeout_ms: How long a component that holds no lock is taken for alive after its last sign.
+        elsewhere: The directory of mark files, to which a link then leads; by default that of the cluster's files.
 
     Raises:
         ClusterFileError: Another component runs on the directory, or the file is of another version or component.
@@ -243,8 +243,8 @@ class ClusterMarkFile:
         fields: MarkFields,
         now_ms: int,
         liveness_timeout_ms: int = LIVENESS_TIMEOUT_MS,
+        elsewhere: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.path = storage.describe(name)
         self.old_errors = b""
         """The error log of the component before this one, to be saved before :meth:`clear_errors`."""
         self.candidate_term_id = fields.candidate_term_id
@@ -253,34 +253,31 @@ class ClusterMarkFile:
         header = dataclasses.replace(
             fields, version=0, activity_timestamp=0, start_timestamp=now_ms, header_length=_HEADER_LENGTH
         ).encode()
+        self._file = _CLOSED
         try:
-            self._file = storage.create(name, length)
-        except FileExistsError:
-            self._file = storage.open(name)
-        try:
-            self._lock()
-            self._take_over(fields, now_ms, liveness_timeout_ms)
-            self._file.set_length(length)
-            self._file.write(0, header)
-            self._file.write(_CANDIDATE_OFFSET, _LONG.pack(self.candidate_term_id))
+            with placed(
+                storage,
+                name,
+                elsewhere,
+                ClusterFileError,
+                lambda: no_component_running(storage, name, now_ms),
+            ) as where:
+                self.path = where.describe(name)
+                self._file = _opened(where, name, length)
+                _lock(self._file, self.path)
+                self._take_over(fields, now_ms, liveness_timeout_ms)
+                self._file.set_length(length)
+                self._file.write(0, header)
+                self._file.write(_CANDIDATE_OFFSET, _LONG.pack(self.candidate_term_id))
         except BaseException:
             self._file.close()
             raise
-
-    def _lock(self) -> None:
-        if not self._file.try_lock():
-            data = self._file.read(0, _TEXTS_OFFSET)
-            pid = _LOCK_HOLDER.unpack_from(data, _LOCK_HOLDER_OFFSET)[0] if _is_header(data) else 0
-            raise ClusterFileError(
-                f"active mark file: {self.path} is locked{f' by pid={pid}' if pid else ''}: stop what runs on the "
-                "directory, or use another one"
-            )
 
     def _take_over(self, fields: MarkFields, now_ms: int, liveness_timeout_ms: int) -> None:
         data = self._file.read(0, _TEXTS_OFFSET)
         if not _is_header(data):
             return
-        old = MarkFields(*_FIELDS.unpack_from(data, _FIELDS_OFFSET), *[""] * 6)
+        old = _numbers(data)
         if old.version != _FAILED and old.version >> 16:
             raise ClusterFileError(
                 f"{self.path}: the file has version {version_text(old.version)}, and 0.x is read here: use another "
@@ -292,14 +289,7 @@ class ClusterMarkFile:
                 f"{self.path}: the file is of a {old.component}, and not of a {fields.component}: use another "
                 "directory"
             )
-        age_ms = now_ms - old.activity_timestamp
-        holder = _LOCK_HOLDER.unpack_from(data, _LOCK_HOLDER_OFFSET)
-        was_ours = any(holder) and holder == (old.pid, old.start_timestamp)
-        if not was_ours and old.activity_timestamp != NULL_VALUE and age_ms < liveness_timeout_ms:
-            raise ClusterFileError(
-                f"active mark file: {self.path} was active {max(age_ms, 0)} ms ago, pid={old.pid}: stop what runs on "
-                f"the directory; what was killed is taken for dead after {liveness_timeout_ms} ms"
-            )
+        _check_age(data, self.path, now_ms, liveness_timeout_ms)
         if self.candidate_term_id == NULL_VALUE:
             self.candidate_term_id = old.candidate_term_id
         if old.header_length == _HEADER_LENGTH:
@@ -352,6 +342,42 @@ class ClusterMarkFile:
 
 def _is_header(data: bytes) -> bool:
     return len(data) >= _TEXTS_OFFSET and data[2:6] == _MESSAGE_HEADER[2:6]
+
+
+def _numbers(header: bytes) -> MarkFields:
+    """The fields without their texts, of which a kill may have left a part."""
+    return MarkFields(*_FIELDS.unpack_from(header, _FIELDS_OFFSET), *[""] * 6)
+
+
+def _opened(storage: Storage, name: str, length: int) -> StorageFile:
+    try:
+        return storage.create(name, length)
+    except FileExistsError:
+        return storage.open(name)
+
+
+def _lock(file: StorageFile, path: str) -> None:
+    if not file.try_lock():
+        data = file.read(0, _TEXTS_OFFSET)
+        is_header = _is_header(data)
+        pid = _LOCK_HOLDER.unpack_from(data, _LOCK_HOLDER_OFFSET)[0] if is_header else 0
+        what = f" by pid={pid}, which runs a {_numbers(data).component}" if pid else ""
+        raise ClusterFileError(
+            f"active mark file: {path} is locked{what}: stop what runs on the directory, or use another one"
+        )
+
+
+def _check_age(header: bytes, path: str, now_ms: int, liveness_timeout_ms: int) -> None:
+    """Refuse a file whose component holds no lock and has shown life; that of ours was found to be free."""
+    old = _numbers(header)
+    holder = _LOCK_HOLDER.unpack_from(header, _LOCK_HOLDER_OFFSET)
+    was_ours = any(holder) and holder == (old.pid, old.start_timestamp)
+    age_ms = now_ms - old.activity_timestamp
+    if not was_ours and old.activity_timestamp != NULL_VALUE and age_ms < liveness_timeout_ms:
+        raise ClusterFileError(
+            f"active mark file: {path} was active {max(age_ms, 0)} ms ago, pid={old.pid} runs a {old.component}: stop "
+            f"what runs on the directory; what was killed is taken for dead after {liveness_timeout_ms} ms"
+        )
 
 
 class _ClosedFile:

@@ -55,7 +55,7 @@ class CandidateTerm:
 
 
 class NodeStateFile(Closing):
-    """The node-state file. Used by one thread at a time; a new one says that the member never voted.
+    """The node-state file. Used by one thread at a time.
 
     A context manager that closes the file.
 
@@ -63,13 +63,22 @@ class NodeStateFile(Closing):
         storage: The cluster's directory.
         sync_level: As for :class:`headrace.cluster.log.recording_log.RecordingLog`.
         read_only: Change nothing; the file must exist.
+        candidate_term_id: What a new file says of the last term in which the member voted or stood: what an older
+            member noted in its mark file. With -1 it never did.
 
     Raises:
         ClusterFileError: It is no node-state file, or damaged.
         OSError: It cannot be opened or written.
     """
 
-    def __init__(self, storage: Storage, *, sync_level: int = 0, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        sync_level: int = 0,
+        read_only: bool = False,
+        candidate_term_id: int = NULL_VALUE,
+    ) -> None:
         self._sync_level = sync_level
         self.path = storage.describe(NODE_STATE_NAME)
         self._file = (
@@ -78,23 +87,24 @@ class NodeStateFile(Closing):
             else storage.create(NODE_STATE_NAME, storage.length(NODE_STATE_NAME) or _LENGTH, may_exist=True)
         )
         try:
-            if not read_only and self._is_unmade():
-                self._make()
+            if not read_only and self._is_unmade(candidate_term_id):
+                self._make(candidate_term_id)
                 storage.sync()
             self._offset, self.candidate_term = self._read()
         except BaseException:
             self._file.close()
             raise
 
-    def _is_unmade(self) -> bool:
+    def _is_unmade(self, candidate_term_id: int) -> bool:
         """Whether the file is new, or a kill left it so: it has no version, and no vote was ever noted in it."""
         data = self._file.read(0, _FILE_HEADER.size + _HEADER.size + _LONG.size)
         return not any(data[: _FILE_HEADER.size]) and data[-_LONG.size :] in (
             bytes(_LONG.size),
             _LONG.pack(NULL_VALUE),
+            _LONG.pack(candidate_term_id),
         )
 
-    def _make(self) -> None:
+    def _make(self, candidate_term_id: int) -> None:
         """The version comes last, when all else is on the medium: a file that a kill left unfinished has none."""
         term_offset = _FILE_HEADER.size
         footer_offset = term_offset + _HEADER.size + _TERM.size
@@ -103,7 +113,7 @@ class NodeStateFile(Closing):
             _TERM.size, _CANDIDATE_TERM, _SCHEMA, _SCHEMA_VERSION, _HEADER.size + _TERM.size, 0
         )
         self._file.write(footer_offset, footer)
-        self._file.write(term_offset, entry + _TERM.pack(NULL_VALUE, NULL_VALUE, NULL_VALUE))
+        self._file.write(term_offset, entry + _TERM.pack(candidate_term_id, NULL_VALUE, NULL_VALUE))
         self._file.sync(_SYNC_ALL)
         self._file.write(0, _FILE_HEADER.pack(_VERSION, 0))
         self._file.sync(_SYNC_ALL)

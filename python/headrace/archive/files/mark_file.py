@@ -30,14 +30,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import MarkFileError
-from headrace.archive.files.storage import DirectoryStorage
+from headrace.archive.files.mark_place import linked, placed
 from headrace.positions import NULL_VALUE, align, version_text
 
 if TYPE_CHECKING:
     from headrace.archive.files.storage import Storage, StorageFile
 
 __all__ = [
-    "LINK_NAME",
     "MARK_NAME",
     "MarkFields",
     "MarkFile",
@@ -48,7 +47,6 @@ __all__ = [
 ]
 
 MARK_NAME = "archive-mark.dat"
-LINK_NAME = "archive-mark.lnk"
 HEADER_LENGTH = 8192
 LIVENESS_TIMEOUT_MS = 10_000
 VERSION = 3 << 16 | 1 << 8
@@ -65,7 +63,6 @@ _LOCK_HOLDER_OFFSET, _STRINGS_OFFSET = 120, 136
 _STRING_COUNT = 4
 _ACTIVATING = (1 << 63) - 1
 _PAGE_LENGTH = 4096
-_PATH_MAX = 4096
 _FULL_SYNC = 2
 
 
@@ -144,15 +141,12 @@ def _decode(data: bytes, version_offset: int = _VERSION_OFFSET) -> MarkFields:
 
 
 def mark_storage(storage: Storage) -> Storage:
-    """Where the mark file of an archive's directory is: there, or where the link in it says."""
-    try:
-        link = storage.open(LINK_NAME, read_only=True)
-    except FileNotFoundError:
-        return storage
-    try:
-        return DirectoryStorage(os.fsdecode(link.read(0, _PATH_MAX).strip()), create=False)
-    finally:
-        link.close()
+    """Where the mark file of an archive's directory is: there, or where the link in it says.
+
+    Raises:
+        MarkFileError: The link names no directory.
+    """
+    return linked(storage, MARK_NAME, MarkFileError)
 
 
 @contextmanager
@@ -294,6 +288,13 @@ class MarkFile:
 
     Taken with the constructor, shown with :meth:`ready`, given up with :meth:`close`.
 
+    Args:
+        storage: The archive's files.
+        error_buffer_length: Bytes of the error buffer.
+        now_ms: The time, in milliseconds since 1970.
+        liveness_timeout_ms: How long an archive that holds no lock is taken for alive after its last sign.
+        elsewhere: The directory for the mark file; by default that of the archive's files.
+
     Raises:
         MarkFileError: Another archive is running on the directory, or the file is not ours to use.
     """
@@ -304,15 +305,20 @@ class MarkFile:
         error_buffer_length: int,
         now_ms: int,
         liveness_timeout_ms: int = LIVENESS_TIMEOUT_MS,
+        elsewhere: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._path = storage.describe(MARK_NAME)
         self._error_buffer_length = error_buffer_length
-        self._storage = storage
         length = align(HEADER_LENGTH + error_buffer_length, _PAGE_LENGTH)
         self.old_errors = b""
-        self._file = self._open(length)
+        self._file = _CLOSED
         try:
-            self._take(now_ms, liveness_timeout_ms, length)
+            with placed(
+                storage, MARK_NAME, elsewhere, MarkFileError, lambda: no_archive_running(storage, now_ms)
+            ) as where:
+                self._storage = where
+                self._path = where.describe(MARK_NAME)
+                self._file = self._open(length)
+                self._take(now_ms, liveness_timeout_ms, length)
         except BaseException:
             self._file.close()
             raise

@@ -19,7 +19,7 @@ from headrace._fork import forget_in_children
 from headrace._states import Life
 from headrace.archive.errors import ArchiveFileError
 from headrace.archive.files.catalog import Catalog
-from headrace.archive.files.mark_file import HEADER_LENGTH, LINK_NAME, MarkFields, MarkFile
+from headrace.archive.files.mark_file import HEADER_LENGTH, MarkFields, MarkFile
 from headrace.archive.files.storage import DirectoryStorage, Storage
 from headrace.archive.server.config import ArchiveConfig
 from headrace.archive.server.context import Context
@@ -61,7 +61,6 @@ __all__ = ["ArchiveServer"]
 
 _MARK_INTERVAL_NS = 1_000_000_000
 _EVENTS_A_TURN = 64
-_NEW_LINK_NAME = f"{LINK_NAME}.new"
 _RUNNING: weakref.WeakSet[ArchiveServer] = weakref.WeakSet()
 
 
@@ -126,10 +125,11 @@ class ArchiveServer(Closing):
         start_ms = self._clock.epoch_ms()
         with _naming(self._storage):
             self._mark_file = MarkFile(
-                _mark_storage(config, self._storage),
+                self._storage,
                 config.error_buffer_length,
                 start_ms,
                 config.mark_file_liveness_timeout_ms,
+                config.mark_file_directory,
             )
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -442,18 +442,3 @@ def _naming(storage: Storage) -> Iterator[None]:
             f"an archive cannot start in {storage.describe()}: {refusal}; it must be able to create, read and write "
             "files there: name another directory, or see to the owner, the rights and the space of this one"
         ) from refusal
-
-
-def _mark_storage(config: ArchiveConfig, storage: Storage) -> Storage:
-    """Where the mark file is; a link in the archive's directory tells tools when that is elsewhere."""
-    elsewhere = config.mark_file_directory
-    if elsewhere is None or os.path.realpath(elsewhere) == os.path.realpath(config.archive_directory):
-        storage.delete(LINK_NAME)
-        return storage
-    path = os.path.realpath(elsewhere).encode("ascii", "replace")
-    # Under another name first: a link that a kill left empty would lead tools nowhere.
-    file = storage.create(_NEW_LINK_NAME, 0, may_exist=True)
-    file.write(0, path)
-    file.close()
-    storage.rename(_NEW_LINK_NAME, LINK_NAME)
-    return DirectoryStorage(elsewhere)

@@ -151,14 +151,11 @@ class ConsensusModule(Closing):
     def _open(self, driver: LocalDriver | None, on_error: Callable[[str], object] | None) -> None:
         config = self.config
         now_ms = self._clock.epoch_ms()
-        marks = (
-            self._storage
-            if config.mark_file_directory is None
-            else DirectoryStorage(config.mark_file_directory)
-        )
         self._client = self._connect(driver)
         self._held.callback(self._client.close)
-        self._mark_file = ClusterMarkFile(marks, MARK_NAME, self._mark_fields(), now_ms)
+        self._mark_file = ClusterMarkFile(
+            self._storage, MARK_NAME, self._mark_fields(), now_ms, elsewhere=config.mark_file_directory
+        )
         self._held.callback(self._mark_file.close)
         if config.directory_delete_on_start:
             # Not before: with the mark file taken, no other member runs on them. The mark file itself says all anew.
@@ -177,7 +174,8 @@ class ConsensusModule(Closing):
 
     def _open_parts(self) -> None:
         config = self.config
-        node_state = NodeStateFile(self._storage, sync_level=config.file_sync_level)
+        before = NULL_VALUE if config.directory_delete_on_start else self._mark_file.candidate_term_id
+        node_state = NodeStateFile(self._storage, sync_level=config.file_sync_level, candidate_term_id=before)
         self._held.callback(node_state.close)
         recording_log = RecordingLog(self._storage, sync_level=config.file_sync_level)
         self._held.callback(recording_log.close)

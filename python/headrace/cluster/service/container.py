@@ -82,7 +82,7 @@ class ServiceContainer(Closing):
         driver: The driver, if it runs in this process; also a node of a simulated world.
         is_invoked: No thread; the program calls :meth:`do_work`.
         clock: What it goes by; by default the clock of `driver`, or of the machine. No handler sees it.
-        storage: Where the mark file is; by default ``mark_file_directory``.
+        storage: The directory of the cluster's files; by default that of ``cluster_directory``.
         on_error: Told of each failure as text, besides the error log in the mark file and the logger
             ``headrace.cluster``, which have warnings as well.
         **settings: See :class:`headrace.cluster.ContainerConfig`.
@@ -112,7 +112,7 @@ class ServiceContainer(Closing):
         self.config = config = ContainerConfig.of(config, properties, **settings)
         self._service = service
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
-        storage = storage or DirectoryStorage(config.mark_file_directory or config.cluster_directory)
+        storage = storage or DirectoryStorage(config.cluster_directory)
         self._is_closed = self._has_started = False
         self._failure: BaseException | None = None
         self._stop = threading.Event()
@@ -122,6 +122,7 @@ class ServiceContainer(Closing):
             service_mark_name(config.service_id),
             _mark_fields(config, driver),
             self._clock.epoch_ms(),
+            elsewhere=config.mark_file_directory,
         )
         # From here on a forked child has the lock as well, until it forgets it.
         forget_in_children(self)
