@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import struct
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headrace import ConfigError, HeadraceError
+from headrace import ArchiveServer, ConfigError, DriverTimeoutError, HeadraceError, MediaDriver
 from headrace.archive.client import requests
 from headrace.client import Client
+from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.errors import ClusterError, ClusterFileError
 from headrace.cluster.mark_file import MARK_NAME, read_mark_fields
 from headrace.cluster.member import consensus_module
@@ -28,6 +31,7 @@ from headrace.positions import NULL_VALUE
 from headrace.security.authorisation import AllowAll
 from headrace.testing import World
 from tests.cluster.members import MEMBERS, SEGMENT_LENGTH, Member, Script
+from tests.helpers import await_true
 
 
 @pytest.fixture
@@ -375,6 +379,90 @@ def test_what_goes_while_a_module_starts_is_none_of_its_services(
     member = Member(world, node)
     member.await_leader()
     assert member.module.failure is None
+
+
+def test_a_module_that_nothing_holds_is_gone(world: World) -> None:
+    """Neither its client's handlers, nor those of its streams from clients, keep it."""
+    node = world.add_node("leader")
+    node.run_archive(segment_file_length=SEGMENT_LENGTH)
+    settings = {"members": MEMBERS, "ingress_channel": "aeron:udp", "service_count": 0}
+    module = ConsensusModule(driver=node, is_invoked=True, storage=node.disk("cluster"), **settings)
+    held = [module]
+    node.run(lambda: held[0].do_work() if held else 0)
+    world.run_until(lambda: held[0].is_leader, within_s=30.0, what="a leader")
+    seen = weakref.ref(module)
+    del module
+    held.clear()
+    gc.collect()
+    assert seen() is None
+
+
+def test_a_module_may_be_closed_from_its_own_thread(tmp_path: Path) -> None:
+    closed: list[str] = []
+
+    def close(text: str) -> None:
+        module.close()
+        closed.append(text)
+
+    with MediaDriver.embedded() as driver:
+        archive = ArchiveServer(
+            driver=driver, archive_directory=tmp_path / "archive", control_channel_enabled=False
+        )
+        module = ConsensusModule(
+            driver=driver,
+            cluster_directory=tmp_path / "cluster",
+            members="0,localhost:0,localhost:0,localhost:0,localhost:0,localhost:0",
+            ingress_channel="aeron:ipc",
+            log_channel="aeron:ipc?term-length=64k",
+            service_count=0,
+            on_error=close,
+        )
+        await_true(lambda: module.is_leader)
+        archive.close()
+        await_true(lambda: module.is_closed)
+        module.close()
+    assert "archive is not connected" in closed[0]
+    assert not ClusterDirectory(tmp_path / "cluster").mark().activity_timestamp > 0
+
+
+def test_what_a_client_is_told_while_the_module_starts_is_logged(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, told = world.add_node("leader"), list[str]()
+    connect = Client.connect
+
+    def failing(*args: Any, on_error: Any, **keywords: Any) -> Client:
+        on_error(HeadraceError("a fault of the client"))
+        return connect(*args, on_error=on_error, **keywords)
+
+    monkeypatch.setattr(Client, "connect", failing)
+    member = Member(world, node, on_error=told.append)
+    assert told == ["a fault of the client"]
+    assert member.module.error_count == 1
+
+
+def test_a_module_that_cannot_connect_says_so_in_its_mark_file(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, told = world.add_node("leader"), list[str]()
+
+    def absent(*args: object, **keywords: object) -> Client:
+        raise DriverTimeoutError("no driver")
+
+    monkeypatch.setattr(Client, "connect", absent)
+    with pytest.raises(DriverTimeoutError):
+        ConsensusModule(
+            driver=node,
+            is_invoked=True,
+            storage=node.disk("cluster"),
+            on_error=told.append,
+            members=MEMBERS,
+            ingress_channel="aeron:ipc",
+        )
+    assert told == ["the consensus module cannot start: no driver"]
+    mark = read_mark_fields(node.disk("cluster"))
+    assert mark is not None
+    assert mark.version == -1
 
 
 def test_a_module_ends_with_its_archive(world: World) -> None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
 from headrace._closing import Closing
+from headrace._config import default_directory
 from headrace._exceptions import ArchiveError, HeadraceError
 from headrace._fork import forget_in_children
+from headrace._weak import weakly
 from headrace.archive.client import requests
 from headrace.archive.files.storage import DirectoryStorage, Storage
 from headrace.client import Client, IdleStrategy
@@ -127,7 +129,7 @@ class ConsensusModule(Closing):
         self._storage = storage or DirectoryStorage(config.cluster_directory)
         self._is_closed = False
         self._failure: BaseException | None = None
-        self._has_terminated = False
+        self._has_terminated = self._closes_itself = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         # The driver tells what is gone from the first moment on, of clients before this module too.
@@ -141,7 +143,6 @@ class ConsensusModule(Closing):
         except BaseException:
             self._release()
             raise
-        forget_in_children(self)
         _RUNNING.add(self)
         if not is_invoked:
             self._start_thread()
@@ -151,12 +152,16 @@ class ConsensusModule(Closing):
     def _open(self, driver: LocalDriver | None, on_error: Callable[[str], object] | None) -> None:
         config = self.config
         now_ms = self._clock.epoch_ms()
-        self._client = self._connect(driver)
-        self._held.callback(self._client.close)
         self._mark_file = ClusterMarkFile(
-            self._storage, MARK_NAME, self._mark_fields(), now_ms, elsewhere=config.mark_file_directory
+            self._storage,
+            MARK_NAME,
+            _mark_fields(config, driver),
+            now_ms,
+            elsewhere=config.mark_file_directory,
         )
         self._held.callback(self._mark_file.close)
+        # From here on a forked child has the lock as well, until it forgets it.
+        forget_in_children(self)
         if config.directory_delete_on_start:
             # Not before: with the mark file taken, no other member runs on them. The mark file itself says all anew.
             for name in (RECORDING_LOG_NAME, NODE_STATE_NAME):
@@ -165,6 +170,8 @@ class ConsensusModule(Closing):
             self._mark_file, config.error_buffer_length, "cluster", self._storage, self._clock, on_error
         )
         try:
+            self._client = self._connect(driver)
+            self._held.callback(self._client.close)
             self._open_parts()
         except BaseException as failure:
             self._log.error(f"the consensus module cannot start: {failure}", failure)
@@ -232,46 +239,20 @@ class ConsensusModule(Closing):
         self._checking = Checking(context, self._egress)
 
     def _connect(self, driver: LocalDriver | None) -> Client:
+        log = self._log  # and not the module, which holds the client that would hold it
         return Client.connect(
             None if driver is not None else self.config.aeron_directory,
             driver=driver,
             use_invoker=True,
             client_name=self._role_name,
-            on_error=lambda error: self._log.error(str(error)),
-            on_unavailable_counter=self._counter_gone,
+            on_error=lambda error: log.error(str(error)),
+            on_unavailable_counter=weakly(self._counter_gone),
         )
 
     @property
     def _role_name(self) -> str:
         config = self.config
         return config.agent_role_name or f"consensus-module-{config.cluster_id}-{config.member_id}"
-
-    def _mark_fields(self) -> MarkFields:
-        config = self.config
-        supplier = config.authenticator if isinstance(config.authenticator, str) else ""
-        return MarkFields(
-            version=0,
-            component_type=ClusterComponentType.CONSENSUS_MODULE,
-            activity_timestamp=0,
-            start_timestamp=0,
-            pid=os.getpid(),
-            candidate_term_id=NULL_VALUE,
-            archive_stream_id=config.archive_control_stream_id,
-            service_stream_id=config.service_stream_id,
-            consensus_module_stream_id=config.consensus_module_stream_id,
-            ingress_stream_id=config.ingress_stream_id,
-            member_id=config.member_id,
-            service_id=NULL_VALUE,
-            header_length=0,
-            error_buffer_length=config.error_buffer_length,
-            cluster_id=config.cluster_id,
-            aeron_directory=self._client.directory,
-            control_channel=config.control_channel,
-            ingress_channel=config.ingress_channel or "",
-            service_name="",
-            authenticator=supplier,
-            services_cluster_directory=os.fspath(config.services_directory or config.cluster_directory),
-        )
 
     def _start_thread(self) -> None:
         self._thread = threading.Thread(target=self._run, name=self._role_name, daemon=True)
@@ -539,6 +520,8 @@ class ConsensusModule(Closing):
                 if self.awaited is not awaited:
                     awaited = self.awaited
                     idle = IdleStrategy(self.config.idle_strategy, None, awaited)
+        if self._closes_itself:
+            self._close()
 
     def _fail(self, failure: BaseException) -> None:
         """It cannot go on: services end at once."""
@@ -619,13 +602,22 @@ class ConsensusModule(Closing):
     def close(self) -> None:
         """Have services end where the log is agreed upon, and give up the directory. Waits for the module's thread.
 
-        The log goes on with the next start. Closing again does nothing.
+        From that thread itself, which runs ``on_error``, it does not wait: the module closes after its turn. The log
+        goes on with the next start. Closing again does nothing.
         """
         if self._is_closed:
             return
         self._stop.set()
+        if self._thread is threading.current_thread():
+            # It closes the module after its turn, which goes on with what it has.
+            self._closes_itself = True
+            return
         if self._thread is not None:
             self._thread.join()
+        if not self._is_closed:
+            self._close()
+
+    def _close(self) -> None:
         self._is_closed = True
         context = self._context
         if not self._has_terminated:
@@ -652,6 +644,34 @@ class ConsensusModule(Closing):
 
     def __repr__(self) -> str:
         return f"ConsensusModule({self.directory!r}{', closed' if self._is_closed else ''})"
+
+
+def _mark_fields(config: ConsensusModuleConfig, driver: LocalDriver | None) -> MarkFields:
+    directory = config.aeron_directory or default_directory()
+    supplier = config.authenticator if isinstance(config.authenticator, str) else ""
+    return MarkFields(
+        version=0,
+        component_type=ClusterComponentType.CONSENSUS_MODULE,
+        activity_timestamp=0,
+        start_timestamp=0,
+        pid=os.getpid(),
+        candidate_term_id=NULL_VALUE,
+        archive_stream_id=config.archive_control_stream_id,
+        service_stream_id=config.service_stream_id,
+        consensus_module_stream_id=config.consensus_module_stream_id,
+        ingress_stream_id=config.ingress_stream_id,
+        member_id=config.member_id,
+        service_id=NULL_VALUE,
+        header_length=0,
+        error_buffer_length=config.error_buffer_length,
+        cluster_id=config.cluster_id,
+        aeron_directory=os.fspath(directory) if driver is None else driver.directory,
+        control_channel=config.control_channel,
+        ingress_channel=config.ingress_channel or "",
+        service_name="",
+        authenticator=supplier,
+        services_cluster_directory=os.fspath(config.services_directory or config.cluster_directory),
+    )
 
 
 def _is_out_of_space(failure: Exception) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace._results import Action
+from headrace._weak import weakly
 from headrace.channel import ChannelUri
 from headrace.cluster.member.states import Toggle
 from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, CloseReason
@@ -66,7 +67,7 @@ class Ingress:
             channels.append("aeron:ipc")
         self.subscriptions: list[Subscription] = [
             context.client.add_subscription(
-                one, config.ingress_stream_id, on_unavailable_image=self._image_lost
+                one, config.ingress_stream_id, on_unavailable_image=weakly(self._image_lost)
             )
             for one in channels
         ]
