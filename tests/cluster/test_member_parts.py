@@ -104,7 +104,16 @@ def test_what_fired_and_was_not_committed_fires_again() -> None:
     fired(timers, 10)
     timers.committed(1001)
     timers.restore_uncommitted()
-    assert fired(timers, 0) == [2]
+    assert fired(timers, 10) == [2]
+
+
+def test_a_timer_that_fires_again_waits_for_its_deadline_on_a_clock_that_was_set_back() -> None:
+    timers = Timers()
+    timers.schedule(1, 10)
+    assert fired(timers, 12) == [1]
+    timers.restore_uncommitted()
+    assert fired(timers, 9) == []
+    assert fired(timers, 10) == [1]
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20), st.booleans()), max_size=40))

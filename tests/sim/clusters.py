@@ -2,123 +2,83 @@
 
 from __future__ import annotations
 
-import json
 import random
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
 import headrace
 from headrace.archive import ArchiveServer
-from headrace.cluster import (
-    ClientSession,
-    Cluster,
-    ClusterClient,
-    ClusteredService,
-    ConsensusModule,
-    PendingClusterClient,
-    ServiceContainer,
-)
+from headrace.cluster import ClusterClient, ConsensusModule, PendingClusterClient, ServiceContainer
 from headrace.testing import Killed, Node, World
+from headrace.testing.world import Agent
+from tests.sim.histories import Call, check_history
+from tests.sim.ledger import Entry, Ledger, Oracle, registered
 
 WITHIN_S = 90.0
 MEMBERS = "0,leader:9002,leader:9003,leader:9004,leader:9005,leader:9001"
-CLIENTS = 2
-TIMER_MS = 50
-SESSION_TIMEOUT_NS = 5_000_000_000
-# So that clients soon notice a member that is gone.
+DISKS = ("archive", "cluster", "service")
+CLIENTS = 3
+KEYS = ("x", "y", "z")
+KINDS = ("put", "put", "append", "append", "get", "get", "timer", "cancel", "self")
+SESSION_TIMEOUT_NS = 2_000_000_000
+KEEP_ALIVE_NS = 300_000_000
+# So that clients soon notice a member that is gone, and the member a client.
 NEW_LEADER_TIMEOUT_NS = 500_000_000
 IMAGE_TIMEOUT_NS = 300_000_000
 
 
-class Oracle:
-    """What holds whatever happens: the same state at the same position of the log, in each life of the service."""
+class Slow:
+    """An agent that gets no turns for a while, as when the machine has no time for its process."""
 
-    def __init__(self) -> None:
-        self.states: dict[int, str] = {}
-        self.last: list[str] = []
+    def __init__(self, agent: Agent, world: World) -> None:
+        self.agent = agent
+        self.world = world
+        self.until_ns = 0
 
-    def note(self, position: int, state: list[str]) -> None:
-        """The service is in a state after the entry that ends at a position."""
-        told = self.states.setdefault(position, f"{len(state)} {state[-1]}")
-        assert told == f"{len(state)} {state[-1]}", (
-            f"log position {position}: {told!r} in an earlier life, and now {len(state)} {state[-1]!r}"
-        )
+    @property
+    def is_closed(self) -> bool:
+        return self.agent.is_closed
 
+    def do_work(self) -> int:
+        return self.agent.do_work() if self.world.now_ns >= self.until_ns else 0
 
-class Ledger(ClusteredService):
-    """Keeps every command, timer and message to itself, in order, and answers each command with how many there are."""
+    def close(self) -> None:
+        self.agent.close()
 
-    def __init__(self, oracle: Oracle) -> None:
-        self.oracle = oracle
-        self.entries: list[str] = []
-        self.owed: list[tuple[str, int]] = []
-        self.timers = 0
+    def _forget(self) -> None:
+        self.agent._forget()
 
-    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
-        self.cluster = cluster
-        for message in snapshot or ():
-            kind, value = json.loads(message)
-            if kind == "entry":
-                self.entries.append(value)
-            elif kind == "timers":
-                self.timers = value
-
-    def on_take_snapshot(self) -> Iterable[bytes]:
-        yield json.dumps(("timers", self.timers)).encode()
-        for entry in self.entries:
-            yield json.dumps(("entry", entry)).encode()
-
-    def on_session_message(
-        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
-    ) -> None:
-        text = message.decode()
-        self.add(text, position)
-        if session is None:
-            return
-        command = text.split()[0]
-        if command == "timer":
-            self.timers += 1
-            self.insist(lambda: self.cluster.schedule_timer(self.timers, timestamp + TIMER_MS))
-        elif command == "self":
-            self.insist(lambda: self.cluster.offer(f"echo of {text}".encode()) > 0)
-        elif command == "close":
-            self.insist(lambda: self.cluster.close_session(session.id))
-        session.offer(f"{len(self.entries)} {text}".encode())
-
-    @staticmethod
-    def insist(send: Any) -> None:
-        """The control stream has room for far more than is sent here."""
-        assert send(), "the consensus module takes it"
-
-    def on_timer_event(self, correlation_id: int, timestamp: int) -> None:
-        self.add(f"fired {correlation_id}", self.cluster.log_position)
-
-    def add(self, entry: str, position: int) -> None:
-        self.entries.append(entry)
-        self.oracle.note(position, self.entries)
+    def _fail(self, failure: BaseException) -> None:
+        self.agent._fail(failure)
 
 
 class Caller:
     """A client that sends numbered commands, each once, and connects again when its session is gone."""
 
-    def __init__(self, node: Node, chance: random.Random) -> None:
+    def __init__(self, world: World, node: Node, name: str, egress: str, chance: random.Random) -> None:
+        self.world = world
         self.node = node
+        self.name = name
+        self.egress = egress
         self.chance = chance
         self.client = node.connect()
         self.pending: PendingClusterClient | None = None
         self.cluster: ClusterClient | None = None
-        self.sent: list[str] = []
-        self.answered: list[tuple[int, str]] = []
+        self.calls: list[Call] = []
+        self.texts: list[str] = []
+        self.indices: dict[int, int] = {}
         self.wanted = 0
+        self.sleeps_until_ns = 0
         node.run(self.do_work)
 
     def do_work(self) -> int:
+        if self.world.now_ns < self.sleeps_until_ns:
+            return 0
         try:
             return self.turn()
         except headrace.HeadraceError:
-            if self.cluster is not None:
-                self.cluster.close()
-            self.cluster = self.pending = None
+            self.disconnect()
             return 0
 
     def turn(self) -> int:
@@ -128,8 +88,9 @@ class Caller:
                     self.client,
                     ingress_endpoints="0=leader:9002",
                     ingress_channel="aeron:udp",
-                    egress_channel=f"aeron:udp?endpoint={self.node.name}:0",
+                    egress_channel=self.egress,
                     new_leader_timeout_ns=NEW_LEADER_TIMEOUT_NS,
+                    keep_alive_interval_ns=KEEP_ALIVE_NS,
                 )
             self.cluster = self.pending.poll()
             if self.cluster is None:
@@ -137,47 +98,90 @@ class Caller:
             self.pending = None
         count = self.cluster.poll(self.take)
         if self.wanted and self.chance.random() < 0.3:
-            kind = self.chance.choice(("add", "add", "add", "timer", "self"))
-            text = f"{kind} {self.node.name} {len(self.sent)} " + "x" * self.chance.choice((0, 10, 3000))
-            if self.cluster.offer(text.encode()) > 0:
-                self.sent.append(text)
-                self.wanted -= 1
-                count += 1
+            self.wanted -= 1
+            count += self.call(self.cluster)
         return count
 
+    def call(self, cluster: ClusterClient) -> int:
+        kind = "close" if self.chance.random() < 0.003 else self.chance.choice(KINDS)
+        number = len(self.calls)
+        command, key = (kind, f"{self.name}{number}"), self.chance.choice(KEYS)
+        text = f"{kind} {self.name} {number} {key} {command[1]} " + "x" * self.chance.choice((0, 10, 3000))
+        term_id = cluster.leadership_term_id
+        if cluster.offer(text.encode()) <= 0:
+            return 0
+        session = self.name, cluster.cluster_session_id, term_id
+        self.calls.append(Call(session, key, command, self.world.now_ns))
+        self.texts.append(text)
+        return 1
+
     def take(self, message: Any) -> None:
-        index, _, text = message.payload.decode().partition(" ")
-        self.answered.append((int(index), text))
+        index, answer, text = message.payload.decode().split("|", 2)
+        _, name, number = text.split(" ", 3)[:3]
+        assert name == self.name, f"{self.name} is answered what {name} sent"
+        one = self.calls[int(number)]
+        assert one.returned_ns is None, f"a second answer to {one}"
+        assert self.cluster is not None, "only an open session takes answers"
+        session_id = self.cluster.cluster_session_id
+        assert one.session[1] == session_id, f"session {session_id} has the answer of {one}"
+        assert text == self.texts[int(number)], f"another command comes back than {one}"
+        one.returned_ns, one.position, one.answer = self.world.now_ns, message.log_position, answer
+        self.indices[int(number)] = int(index)
+
+    def disconnect(self) -> None:
+        """Leave the cluster in good order."""
+        if self.cluster is not None:
+            self.cluster.close()
+        self.cluster = self.pending = None
+
+    def crash(self) -> None:
+        """Its process is killed, and starts again."""
+        self.node.crash_client(self.client)
+        self.cluster = self.pending = None
+        self.client = self.node.connect()
 
 
 class ClusterWorld:
     """One member, and clients on machines of their own."""
 
-    def __init__(self, world: World, *, sync_level: int = 2, clients: int = CLIENTS) -> None:
+    def __init__(self, world: World, *, sync_level: int = 2) -> None:
         self.world = world
         self.chance = random.Random(f"{world.seed} cluster")
         self.sync_level = sync_level
         self.oracle = Oracle()
-        self.node = world.add_node("leader")
+        self.node = world.add_node("leader", image_liveness_timeout_ns=IMAGE_TIMEOUT_NS)
+        self.slow: dict[str, Slow] = {}
         self.archive: ArchiveServer | None = None
+        self.highest_commit = 0
+        self.seen: tuple[ConsensusModule | None, int] = (None, 0)
         self.start()
-        self.callers = [
-            Caller(world.add_node(f"client{number}", image_liveness_timeout_ns=IMAGE_TIMEOUT_NS), self.chance)
-            for number in range(clients)
+        desks = [
+            world.add_node(name, image_liveness_timeout_ns=IMAGE_TIMEOUT_NS) for name in ("desk0", "desk1")
         ]
+        # The last two share the channel on which they are answered.
+        egress = ("aeron:udp?endpoint=desk0:0", "aeron:udp?endpoint=desk1:30000")
+        self.callers = [
+            Caller(world, desks[number > 0], f"caller{number}", egress[number > 0], self.chance)
+            for number in range(CLIENTS)
+        ]
+        desks[0].run(self.watch)
 
-    def start(self) -> None:
+    # --- the member ------------------------------------------------------------------------------------------------
+
+    def start(self, kills: tuple[str, int] | None = None) -> None:
         """Start all parts; a disk that is to end the process before a step of that ends it here."""
         if not self.node.is_up:
             self.node.start()
-        sync = self.sync_level
+        if kills is not None:
+            self.node.disk(kills[0]).kill_before(kills[1])
+        sync, node = self.sync_level, self.node
         try:
-            self.archive = self.node.run_archive(file_sync_level=sync, catalog_file_sync_level=sync)
-            self.module = self.node.host(
+            self.archive = node.run_archive(file_sync_level=sync, catalog_file_sync_level=sync)
+            self.module = node.host(
                 lambda: ConsensusModule(
-                    driver=self.node,
+                    driver=node,
                     is_invoked=True,
-                    storage=self.node.disk("cluster"),
+                    storage=node.disk("cluster"),
                     members=MEMBERS,
                     ingress_channel="aeron:udp",
                     log_channel="aeron:udp?term-length=256k",
@@ -186,31 +190,48 @@ class ClusterWorld:
                 )
             )
             self.ledger = Ledger(self.oracle)
-            self.container = self.node.host(
+            self.container = node.host(
                 lambda: ServiceContainer(
-                    self.ledger, driver=self.node, is_invoked=True, storage=self.node.disk("service")
+                    self.ledger, driver=node, is_invoked=True, storage=node.disk("service")
                 )
             )
         except Killed:
             self.world.trace(1)
+            return
+        self.slow = {
+            name: Slow(agent, self.world) for name, agent in zip(DISKS, node._agents[-3:], strict=True)
+        }
+        node._agents[-3:] = self.slow.values()
 
     @property
     def is_running(self) -> bool:
-        return self.node.is_up and not self.module.has_terminated and not self.module.is_closed
+        module = self.module
+        return (
+            self.node.is_up
+            and not module.has_terminated
+            and not module.is_closed
+            and not self.container.is_closed
+        )
 
     def crash(self, *, keeps_writes: bool) -> None:
         if self.node.is_up:
             self.node.crash(keeps_writes=keeps_writes)
 
-    def recover(self) -> None:
-        """All that is broken is mended, and the member leads."""
-        for name in ("archive", "cluster", "service"):
+    def mend(self) -> None:
+        """Disks, and whatever has no time, are well again."""
+        self.node.resume()
+        for name in DISKS:
             disk = self.node.disk(name)
             disk.space = 1 << 30
             disk.mend()
-            disk.kill_before(1 << 60)
+        for slow in self.slow.values():
+            slow.until_ns = 0
+
+    def recover(self) -> None:
+        """All that is broken is mended, and the member leads."""
+        self.mend()
         for _ in range(5):
-            if not self.is_running or self.container.is_closed:
+            if not self.is_running:
                 self.crash(keeps_writes=True)
                 self.start()
             self.world.run_until(
@@ -220,26 +241,71 @@ class ClusterWorld:
                 return
         raise AssertionError(f"the member does not start: {self.module.failure!r}")
 
+    # --- what must be ----------------------------------------------------------------------------------------------
+
+    def watch(self) -> int:
+        """After each step: what is agreed upon never goes back, and the service has no more than that."""
+        if self.oracle.faults:
+            raise AssertionError(self.oracle.faults[0])
+        module = self.module
+        if not self.is_running:
+            return 0
+        commit = module.commit_position
+        seen, before = self.seen
+        assert seen is not module or commit >= before, f"the commit position goes from {before} to {commit}"
+        self.seen = module, commit
+        if module.is_leader:
+            assert commit >= self.highest_commit, (
+                f"{commit} is agreed upon, and was {self.highest_commit} before"
+            )
+            self.highest_commit = commit
+            read = self.container._position
+            assert self.container.is_closed or read <= commit, (
+                f"the service has {read} of {commit} agreed upon"
+            )
+        return 0
+
     def check(self) -> None:
         """What was answered is in the state, once and in order; each command is there once at most."""
         self.settle()
         entries = self.ledger.entries
+        by_caller: dict[str, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            kind, _, rest = entry.text.partition(" ")
+            if kind not in ("open", "close", "echo", "fired") or rest.startswith("caller"):
+                by_caller[rest.partition(" ")[0]].append(entry)
         for caller in self.callers:
-            own = [
-                text for text in entries if f" {caller.node.name} " in text and not text.startswith("echo")
-            ]
-            assert len(set(own)) == len(own), "a command is there twice"
-            order = [caller.sent.index(text) for text in own]
-            assert order == sorted(order), "commands are not in the order in which they were sent"
-            for index, text in caller.answered:
-                assert entries[index - 1] == text, f"answered as number {index}: {text[:40]!r}"
-        echoes = [text for text in entries if text.startswith("echo of ")]
-        wanted = [f"echo of {text}" for text in entries if text.startswith("self ")]
+            self._check_caller(caller, by_caller[caller.name])
+        self._check_own(entry.text for entry in entries)
+        check_history((one for caller in self.callers for one in caller.calls), registered, "")
+
+    def _check_caller(self, caller: Caller, own: list[Entry]) -> None:
+        """What the client sent is in the log once at most, as it was sent; notes where."""
+        numbers = [int(entry.text.split(" ", 3)[2]) for entry in own]
+        assert len(set(numbers)) == len(numbers), f"a command of {caller.name} is there twice"
+        assert numbers == sorted(numbers), f"commands of {caller.name} are not in the order they were sent"
+        for number, entry in zip(numbers, own, strict=True):
+            assert entry.text == caller.texts[number], f"{entry} is another command"
+        for number, entry in zip(numbers, own, strict=True):
+            one = caller.calls[number]
+            assert one.returned_ns is None or one.position == entry.position, (
+                f"{one}: the log has it in {entry}"
+            )
+            one.position = entry.position
+        for number, index in caller.indices.items():
+            entry = self.ledger.entries[index - 1]
+            assert entry.text == caller.texts[number], f"answered as number {index}: {entry}"
+
+    def _check_own(self, texts: Iterable[str]) -> None:
+        """What the service has asked for itself has come once."""
+        all_texts = list(texts)
+        echoes = [text for text in all_texts if text.startswith("echo of ")]
+        wanted = [f"echo of {text}" for text in all_texts if text.startswith("self ")]
         assert echoes == wanted, "messages of the service to itself are not there once each, in order"
-        fired = [text for text in entries if text.startswith("fired ")]
-        assert sorted(fired) == sorted(f"fired {number}" for number in range(1, self.ledger.timers + 1)), (
-            "timers have not fired once each"
-        )
+        fired = [int(text.split()[1]) for text in all_texts if text.startswith("fired ")]
+        assert len(set(fired)) == len(fired), f"timers have fired twice: {fired}"
+        missing = set(self.ledger.deadlines) - self.ledger.cancelled - set(fired)
+        assert not missing, f"timers have not fired: {missing}"
 
     def settle(self) -> None:
         """Until the service has handled all, timers and messages to itself too."""
@@ -253,5 +319,5 @@ class ClusterWorld:
             is_committed = writer is not None and module.commit_position == writer.position
             return is_empty and is_committed and self.container._position >= module.commit_position
 
-        self.world.run_for(0.2)
+        self.world.run_for(0.1)
         self.world.run_until(is_settled, within_s=WITHIN_S, what="all of the log handled")

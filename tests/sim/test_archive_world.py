@@ -366,3 +366,21 @@ def test_a_recovery_that_cannot_start_ends_with_the_reason(monkeypatch: pytest.M
         monkeypatch.setattr(library.store, "start", refuse)
         with pytest.raises(headrace.HeadraceError, match="no driver starts here"):
             library.recover()
+
+
+def test_an_archive_rests_between_attempts_to_note_an_end() -> None:
+    """A disk that refuses the catalog has the archive try now and then, and not in each turn."""
+    with World(3) as world:
+        library = local(world)
+        one = library.record()
+        library.publish(one, 3)
+        library.await_recorded(one)
+        library.disk.fail("write", "archive.catalog")
+        assert one.publication is not None
+        one.publication.close()
+        world.run_until(lambda: library.disk.refused_count > 0, within_s=20, what="a refusal")
+        world.run_for(0.01)
+        busy = sum(library.server.do_work() > 0 for _ in range(100))
+        assert busy < 10, f"{busy} of 100 turns in a row had something to do"
+        library.disk.mend()
+        library.recover()

@@ -11,7 +11,7 @@ import pytest
 
 from headrace.cluster.member.states import ModuleState, Toggle
 from headrace.testing import Link, World
-from tests.sim.clusters import ClusterWorld
+from tests.sim.clusters import DISKS, IMAGE_TIMEOUT_NS, ClusterWorld
 from tests.sim.seeded import SECONDS, replayable, run_new_seeds
 
 pytestmark = pytest.mark.sim
@@ -36,31 +36,95 @@ class Chaos:
             act = self.chance.choice(ACTS)
             self.done.append(act.__name__)
             act(self)
-            self.world.run_for(self.chance.choice((0.0, 0.001, 0.02, 0.3, 2.0)))
+            self.world.run_for(self.chance.choice((0.0, 0.001, 0.02, 0.3, self.chance.random() * 0.01)))
         self.world.set_links(GOOD)
         self.done.append("check")
         self.resume()
         self.cluster.check()
 
-    # --- actions -----------------------------------------------------------------------------------------------------
+    # --- actions: clients --------------------------------------------------------------------------------------------
 
     def send(self) -> None:
         for caller in self.cluster.callers:
             caller.wanted += self.chance.randint(1, 20)
-        self.world.run_for(self.chance.choice((0.01, 0.1, 1.0)))
+        self.world.run_for(self.chance.choice((0.005, 0.05, 0.3)))
+
+    def lose_client(self) -> None:
+        caller = self.chance.choice(self.cluster.callers)
+        if self.chance.random() < 0.5:
+            caller.disconnect()
+        else:
+            caller.crash()
+
+    def slow_client(self) -> None:
+        """It takes no answers for a while, and may be silent for longer than sessions live."""
+        caller = self.chance.choice(self.cluster.callers)
+        caller.sleeps_until_ns = self.world.now_ns + self.chance.choice((50_000_000, 2_500_000_000))
+
+    def cut_client(self) -> None:
+        """Nothing comes from the machine of a client: the session ends with its stream, long before it times out."""
+        caller = self.chance.choice(self.cluster.callers)
+        module = self.cluster.module
+        session = None
+        if caller.cluster is not None and self.cluster.is_running and module.is_leader:
+            session = module._context.applied.sessions.get(caller.cluster.cluster_session_id)
+        has_stream = session is not None and session.is_open and session.ingress_image_id is not None
+        term_id = module.leadership_term_id
+        caller.node.cut(self.cluster.node)
+        self.world.run_for(self.chance.choice((0.1, 3 * IMAGE_TIMEOUT_NS / 1e9)))
+        caller.node.mend(self.cluster.node)
+        self.world.run_for(0.02)
+        goes_on = self.cluster.module is module and self.cluster.is_running and module.is_leader
+        is_same = goes_on and module.leadership_term_id == term_id
+        if session is not None and has_stream and is_same and not self.cluster.node.is_paused:
+            ids = {image.correlation_id for one in module._ingress.subscriptions for image in one.images}
+            assert session.ingress_image_id in ids or not session.is_open, (
+                f"{session} is open without its stream"
+            )
+
+    def lose_packets(self) -> None:
+        self.world.set_links(self.chance.choice((GOOD, BAD)))
+
+    # --- actions: the member -----------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """Of all processes of the member, now or before a step of one of its disks."""
-        if self.chance.random() < 0.5:
+        """Of all processes of the member: now, before a step of one of its disks, or while it starts."""
+        how = self.chance.randrange(3)
+        if how == 0:
             self.cluster.crash(keeps_writes=True)
-        else:
+        elif how == 1:
             self.cluster.recover()
-            name = self.chance.choice(("archive", "cluster", "service"))
-            self.cluster.node.disk(name).kill_before(self.chance.randint(0, 30))
+            self.cluster.node.disk(self.chance.choice(DISKS)).kill_before(self.chance.randint(0, 30))
             self.send()
+        else:
+            self.cluster.crash(keeps_writes=self.chance.random() < 0.5)
+            self.cluster.mend()
+            self.cluster.start(kills=(self.chance.choice(DISKS), self.chance.randint(0, 20)))
 
     def cut_power(self) -> None:
         self.cluster.crash(keeps_writes=False)
+
+    def lose_service(self) -> None:
+        """The container's process is killed, and the module ends."""
+        if self.cluster.is_running and not self.cluster.container.is_closed:
+            client = self.cluster.container._client
+            assert client is not None, "open until closed"
+            self.cluster.node.crash_client(client)
+
+    def slow_down(self) -> None:
+        """One of the member's processes has no time for a while: what is appended waits."""
+        slow = self.cluster.slow.get(self.chance.choice(DISKS))
+        if slow is not None:
+            slow.until_ns = self.world.now_ns + self.chance.choice((2_000_000, 60_000_000, 300_000_000))
+        self.send()
+
+    def pause(self) -> None:
+        """The whole machine stands still."""
+        node = self.cluster.node
+        if node.is_up:
+            node.pause()
+            self.world.run_for(self.chance.choice((0.01, 0.6)))
+            node.resume()
 
     def recover(self) -> None:
         self.cluster.recover()
@@ -68,9 +132,6 @@ class Chaos:
     def check(self) -> None:
         self.resume()
         self.cluster.check()
-
-    def lose_packets(self) -> None:
-        self.world.set_links(self.chance.choice((GOOD, BAD)))
 
     def toggle(self, toggle: Toggle, state: ModuleState) -> None:
         self.cluster.recover()
@@ -80,6 +141,13 @@ class Chaos:
 
     def snapshot(self) -> None:
         self.toggle(Toggle.SNAPSHOT, ModuleState.ACTIVE)
+
+    def spoil_snapshot(self) -> None:
+        """The service cannot give its state."""
+        self.toggle(Toggle.SNAPSHOT, ModuleState.ACTIVE)
+        self.cluster.ledger.fails_snapshots = True
+        self.world.run_for(self.chance.choice((0.01, 0.05)))
+        self.cluster.ledger.fails_snapshots = False
 
     def suspend(self) -> None:
         self.toggle(Toggle.SUSPEND, ModuleState.ACTIVE)
@@ -98,26 +166,31 @@ class Chaos:
         self.toggle(self.chance.choice((Toggle.SHUTDOWN, Toggle.ABORT)), ModuleState.ACTIVE)
 
     def stop_recording(self) -> None:
-        """The archive stops to record the log; the member stands again."""
+        """The archive stops to record the log, perhaps after it was slow; the member stands again."""
         self.cluster.recover()
+        if self.chance.random() < 0.5:
+            self.cluster.slow["archive"].until_ns = self.world.now_ns + 40_000_000
+            self.send()
         archive = self.cluster.archive
         term = self.cluster.module._context.recording_log.last_term
-        if archive is not None and term is not None:
+        if archive is not None and term is not None and self.cluster.is_running:
             archive._recordings.stop_recording(term.recording_id)
-
-    def lose_client(self) -> None:
-        caller = self.chance.choice(self.cluster.callers)
-        if caller.cluster is not None:
-            caller.cluster.close()
-            caller.cluster = None
 
     def jump_clock(self) -> None:
         """Of the member: its time is the cluster's time, in which timers and time-outs are."""
-        self.cluster.node.jump_clock(self.chance.choice((0.1, 1.0, 20.0)))
+        self.cluster.node.jump_clock(self.chance.choice((0.1, 1.0, 20.0, -0.1, -1.0)))
 
     def fill_disk(self) -> None:
         self.cluster.recover()
-        self.cluster.node.disk(self.chance.choice(("archive", "cluster", "service"))).space = 0
+        self.cluster.node.disk(self.chance.choice(DISKS)).space = self.chance.choice((0, 0, 100_000))
+        self.send()
+
+    def fail_disk(self) -> None:
+        """Once, or each time from now on."""
+        self.cluster.recover()
+        kind = self.chance.choice(("read", "write", "sync", "create", "delete", "rename"))
+        disk = self.cluster.node.disk(self.chance.choice(DISKS))
+        disk.fail(kind, after=self.chance.randint(0, 10), times=self.chance.choice((1, 1 << 60)))
         self.send()
 
 
@@ -133,13 +206,21 @@ ACTS = (
     Chaos.lose_packets,
     Chaos.snapshot,
     Chaos.snapshot,
+    Chaos.spoil_snapshot,
     Chaos.suspend,
     Chaos.resume,
     Chaos.shut_down,
     Chaos.stop_recording,
+    Chaos.slow_down,
+    Chaos.slow_down,
+    Chaos.lose_service,
+    Chaos.pause,
     Chaos.lose_client,
+    Chaos.slow_client,
+    Chaos.cut_client,
     Chaos.jump_clock,
     Chaos.fill_disk,
+    Chaos.fail_disk,
 )
 
 

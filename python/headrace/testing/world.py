@@ -400,8 +400,8 @@ class Node:
         except Killed as killed:
             self._note(f"is killed before a change of {killed}")
             self.crash(keeps_writes=True)
-        except HeadraceError as failure:
-            # As its thread does: its driver is gone, or has given it up.
+        except (HeadraceError, OSError) as failure:
+            # As its thread does: its driver is gone, or has given it up, or a disk has refused what it needs.
             agent._fail(failure)
             self._agents.remove(agent)
             self._note(f"has an {type(agent).__name__} that stopped: {type(failure).__name__}")

@@ -325,7 +325,8 @@ class Recordings:
             if active.first_signal is not None and not session.is_awaiting_counter:
                 signal, active.first_signal = active.first_signal, None
                 self._signal(active, session.join_position, signal)
-            if not session.is_stopped:
+            # After a refusal there is nothing to do until the next attempt.
+            if not session.is_stopped or self._context.clock.monotonic_ns() < active.next_attempt_ns:
                 return 0
             if self._note_stop(active):
                 self._finish(active)
@@ -511,15 +512,12 @@ class Recordings:
     def _note_stop(self, active: Active) -> bool:
         """Put a recording's end into the catalog; until that succeeds, the recording has not ended for clients."""
         session, context = active.session, self._context
-        now_ns = context.clock.monotonic_ns()
-        if now_ns < active.next_attempt_ns:
-            return False
         try:
             context.stored.stopped(
                 session.recording_id, session.position, context.clock.epoch_ms(), session.end_reason
             )
         except Exception as failure:
-            active.next_attempt_ns = now_ns + _STOP_RETRY_NS
+            active.next_attempt_ns = context.clock.monotonic_ns() + _STOP_RETRY_NS
             text = f"recording_id={session.recording_id} cannot be noted as stopped: {failure}; the archive tries again"
             context.log.error(text)
             return False

@@ -34,7 +34,7 @@ class Timers:
         # Fired before the member's own service has scheduled them, which then is not to schedule them again.
         self._fired_early: dict[int, int] = {}
         # Fired, in the order of the log positions at which that is committed.
-        self._uncommitted: deque[tuple[int, int]] = deque()
+        self._uncommitted: deque[tuple[int, _Scheduled]] = deque()
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -84,7 +84,7 @@ class Timers:
                 break
             heapq.heappop(self._heap)
             del self._by_id[timer.correlation_id]
-            self._uncommitted.append((position, timer.correlation_id))
+            self._uncommitted.append((position, timer))
             count += 1
         return count
 
@@ -99,8 +99,12 @@ class Timers:
             self._uncommitted.popleft()
 
     def restore_uncommitted(self) -> None:
-        """Those that fired after the last committed position fire again, at once."""
+        """Those that fired after the last committed position fire again.
+
+        At once, as they were due; but a clock that was set back since then has them wait for their deadlines again: no
+        service is to hear of a timer at a time before its deadline.
+        """
         while self._uncommitted:
-            _, correlation_id = self._uncommitted.popleft()
-            if correlation_id not in self._by_id:
-                self.schedule(correlation_id, 0)
+            _, timer = self._uncommitted.popleft()
+            if timer.correlation_id not in self._by_id:
+                self.schedule(timer.correlation_id, timer.deadline)
