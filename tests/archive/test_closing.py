@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from pathlib import Path
 
 from benches.processes import fresh_directory
@@ -74,6 +75,27 @@ def test_a_crashed_node_keeps_nothing_of_its_clients() -> None:
         del client, held
         gc.collect()
         assert mapped(Path(directory)) == []
+
+
+def test_an_archive_that_nothing_holds_is_gone_with_its_client() -> None:
+    with headrace.testing.World(seed=1) as world:
+        node = world.add_node("alpha")
+        server = headrace.ArchiveServer(
+            driver=node, is_invoked=True, storage=node.disk(), control_channel_enabled=False
+        )
+        held = [server]
+        node.run(lambda: held[0].do_work() if held else 0)
+        client = node.connect()
+        archive = headrace.Archive.connect(client, control_channel="aeron:ipc", response_channel="aeron:ipc")
+        publication = client.add_publication("aeron:ipc?term-length=64k", 7)
+        archive.start_recording("aeron:ipc?term-length=64k", 7)
+        publication.offer_blocking(b"one", timeout_s=TIMEOUT_S)
+        world.run_until(lambda: list(archive.list_recordings()), within_s=TIMEOUT_S, what="a recording")
+        seen = weakref.ref(server._recordings)
+        del server
+        held.clear()
+        gc.collect()
+        assert seen() is None
 
 
 def test_another_thread_may_close_a_replay(tmp_path: Path) -> None:

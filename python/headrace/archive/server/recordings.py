@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -48,7 +49,7 @@ _ENDED = (
 )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class RecordingSubscription:
     """A subscription made for recording, and who asked for it."""
 
@@ -105,7 +106,7 @@ class Recordings:
         self._active: dict[int, Active] = {}
         # A turn looks only at subscriptions with something to do, so idle ones cost nothing.
         self._pending: list[RecordingSubscription] = []
-        self._arrived: deque[tuple[RecordingSubscription, Image]] = deque()
+        self._arrived: deque[tuple[RecordingSubscription | None, Image]] = deque()
         self._closing: list[RecordingSubscription] = []
 
     def active(self, recording_id: int) -> RecordingSession | None:
@@ -164,11 +165,13 @@ class Recordings:
             is_auto_stop=isinstance(request, with_auto_stop) and request.auto_stop,
             extended_id=extended_id,
         )
+        # The client holds the handler, which would hold the session and with it the archive, see _weak.py.
+        arrived, held = self._arrived, weakref.ref(recorded)
         try:
             recorded.pending = self._context.client.request_subscription(
                 subscribed,
                 stream_id,
-                on_available_image=lambda image: self._arrived.append((recorded, image)),
+                on_available_image=lambda image: arrived.append((held(), image)),
             )
         except HeadraceError as refusal:
             raise RequestError(ErrorCode.GENERIC, f"cannot subscribe to {subscribed}: {refusal}") from None
@@ -293,6 +296,8 @@ class Recordings:
         work_count = sum(self._guarded(self._subscribe, recorded) for recorded in list(self._pending))
         for _ in range(len(self._arrived)):
             recorded, image = self._arrived.popleft()
+            if recorded is None:
+                continue
             if recorded.subscription is None:
                 # The client hears of the subscription before it hears of a recording.
                 self._arrived.append((recorded, image))
