@@ -71,6 +71,8 @@ RIGHT = {
     "sessions": {},
     "state": None,
     "timestamp": 0,
+    "record": headrace.client.CounterRecord(0, 0, "", 0, 0, 0, 0, b""),
+    "value": 0,
 }
 FRAMES = dict.fromkeys(("start_position", "initial_term_id", "stream_id"), 0) | dict.fromkeys(
     ("term_length", "segment_length"), 65_536

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 import os
 import subprocess
@@ -135,6 +136,13 @@ def test_counters_are_seen_by_other_clients(media_driver, media_client):
         assert record.key[:3] == b"key"
         assert record.owner_id == media_client.client_id
         assert other.counters.value(counter.counter_id) == 42
+        seen = other.counters[counter.counter_id]
+        assert other.counters.compare_and_set(seen, 43)
+        assert not other.counters.compare_and_set(seen, 44)
+        assert counter.value == 43
+        gone = dataclasses.replace(seen, registration_id=seen.registration_id + 1)
+        with pytest.raises(KeyError):
+            other.counters.compare_and_set(gone, 44)
         assert other.counters.find(1001, counter.registration_id) == counter.counter_id
         assert counter.counter_id in {each.counter_id for each in other.counters}
         with pytest.raises(KeyError):

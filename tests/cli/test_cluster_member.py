@@ -13,9 +13,10 @@ from benches.processes import ROOT
 from rich.console import Console
 
 from headrace.cli.cluster.looking import _rows_table
-from headrace.cluster import ClusterNode
+from headrace.cluster import ClusterError, ClusterNode
+from headrace.cluster.ground.counters import ClusterCounter
 from headrace.cluster.member.states import ModuleState, Toggle
-from headrace.cluster.running_member import MemberStatus
+from headrace.cluster.running_member import MemberStatus, RunningMember
 from tests.cli.test_cluster_node import Broken, Sum
 from tests.helpers import TIMEOUT_S, await_true
 
@@ -87,6 +88,21 @@ def test_a_cluster_is_suspended_and_goes_on(node: ClusterNode, directory: Path) 
     node.module._context.counters.toggle.value = Toggle.INACTIVE
     text = run("snapshot", directory, status=1).stderr
     assert text == "error: Member [0]: Failed to apply SNAPSHOT, current toggle value = INACTIVE\n"
+
+
+def test_of_two_operators_one_is_refused(
+    node: ClusterNode, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have seen a toggle that is neutral; the second one is told what the first has asked for."""
+    first, second = RunningMember(directory), RunningMember(directory)
+    seen = second._counter(ClusterCounter.CONTROL_TOGGLE)
+    monkeypatch.setattr(second, "_counter", lambda _: seen)
+    first.ask(Toggle.SUSPEND)
+    with pytest.raises(
+        ClusterError, match=r"^Member \[0\]: Failed to apply SNAPSHOT, current toggle value = SUSPEND$"
+    ):
+        second.ask(Toggle.SNAPSHOT)
+    await_true(lambda: node.module.state is ModuleState.SUSPENDED)
 
 
 @pytest.mark.parametrize("name", ["shutdown", "abort"])

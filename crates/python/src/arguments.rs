@@ -53,6 +53,7 @@ arguments! {
     registration_id: i64, LONG;
     reference_id: i64, LONG;
     value: i64, LONG;
+    expected: i64, LONG;
     delta: i64, LONG;
     reserved_value: i64, LONG;
     flags: u8, BYTE;

@@ -300,6 +300,23 @@ impl Client {
         Ok(self.open()?.counters_reader().value(counter_id))
     }
 
+    #[pyo3(signature = (counter_id, expected, value, registration_id))]
+    fn compare_and_set_counter(
+        &self,
+        #[pyo3(from_py_with = arguments::counter_id)] counter_id: i32,
+        #[pyo3(from_py_with = arguments::expected)] expected: i64,
+        #[pyo3(from_py_with = arguments::value)] value: i64,
+        #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
+    ) -> PyResult<Option<bool>> {
+        let reader: &CountersReader = self.open()?.counters_reader();
+        // A freed counter rests before its place is given to another one, which is long enough for what follows.
+        let record = reader
+            .record(counter_id)
+            .filter(|record| record.registration_id == registration_id);
+        let counter = record.and_then(|record| reader.counter(record.id));
+        Ok(counter.map(|counter| counter.compare_and_set(expected, value)))
+    }
+
     #[pyo3(signature = (type_id, registration_id))]
     fn find_counter(
         &self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headrace._arguments import checked
 from headrace._counter_record import CounterRecord
 
 if TYPE_CHECKING:
@@ -45,6 +46,31 @@ class Counters:
         if value is None:
             raise KeyError(counter_id)
         return value
+
+    @checked
+    def compare_and_set(self, record: CounterRecord, value: int) -> bool:
+        """Set a counter of any client if it still has the value of a record, as one step for all processes.
+
+        Never blocks. For counters that are there for others to change, such as the control toggle of a cluster: a
+        publisher whose limit another client moves loses messages.
+
+        Args:
+            record: What was read of the counter.
+            value: The new value.
+
+        Returns:
+            Whether it was set; if not, another writer was faster.
+
+        Raises:
+            KeyError: The counter is gone.
+            ConfigError: The new value is longer than 64 bits.
+        """
+        is_set = self._client.compare_and_set_counter(
+            record.counter_id, record.value, value, record.registration_id
+        )
+        if is_set is None:
+            raise KeyError(record.counter_id)
+        return is_set
 
     def find(self, type_id: int, registration_id: int) -> int | None:
         """The id of the counter of a type that belongs to a registration; ``None`` when there is none."""

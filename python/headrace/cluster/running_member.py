@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,8 +23,7 @@ from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import ClusterMembersExtendedResponse, ClusterMembersQuery
 from headrace.cluster.protocol.header import SESSION_MESSAGE, template_of
 from headrace.cluster.protocol.messages import MessageError, decode, encode
-from headrace.cnc.cnc_file import HEADER_LENGTH, CncFile
-from headrace.cnc.counters import VALUE_LENGTH
+from headrace.cnc.cnc_file import CncFile
 from headrace.cnc.faults import DriverFileMissingError, DriverGoneError
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["MemberStatus", "RunningMember", "Toggle"]
 
 _LOOK_S = 0.01
-_WORD = struct.Struct("<q")
 _TYPES = frozenset(ClusterCounter)
 # What an operator waits for, in seconds: until the toggle is neutral again.
 _WAITS_S = {Toggle.SNAPSHOT: 30.0, Toggle.RESUME: 1.0}
@@ -222,12 +219,11 @@ class RunningMember:
         if record is None:
             raise ClusterError(f"{self.name}: Failed to find control toggle")
         free = (Toggle.NEUTRAL, Toggle.SUSPEND) if toggle is Toggle.RESUME else (Toggle.NEUTRAL,)
-        if record.value not in free:
+        if record.value not in free or not self._is_set(record, toggle):
             raise ClusterError(
                 f"{self.name}: Failed to apply {toggle.name}, current toggle value = "
-                f"{_named(Toggle, record.value)}"
+                f"{_named(Toggle, self._value(record))}"
             )
-        self._set(record, toggle)
         wait_s = _WAITS_S.get(toggle)
         if wait_s is None:
             return
@@ -245,24 +241,13 @@ class RunningMember:
             raise ClusterError(f"{self.name}: Failed to find control toggle")
         return now.value
 
-    def _set(self, record: CounterRecord, toggle: Toggle) -> None:
-        """Write the value, of which one byte changes: whoever reads it meanwhile sees the old or the new one.
-
-        Nothing but another operator changes a toggle that is neutral while the member leads. Of two operators in the
-        same instant the later one wins, who has seen the same neutral toggle.
-        """
-        with CncFile.open(self.mark.aeron_directory) as cnc:
-            header = cnc.header
-            offset = HEADER_LENGTH + header.to_driver_length + header.to_clients_length
-            offset += header.counters_metadata_length + record.counter_id * VALUE_LENGTH
-            now = cnc.counters.record(record.counter_id)
-            if now is None or (now.registration_id, now.value) != (record.registration_id, record.value):
-                raise ClusterError(f"{self.name}: Failed to apply {toggle.name}, the toggle has changed")
-            descriptor = os.open(cnc.path, os.O_WRONLY | os.O_CLOEXEC)
+    def _is_set(self, record: CounterRecord, toggle: Toggle) -> bool:
+        """Set the toggle, if nothing has changed it since it was read: of two operators one is refused."""
+        with Client.connect(self.mark.aeron_directory, client_name="cluster-tool") as client:
             try:
-                os.pwrite(descriptor, _WORD.pack(toggle), offset)
-            finally:
-                os.close(descriptor)
+                return client.counters.compare_and_set(record, toggle)
+            except KeyError:
+                raise ClusterError(f"{self.name}: Failed to find control toggle") from None
 
 
 def _named(kind: type[NamedNumber], value: int | None) -> str:

@@ -7,7 +7,7 @@ use crate::memory::Memory;
 /// A handle to the value of one counter. Clones share the value.
 ///
 /// A counter has one writer, who uses the plain operations; a counter with several writers is only changed with
-/// [`Counter::get_and_add`].
+/// [`Counter::get_and_add`], or with [`Counter::compare_and_set`] from a value at which the others leave it alone.
 #[derive(Debug, Clone)]
 pub struct Counter<M: Memory = AtomicBuffer> {
     values: M,
@@ -70,6 +70,12 @@ impl<M: Memory> Counter<M> {
         self.values.get_and_add_i64(self.offset, delta)
     }
 
+    /// Stores `value` if the counter has `expected`, as one of several writers; true if it had.
+    #[inline]
+    pub fn compare_and_set(&self, expected: i64, value: i64) -> bool {
+        self.values.compare_and_set_i64(self.offset, expected, value)
+    }
+
     /// Says what the counter refers to.
     pub fn set_reference_id(&self, reference_id: i64) {
         self.values
@@ -114,6 +120,26 @@ mod tests {
         assert!(!counter.propose_max_release(3));
         assert!(!counter.propose_max_release(-4));
         assert_eq!(counter.get(), 3);
+    }
+
+    #[test]
+    fn one_of_many_sets_what_all_of_them_want() {
+        const WRITERS: i64 = 4;
+        let counter = Counter::new(AtomicBuffer::allocate(VALUE_LENGTH), 0).unwrap();
+        for round in 0..1_000 {
+            let set: Vec<bool> = std::thread::scope(|scope| {
+                let writers: Vec<_> = (1..=WRITERS)
+                    .map(|writer| {
+                        let counter = counter.clone();
+                        scope.spawn(move || counter.compare_and_set(0, writer))
+                    })
+                    .collect();
+                writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+            });
+            assert_eq!(set.iter().filter(|was_set| **was_set).count(), 1, "round {round}");
+            assert!(set[counter.get() as usize - 1], "round {round}");
+            counter.set_release(0);
+        }
     }
 
     #[test]
