@@ -21,11 +21,14 @@ DISKS = ("archive", "cluster", "service")
 CLIENTS = 3
 KEYS = ("x", "y", "z")
 KINDS = ("put", "put", "append", "append", "get", "get", "timer", "cancel", "self")
-SESSION_TIMEOUT_NS = 2_000_000_000
+SESSION_TIMEOUT_NS = 1_000_000_000
 KEEP_ALIVE_NS = 300_000_000
 # So that clients soon notice a member that is gone, and the member a client.
-NEW_LEADER_TIMEOUT_NS = 500_000_000
+NEW_LEADER_TIMEOUT_NS = 300_000_000
 IMAGE_TIMEOUT_NS = 300_000_000
+
+
+POLL_INTERVAL_NS = 2_000_000
 
 
 class Slow:
@@ -73,8 +76,11 @@ class Caller:
         node.run(self.do_work)
 
     def do_work(self) -> int:
-        if self.world.now_ns < self.sleeps_until_ns:
+        now_ns = self.world.now_ns
+        if now_ns < self.sleeps_until_ns:
             return 0
+        # As programs do that have more to do than to poll.
+        self.sleeps_until_ns = now_ns + self.chance.randrange(POLL_INTERVAL_NS)
         try:
             return self.turn()
         except headrace.HeadraceError:
@@ -97,7 +103,7 @@ class Caller:
                 return 0
             self.pending = None
         count = self.cluster.poll(self.take)
-        if self.wanted and self.chance.random() < 0.3:
+        for _ in range(min(self.wanted, self.chance.randint(0, 3))):
             self.wanted -= 1
             count += self.call(self.cluster)
         return count

@@ -36,7 +36,7 @@ class Chaos:
             act = self.chance.choice(ACTS)
             self.done.append(act.__name__)
             act(self)
-            self.world.run_for(self.chance.choice((0.0, 0.001, 0.02, 0.3, self.chance.random() * 0.01)))
+            self.world.run_for(self.chance.choice((0.0, 0.001, 0.02, 0.1, self.chance.random() * 0.01)))
         self.world.set_links(GOOD)
         self.done.append("check")
         self.resume()
@@ -47,7 +47,7 @@ class Chaos:
     def send(self) -> None:
         for caller in self.cluster.callers:
             caller.wanted += self.chance.randint(1, 20)
-        self.world.run_for(self.chance.choice((0.005, 0.05, 0.3)))
+        self.world.run_for(self.chance.choice((0.005, 0.03, 0.1)))
 
     def lose_client(self) -> None:
         caller = self.chance.choice(self.cluster.callers)
@@ -59,7 +59,7 @@ class Chaos:
     def slow_client(self) -> None:
         """It takes no answers for a while, and may be silent for longer than sessions live."""
         caller = self.chance.choice(self.cluster.callers)
-        caller.sleeps_until_ns = self.world.now_ns + self.chance.choice((50_000_000, 2_500_000_000))
+        caller.sleeps_until_ns = self.world.now_ns + self.chance.choice((50_000_000, 1_300_000_000))
 
     def cut_client(self) -> None:
         """Nothing comes from the machine of a client: the session ends with its stream, long before it times out."""
@@ -71,7 +71,7 @@ class Chaos:
         has_stream = session is not None and session.is_open and session.ingress_image_id is not None
         term_id = module.leadership_term_id
         caller.node.cut(self.cluster.node)
-        self.world.run_for(self.chance.choice((0.1, 3 * IMAGE_TIMEOUT_NS / 1e9)))
+        self.world.run_for(self.chance.choice((0.1, 0.2 + IMAGE_TIMEOUT_NS / 1e9)))
         caller.node.mend(self.cluster.node)
         self.world.run_for(0.02)
         goes_on = self.cluster.module is module and self.cluster.is_running and module.is_leader
@@ -123,7 +123,7 @@ class Chaos:
         node = self.cluster.node
         if node.is_up:
             node.pause()
-            self.world.run_for(self.chance.choice((0.01, 0.6)))
+            self.world.run_for(self.chance.choice((0.01, 0.4)))
             node.resume()
 
     def recover(self) -> None:

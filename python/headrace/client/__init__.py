@@ -23,6 +23,7 @@ from headrace._core import (
     Subscription,
     Watcher,
     __commit__,
+    __version__,
 )
 from headrace._names import publish as _publish
 from headrace.client._client import Client
@@ -81,6 +82,7 @@ __all__ = [
     "Watcher",
     "YieldingIdleStrategy",
     "__commit__",
+    "__version__",
     "connect",
 ]
 

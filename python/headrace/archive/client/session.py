@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace._arguments import checked_class
@@ -37,6 +36,7 @@ from headrace.archive.protocol.requests import (
     CloseSessionRequest,
     KeepAliveRequest,
 )
+from headrace.client import __version__
 from headrace.positions import NULL_VALUE
 from headrace.security.credentials import supplier_of
 from headrace.security.verdicts import described
@@ -201,7 +201,7 @@ class ArchiveSession(Closing):
             version=PROTOCOL_VERSION,
             response_channel=responses,
             encoded_credentials=_supplied(supplier.encoded_credentials),
-            client_info=f"name={self._config.client_name} version={version('headrace')}",
+            client_info=f"name={self._config.client_name} version={__version__}",
         )
         answer = yield request
         self.control_session_id = answer.control_session_id

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ConfigError
@@ -24,7 +23,7 @@ from headrace.archive.protocol.counters import (
     TOTAL_WRITE_TIME,
     recording_position_key,
 )
-from headrace.client import __commit__
+from headrace.client import __commit__, __version__
 
 if TYPE_CHECKING:
     from headrace.client import Client, Counter, Pending
@@ -46,9 +45,7 @@ class ArchiveCounters:
         self._client = client
         self._archive_id = archive_id
         self._added: list[Counter] = []
-        self.errors = self._add(
-            ERRORS, "Archive Errors", f" version={version('headrace')} commit={__commit__}"
-        )
+        self.errors = self._add(ERRORS, "Archive Errors", f" version={__version__} commit={__commit__}")
         self._check_alone()
         self.control_sessions = self._add(CONTROL_SESSIONS, "Archive Control Sessions")
         self.max_cycle_time = self._add(MAX_CYCLE_TIME, f"archive-conductor max cycle time in ns: {mode}")

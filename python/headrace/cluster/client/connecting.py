@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from headrace._exceptions import HeadraceError
 from headrace._logging import CLUSTER
 from headrace._results import OfferResult
 from headrace.channel import ChannelUri
+from headrace.client import __version__
 from headrace.cluster.client.endpoints import EndpointsError, parse_endpoints
 from headrace.cluster.client.ingress import Ingress
 from headrace.cluster.client.states import ConnectState
@@ -293,7 +293,7 @@ class Connecting:
                 version=PROTOCOL_VERSION,
                 response_channel=channel,
                 encoded_credentials=_supplied(supplier_of(config.credentials).encoded_credentials),
-                client_info=f"name={config.client_name} version={version('headrace')}",
+                client_info=f"name={config.client_name} version={__version__}",
             )
         )
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import struct
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from headrace._named_number import NamedNumber
-from headrace.client import __commit__
+from headrace.client import __commit__, __version__
 from headrace.cluster.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def add(
 
 def version_suffix() -> str:
     """What labels of error counters say of the program."""
-    return f" version={version('headrace')} commit={__commit__}"
+    return f" version={__version__} commit={__commit__}"
 
 
 def check_alone(client: Client, state: Counter, cluster_id: int) -> None:
