@@ -240,5 +240,6 @@ def _sent(
 def _check_active(client: Client, stream: RecordedStream) -> None:
     if not stream.is_active(client):
         raise ClusterError(
-            f"the archive stopped recording the snapshot at {stream.position(client)}: its log says why"
+            f"the archive no longer records the snapshot, recording_id={stream.recording_id}: it has ended, or was "
+            "started anew; if it runs on, its error log says why. The snapshot is not used; have another one taken"
         )
