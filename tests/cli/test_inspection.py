@@ -154,6 +154,7 @@ def test_streams_name_destinations_in_lines_of_their_own(run: Run) -> None:
             publication.add_destination(f"aeron:udp?endpoint={address}")
         for address in addresses[:2]:
             subscription.add_destination(f"aeron:udp?endpoint={address}")
+        subscription.add_destination("aeron:ipc")
 
         def streams() -> list[dict[str, Any]]:
             _, out, _ = run("streams", "--dir", driver.directory, "--stream", 5, "--once", "--json")
@@ -166,6 +167,16 @@ def test_streams_name_destinations_in_lines_of_their_own(run: Run) -> None:
         assert {each["address"] for each in destinations()} == set(addresses)
         assert {each["name"] for each in destinations()} == {None}
         await_true(lambda: addresses[:2] in [stream["receive_addresses"] for stream in streams()])
+
+        def paths() -> list[dict[str, Any]]:
+            return [each for stream in streams() for each in stream["paths"] or []]
+
+        expected = [
+            {"channel": f"aeron:udp?endpoint={address}", "kind": "udp", "address": address, "state": "live"}
+            for address in addresses[:2]
+        ]
+        expected.append({"channel": "aeron:ipc", "kind": "ipc", "address": None, "state": "silent"})
+        await_true(lambda: paths() == expected)
         _, out, _ = run("streams", "--dir", driver.directory, "--stream", 5, "--once")
         # The first line has the directory.
         lines = [line.strip() for line in out.splitlines()[1:]]
@@ -174,7 +185,9 @@ def test_streams_name_destinations_in_lines_of_their_own(run: Run) -> None:
         (first,) = [number for number, line in enumerate(lines) if line.startswith("sends to")]
         shown = [line.split()[-1] for line in lines[first : first + 6]]
         assert shown == [each["address"] for each in destinations()[:6]]
-        assert [line.split()[2:] for line in lines if line.startswith("listens at")] == [["2", addresses[0]]]
+        shown = [line.split()[1:] for line in lines if line.startswith("path")]
+        assert shown == [*(["live", "udp", address] for address in addresses[:2]), ["silent", "ipc"]]
+        assert "aeron:ipc" in lines
 
 
 def test_errors_show_the_whole_text(run: Run, driver_directory: Path) -> None:

@@ -327,6 +327,53 @@ def test_sockets_are_those_of_the_streams_channel(channel: str, seen: list[str] 
     records = CountersReader(memoryview(cnc.metadata), memoryview(cnc.values))
     (stream,) = group_streams(records)
     assert stream.receive_addresses == seen
+    assert stream.paths is None
+
+
+def test_paths_are_those_of_the_subscription_with_what_each_is() -> None:
+    cnc = FakeCnc()
+    manual = "aeron:udp?control-mode=manual"
+    for counter_id, kind, name, channel, registration_id in [
+        (0, 4, "sub-pos", manual, 70),
+        (1, 8, "rcv-pos", manual, 90),
+        # One that another subscription reads.
+        (2, 4, "sub-pos", "aeron:udp?endpoint=10.0.0.1:5", 71),
+    ]:
+        cnc.stream_counter(
+            counter_id,
+            kind,
+            name,
+            5,
+            registration_id=registration_id,
+            session_id=2,
+            stream_id=3,
+            channel=channel,
+        )
+    key = struct.pack("<i", len(manual)) + manual.encode()
+    cnc.counter(3, 7, f"rcv-channel: {manual}", 1, key=key, registration_id=70)
+    shown = [
+        (3, "10.0.0.1:5", "aeron:udp?endpoint=line:5|alias=one of two", 1),
+        (3, "0.0.0.0:6", "aeron:udp?interface=10.0.0.1|endpoint=224.0.1.1:6", 0),
+        (3, "[::]:6", "aeron:udp?endpoint=[ff02::1]:6", 1),
+        (3, "", "aeron:ipc?alias=x", 0),
+        (3, "", "aeron-spy:aeron:udp?endpoint=224.0.1.1:6", 1),
+        (9, "10.0.0.1:7", "aeron:udp?endpoint=10.0.0.1:7", 1),
+    ]
+    for counter_id, (owner, address, channel, value) in enumerate(shown, 4):
+        key = struct.pack("<ii", owner, len(address)) + address.encode()
+        label = f"rcv-destination: {owner} {address} of {channel}"
+        cnc.counter(counter_id, 2107, label, value, key=key, registration_id=80 + counter_id)
+    one, other = group_streams(CountersReader(memoryview(cnc.metadata), memoryview(cnc.values)))
+    assert other.paths is None or one.paths is None
+    paths = one.paths or other.paths or []
+    assert [(path.kind, path.address, path.state) for path in paths] == [
+        ("udp", "10.0.0.1:5", "live"),
+        ("multicast", "0.0.0.0:6", "silent"),
+        ("multicast", "[::]:6", "live"),
+        ("ipc", None, "silent"),
+        ("spy", None, "live"),
+    ]
+    assert [path.channel for path in paths] == [channel for owner, _, channel, _ in shown if owner == 3]
 
 
 @pytest.mark.parametrize(

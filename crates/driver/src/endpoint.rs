@@ -2,11 +2,16 @@
 //! from this, so that neither side knows how the other keeps a channel.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use headrace_buffers::counters::Counter;
 use headrace_protocol::channel::{ReceiveTimestamps, TimestampOffset};
 
 use crate::transport::Transport;
+
+/// How long a path counts as live that brings nothing.
+const LIVE_NS: i64 = 5_000_000_000;
 
 /// Names a send or receive endpoint within one driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,14 +54,15 @@ pub(crate) struct GroupSockets {
     pub interface: IpAddr,
 }
 
-/// A destination of a send channel as people see it.
+/// A destination of a channel as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ShownDestination {
     /// Of the command that added it; none for a receiver that said where it is.
     pub registration_id: Option<i64>,
-    /// `host:port` as the client wrote it; empty for a receiver that said where it is.
+    /// Of a send channel `host:port` as the client wrote it, empty for a receiver that said where it is; of a receive
+    /// channel the destination's channel.
     pub name: String,
-    /// None while the name has no address.
+    /// None while the name has no address, and for what is published on this host.
     pub address: Option<SocketAddr>,
 }
 
@@ -145,6 +151,31 @@ pub(crate) struct ReceivePathSpec {
     pub group: Option<ReceiveGroup>,
     /// Publishes how datagrams arrive, an [`OffloadMode`](headrace_sys::net::OffloadMode) as a number.
     pub offload_mode: Option<Counter>,
+    /// When something last arrived. The receiver writes it, for the conductor to show.
+    pub heard: Arc<LastHeard>,
+}
+
+/// When a path was last heard. One agent writes and another looks now and then: nothing else hangs on it.
+#[derive(Debug)]
+pub(crate) struct LastHeard(AtomicI64);
+
+impl Default for LastHeard {
+    /// Not yet.
+    fn default() -> Self {
+        Self(AtomicI64::new(i64::MIN))
+    }
+}
+
+impl LastHeard {
+    /// Something arrived.
+    pub(crate) fn set(&self, now_ns: i64) {
+        self.0.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// True if that was in the last 5 s, as a path is live for an image.
+    pub(crate) fn is_live(&self, now_ns: i64) -> bool {
+        now_ns.saturating_sub(self.0.load(Ordering::Relaxed)) <= LIVE_NS
+    }
 }
 
 /// The path of a channel that has just one.

@@ -21,7 +21,15 @@ from headrace.cnc.faults import DriverFileMissingError, DriverGoneError, DriverN
 from headrace.tools.counter_types import CounterType, Group, StreamKey, channel_of, counter_type, stream_key
 from headrace.tools.filters import CounterFilter
 from headrace.tools.loss_report import LossEntry, read_loss_report
-from headrace.tools.streams import Destination, HeldBack, Reader, StreamState, group_streams
+from headrace.tools.streams import (
+    Destination,
+    HeldBack,
+    PathKind,
+    Reader,
+    ReceivePath,
+    StreamState,
+    group_streams,
+)
 
 __all__ = [
     "CncFile",
@@ -39,7 +47,9 @@ __all__ = [
     "Group",
     "HeldBack",
     "LossEntry",
+    "PathKind",
     "Reader",
+    "ReceivePath",
     "StreamKey",
     "StreamState",
     "channel_of",

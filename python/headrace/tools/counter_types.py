@@ -81,6 +81,7 @@ PUBLISHER_HELD = 2103
 IMAGE_HELD = 2104
 SEND_DESTINATION = 2105
 RETRANSMITS_SENT = 2106
+RECEIVE_DESTINATION = 2107
 
 COUNTER_TYPES: dict[int, CounterType] = {
     SYSTEM_TYPE: CounterType("system", Group.SYSTEM),
@@ -110,6 +111,7 @@ COUNTER_TYPES: dict[int, CounterType] = {
     IMAGE_HELD: CounterType("rcv-held", Group.SUBSCRIPTIONS, Reading.EPOCH_MS, True),
     SEND_DESTINATION: CounterType("snd-destination", Group.CHANNELS, Reading.CHANNEL_STATUS),
     RETRANSMITS_SENT: CounterType("snd-retransmits", Group.PUBLICATIONS, Reading.COUNT, True),
+    RECEIVE_DESTINATION: CounterType("rcv-destination", Group.CHANNELS, Reading.COUNT),
     100: CounterType("rec-pos", Group.ARCHIVE, Reading.POSITION),
 }
 
@@ -203,12 +205,12 @@ def client_name_of(record: CounterRecord) -> str:
 
 
 def socket_of(record: CounterRecord) -> tuple[int, str]:
-    """Of a ``local-sockaddr`` or ``snd-destination`` counter: its channel's status counter, and the address."""
+    """Of a ``local-sockaddr`` or destination counter: its channel's status counter, and the address."""
     return _INT.unpack_from(record.key)[0], _key_text(record.key, _INT.size)
 
 
 def destination_name_of(record: CounterRecord) -> str:
-    """Of a ``snd-destination`` counter: ``host:port`` as the client wrote it, if the host is a name."""
+    """As the client wrote it: of a ``snd-destination`` a name with its port, of a ``rcv-destination`` the channel."""
     return record.label.partition(" of ")[2]
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
+from ipaddress import ip_address
 
 from headrace._counter_record import CounterRecord
 from headrace.tools import counter_types as types
@@ -47,6 +50,46 @@ class Destination:
         return f"{self.name} ({self.address or 'no address'})"
 
 
+class PathKind(StrEnum):
+    """How a path brings streams."""
+
+    UDP = "udp"
+    MULTICAST = "multicast"
+    IPC = "ipc"
+    SPY = "spy"
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivePath:
+    """A destination of a subscription with ``control-mode=manual``."""
+
+    channel: str
+    """As the client wrote it."""
+    address: str | None
+    """Where its socket is bound; `None` for what is published on the driver's host."""
+    is_live: bool
+    """Something arrived in the last 5 s, or, on the driver's host, a publication of the stream is there."""
+
+    @property
+    def kind(self) -> PathKind:
+        """By the channel alone: a group that is given by name counts as `PathKind.UDP`."""
+        if self.channel.startswith("aeron-spy:"):
+            return PathKind.SPY
+        if self.channel.startswith("aeron:ipc"):
+            return PathKind.IPC
+        endpoint = re.search(r"[?|]endpoint=\[?([^|\]]*?)\]?:\d+(?:\||$)", self.channel)
+        try:
+            is_group = endpoint is not None and ip_address(endpoint[1]).is_multicast
+        except ValueError:
+            is_group = False
+        return PathKind.MULTICAST if is_group else PathKind.UDP
+
+    @property
+    def state(self) -> str:
+        """``live`` or ``silent``."""
+        return "live" if self.is_live else "silent"
+
+
 @dataclass(slots=True)
 class StreamState:
     """One stream. Positions are bytes from its beginning; `None` where this driver has no such party."""
@@ -71,6 +114,9 @@ class StreamState:
     naks_sent: int | None = None
     receive_addresses: list[str] | None = None
     """Where the receiver listens; `None` where the channel itself says it."""
+    paths: list[ReceivePath] | None = None
+    """The destinations of the subscription that reads it, the first hundred; `None` where it has one address by its
+    nature, or under a driver that does not tell."""
     publisher_held_back: HeldBack | None = None
     """The subscriber, spy, receiver or sender that the publisher waits for; `None` while it has room."""
     receiver_held_back: HeldBack | None = None
@@ -131,6 +177,7 @@ OF_TRANSPORTS = frozenset(
         types.SEND_CHANNEL_STATUS,
         types.SEND_DESTINATION,
         types.RECEIVE_CHANNEL_STATUS,
+        types.RECEIVE_DESTINATION,
         types.LOCAL_SOCKET_ADDRESS,
     }
 )
@@ -173,6 +220,7 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
         _list_destinations(record, destinations, streams.values())
     for record in transports[types.RECEIVE_CHANNEL_STATUS]:
         _list_sockets(record, transports[types.LOCAL_SOCKET_ADDRESS], streams.values())
+        _list_paths(record, transports[types.RECEIVE_DESTINATION], streams.values())
     return [streams[identity] for identity in sorted(streams)]
 
 
@@ -210,6 +258,21 @@ def _list_sockets(
         has_opener = any(reader.registration_id == channel.registration_id for reader in stream.readers)
         if has_opener and stream.receiver_position is not None:
             stream.receive_addresses = addresses
+
+
+def _list_paths(
+    channel: CounterRecord, destinations: Iterable[CounterRecord], streams: Iterable[StreamState]
+) -> None:
+    """Each stream that the subscription reads, wherever it comes from, has the paths by which it may come."""
+    paths = [
+        ReceivePath(types.destination_name_of(record), types.socket_of(record)[1] or None, record.value == 1)
+        for record in destinations
+        if types.socket_of(record)[0] == channel.counter_id
+    ]
+    for stream in streams:
+        has_opener = any(reader.registration_id == channel.registration_id for reader in stream.readers)
+        if paths and has_opener:
+            stream.paths = paths
 
 
 def _has_address(place: str) -> bool:

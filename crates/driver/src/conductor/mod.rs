@@ -19,6 +19,7 @@ mod log_files;
 mod publications;
 mod quiet;
 mod rooms;
+mod shown_paths;
 mod strategies;
 mod subscriptions;
 
@@ -187,6 +188,7 @@ impl Conductor {
         publications.tick_network(cx, subscriptions, channels);
         images.tick(cx, &mut channels.receive);
         publications.tick_ipc(cx, subscriptions);
+        shown_paths::show(&mut self.rooms);
         self.ring.check_blocked(&self.rooms.cx);
         self.quiet.tell_refused_waiters(&self.rooms.cx);
     }

@@ -323,9 +323,8 @@ impl ReceiveEndpoint {
         }
         match received {
             Ok(count) => {
-                let polled = self.paths.get_mut(path).filter(|_| count > 0);
-                if let Some(elicitor) = polled.and_then(|path| path.elicitor.as_mut()) {
-                    elicitor.on_heard(cycle.now_ns);
+                if let Some(polled) = self.paths.get_mut(path).filter(|_| count > 0) {
+                    polled.on_heard(cycle.now_ns);
                 }
                 count
             }

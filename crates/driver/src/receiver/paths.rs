@@ -28,6 +28,14 @@ impl Path {
         path
     }
 
+    /// Something arrived.
+    pub(super) fn on_heard(&mut self, now_ns: i64) {
+        self.spec.heard.set(now_ns);
+        if let Some(elicitor) = &mut self.elicitor {
+            elicitor.on_heard(now_ns);
+        }
+    }
+
     /// Whether an address is the control address that the subscriber named.
     pub(super) fn has_control(&self, address: SocketAddr) -> bool {
         let elicitor = self.elicitor.as_ref();

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from headrace.tools.counter_types import CLIENT_HEARTBEAT, client_name_of
 from headrace.tools.snapshot import DriverSnapshot
-from headrace.tools.streams import HeldBack, StreamState
+from headrace.tools.streams import HeldBack, ReceivePath, StreamState
 from headrace.tools.units import format_bytes, format_count, format_duration_ns
 from headrace.tools.views.header import header_json, header_line
 
@@ -59,12 +59,26 @@ def _parties(stream: StreamState, snapshot: DriverSnapshot) -> list[tuple[str, i
         meaning = "past a gap" + _events(stream.naks_sent, "NAKs sent")
         meaning += _held(stream.receiver_held_back, snapshot)
         rows.append(("receiver", stream.receiver_position, _amount(stream.missing), meaning))
-    if stream.receive_addresses is not None:
+    if stream.paths is not None:
+        rows += _paths(stream.paths)
+    elif stream.receive_addresses is not None:
         count = len(stream.receive_addresses)
         rows.append(("listens at", None, format_count(count), _addresses(stream.receive_addresses, count)))
     for reader in stream.readers:
         meaning = f"to read, subscription {reader.registration_id}"
         rows.append(("reader", reader.position, _amount(stream.backlog(reader)), meaning))
+    return rows
+
+
+def _paths(paths: Sequence[ReceivePath]) -> list[tuple[str, int | None, str, str]]:
+    shown = paths[:_ADDRESSES_SHOWN]
+    rows: list[tuple[str, int | None, str, str]] = [
+        ("path", None, path.state, f"{path.kind} {path.address or ''}".rstrip() + f"\n{path.channel}")
+        for path in shown
+    ]
+    if len(paths) > len(shown):
+        left = format_count(len(paths) - len(shown))
+        rows.append(("path", None, "", f"and {left} more: see --json"))
     return rows
 
 
@@ -133,6 +147,12 @@ def _stream_json(stream: StreamState, snapshot: DriverSnapshot) -> dict[str, obj
         else [{"address": each.address, "name": each.name} for each in stream.destinations],
         "naks_sent": stream.naks_sent,
         "receive_addresses": stream.receive_addresses,
+        "paths": None
+        if stream.paths is None
+        else [
+            {"channel": each.channel, "kind": each.kind, "address": each.address, "state": each.state}
+            for each in stream.paths
+        ],
         "publisher_held_back": _held_json(stream.publisher_held_back, snapshot),
         "receiver_held_back": _held_json(stream.receiver_held_back, snapshot),
         "readers": [

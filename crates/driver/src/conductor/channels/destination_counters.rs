@@ -1,6 +1,7 @@
-//! Which destinations a send channel has, for a person who looks: a counter for each.
+//! Which destinations a channel has, for a person who looks: a counter for each.
 //!
-//! The sender knows them, the conductor has the counters. What the sender tells replaces what it told before.
+//! Those of a send channel are the sender's to tell, and what it tells replaces what it told before. Those of a receive
+//! channel are the conductor's own.
 
 use headrace_buffers::counters::Counter;
 
@@ -10,16 +11,38 @@ use crate::endpoint::ShownDestination;
 /// A destination of a send channel: 1, or 0 while its name has no address. An id of this driver's own, in the range that
 /// applications use.
 const SEND_DESTINATION: i32 = 2105;
+/// A destination of a receive channel: 1 while it brings something, else 0. An id of this driver's own as well.
+const RECEIVE_DESTINATION: i32 = 2107;
 /// Registration id of a destination that no command added.
 const NO_COMMAND: i64 = 0;
 
 /// The counters of one channel.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct DestinationCounters {
+    type_id: i32,
+    label: &'static str,
     shown: Vec<(ShownDestination, Counter)>,
 }
 
 impl DestinationCounters {
+    /// Of a send channel.
+    pub(crate) fn of_sends() -> Self {
+        Self::new(SEND_DESTINATION, "snd-destination")
+    }
+
+    /// Of a receive channel.
+    pub(crate) fn of_receives() -> Self {
+        Self::new(RECEIVE_DESTINATION, "rcv-destination")
+    }
+
+    fn new(type_id: i32, label: &'static str) -> Self {
+        Self {
+            type_id,
+            label,
+            shown: Vec::new(),
+        }
+    }
+
     /// Shows these and no others. Those for which no counter can be had are not shown.
     pub(crate) fn show(
         &mut self,
@@ -37,9 +60,16 @@ impl DestinationCounters {
         }
         counters.free_all(before.iter().map(|(_, counter)| counter));
         for destination in added {
-            if let Some(counter) = counter(counters, status_id, destination) {
+            if let Some(counter) = self.counter(counters, status_id, destination) {
                 self.shown.push((destination.clone(), counter));
             }
+        }
+    }
+
+    /// Says of each that is shown whether it brings something.
+    pub(crate) fn set_live(&self, is_live: impl Fn(&ShownDestination) -> bool) {
+        for (destination, counter) in &self.shown {
+            counter.set_release(i64::from(is_live(destination)));
         }
     }
 
@@ -47,24 +77,29 @@ impl DestinationCounters {
     pub(crate) fn free(self, counters: &mut Counters) {
         counters.free_all(self.shown.iter().map(|(_, counter)| counter));
     }
-}
 
-fn counter(counters: &mut Counters, status_id: i32, destination: &ShownDestination) -> Option<Counter> {
-    let address = destination.address.map(|address| address.to_string());
-    let made = counters.address(
-        SEND_DESTINATION,
-        "snd-destination",
-        status_id,
-        destination.registration_id.unwrap_or(NO_COMMAND),
-        address.as_deref().unwrap_or_default(),
-    );
-    let counter = made.ok()?;
-    let is_name = !destination.name.is_empty() && Some(&destination.name) != address.as_ref();
-    if is_name {
-        counters.append_to_label(counter.id(), &format!(" of {}", destination.name));
+    fn counter(
+        &self,
+        counters: &mut Counters,
+        status_id: i32,
+        destination: &ShownDestination,
+    ) -> Option<Counter> {
+        let address = destination.address.map(|address| address.to_string());
+        let made = counters.address(
+            self.type_id,
+            self.label,
+            status_id,
+            destination.registration_id.unwrap_or(NO_COMMAND),
+            address.as_deref().unwrap_or_default(),
+        );
+        let counter = made.ok()?;
+        let is_name = !destination.name.is_empty() && Some(&destination.name) != address.as_ref();
+        if is_name {
+            counters.append_to_label(counter.id(), &format!(" of {}", destination.name));
+        }
+        counter.set_release(i64::from(address.is_some()));
+        Some(counter)
     }
-    counter.set_release(i64::from(address.is_some()));
-    Some(counter)
 }
 
 #[cfg(test)]
@@ -113,7 +148,7 @@ mod tests {
     #[test]
     fn each_destination_has_a_counter_with_its_address_and_its_name() {
         let (mut counters, reader) = counters(8);
-        let mut shown = DestinationCounters::default();
+        let mut shown = DestinationCounters::of_sends();
         let (named, unknown) = (added(7, "host:5", Some("10.0.0.2:5")), added(8, "nobody:5", None));
         shown.show(
             &mut counters,
@@ -143,7 +178,7 @@ mod tests {
     #[test]
     fn those_that_stay_keep_their_counters_and_those_that_go_give_them_back() {
         let (mut counters, reader) = counters(8);
-        let mut shown = DestinationCounters::default();
+        let mut shown = DestinationCounters::of_sends();
         let (first, second) = (learnt("10.0.0.1:5"), learnt("10.0.0.2:5"));
         shown.show(&mut counters, 3, &[first.clone(), second.clone()]);
         let id = reader.find(SEND_DESTINATION, NO_COMMAND).unwrap();
@@ -162,7 +197,7 @@ mod tests {
     #[test]
     fn without_room_for_counters_fewer_are_shown() {
         let (mut counters, reader) = counters(2);
-        let mut shown = DestinationCounters::default();
+        let mut shown = DestinationCounters::of_sends();
         let all = ["10.0.0.1:5", "10.0.0.2:5", "10.0.0.3:5"].map(learnt);
         shown.show(&mut counters, 3, &all);
         assert_eq!(labels(&reader).len(), 2);

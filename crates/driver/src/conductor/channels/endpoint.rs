@@ -6,6 +6,8 @@
 //! | Errored | the name resolves to another address: Active. The last user is gone: Closing |
 //! | Closing | the agent closed the socket: counters freed, forgotten |
 
+use std::net::SocketAddr;
+
 use headrace_buffers::counters::Counter;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::UdpChannel;
@@ -44,6 +46,8 @@ impl ChannelState {
 /// A socket of an open channel, as its counters show it.
 #[derive(Debug)]
 pub(crate) struct Binding {
+    /// Where it is bound.
+    pub(crate) address: SocketAddr,
     /// The port that is this driver's while it is open; 0 for one that others share, or that the system chose.
     pub(crate) port: u16,
     pub(crate) local_address: Counter,

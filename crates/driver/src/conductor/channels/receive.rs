@@ -1,10 +1,12 @@
 //! Channels that subscriptions receive through.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use headrace_buffers::counters::Counter;
 use headrace_protocol::channel::{ReceiveTimestamps, UdpChannel, UdpChannelKind};
 
+use super::destination_counters::DestinationCounters;
 use super::endpoint::{Binding, ChannelState, Endpoint, find};
 use super::interests::{Interest, Interests};
 use super::ports::Ports;
@@ -15,12 +17,16 @@ use super::sockets::{
 };
 use crate::conductor::context::Context;
 use crate::endpoint::{
-    ControlAddress, EndpointId, ONLY_PATH, ReceiveEndpointSpec, ReceiveGroup, ReceivePathSpec,
+    ControlAddress, EndpointId, LastHeard, ONLY_PATH, ReceiveEndpointSpec, ReceiveGroup, ReceivePathSpec,
+    ShownDestination,
 };
 use crate::environment::{OpenSocket, SocketRequest};
 use crate::errors::CommandError;
 use crate::proxy::ReceiverCommand;
 use crate::resource_tasks::{Resolve, ResourceTask};
+
+/// Most destinations of one channel that are shown.
+const SHOWN_MAX: usize = 100;
 
 /// One of them.
 #[derive(Debug)]
@@ -35,6 +41,8 @@ pub(crate) struct ReceiveChannel {
     /// Images being made, or not yet at their linger.
     image_count: usize,
     interests: Interests,
+    // What a person is shown of the destinations that clients added.
+    shown: DestinationCounters,
 }
 
 /// A channel to open.
@@ -145,6 +153,7 @@ impl ReceiveChannels {
             timestamps: request.timestamps,
             image_count: 0,
             interests: Interests::default(),
+            shown: DestinationCounters::of_receives(),
         });
         Ok(id)
     }
@@ -166,7 +175,7 @@ impl ReceiveChannels {
         let asked = socket_options(&cx.config, channel).receive_buffer_length;
         Ok(Opened {
             receive_buffer_length: usable_length(asked, socket.receive_buffer_length),
-            path: Some(path_spec(channel, socket, &binding)),
+            path: Some(path_spec(channel, socket, &binding, Arc::default())),
             paths: ReceivePaths::Single(binding),
             status,
         })
@@ -232,9 +241,10 @@ impl ReceiveChannels {
             self.ports.release(port);
         }
         let binding = binding?;
-        let spec = Box::new(path_spec(&channel, socket, &binding));
+        let heard = Arc::<LastHeard>::default();
+        let spec = Box::new(path_spec(&channel, socket, &binding, Arc::clone(&heard)));
         if let Some(destinations) = self.get(endpoint).and_then(|receive| receive.paths.added_mut()) {
-            let path = destinations.add(Destination::new(registration_id, channel, binding));
+            let path = destinations.add(Destination::new(registration_id, channel, binding, heard));
             cx.receiver
                 .send(ReceiverCommand::AddPath { endpoint, path, spec });
         }
@@ -269,6 +279,41 @@ impl ReceiveChannels {
             self.ports.release(closed.binding.port);
             closed.binding.free(cx);
         }
+    }
+
+    /// The channels whose destinations are what clients add.
+    pub(crate) fn manual(&self) -> Vec<EndpointId> {
+        let manual = self
+            .channels
+            .iter()
+            .filter(|receive| receive.paths.added().is_some());
+        manual.map(|receive| receive.endpoint.id).collect()
+    }
+
+    /// Shows a person which destinations such a channel has, and which of them bring something: its sockets, and `local`,
+    /// what is published on this host.
+    pub(crate) fn show_destinations(
+        &mut self,
+        cx: &mut Context,
+        id: EndpointId,
+        local: Vec<(ShownDestination, bool)>,
+    ) {
+        let now_ns = cx.now_ns;
+        let Some(receive) = self.get(id) else {
+            return;
+        };
+        let mut all = receive
+            .paths
+            .added()
+            .map_or_else(Vec::new, |added| added.shown(now_ns));
+        all.extend(local);
+        all.truncate(SHOWN_MAX);
+        let destinations: Vec<ShownDestination> = all.iter().map(|(shown, _)| shown.clone()).collect();
+        let status_id = receive.endpoint.status.id();
+        receive.shown.show(&mut cx.counters, status_id, &destinations);
+        receive
+            .shown
+            .set_live(|shown| all.contains(&(shown.clone(), true)));
     }
 
     /// True for a channel whose destinations are what clients add.
@@ -382,6 +427,7 @@ impl ReceiveChannels {
                 self.ports.release(binding.port);
                 binding.free(cx);
             }
+            receive.shown.free(&mut cx.counters);
             receive.endpoint.free(cx);
         }
     }
@@ -476,7 +522,12 @@ fn open_socket(
     Ok(socket)
 }
 
-fn path_spec(channel: &UdpChannel, socket: OpenSocket, binding: &Binding) -> ReceivePathSpec {
+fn path_spec(
+    channel: &UdpChannel,
+    socket: OpenSocket,
+    binding: &Binding,
+    heard: Arc<LastHeard>,
+) -> ReceivePathSpec {
     ReceivePathSpec {
         transport: socket.transport,
         control: control_address(channel),
@@ -485,5 +536,6 @@ fn path_spec(channel: &UdpChannel, socket: OpenSocket, binding: &Binding) -> Rec
             ttl: socket.group_ttl,
         }),
         offload_mode: Some(binding.offload.clone()),
+        heard,
     }
 }

@@ -1,10 +1,12 @@
 //! The sockets of a receive channel as the conductor knows them.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use headrace_protocol::channel::UdpChannel;
 
 use super::endpoint::Binding;
+use crate::endpoint::{LastHeard, ShownDestination};
 
 /// The sockets of a receive channel, by path.
 #[derive(Debug)]
@@ -53,18 +55,36 @@ pub(crate) struct Destination {
     pub(crate) registration_id: i64,
     pub(crate) channel: UdpChannel,
     pub(crate) binding: Binding,
+    /// When it last brought something.
+    heard: Arc<LastHeard>,
     /// The receiver is about to close its socket.
     is_closing: bool,
 }
 
 impl Destination {
-    pub(crate) fn new(registration_id: i64, channel: UdpChannel, binding: Binding) -> Self {
+    pub(crate) fn new(
+        registration_id: i64,
+        channel: UdpChannel,
+        binding: Binding,
+        heard: Arc<LastHeard>,
+    ) -> Self {
         Self {
             registration_id,
             channel,
             binding,
+            heard,
             is_closing: false,
         }
+    }
+
+    /// It, for a person who looks, and whether it brings something.
+    fn shown(&self, now_ns: i64) -> (ShownDestination, bool) {
+        let shown = ShownDestination {
+            registration_id: Some(self.registration_id),
+            name: self.channel.uri.clone(),
+            address: Some(self.binding.address),
+        };
+        (shown, self.heard.is_live(now_ns))
     }
 }
 
@@ -94,6 +114,12 @@ impl Destinations {
                 .as_ref()
                 .is_some_and(|destination| !destination.is_closing && is_meant(destination))
         })
+    }
+
+    /// Those that are not on their way out, as people see them.
+    pub(crate) fn shown(&self, now_ns: i64) -> Vec<(ShownDestination, bool)> {
+        let there = self.list.iter().flatten().filter(|known| !known.is_closing);
+        there.map(|known| known.shown(now_ns)).collect()
     }
 
     /// The receiver is told to close it.

@@ -159,7 +159,7 @@ impl SendChannels {
             timestamp: request.timestamp,
             publication_count: 0,
             destination_count,
-            destinations: DestinationCounters::default(),
+            destinations: DestinationCounters::of_sends(),
         });
         Ok(id)
     }

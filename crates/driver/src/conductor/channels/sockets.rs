@@ -169,6 +169,7 @@ pub(crate) fn binding(
     };
     local_address.set_release(ChannelState::Active.status());
     Ok(Binding {
+        address: socket.local,
         port,
         local_address,
         offload,

@@ -15,6 +15,7 @@ use super::channel::parse_channel;
 use super::step::{AddressesWanted, Adds, Next, Origin, Step};
 use crate::conductor::channels::DestinationRequest;
 use crate::conductor::rooms::Rooms;
+use crate::conductor::shown_paths;
 use crate::conductor::subscriptions::{SpiedChannel, Subscription, SubscriptionKind};
 use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
@@ -166,6 +167,7 @@ impl Step<UdpChannel> for AddSocket {
             window_length: manual.params.receiver_window_length,
         };
         rooms.channels.add_receive_destination(&mut rooms.cx, request)?;
+        shown_paths::show(rooms);
         rooms.cx.events.operation_success(origin.correlation_id);
         Ok(Next::Done)
     }
@@ -202,6 +204,7 @@ fn remove_socket(origin: Origin, endpoint: EndpointId, path: Option<usize>, room
         .channels
         .receive
         .remove_destination(&mut rooms.cx, endpoint, path);
+    shown_paths::show(rooms);
     Next::PathClosed { endpoint, path }
 }
 
@@ -229,6 +232,7 @@ impl Local {
         cx.events.operation_success(origin.correlation_id);
         rooms.publications.link(cx, &destination);
         rooms.subscriptions.add(&cx.recorder, destination);
+        shown_paths::show(rooms);
         Ok(Next::Done)
     }
 }
@@ -266,5 +270,6 @@ fn remove_local(
     }
     cx.events.operation_success(origin.correlation_id);
     publications.unlink_unwanted(cx, subscription_id, subscriptions);
+    shown_paths::show(rooms);
     true
 }

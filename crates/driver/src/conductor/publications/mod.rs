@@ -89,6 +89,11 @@ impl Publications {
         self.network.link(cx, subscription);
     }
 
+    /// True if one is there that a subscription reads or would read.
+    pub(crate) fn has_for(&self, subscription: &Subscription) -> bool {
+        self.ipc.has_for(subscription) || self.network.has_for(subscription)
+    }
+
     /// Lets go of what a subscription reads.
     pub(crate) fn unlink(&mut self, cx: &mut Context, subscription_id: i64) {
         self.ipc.unlink(cx, subscription_id);

@@ -151,6 +151,12 @@ impl<P: Publication> Table<P> {
         }
     }
 
+    /// True if one is there that a subscription reads or would read.
+    pub(crate) fn has_for(&self, subscription: &Subscription) -> bool {
+        let mut publications = self.publications.iter();
+        publications.any(|publication| publication.accepts_links() && publication.is_wanted_by(subscription))
+    }
+
     /// Lets go of what a subscription reads.
     pub(crate) fn unlink(&mut self, cx: &mut Context, subscription_id: i64) {
         for publication in &mut self.publications {
