@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from headrace import ArchiveServer, ConfigError, DriverTimeoutError, HeadraceError, MediaDriver
+from headrace import ConfigError, DriverTimeoutError, HeadraceError
 from headrace.archive.client import requests
 from headrace.client import Client
-from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.errors import ClusterError, ClusterFileError
 from headrace.cluster.mark_file import MARK_NAME, read_mark_fields
 from headrace.cluster.member import consensus_module
@@ -31,7 +30,6 @@ from headrace.positions import NULL_VALUE
 from headrace.security.authorisation import AllowAll
 from headrace.testing import World
 from tests.cluster.members import MEMBERS, SEGMENT_LENGTH, Member, Script
-from tests.helpers import await_true
 
 
 @pytest.fixture
@@ -395,34 +393,6 @@ def test_a_module_that_nothing_holds_is_gone(world: World) -> None:
     held.clear()
     gc.collect()
     assert seen() is None
-
-
-def test_a_module_may_be_closed_from_its_own_thread(tmp_path: Path) -> None:
-    closed: list[str] = []
-
-    def close(text: str) -> None:
-        module.close()
-        closed.append(text)
-
-    with MediaDriver.embedded() as driver:
-        archive = ArchiveServer(
-            driver=driver, archive_directory=tmp_path / "archive", control_channel_enabled=False
-        )
-        module = ConsensusModule(
-            driver=driver,
-            cluster_directory=tmp_path / "cluster",
-            members="0,localhost:0,localhost:0,localhost:0,localhost:0,localhost:0",
-            ingress_channel="aeron:ipc",
-            log_channel="aeron:ipc?term-length=64k",
-            service_count=0,
-            on_error=close,
-        )
-        await_true(lambda: module.is_leader)
-        archive.close()
-        await_true(lambda: module.is_closed)
-        module.close()
-    assert "archive is not connected" in closed[0]
-    assert not ClusterDirectory(tmp_path / "cluster").mark().activity_timestamp > 0
 
 
 def test_what_a_client_is_told_while_the_module_starts_is_logged(

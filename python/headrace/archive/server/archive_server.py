@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import itertools
 import os
 import random
-import threading
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
-from headrace._closing import Closing
 from headrace._exceptions import HeadraceError
-from headrace._fork import forget_in_children
 from headrace._states import Life
 from headrace.archive.errors import ArchiveFileError
 from headrace.archive.files.catalog import Catalog
@@ -42,7 +37,8 @@ from headrace.archive.server.segments import Segments
 from headrace.archive.server.states import ARCHIVE, ArchiveState
 from headrace.archive.server.stored import StoredRecordings
 from headrace.channel import format_duration
-from headrace.client import Client, IdleStrategy
+from headrace.client import Client
+from headrace.client._agent import Agent, hear
 from headrace.client._local_driver import check_driver
 from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.event_log import EventRecorder
@@ -54,18 +50,13 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace.archive.server.keywords import ArchiveSettings
-    from headrace.client import Subscription
     from headrace.client._local_driver import LocalDriver
 
 __all__ = ["ArchiveServer"]
 
-_MARK_INTERVAL_NS = 1_000_000_000
-_EVENTS_A_TURN = 64
-_RUNNING: weakref.WeakSet[ArchiveServer] = weakref.WeakSet()
-
 
 @checked_class
-class ArchiveServer(Closing):
+class ArchiveServer(Agent):
     """An archive running on a driver, in this process.
 
     Records streams into files, answers clients (:class:`headrace.Archive`) and replays to them. Runs in two
@@ -95,6 +86,10 @@ class ArchiveServer(Closing):
         DriverTimeoutError: No driver answers on the directory.
     """
 
+    _KIND = "archive"
+    _log: ArchiveLog
+    _mark_file: MarkFile
+
     def __init__(
         self,
         config: ArchiveConfig | None = None,
@@ -109,6 +104,7 @@ class ArchiveServer(Closing):
         on_event: Callable[[str], object] | None = None,
         **settings: Unpack[ArchiveSettings],
     ) -> None:
+        super().__init__()
         check_driver(driver)
         doubts = ArchiveConfig.environment_doubts(os.environ) if config is None else []
         self.config = config = ArchiveConfig.of(config, properties, **settings)
@@ -120,8 +116,6 @@ class ArchiveServer(Closing):
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         self._storage = storage or DirectoryStorage(config.archive_directory)
         self._threading_mode = "INVOKER" if is_invoked else config.threading_mode
-        self._is_closed = False
-        self._failure: BaseException | None = None
         start_ms = self._clock.epoch_ms()
         with _naming(self._storage):
             self._mark_file = MarkFile(
@@ -131,11 +125,7 @@ class ArchiveServer(Closing):
                 config.mark_file_liveness_timeout_ms,
                 config.mark_file_directory,
             )
-        self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
-        # From here on a forked child has the lock as well, until it forgets it.
-        forget_in_children(self)
-        _RUNNING.add(self)
+        self._forgets()
         entries = ErrorLog(self._mark_file.write_errors, config.error_buffer_length)
         self._log = ArchiveLog(entries, self._clock, on_error)
         self._events = EventRecorder(self._clock, self._log.error, on_event)
@@ -150,22 +140,18 @@ class ArchiveServer(Closing):
         except BaseException:
             self._release()
             raise
-        self._next_mark_ns = self._clock.monotonic_ns()
+        self._begins()
         if not is_invoked:
             self._start_threads()
 
     def _start_threads(self) -> None:
-        self._begin_thread("archive", self.do_work, self._control.subscriptions)
+        # A request ends a pause, so that clients need not wait for it; a message to record does not, see duty_cycle.py.
+        awaited, idle_strategy = self._control.subscriptions, self.config.idle_strategy
+        self._begin_thread("archive", self.do_work, idle_strategy, lambda: awaited)
         if self._recorder_thread is not None:
             # A client that waits for its message to be recorded sends a request, which ends this pause as well.
-            self._begin_thread("archive-recorder", self._recorder_thread.do_work, self._control.subscriptions)
-
-    def _begin_thread(self, name: str, turn: Callable[[], int], awaited: Sequence[Subscription] = ()) -> None:
-        # A request ends a pause, so that clients need not wait for it; a message to record does not, see duty_cycle.py.
-        idle = IdleStrategy(self.config.idle_strategy, None, awaited)
-        thread = threading.Thread(target=self._run, args=(turn, idle), name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
+            turn = self._recorder_thread.do_work
+            self._begin_thread("archive-recorder", turn, idle_strategy, lambda: awaited)
 
     def _open(self, driver: LocalDriver | None, chance: random.Random, start_ms: int) -> None:
         """Files, then the driver, then the parts; the mark file says last that the archive is ready."""
@@ -181,21 +167,10 @@ class ArchiveServer(Closing):
             on_step=self._renew_mark,
         )
         self._renew_mark()
-        self._client = client = self._connect(driver)
+        self._client = client = self._connect(driver, self.config.aeron_directory, "archive")
         self._make_parts(self._context(client, catalog), chance)
         self._mark_file.ready(self._mark_fields(start_ms), start_ms)
         self._life.begin(self._events, "started", self.archive_id, detail=client.directory)
-
-    def _connect(self, driver: LocalDriver | None) -> Client:
-        log = self._log  # and not the server, which holds the client that would hold it
-        # A driver that the program names is meant, whatever the environment says.
-        return Client.connect(
-            None if driver is not None else self.config.aeron_directory,
-            driver=driver,
-            use_invoker=True,
-            client_name="archive",
-            on_error=lambda error: log.error(str(error)),
-        )
 
     def _context(self, client: Client, catalog: Catalog) -> Context:
         """What the parts share, with the archive's id and counters."""
@@ -282,7 +257,7 @@ class ArchiveServer(Closing):
         """One turn of everything; gives how much there was to do. Only with ``is_invoked=True``."""
         assert self._client is not None, "open until closed"
         now_ns = self._clock.monotonic_ns()
-        work_count = self._hear_driver(self._client)
+        work_count = hear(self._client)
         if self._recorder_thread is None:
             work_count += self._recorder.do_work()
         else:
@@ -295,32 +270,13 @@ class ArchiveServer(Closing):
         work_count += self._deletions.do_work()
         work_count += self._segments.do_work()
         work_count += self._expiry.do_work()
-        if now_ns >= self._next_mark_ns:
-            self._next_mark_ns = now_ns + _MARK_INTERVAL_NS
-            self._mark()
+        self._mark(now_ns)
         self._note_cycle(self._clock.monotonic_ns() - now_ns)
         return work_count
 
     def _renew_mark(self) -> None:
         """Before a step of the start that may take long."""
         self._mark_file.update(self._clock.epoch_ms())
-
-    def _mark(self) -> None:
-        try:
-            self._mark_file.update(self._clock.epoch_ms())
-        except OSError as failure:
-            # What is being recorded and replayed goes on; the lock still keeps other archives of ours out.
-            self._log.error(f"cannot say in the mark file that this archive runs: {failure}")
-
-    @staticmethod
-    def _hear_driver(client: Client) -> int:
-        """Take what the driver has said, which comes one event a call."""
-        work_count = 0
-        for _ in range(_EVENTS_A_TURN):
-            if not (event_count := client.invoke()):
-                break
-            work_count += event_count
-        return work_count
 
     def _note_cycle(self, duration_ns: int) -> None:
         counters = self._counters
@@ -330,26 +286,14 @@ class ArchiveServer(Closing):
         if duration_ns > self.config.conductor_cycle_threshold_ns:
             counters.cycle_time_exceeded.get_and_add(1)
 
-    def _run(self, turn: Callable[[], int], idle: IdleStrategy) -> None:
-        try:
-            while not self._stop.is_set():
-                idle.idle(turn())
-        except BaseException as failure:
-            self._fail(failure)
-
-    def _end_threads(self) -> None:
-        self._stop.set()
+    def _stop_turns(self) -> None:
+        super()._stop_turns()
         if self._recorder_thread is not None:
             self._recorder_thread.wake_for_good()
 
-    def _fail(self, failure: BaseException) -> None:
-        self._end_threads()
-        try:
-            self._life.enter(ArchiveState.FAILED, repr(failure), is_fault=True)
-            self._log.error(f"the archive stopped: {failure!r}", failure)
-        finally:
-            # Last: who waits for it looks for the reason.
-            self._failure = failure
+    def _on_failure(self, failure: BaseException) -> None:
+        self._life.enter(ArchiveState.FAILED, repr(failure), is_fault=True)
+        self._log.error(f"the archive stopped: {failure!r}", failure)
 
     @property
     def directory(self) -> str:
@@ -362,32 +306,15 @@ class ArchiveServer(Closing):
         assert self._client is not None
         return self._client.directory
 
-    @property
-    def failure(self) -> BaseException | None:
-        """Why the archive stopped by itself, if it did."""
-        return self._failure
-
-    @property
-    def is_closed(self) -> bool:
-        """True once closed."""
-        return self._is_closed
-
-    @property
-    def error_count(self) -> int:
-        """Failures of the archive itself so far; what clients did wrong is not counted."""
-        return self._log.error_count
-
     def close(self) -> None:
         """Stop recordings where they are, end replays and sessions, and give up the directory.
 
-        Waits for the archive's threads. Closing again does nothing.
+        Waits for the archive's threads; on one of them, which runs handlers, the archive closes after its turn. Closing
+        again does nothing.
         """
-        if self._is_closed:
-            return
-        self._is_closed = True
-        self._end_threads()
-        for thread in self._threads:
-            thread.join()
+        super().close()
+
+    def _close(self) -> None:
         try:
             self._replications.close()
             self._recordings.close()
@@ -396,11 +323,6 @@ class ArchiveServer(Closing):
             self._life.enter(ArchiveState.CLOSED, "closed")
         finally:
             self._release()
-
-    def _forget(self) -> None:
-        """As after a kill: in a forked child, whose archive this is not, and on a node that crashed."""
-        self._is_closed = True
-        self._mark_file.forget()
 
     def _release(self) -> None:
         self._is_closed = True
@@ -416,13 +338,6 @@ class ArchiveServer(Closing):
 
     def __repr__(self) -> str:
         return f"ArchiveServer({self.directory!r}{', closed' if self._is_closed else ''})"
-
-
-@atexit.register
-def _close_all() -> None:
-    """An archive whose program ends without closing it would have to be recovered."""
-    for server in list(_RUNNING):
-        server.close()
 
 
 @contextlib.contextmanager

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
-import threading
-import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
-from headrace._closing import Closing
 from headrace._config import default_directory
 from headrace._exceptions import ArchiveError, HeadraceError
-from headrace._fork import forget_in_children
 from headrace._weak import weakly
 from headrace.archive.client import requests
 from headrace.archive.files.storage import DirectoryStorage, Storage
-from headrace.client import Client, IdleStrategy
+from headrace.client._agent import Agent, hear
 from headrace.client._local_driver import check_driver
 from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cluster.errors import ClusterTerminalError
 from headrace.cluster.ground.cluster_time import ClusterTime
 from headrace.cluster.ground.courses import Course, Running
-from headrace.cluster.ground.log import open_log
+from headrace.cluster.ground.log import AgentLog, open_log
 from headrace.cluster.ground.node_archive import NodeArchive, node_archive_config
 from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
 from headrace.cluster.mark_file import MARK_NAME, ClusterComponentType, ClusterMarkFile, MarkFields
@@ -70,14 +65,11 @@ if TYPE_CHECKING:
 __all__ = ["ConsensusModule"]
 
 _SLOW_TICK_NS = 10_000_000
-_MARK_INTERVAL_NS = 1_000_000_000
-_EVENTS_A_TURN = 64
 _STORAGE_SPACE = "STORAGE_SPACE"
-_RUNNING: weakref.WeakSet[ConsensusModule] = weakref.WeakSet()
 
 
 @checked_class
-class ConsensusModule(Closing):
+class ConsensusModule(Agent):
     """The consensus module of a cluster's member, on a driver and beside an archive on it.
 
     Runs in a thread of its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`. It begins
@@ -101,6 +93,10 @@ class ConsensusModule(Closing):
         DriverTimeoutError: No driver answers on the directory.
     """
 
+    _KIND = "module"
+    _log: AgentLog
+    _mark_file: ClusterMarkFile
+
     def __init__(
         self,
         config: ConsensusModuleConfig | None = None,
@@ -113,6 +109,7 @@ class ConsensusModule(Closing):
         on_error: Callable[[str], object] | None = None,
         **settings: Unpack[ConsensusModuleSettings],
     ) -> None:
+        super().__init__()
         check_driver(driver)
         doubts = ConsensusModuleConfig.environment_doubts(os.environ) if config is None else []
         self.config = config = ConsensusModuleConfig.of(config, properties, **settings)
@@ -127,11 +124,6 @@ class ConsensusModule(Closing):
         )
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         self._storage = storage or DirectoryStorage(config.cluster_directory)
-        self._is_closed = False
-        self._failure: BaseException | None = None
-        self._has_terminated = self._closes_itself = False
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
         # The driver tells what is gone from the first moment on, of clients before this module too.
         self._service_clients: dict[int, int] = {}
         self._lost_service: int | None = None
@@ -143,9 +135,9 @@ class ConsensusModule(Closing):
         except BaseException:
             self._release()
             raise
-        _RUNNING.add(self)
+        self._begins()
         if not is_invoked:
-            self._start_thread()
+            self._begin_thread(self._role_name, self.do_work, config.idle_strategy, lambda: self.awaited)
 
     # --- start -----------------------------------------------------------------------------------------------------
 
@@ -160,8 +152,7 @@ class ConsensusModule(Closing):
             elsewhere=config.mark_file_directory,
         )
         self._held.callback(self._mark_file.close)
-        # From here on a forked child has the lock as well, until it forgets it.
-        forget_in_children(self)
+        self._forgets()
         if config.directory_delete_on_start:
             # Not before: with the mark file taken, no other member runs on them. The mark file itself says all anew.
             for name in (RECORDING_LOG_NAME, NODE_STATE_NAME):
@@ -170,7 +161,9 @@ class ConsensusModule(Closing):
             self._mark_file, config.error_buffer_length, "cluster", self._storage, self._clock, on_error
         )
         try:
-            self._client = self._connect(driver)
+            self._client = self._connect(
+                driver, config.aeron_directory, self._role_name, weakly(self._counter_gone)
+            )
             self._held.callback(self._client.close)
             self._open_parts()
         except BaseException as failure:
@@ -218,7 +211,7 @@ class ConsensusModule(Closing):
         self._course.begin(self._started())
         self.awaited: tuple[Subscription, ...] = (self._services.subscription,)
         """What the module polls now: a loop that idles may wait for messages on these."""
-        self._next_tick_ns = self._next_mark_ns = self._clock.monotonic_ns()
+        self._next_tick_ns = self._clock.monotonic_ns()
 
     def _make_parts(self) -> None:
         context = self._context
@@ -238,25 +231,10 @@ class ConsensusModule(Closing):
         self._connecting = Connecting(context, self._egress, self._verdicts)
         self._checking = Checking(context, self._egress)
 
-    def _connect(self, driver: LocalDriver | None) -> Client:
-        log = self._log  # and not the module, which holds the client that would hold it
-        return Client.connect(
-            None if driver is not None else self.config.aeron_directory,
-            driver=driver,
-            use_invoker=True,
-            client_name=self._role_name,
-            on_error=lambda error: log.error(str(error)),
-            on_unavailable_counter=weakly(self._counter_gone),
-        )
-
     @property
     def _role_name(self) -> str:
         config = self.config
         return config.agent_role_name or f"consensus-module-{config.cluster_id}-{config.member_id}"
-
-    def _start_thread(self) -> None:
-        self._thread = threading.Thread(target=self._run, name=self._role_name, daemon=True)
-        self._thread.start()
 
     def _started(self) -> Course[None]:
         """From the files to the first election."""
@@ -301,7 +279,7 @@ class ConsensusModule(Closing):
         Raises:
             HeadraceError: The module cannot go on; it has told its services to end.
         """
-        if self._is_closed or self._has_terminated:
+        if self._is_closed or self.has_terminated:
             return 0
         try:
             return self._turn()
@@ -320,18 +298,14 @@ class ConsensusModule(Closing):
             work_count += self._slow_tick(begin_ns)
         work_count += self._course.step()
         if self._operating.has_ended:
-            self._has_terminated = True
+            self._stop_turns()
             return work_count
         work_count += self._lead() + self._services.poll()
         context.counters.note_cycle(self._clock.monotonic_ns() - begin_ns, self.config.cycle_threshold_ns)
         return work_count
 
     def _hear_driver(self) -> int:
-        work_count = 0
-        for _ in range(_EVENTS_A_TURN):
-            if not (event_count := self._client.invoke()):
-                break
-            work_count += event_count
+        work_count = hear(self._client)
         if self._lost_service is not None:
             raise ClusterTerminalError(
                 f"Aeron client in service closed unexpectedly: serviceId={self._lost_service}"
@@ -345,9 +319,7 @@ class ConsensusModule(Closing):
 
     def _slow_tick(self, now_ns: int) -> int:
         context = self._context
-        if now_ns >= self._next_mark_ns:
-            self._next_mark_ns = now_ns + _MARK_INTERVAL_NS
-            self._mark()
+        self._mark(now_ns)
         writer = self._leadership.writer
         if self._ingress is None or writer is None:
             return 0
@@ -363,12 +335,6 @@ class ConsensusModule(Closing):
         if context.state is not ModuleState.ACTIVE:
             return 0
         return self._connecting.do_work(writer) + self._checking.do_work(writer)
-
-    def _mark(self) -> None:
-        try:
-            self._mark_file.update(self._clock.epoch_ms())
-        except OSError as failure:
-            self._log.error(f"cannot say in the mark file that this module runs: {failure}")
 
     def _lead(self) -> int:
         """What a leader does in each turn."""
@@ -393,7 +359,7 @@ class ConsensusModule(Closing):
         Part of a turn. A program that steps the archive too may call it after that, so that services need not wait for
         the next turn.
         """
-        if self._ingress is None or self._is_closed or self._has_terminated:
+        if self._ingress is None or self._is_closed or self.has_terminated:
             return 0
         context = self._context
         position = self._leadership.append_position
@@ -511,34 +477,14 @@ class ConsensusModule(Closing):
 
     # --- life ------------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        awaited = self.awaited
-        idle = IdleStrategy(self.config.idle_strategy, None, awaited)
-        with contextlib.suppress(BaseException):
-            while not self._stop.is_set() and not self._has_terminated:
-                idle.idle(self.do_work())
-                if self.awaited is not awaited:
-                    awaited = self.awaited
-                    idle = IdleStrategy(self.config.idle_strategy, None, awaited)
-        if self._closes_itself:
-            self._close()
-
-    def _fail(self, failure: BaseException) -> None:
-        """It cannot go on: services end at once."""
-        if self._failure is not None or self._is_closed:
-            return
+    def _on_failure(self, failure: BaseException) -> None:
+        """Services end at once."""
         context = self._context
-        self._stop.set()
-        try:
-            self._log.error(f"unexpected termination: {failure}", failure)
-            # With its driver all of these are gone.
-            with contextlib.suppress(HeadraceError):
-                context.enter(ModuleState.CLOSED, repr(failure))
-                self._services.send(control.ServiceTerminationPosition(log_position=0, ack_required=True))
-        finally:
-            # Last, and the reason before the fact: who waits for the end looks for the reason.
-            self._failure = failure
-            self._has_terminated = True
+        self._log.error(f"unexpected termination: {failure}", failure)
+        # With its driver all of these are gone.
+        with contextlib.suppress(HeadraceError):
+            context.enter(ModuleState.CLOSED, repr(failure))
+            self._services.send(control.ServiceTerminationPosition(log_position=0, ack_required=True))
 
     @property
     def directory(self) -> str:
@@ -580,24 +526,9 @@ class ConsensusModule(Closing):
         self._context.counters.toggle.value = toggle
 
     @property
-    def failure(self) -> BaseException | None:
-        """Why the module stopped by itself, if it failed."""
-        return self._failure
-
-    @property
     def has_terminated(self) -> bool:
         """Whether the module has ended by itself: an operator asked for it, or it failed."""
-        return self._has_terminated
-
-    @property
-    def is_closed(self) -> bool:
-        """True once closed."""
-        return self._is_closed
-
-    @property
-    def error_count(self) -> int:
-        """Failures of the module so far; what clients did wrong is not counted."""
-        return self._log.error_count
+        return self._operating.has_ended or self._failure is not None
 
     def close(self) -> None:
         """Have services end where the log is agreed upon, and give up the directory. Waits for the module's thread.
@@ -607,20 +538,11 @@ class ConsensusModule(Closing):
         """
         if self._is_closed:
             return
-        self._stop.set()
-        if self._thread is threading.current_thread():
-            # It closes the module after its turn, which goes on with what it has.
-            self._closes_itself = True
-            return
-        if self._thread is not None:
-            self._thread.join()
-        if not self._is_closed:
-            self._close()
+        super().close()
 
     def _close(self) -> None:
-        self._is_closed = True
         context = self._context
-        if not self._has_terminated:
+        if not self.has_terminated:
             with contextlib.suppress(HeadraceError):
                 self._services.send(
                     control.ServiceTerminationPosition(
@@ -631,11 +553,6 @@ class ConsensusModule(Closing):
                 context.enter(ModuleState.CLOSED, "closed")
         self._course.close()
         self._release()
-
-    def _forget(self) -> None:
-        """As after a kill: in a forked child, whose module this is not, and on a node that crashed."""
-        self._is_closed = True
-        self._mark_file.forget()
 
     def _release(self) -> None:
         self._is_closed = True
@@ -677,10 +594,3 @@ def _mark_fields(config: ConsensusModuleConfig, driver: LocalDriver | None) -> M
 def _is_out_of_space(failure: Exception) -> bool:
     """Whether the archive has no room for the log, so that trying again cannot help."""
     return isinstance(failure, ArchiveError) and failure.code_name == _STORAGE_SPACE
-
-
-@atexit.register
-def _close_all() -> None:
-    """A module whose program ends without closing it would leave its services to find out by themselves."""
-    for module in list(_RUNNING):
-        module.close()

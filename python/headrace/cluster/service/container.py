@@ -9,26 +9,21 @@ What takes many turns is a course, one at a time: the log is not read meanwhile.
 
 from __future__ import annotations
 
-import atexit
 import os
-import threading
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
-from headrace._closing import Closing
 from headrace._config import default_directory
 from headrace._exceptions import ArchiveError
-from headrace._fork import forget_in_children
 from headrace.archive.files.storage import DirectoryStorage, Storage
-from headrace.client import Client, IdleStrategy
+from headrace.client._agent import Agent, hear
 from headrace.client._local_driver import check_driver
 from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.ground.counters import ClusterCounter, find, recovery_state
 from headrace.cluster.ground.courses import Course, Running, until
-from headrace.cluster.ground.log import open_log
+from headrace.cluster.ground.log import AgentLog, open_log
 from headrace.cluster.ground.node_archive import NodeArchive, node_archive_config
 from headrace.cluster.mark_file import ClusterComponentType, ClusterMarkFile, MarkFields, service_mark_name
 from headrace.cluster.protocol.codes import Role
@@ -51,7 +46,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace._counter_record import CounterRecord
-    from headrace.client import Image, Subscription
+    from headrace.client import Client, Image, Subscription
     from headrace.client._local_driver import LocalDriver
     from headrace.cluster.protocol.log import ClusterActionRequest
     from headrace.cluster.service.keywords import ContainerSettings
@@ -59,15 +54,12 @@ if TYPE_CHECKING:
 __all__ = ["ServiceContainer"]
 
 _TICK_NS = 1_000_000
-_MARK_INTERVAL_NS = 1_000_000_000
-_EVENTS_A_TURN = 64
 _ACK_ATTEMPTS_AT_END = 5
 _STORAGE_SPACE = "STORAGE_SPACE"
-_RUNNING: weakref.WeakSet[ServiceContainer] = weakref.WeakSet()
 
 
 @checked_class
-class ServiceContainer(Closing):
+class ServiceContainer(Agent):
     """A service of a cluster's member, running on the member's driver, in this process.
 
     Runs in a thread of its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`. It waits
@@ -94,6 +86,10 @@ class ServiceContainer(Closing):
         OSError: The disk refuses something.
     """
 
+    _KIND = "container"
+    _log: AgentLog
+    _mark_file: ClusterMarkFile
+
     def __init__(
         self,
         service: ClusteredService,
@@ -107,16 +103,14 @@ class ServiceContainer(Closing):
         on_error: Callable[[str], object] | None = None,
         **settings: Unpack[ContainerSettings],
     ) -> None:
+        super().__init__()
         check_driver(driver)
         doubts = ContainerConfig.environment_doubts(os.environ) if config is None else []
         self.config = config = ContainerConfig.of(config, properties, **settings)
         self._service = service
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         storage = storage or DirectoryStorage(config.cluster_directory)
-        self._is_closed = self._has_started = False
-        self._failure: BaseException | None = None
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._has_started = False
         self._mark_file = ClusterMarkFile(
             storage,
             service_mark_name(config.service_id),
@@ -124,9 +118,7 @@ class ServiceContainer(Closing):
             self._clock.epoch_ms(),
             elsewhere=config.mark_file_directory,
         )
-        # From here on a forked child has the lock as well, until it forgets it.
-        forget_in_children(self)
-        _RUNNING.add(self)
+        self._forgets()
         self._client: Client | None = None
         try:
             owner = f"service-{config.service_id}"
@@ -134,7 +126,8 @@ class ServiceContainer(Closing):
                 self._mark_file, config.error_buffer_length, owner, storage, self._clock, on_error
             )
             self._log.warn_of(doubts)
-            self._client = self._connect(driver)
+            name = f"clustered-service-{config.cluster_id}-{config.service_id}"
+            self._client = self._connect(driver, config.aeron_directory, name)
             self._make_parts(self._client)
             self._mark_file.ready(self._clock.epoch_ms())
         except BaseException:
@@ -142,21 +135,12 @@ class ServiceContainer(Closing):
             self._release()
             raise
         self._running.begin(self._starting())
+        self._begins()
         if not is_invoked:
-            idle = IdleStrategy(config.idle_strategy, None, (self._control.subscription,))
-            name = config.service_name or f"clustered-service-{config.cluster_id}-{config.service_id}"
-            self._thread = threading.Thread(target=self._run, args=(idle,), name=name, daemon=True)
-            self._thread.start()
-
-    def _connect(self, driver: LocalDriver | None) -> Client:
-        log = self._log  # and not the container, which holds the client that would hold it
-        return Client.connect(
-            None if driver is not None else self.config.aeron_directory,
-            driver=driver,
-            use_invoker=True,
-            client_name=f"clustered-service-{self.config.cluster_id}-{self.config.service_id}",
-            on_error=lambda error: log.error(str(error)),
-        )
+            awaited = (self._control.subscription,)
+            self._begin_thread(
+                config.service_name or name, self.do_work, config.idle_strategy, lambda: awaited
+            )
 
     def _make_parts(self, client: Client) -> None:
         config = self.config
@@ -191,7 +175,7 @@ class ServiceContainer(Closing):
         self._is_ending = self._has_ended = False
         self._is_standby = False
         self._ack_id = 0
-        self._next_tick_ns = self._next_mark_ns = self._clock.monotonic_ns()
+        self._next_tick_ns = self._clock.monotonic_ns()
 
     # --- Turns -------------------------------------------------------------------------------------------------
 
@@ -212,7 +196,7 @@ class ServiceContainer(Closing):
     def _turn(self) -> int:
         assert self._client is not None, "open until closed"
         now_ns = self._clock.monotonic_ns()
-        work_count = self._hear_driver(self._client)
+        work_count = hear(self._client)
         if now_ns >= self._next_tick_ns:
             self._next_tick_ns = now_ns + _TICK_NS
             self._tick(now_ns)
@@ -232,26 +216,12 @@ class ServiceContainer(Closing):
         duration_ns = self._clock.monotonic_ns() - now_ns
         note_duration(duration_ns, counters.max_cycle, counters.cycles_exceeded, config.cycle_threshold_ns)
         if self._has_ended:
+            self._stop_turns()
             self._release()
         return work_count
 
-    @staticmethod
-    def _hear_driver(client: Client) -> int:
-        """Take what the driver has said, which comes one event a call."""
-        work_count = 0
-        for _ in range(_EVENTS_A_TURN):
-            if not (event_count := client.invoke()):
-                break
-            work_count += event_count
-        return work_count
-
     def _tick(self, now_ns: int) -> None:
-        if now_ns >= self._next_mark_ns:
-            self._next_mark_ns = now_ns + _MARK_INTERVAL_NS
-            try:
-                self._mark_file.update(self._clock.epoch_ms())
-            except OSError as failure:
-                self._log.error(f"cannot say in the mark file that this container runs: {failure}")
+        self._mark(now_ns)
         if self._commit is not None and not self._is_ending and not self._is_counted(self._commit):
             self._log.warning("the consensus module is gone: its commit position is no longer counted")
             self._end(ServiceTerminationPosition(log_position=self._position, ack_required=False))
@@ -529,37 +499,9 @@ class ServiceContainer(Closing):
 
     # --- Life --------------------------------------------------------------------------------------------------
 
-    def _run(self, idle: IdleStrategy) -> None:
-        try:
-            while not self._stop.is_set() and not self._is_closed:
-                idle.idle(self.do_work())
-        except Exception:
-            # Told by do_work, and kept for those who ask.
-            return
-
-    def _fail(self, failure: BaseException) -> None:
-        self._stop.set()
-        try:
-            self._log.error(f"the container stopped: {failure}", failure)
-            self._release()
-        finally:
-            # Last: who waits for it looks for the reason.
-            self._failure = failure
-
-    @property
-    def failure(self) -> BaseException | None:
-        """Why the container ended by itself, if that was not in order."""
-        return self._failure
-
-    @property
-    def is_closed(self) -> bool:
-        """True once closed, and once it has ended by itself."""
-        return self._is_closed
-
-    @property
-    def error_count(self) -> int:
-        """Failures so far, what handlers raised among them."""
-        return self._log.error_count
+    def _on_failure(self, failure: BaseException) -> None:
+        self._log.error(f"the container stopped: {failure}", failure)
+        self._release()
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait until the container has ended; false when the time is over. With a thread of its own only.
@@ -567,29 +509,22 @@ class ServiceContainer(Closing):
         Args:
             timeout_s: How long, in seconds; ``None`` waits without an end.
         """
-        if self._thread is not None:
-            self._thread.join(timeout_s)
+        for thread in self._threads:
+            thread.join(timeout_s)
         return self._is_closed
 
     def close(self) -> None:
         """Leave the cluster's member, which ends with it. Closing again does nothing.
 
-        Waits for the container's thread.
+        Waits for the container's thread; on that thread, which runs the service, the container closes after its turn.
         """
-        self._stop.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
-        if self._is_closed:
-            return
+        super().close()
+
+    def _close(self) -> None:
         self._running.close()
         if self._has_started and not self._is_ending:
             self._callbacks.call_silent("on_terminate", self._cluster)
         self._release()
-
-    def _forget(self) -> None:
-        """As after a kill: in a forked child, whose container this is not, and on a node that crashed."""
-        self._is_closed = True
-        self._mark_file.forget()
 
     def _release(self) -> None:
         self._is_closed = True
@@ -647,10 +582,3 @@ def _mark_fields(config: ContainerConfig, driver: LocalDriver | None) -> MarkFie
         authenticator="",
         services_cluster_directory="",
     )
-
-
-@atexit.register
-def _close_all() -> None:
-    """One whose program ends without closing it would be waited for until its time-out."""
-    for container in list(_RUNNING):
-        container.close()
