@@ -10,6 +10,7 @@ from typing import Any
 import headrace
 from headrace.archive import ArchiveServer
 from headrace.cluster import ClusterClient, ConsensusModule, PendingClusterClient, ServiceContainer
+from headrace.cluster.member.states import ModuleState, Toggle
 from headrace.testing import Killed, Node, World
 from headrace.testing.world import Agent
 from tests.sim.histories import Call, check_history
@@ -29,14 +30,18 @@ IMAGE_TIMEOUT_NS = 300_000_000
 
 
 POLL_INTERVAL_NS = 2_000_000
+REST_NS = 300_000
+# Of the log, of snapshots, and of their segment files: many of each are filled.
+TERM_LENGTH = 65_536
 
 
 class Slow:
-    """An agent that gets no turns for a while, as when the machine has no time for its process."""
+    """An agent that rests after a turn without work, or for longer, when the machine has no time for its process."""
 
-    def __init__(self, agent: Agent, world: World) -> None:
+    def __init__(self, agent: Agent, world: World, chance: random.Random) -> None:
         self.agent = agent
         self.world = world
+        self.chance = chance
         self.until_ns = 0
 
     @property
@@ -44,7 +49,13 @@ class Slow:
         return self.agent.is_closed
 
     def do_work(self) -> int:
-        return self.agent.do_work() if self.world.now_ns >= self.until_ns else 0
+        now_ns = self.world.now_ns
+        if now_ns < self.until_ns:
+            return 0
+        work_count = self.agent.do_work()
+        if not work_count and self.until_ns <= now_ns:
+            self.until_ns = now_ns + self.chance.randrange(REST_NS)
+        return work_count
 
     def close(self) -> None:
         self.agent.close()
@@ -155,15 +166,13 @@ class ClusterWorld:
         self.chance = random.Random(f"{world.seed} cluster")
         self.sync_level = sync_level
         self.oracle = Oracle()
-        self.node = world.add_node("leader", image_liveness_timeout_ns=IMAGE_TIMEOUT_NS)
+        self.node = self.add_node("leader")
         self.slow: dict[str, Slow] = {}
         self.archive: ArchiveServer | None = None
         self.highest_commit = 0
         self.seen: tuple[ConsensusModule | None, int] = (None, 0)
         self.start()
-        desks = [
-            world.add_node(name, image_liveness_timeout_ns=IMAGE_TIMEOUT_NS) for name in ("desk0", "desk1")
-        ]
+        desks = [self.add_node(name) for name in ("desk0", "desk1")]
         # The last two share the channel on which they are answered.
         egress = ("aeron:udp?endpoint=desk0:0", "aeron:udp?endpoint=desk1:30000")
         self.callers = [
@@ -171,6 +180,14 @@ class ClusterWorld:
             for number in range(CLIENTS)
         ]
         desks[0].run(self.watch)
+
+    def add_node(self, name: str) -> Node:
+        return self.world.add_node(
+            name,
+            image_liveness_timeout_ns=IMAGE_TIMEOUT_NS,
+            term_buffer_length=TERM_LENGTH,
+            ipc_term_buffer_length=TERM_LENGTH,
+        )
 
     # --- the member ------------------------------------------------------------------------------------------------
 
@@ -182,7 +199,9 @@ class ClusterWorld:
             self.node.disk(kills[0]).kill_before(kills[1])
         sync, node = self.sync_level, self.node
         try:
-            self.archive = node.run_archive(file_sync_level=sync, catalog_file_sync_level=sync)
+            self.archive = node.run_archive(
+                file_sync_level=sync, catalog_file_sync_level=sync, segment_file_length=TERM_LENGTH
+            )
             self.module = node.host(
                 lambda: ConsensusModule(
                     driver=node,
@@ -190,7 +209,7 @@ class ClusterWorld:
                     storage=node.disk("cluster"),
                     members=MEMBERS,
                     ingress_channel="aeron:udp",
-                    log_channel="aeron:udp?term-length=256k",
+                    log_channel=f"aeron:udp?term-length={TERM_LENGTH}",
                     session_timeout_ns=SESSION_TIMEOUT_NS,
                     file_sync_level=sync,
                 )
@@ -205,7 +224,8 @@ class ClusterWorld:
             self.world.trace(1)
             return
         self.slow = {
-            name: Slow(agent, self.world) for name, agent in zip(DISKS, node._agents[-3:], strict=True)
+            name: Slow(agent, self.world, self.chance)
+            for name, agent in zip(DISKS, node._agents[-3:], strict=True)
         }
         node._agents[-3:] = self.slow.values()
 
@@ -246,6 +266,22 @@ class ClusterWorld:
             if self.is_running:
                 return
         raise AssertionError(f"the member does not start: {self.module.failure!r}")
+
+    def resume(self) -> None:
+        """As :meth:`recover`; and the member takes messages, whatever an operator has asked for."""
+        self.recover()
+        module = self.module
+        if module.state is not ModuleState.SUSPENDED:
+            return
+        # The member looks at what operators ask for every 10 ms; what one asks before it leads is lost.
+        self.world.run_for(0.02)
+        if self.is_running:
+            module._context.counters.toggle.value = Toggle.RESUME
+            self.world.run_until(
+                lambda: module.state is not ModuleState.SUSPENDED or not self.is_running,
+                within_s=WITHIN_S,
+                what="a member that goes on",
+            )
 
     # --- what must be ----------------------------------------------------------------------------------------------
 
@@ -314,16 +350,24 @@ class ClusterWorld:
         assert not missing, f"timers have not fired: {missing}"
 
     def settle(self) -> None:
-        """Until the service has handled all, timers and messages to itself too."""
-        self.recover()
-        module = self.module
-
-        def is_settled() -> bool:
-            applied = module._context.applied
-            is_empty = not len(applied.timers) and not any(map(len, applied.pending))
-            writer = module._leadership.writer
-            is_committed = writer is not None and module.commit_position == writer.position
-            return is_empty and is_committed and self.container._position >= module.commit_position
-
+        """Until the service has handled all, timers and messages to itself too; a member that ends starts again."""
+        self.resume()
         self.world.run_for(0.1)
-        self.world.run_until(is_settled, within_s=WITHIN_S, what="all of the log handled")
+        while not self.is_settled:
+            self.resume()
+            self.world.run_until(
+                lambda: self.is_settled or not self.is_running,
+                within_s=WITHIN_S,
+                what="all of the log handled",
+            )
+
+    @property
+    def is_settled(self) -> bool:
+        module = self.module
+        writer = module._leadership.writer
+        if not self.is_running or not module.is_leader or writer is None:
+            return False
+        applied = module._context.applied
+        is_empty = not len(applied.timers) and not any(map(len, applied.pending))
+        is_committed = module.commit_position == writer.publication.position
+        return is_empty and is_committed and self.container._position >= module.commit_position

@@ -39,7 +39,6 @@ class Chaos:
             self.world.run_for(self.chance.choice((0.0, 0.001, 0.02, 0.1, self.chance.random() * 0.01)))
         self.world.set_links(GOOD)
         self.done.append("check")
-        self.resume()
         self.cluster.check()
 
     # --- actions: clients --------------------------------------------------------------------------------------------
@@ -130,7 +129,6 @@ class Chaos:
         self.cluster.recover()
 
     def check(self) -> None:
-        self.resume()
         self.cluster.check()
 
     def toggle(self, toggle: Toggle, state: ModuleState) -> None:
@@ -153,14 +151,7 @@ class Chaos:
         self.toggle(Toggle.SUSPEND, ModuleState.ACTIVE)
 
     def resume(self) -> None:
-        self.cluster.recover()
-        module = self.cluster.module
-        self.world.run_for(0.05)
-        if module.state is ModuleState.SUSPENDED:
-            module._context.counters.toggle.value = Toggle.RESUME
-            self.world.run_until(
-                lambda: module.state is not ModuleState.SUSPENDED or not self.cluster.is_running, within_s=30
-            )
+        self.cluster.resume()
 
     def shut_down(self) -> None:
         self.toggle(self.chance.choice((Toggle.SHUTDOWN, Toggle.ABORT)), ModuleState.ACTIVE)

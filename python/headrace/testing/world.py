@@ -406,6 +406,9 @@ class Node:
             self._note(f"is killed before a change of {killed}")
             self.crash(keeps_writes=True)
         except (HeadraceError, OSError) as failure:
+            # What crashed while it waited for its driver is gone, and has no last word.
+            if agent not in self._agents:
+                return 0
             # As its thread does: its driver is gone, or has given it up, or a disk has refused what it needs.
             agent._fail(failure)
             self._agents.remove(agent)
