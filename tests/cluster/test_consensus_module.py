@@ -16,12 +16,13 @@ from headrace.archive.client import requests
 from headrace.client import Client
 from headrace.cluster.errors import ClusterError, ClusterFileError
 from headrace.cluster.mark_file import MARK_NAME, read_mark_fields
-from headrace.cluster.member import consensus_module
+from headrace.cluster.member import consensus_module, snapshotting
 from headrace.cluster.member.config import ConsensusModuleConfig
 from headrace.cluster.member.consensus_module import ConsensusModule
 from headrace.cluster.member.counters import ModuleCounters
 from headrace.cluster.member.leadership import Leadership
 from headrace.cluster.member.sessions import SessionState
+from headrace.cluster.member.snapshot import snapshot_messages
 from headrace.cluster.member.states import ModuleState, Toggle
 from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, ClusterAction, EventCode
 from headrace.cluster.protocol.header import pack_header
@@ -111,6 +112,24 @@ def test_a_snapshot_has_the_sessions_and_the_next_start_begins_with_it(
     assert member.context.plan.snapshots[0].log_position == snapshot.log_position
     # The client is not there any more for a cluster that has just started.
     member.until(lambda: not len(member.context.applied.sessions), "the session closed")
+
+
+def test_a_snapshot_is_of_one_turn_however_long_it_takes_to_write(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages of services may come while it is written."""
+    turns: list[int] = []
+
+    def many(*state: Any) -> Iterator[bytes]:
+        turns.append(member.context.now_ns)
+        yield from 1000 * list(snapshot_messages(*state))
+        turns.append(member.context.now_ns)
+
+    monkeypatch.setattr(snapshotting, "snapshot_messages", many)
+    member.module.request(Toggle.SNAPSHOT)
+    member.until(lambda: member.module.snapshot_count == 1, "a snapshot")
+    began, ended = turns
+    assert began == ended < member.context.now_ns
 
 
 def test_the_log_before_a_snapshot_can_be_purged(member: Member, script: Script) -> None:

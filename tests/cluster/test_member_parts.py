@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from headrace import ConfigError
 from headrace.cluster.errors import ClusterError
+from headrace.cluster.ground.snapshots import SnapshotPoint
 from headrace.cluster.member.applied import Applied
 from headrace.cluster.member.egress import egress_channel
 from headrace.cluster.member.election import (
@@ -23,7 +24,7 @@ from headrace.cluster.member.election import (
 )
 from headrace.cluster.member.members import ingress_endpoints, members_text, parse_members, quorum_of
 from headrace.cluster.member.pending_messages import PendingMessages, service_id_of
-from headrace.cluster.member.snapshot import SnapshotLoader, SnapshotPoint, snapshot_messages
+from headrace.cluster.member.snapshot import SnapshotLoader, snapshot_messages
 from headrace.cluster.member.states import ElectionState, ModuleState
 from headrace.cluster.member.timers import Timers
 from headrace.cluster.protocol.codes import CloseReason, ClusterTimeUnit

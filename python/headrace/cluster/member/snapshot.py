@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from headrace.cluster.errors import ClusterError
+from headrace.cluster.ground.snapshots import SnapshotPoint
 from headrace.cluster.member.pending_messages import PendingMessages, service_id_of
 from headrace.cluster.member.sessions import Sessions
 from headrace.cluster.member.timers import Timers
-from headrace.cluster.protocol.codes import ClusterTimeUnit, SnapshotMark
+from headrace.cluster.protocol.codes import SnapshotMark
 from headrace.cluster.protocol.header import HEADER_LENGTH, SESSION_MESSAGE, template_of, unpack_header
 from headrace.cluster.protocol.messages import MessageError, decode, encode
 from headrace.cluster.protocol.snapshots import (
@@ -20,38 +20,16 @@ from headrace.cluster.protocol.snapshots import (
     Timer,
 )
 
-__all__ = ["MODULE_TYPE_ID", "SnapshotLoader", "SnapshotPoint", "snapshot_messages"]
+__all__ = ["MODULE_TYPE_ID", "SnapshotLoader", "snapshot_messages"]
 
 MODULE_TYPE_ID = 1
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotPoint:
-    """Where in the log a snapshot is taken, and what must be alike when it is loaded."""
-
-    log_position: int
-    leadership_term_id: int
-    time_unit: ClusterTimeUnit
-    app_version: int
-
-    def marker(self, type_id: int, mark: SnapshotMark) -> SnapshotMarker:
-        """Begin or end of it."""
-        return SnapshotMarker(
-            type_id=type_id,
-            log_position=self.log_position,
-            leadership_term_id=self.leadership_term_id,
-            index=0,
-            mark=mark,
-            time_unit=self.time_unit,
-            app_version=self.app_version,
-        )
 
 
 def snapshot_messages(
     point: SnapshotPoint, sessions: Sessions, timers: Timers, pending: Sequence[PendingMessages]
 ) -> Iterator[bytes]:
     """The messages of a snapshot, in order."""
-    yield encode(point.marker(MODULE_TYPE_ID, SnapshotMark.BEGIN))
+    yield point.marker(MODULE_TYPE_ID, SnapshotMark.BEGIN)
     first = pending[0].tracker() if pending else None
     yield encode(
         ConsensusModule(
@@ -68,7 +46,7 @@ def snapshot_messages(
     for messages in pending:
         yield encode(messages.tracker())
         yield from messages
-    yield encode(point.marker(MODULE_TYPE_ID, SnapshotMark.END))
+    yield point.marker(MODULE_TYPE_ID, SnapshotMark.END)
 
 
 class SnapshotLoader:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headrace._results import OfferResult
 from headrace.archive.client import requests
 from headrace.cluster.errors import ClusterError
-from headrace.cluster.ground.courses import Course, added
+from headrace.cluster.ground.courses import Course
+from headrace.cluster.ground.snapshots import SnapshotPoint, recorded
 from headrace.cluster.log.entries import Entry, EntryType
 from headrace.cluster.log.recovery import recovery_plan
-from headrace.cluster.member.snapshot import SnapshotLoader, SnapshotPoint, snapshot_messages
+from headrace.cluster.member.snapshot import SnapshotLoader, snapshot_messages
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
-    from headrace.client import ExclusivePublication
     from headrace.cluster.member.context import Context
     from headrace.cluster.member.services import Services
     from headrace.cluster.protocol.control import ServiceAck
@@ -75,23 +73,16 @@ class Snapshotting:
 
     def _recorded(self, log_position: int) -> Course[int]:
         """The recording with the module's own part, which is whole."""
-        context, applied = self._context, self._context.applied
-        config, client = context.config, context.client
-        messages = snapshot_messages(
-            self._point(log_position), applied.sessions, applied.timers, applied.pending
+        context, config, applied = self._context, self._context.config, self._context.applied
+        point = self._point(log_position)
+        return recorded(
+            context.client,
+            context.archive,
+            config.snapshot_channel,
+            config.snapshot_stream_id,
+            # All in one turn: services may send messages while it is written.
+            lambda _: list(snapshot_messages(point, applied.sessions, applied.timers, applied.pending)),
         )
-        publication = yield from added(
-            client.request_exclusive_publication(config.snapshot_channel, config.snapshot_stream_id)
-        )
-        with publication:
-            stream = yield from context.archive.recorded(publication, config.snapshot_channel)
-            yield from _written(publication, messages)
-            end = publication.position
-            while stream.position(client) < (end or 0):
-                if not stream.is_active(client):
-                    raise ClusterError("the archive stopped to record the snapshot of the consensus module")
-                yield
-        return stream.recording_id
 
     def _note(self, log_position: int, recording_id: int, acks: tuple[ServiceAck, ...]) -> None:
         """Add the entries of the recording log, the module's last: without it a start uses none of them."""
@@ -141,14 +132,3 @@ class Snapshotting:
         finally:
             replay.subscription.close()
         yield from context.archive.stopped_replay(replay)
-
-
-def _written(publication: ExclusivePublication, messages: Iterable[bytes]) -> Course[None]:
-    """Goes on once all messages are in a publication."""
-    for message in messages:
-        while (result := publication.offer(message)) < 0:
-            if result in (OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED):
-                raise ClusterError(
-                    f"the snapshot of the consensus module cannot be written: {OfferResult(result).name}"
-                )
-            yield

@@ -25,6 +25,7 @@ from headrace.cluster.ground.counters import ClusterCounter, find, recovery_stat
 from headrace.cluster.ground.courses import Course, Running, until
 from headrace.cluster.ground.log import AgentLog, open_log
 from headrace.cluster.ground.node_archive import NodeArchive, node_archive_config
+from headrace.cluster.ground.snapshots import SnapshotPoint
 from headrace.cluster.mark_file import ClusterComponentType, ClusterMarkFile, MarkFields, service_mark_name
 from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import JoinLog, RequestServiceAck, ServiceTerminationPosition
@@ -38,7 +39,7 @@ from headrace.cluster.service.counters import ContainerCounters, note_duration
 from headrace.cluster.service.entries import ContainerError, Entries
 from headrace.cluster.service.joined_log import CopiedLog, JoinedLog, joined
 from headrace.cluster.service.session import ClientSession
-from headrace.cluster.service.snapshot import SnapshotPoint, loaded, stored
+from headrace.cluster.service.snapshot import loaded, stored
 from headrace.cluster.service.state import ServiceState
 from headrace.positions import NULL_VALUE
 

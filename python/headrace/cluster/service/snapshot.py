@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.archive.client import requests
 from headrace.cluster.errors import ClusterError
-from headrace.cluster.ground.courses import Course, added, until
+from headrace.cluster.ground.courses import Course
+from headrace.cluster.ground.snapshots import recorded
 from headrace.cluster.protocol.codes import ClusterTimeUnit, SnapshotMark
 from headrace.cluster.protocol.messages import MessageError, decode, encode
 from headrace.cluster.protocol.snapshots import ClientSession as StoredSession
@@ -19,40 +20,16 @@ from headrace.cluster.protocol.snapshots import SnapshotMarker
 from headrace.positions import version_text
 
 if TYPE_CHECKING:
-    from headrace.client import Client, ExclusivePublication, Header
-    from headrace.cluster.ground.node_archive import NodeArchive, RecordedStream
+    from headrace.client import Client, Header
+    from headrace.cluster.ground.node_archive import NodeArchive
+    from headrace.cluster.ground.snapshots import SnapshotPoint
     from headrace.cluster.service.config import ContainerConfig
     from headrace.cluster.service.session import ClientSession
 
-__all__ = ["LoadedSnapshot", "SnapshotPoint", "check_app_version", "loaded", "stored"]
+__all__ = ["LoadedSnapshot", "check_app_version", "loaded", "stored"]
 
 _TYPE_ID = 2
-_OFFERS_A_TURN = 100
 _FRAGMENTS_A_TURN = 100
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotPoint:
-    """Where in the log a snapshot is taken, and what must be alike when it is loaded."""
-
-    log_position: int
-    leadership_term_id: int
-    time_unit: ClusterTimeUnit
-    app_version: int
-
-    def marker(self, mark: SnapshotMark) -> bytes:
-        """Begin or end of the container's part."""
-        return encode(
-            SnapshotMarker(
-                type_id=_TYPE_ID,
-                log_position=self.log_position,
-                leadership_term_id=self.leadership_term_id,
-                index=0,
-                mark=mark,
-                time_unit=self.time_unit,
-                app_version=self.app_version,
-            )
-        )
 
 
 @dataclass(slots=True)
@@ -150,20 +127,6 @@ def loaded(archive: NodeArchive, config: ContainerConfig, recording_id: int) -> 
     return snapshot
 
 
-def _container_part(point: SnapshotPoint, sessions: Iterable[ClientSession]) -> Iterator[bytes]:
-    yield point.marker(SnapshotMark.BEGIN)
-    for session in sessions:
-        yield encode(
-            StoredSession(
-                cluster_session_id=session.id,
-                response_stream_id=session.response_stream_id,
-                response_channel=session.response_channel,
-                encoded_principal=session.principal,
-            )
-        )
-    yield point.marker(SnapshotMark.END)
-
-
 def stored(
     client: Client,
     archive: NodeArchive,
@@ -188,58 +151,34 @@ def stored(
         Exception: What the service raises.
     """
     yield from archive.connected()
-    publication = yield from added(
-        client.request_exclusive_publication(config.snapshot_channel, config.snapshot_stream_id)
-    )
-    try:
-        stream = yield from archive.recorded(publication, config.snapshot_channel)
-        for message in _container_part(point, sessions):
-            yield from _sent(client, publication, stream, message)
-        for count, message in enumerate(messages, 1):
-            yield from _sent(client, publication, stream, _checked(message, publication))
-            if count % _OFFERS_A_TURN == 0:
-                yield
-        end = publication.position
-        assert end is not None, "open until closed below"
 
-        def is_recorded() -> bool:
-            if stream.position(client) >= end:
-                return True
-            _check_active(client, stream)
-            return False
+    def parts(longest: int) -> Iterator[Any]:
+        yield point.marker(_TYPE_ID, SnapshotMark.BEGIN)
+        for session in sessions:
+            yield encode(
+                StoredSession(
+                    cluster_session_id=session.id,
+                    response_stream_id=session.response_stream_id,
+                    response_channel=session.response_channel,
+                    encoded_principal=session.principal,
+                )
+            )
+        yield point.marker(_TYPE_ID, SnapshotMark.END)
+        for message in messages:
+            yield _checked(message, longest)
 
-        yield from until(is_recorded)
-    finally:
-        publication.close()
-    return stream.recording_id
+    return (yield from recorded(client, archive, config.snapshot_channel, config.snapshot_stream_id, parts))
 
 
-def _checked(message: Any, publication: ExclusivePublication) -> Any:
+def _checked(message: Any, limit: int) -> Any:
     try:
         length = memoryview(message).nbytes
     except TypeError:
         kind = type(message).__name__
         raise ClusterError(f"on_take_snapshot gave a {kind}: messages of a snapshot are bytes") from None
-    limit = publication.max_message_length
     if length > limit:
         raise ClusterError(
             f"on_take_snapshot gave a message of length={length}, above max_message_length={limit} of the snapshot "
             "channel: give the state as several messages, or set a greater term-length in snapshot_channel"
         )
     return message
-
-
-def _sent(
-    client: Client, publication: ExclusivePublication, stream: RecordedStream, message: Any
-) -> Course[None]:
-    while not publication.offer(message) > 0:
-        _check_active(client, stream)
-        yield
-
-
-def _check_active(client: Client, stream: RecordedStream) -> None:
-    if not stream.is_active(client):
-        raise ClusterError(
-            f"the archive no longer records the snapshot, recording_id={stream.recording_id}: it has ended, or was "
-            "started anew; if it runs on, its error log says why. The snapshot is not used; have another one taken"
-        )

@@ -1,0 +1,97 @@
+"""What consensus module and services do alike with their parts of a snapshot. Cluster specification 6.4, 6.5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headrace._results import OfferResult
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.ground.courses import Course, added
+from headrace.cluster.protocol.codes import ClusterTimeUnit, SnapshotMark
+from headrace.cluster.protocol.messages import encode
+from headrace.cluster.protocol.snapshots import SnapshotMarker
+
+if TYPE_CHECKING:
+    from headrace.client import Client
+    from headrace.cluster.ground.node_archive import NodeArchive, RecordedStream
+
+__all__ = ["SnapshotPoint", "recorded"]
+
+_OFFERS_A_TURN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPoint:
+    """Where in the log a snapshot is taken, and what must be alike when it is loaded."""
+
+    log_position: int
+    leadership_term_id: int
+    time_unit: ClusterTimeUnit
+    app_version: int
+
+    def marker(self, type_id: int, mark: SnapshotMark) -> bytes:
+        """Begin or end of a part."""
+        return encode(
+            SnapshotMarker(
+                type_id=type_id,
+                log_position=self.log_position,
+                leadership_term_id=self.leadership_term_id,
+                index=0,
+                mark=mark,
+                time_unit=self.time_unit,
+                app_version=self.app_version,
+            )
+        )
+
+
+def recorded(
+    client: Client,
+    archive: NodeArchive,
+    channel: str,
+    stream_id: int,
+    messages: Callable[[int], Iterable[Any]],
+) -> Course[int]:
+    """Record a part of a snapshot; gives the recording, which has all of it.
+
+    Args:
+        client: What sends it.
+        archive: What records it; stepped by the caller.
+        channel: Where it is sent.
+        stream_id: The stream there.
+        messages: Gives the messages, told how long one may be; they are asked for one after the other.
+
+    Raises:
+        HeadraceError: The archive refuses, or is gone.
+        Exception: What the messages raise.
+    """
+    publication = yield from added(client.request_exclusive_publication(channel, stream_id))
+    with publication:
+        stream = yield from archive.recorded(publication, channel)
+        for count, message in enumerate(messages(publication.max_message_length), 1):
+            while (result := publication.offer(message)) < 0:
+                _check_offer(result)
+                _check_active(client, stream)
+                yield
+            if count % _OFFERS_A_TURN == 0:
+                yield
+        end = publication.position
+        assert end is not None, "open until closed below"
+        while stream.position(client) < end:
+            _check_active(client, stream)
+            yield
+    return stream.recording_id
+
+
+def _check_offer(result: int) -> None:
+    if result in (OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED):
+        raise ClusterError(f"the snapshot cannot be written: {OfferResult(result).name}")
+
+
+def _check_active(client: Client, stream: RecordedStream) -> None:
+    if not stream.is_active(client):
+        raise ClusterError(
+            f"the archive no longer records the snapshot, recording_id={stream.recording_id}: it has ended, or was "
+            "started anew; if it runs on, its error log says why. The snapshot is not used; have another one taken"
+        )
