@@ -7,6 +7,7 @@
 | 2 | the command line is wrong |
 | 3 | the directory has no running driver, or none of its files |
 | 4 | with `--exit-code`: something was found |
+| 255 | a command of `headrace cluster` that Aeron's ClusterTool has too failed, for whatever reason |
 | 130 | stopped with Ctrl-C before it was done, for a command that ends by itself |
 """
 
@@ -30,6 +31,7 @@ OK = 0
 FAILED = 1
 NO_DRIVER = 3
 FOUND = 4
+TOOL_FAILED = 255
 INTERRUPTED = 130
 
 
@@ -39,7 +41,7 @@ def run_to_exit(app: click.Command, arguments: list[str]) -> int:
         # Closed by the parent. What cannot be said must not end the command with another error.
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if sys.stdout is None:
-        return _fail("stdout is closed; redirect it to /dev/null to run without output", FAILED)
+        return fail("stdout is closed; redirect it to /dev/null to run without output", FAILED)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         # Not `app.main`, which has its own ideas of what a closed pipe and Ctrl-C mean.
@@ -54,13 +56,13 @@ def run_to_exit(app: click.Command, arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except (DriverFileMissingError, DriverNotReadyError, DriverGoneError, DriverTimeoutError) as absent:
-        return _fail(absent, NO_DRIVER)
+        return fail(absent, NO_DRIVER)
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does. Python would complain once more when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except (HeadraceError, OSError) as failure:
-        return _fail(failure, FAILED)
+        return fail(failure, FAILED)
 
 
 class Stop:
@@ -108,6 +110,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _fail(failure: BaseException | str, status: int) -> int:
+def fail(failure: BaseException | str, status: int) -> int:
+    """Print on stderr why a command failed; gives the exit status back."""
     click.echo(f"error: {shown(str(failure))}", err=True)
     return status

@@ -26,10 +26,14 @@ if TYPE_CHECKING:
     from headrace.cluster.mark_file import MarkFields
     from headrace.cluster.node_state import CandidateTerm
 
-__all__ = ["ClusterDirectory"]
+__all__ = ["ClusterDirectory", "NoMarkFileError"]
 
 _SYNC_ALL = 2
 _SERVICES_MAX = 10
+
+
+class NoMarkFileError(ClusterFileError):
+    """No member has run on the directory."""
 
 
 class ClusterDirectory:
@@ -48,12 +52,13 @@ class ClusterDirectory:
         """What the member's mark file says.
 
         Raises:
-            ClusterFileError: There is none, or it is damaged.
+            NoMarkFileError: There is none.
+            ClusterFileError: It is damaged, or of another version.
         """
         mark = read_mark_fields(self._storage)
         if mark is None:
             path = marked_directory(self._storage).describe(MARK_NAME)
-            raise ClusterFileError(f"{path} does not exist: no member has run on the directory")
+            raise NoMarkFileError(f"{path} does not exist: no member has run on the directory")
         return mark
 
     def service_marks(self) -> dict[int, MarkFields]:

@@ -161,6 +161,7 @@ def read_mark_fields(storage: Storage, name: str = MARK_NAME) -> MarkFields | No
         raise ClusterFileError(
             f"{path}: template={template} schema={schema} where {_TEMPLATE} and {_SCHEMA} are expected"
         )
+    _check_version(_numbers(data), path)
     texts, offset = [], _TEXTS_OFFSET
     for _ in range(6):
         length = _LENGTH.unpack_from(data, offset)[0] if offset + _LENGTH.size <= len(data) else 0
@@ -199,6 +200,7 @@ def no_component_running(storage: Storage, name: str, now_ms: int) -> Iterator[N
         _lock(file, path)
         header = file.read(0, _TEXTS_OFFSET)
         if _is_header(header):
+            _check_version(_numbers(header), path)
             _check_age(header, path, now_ms, LIVENESS_TIMEOUT_MS)
         yield
     finally:
@@ -278,11 +280,7 @@ class ClusterMarkFile:
         if not _is_header(data):
             return
         old = _numbers(data)
-        if old.version != _FAILED and old.version >> 16:
-            raise ClusterFileError(
-                f"{self.path}: the file has version {version_text(old.version)}, and 0.x is read here: use another "
-                "directory"
-            )
+        _check_version(old, self.path)
         allowed = (fields.component_type, *_MAY_BECOME.get(fields.component_type, ()))
         if old.component_type not in allowed:
             raise ClusterFileError(
@@ -347,6 +345,14 @@ def _is_header(data: bytes) -> bool:
 def _numbers(header: bytes) -> MarkFields:
     """The fields without their texts, of which a kill may have left a part."""
     return MarkFields(*_FIELDS.unpack_from(header, _FIELDS_OFFSET), *[""] * 6)
+
+
+def _check_version(fields: MarkFields, path: str) -> None:
+    if fields.version != _FAILED and fields.version >> 16:
+        raise ClusterFileError(
+            f"{path}: the file has version {version_text(fields.version)}, and 0.x is read here: use a program of that "
+            "version, or another directory"
+        )
 
 
 def _opened(storage: Storage, name: str, length: int) -> StorageFile:

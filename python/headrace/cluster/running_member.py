@@ -11,9 +11,11 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headrace._exceptions import DriverTimeoutError
 from headrace._named_number import NamedNumber
 from headrace.archive import Archive
-from headrace.client import Client
+from headrace.archive.files import ArchiveDirectory
+from headrace.client import Client, RecordedFrames, RecordingReader
 from headrace.clock import SYSTEM_CLOCK
 from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.errors import ClusterError
@@ -33,12 +35,19 @@ if TYPE_CHECKING:
     from headrace._counter_record import CounterRecord
     from headrace.clock import Clock
 
-__all__ = ["MemberStatus", "RunningMember", "Toggle"]
+__all__ = ["MemberStatus", "NotRunningError", "RunningMember", "Toggle", "stored_messages"]
 
 _LOOK_S = 0.01
+# The driver showed life a moment ago: this is for one that was killed since.
+_DRIVER_TIMEOUT_MS = 2_000
+_BATCH_COUNT = 256
 _TYPES = frozenset(ClusterCounter)
 # What an operator waits for, in seconds: until the toggle is neutral again.
 _WAITS_S = {Toggle.SNAPSHOT: 30.0, Toggle.RESUME: 1.0}
+
+
+class NotRunningError(ClusterError):
+    """The driver of the member does not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +98,11 @@ class RunningMember:
         """
         with CncFile.open(self.mark.aeron_directory) as cnc:
             age_ms = cnc.heartbeat_age_ms(self._clock.epoch_ms())
-            if age_ms is None or age_ms > cnc.header.client_liveness_timeout_ns // 1_000_000:
+            if (
+                age_ms is None
+                or cnc.has_dead_process()
+                or age_ms > cnc.header.client_liveness_timeout_ns // 1_000_000
+            ):
                 raise DriverGoneError(cnc.path, cnc.header.pid, age_ms)
             return [one for one in cnc.counters if one.type_id in _TYPES and self._is_ours(one)]
 
@@ -99,14 +112,38 @@ class RunningMember:
     def _counter(self, counter: ClusterCounter) -> CounterRecord | None:
         return next((one for one in self.counters() if one.type_id == counter), None)
 
+    def has_driver(self) -> bool:
+        """Whether the member's driver runs."""
+        try:
+            self.counters()
+        except (DriverFileMissingError, DriverGoneError):
+            return False
+        return True
+
+    def _connected(self) -> Client:
+        """A client of the member's driver.
+
+        Raises:
+            ClusterError: The driver does not run.
+        """
+        directory = self.mark.aeron_directory
+        try:
+            self.counters()
+            return Client.connect(directory, client_name="cluster-tool", driver_timeout_ms=_DRIVER_TIMEOUT_MS)
+        except (DriverFileMissingError, DriverGoneError, DriverTimeoutError):
+            raise NotRunningError(
+                f"{self.name} does not run: its driver in {directory} has ended; start its node first"
+            ) from None
+
     def snapshot_messages(self, recording_id: int) -> Iterator[tuple[int, bytes]]:
         """The messages of a snapshot, each with the position after it, from the archive of the member's node.
 
         Raises:
             ArchiveError: The archive does not have the recording, or does not answer.
+            ClusterError: The driver does not run.
         """
         with (
-            Client.connect(self.mark.aeron_directory, client_name="cluster-tool") as client,
+            self._connected() as client,
             Archive.connect(
                 client, control_channel="aeron:ipc", control_stream_id=self.mark.archive_stream_id
             ) as archive,
@@ -152,14 +189,13 @@ class RunningMember:
         """Who is in the cluster, as the member sees it.
 
         Raises:
-            ClusterError: It does not answer in time.
-            DriverTimeoutError: Its driver does not.
+            ClusterError: It does not answer in time, or its driver does not run.
         """
         mark = self.mark
         deadline = self._clock.deadline(timeout_s)
         found: list[ClusterMembersExtendedResponse] = []
         with (
-            Client.connect(mark.aeron_directory, client_name="cluster-tool") as client,
+            self._connected() as client,
             client.add_subscription(mark.control_channel, mark.service_stream_id) as answers,
             client.add_publication(mark.control_channel, mark.consensus_module_stream_id) as queries,
         ):
@@ -192,6 +228,8 @@ class RunningMember:
         """
         try:
             leader_id = self.members(timeout_s).leader_member_id
+        except NotRunningError:
+            raise
         except ClusterError:
             raise ClusterError("Timed out querying cluster.") from None
         if leader_id != self.mark.member_id:
@@ -243,11 +281,39 @@ class RunningMember:
 
     def _is_set(self, record: CounterRecord, toggle: Toggle) -> bool:
         """Set the toggle, if nothing has changed it since it was read: of two operators one is refused."""
-        with Client.connect(self.mark.aeron_directory, client_name="cluster-tool") as client:
+        with self._connected() as client:
             try:
                 return client.counters.compare_and_set(record, toggle)
             except KeyError:
                 raise ClusterError(f"{self.name}: Failed to find control toggle") from None
+
+
+def stored_messages(archive_directory: Path, recording_id: int) -> Iterator[tuple[int, bytes]]:
+    """The messages of a snapshot, each with the position after it, from the files of an archive.
+
+    Raises:
+        ArchiveError: The directory has no catalog or not the recording, or its files are damaged.
+    """
+    with ArchiveDirectory(archive_directory) as archive:
+        end = archive.end(recording_id)
+        descriptor = archive.find(recording_id)
+        assert descriptor is not None, "it has an end"
+    frames = RecordedFrames(
+        recording_id,
+        start_position=descriptor.start_position,
+        initial_term_id=descriptor.initial_term_id,
+        term_length=descriptor.term_buffer_length,
+        segment_length=descriptor.segment_file_length,
+        stream_id=descriptor.stream_id,
+    )
+    start = descriptor.start_position
+    reader = RecordingReader(
+        archive_directory, frames, start=start, stop=end, limit=end, is_frame_at_start=True
+    )
+    while not reader.is_at_end:
+        batch = reader.read_batch(_BATCH_COUNT)
+        for position, payload in zip(batch.positions, batch, strict=True):
+            yield int(position), bytes(payload)
 
 
 def _named(kind: type[NamedNumber], value: int | None) -> str:

@@ -12,6 +12,7 @@ error. It works on the directory of any driver of this version, running or dead.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
 from dataclasses import dataclass
@@ -32,6 +33,10 @@ HEARTBEAT_TRAILER_OFFSET = 640
 DEFAULT_PAGE_SIZE = 4096
 _HEADER = struct.Struct("<iiiiiiqqqi")
 _POLL_INTERVAL_S = 0.016
+# A driver of Headrace holds its first byte while its process lives: `crates/buffers/src/liveness.rs`.
+_LIVENESS_FILE = "liveness.lock"
+# struct flock: type, whence, start, length, process.
+_LOCK = struct.Struct("hhqqi4x")
 _CLOSED = -1
 
 
@@ -156,6 +161,18 @@ class CncFile(Closing):
         if heartbeat_ms == -1:
             return None
         return now_ms - heartbeat_ms
+
+    def has_dead_process(self) -> bool:
+        """Whether the process has ended, as the driver's lock file shows; false of drivers without one, as Aeron's."""
+        try:
+            descriptor = os.open(self.path.parent / _LIVENESS_FILE, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            held = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
+        finally:
+            os.close(descriptor)
+        return bool(_LOCK.unpack(held)[0] == fcntl.F_UNLCK)
 
     def is_replaced(self) -> bool:
         """Whether the path now names another file: the driver was restarted, or its directory removed."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from headrace._exceptions import HeadraceError
 from headrace.cli.groups import LazyCommand, LazyGroup
+from headrace.cli.lifecycle import FAILED, TOOL_FAILED, fail
 
 _LOG, _ASKING = "headrace.cli.cluster.recording_log", "headrace.cli.cluster.asking"
 _LOOKING = "headrace.cli.cluster.looking"
@@ -50,7 +54,36 @@ SUBCOMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, subcommands=SUBCOMMANDS)
+# All others are commands of Aeron's ClusterTool as well, which ends with -1 where it fails.
+_OUR_OWN = {"node", "watch", "check-determinism"}
+# With 1 it has answered: the member does not lead.
+_ANSWERS_WITH_1 = "is-leader"
+
+
+class _ToolGroup(LazyGroup):
+    """Commands that end with the exit statuses of Aeron's tool: a script need not know which of both it runs."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except click.exceptions.Exit as ended:
+            if ended.exit_code != FAILED or ctx.invoked_subcommand in (*_OUR_OWN, _ANSWERS_WITH_1):
+                raise
+        except click.ClickException as wrong:
+            if ctx.invoked_subcommand in _OUR_OWN:
+                raise
+            wrong.show()
+        except BrokenPipeError:
+            raise
+        except (HeadraceError, OSError) as failure:
+            if ctx.invoked_subcommand in _OUR_OWN:
+                raise
+            fail(failure, TOOL_FAILED)
+        raise click.exceptions.Exit(TOOL_FAILED)
+
+
+@click.group(cls=_ToolGroup, subcommands=SUBCOMMANDS)
 def command() -> None:
     """Run a member of a cluster; look at the directory of one, of Aeron's too, and tell it what to do.
 

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 directory_argument = click.argument(
     "directory", type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
+beside_archive_option = click.option(
+    "--archive-dir",
+    "-a",
+    "archive_directory",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The archive's directory.  [default: archive, beside the cluster's]",
+)
 
 
 def member_files(directory: Path) -> ClusterDirectory:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from headrace.cluster.protocol.control import ClusterMembersExtendedResponse
     from headrace.cluster.running_member import RunningMember
 
-# Of `is-leader` alone, where 1 says that the member does not lead: Aeron's tool ends with -1.
-_NO_MEMBER = 255
 _timeout_option = click.option(
     "--timeout",
     "timeout_s",
@@ -45,14 +43,10 @@ def is_leader_command(directory: Path) -> None:
 
     With 255 no member has run on the directory. A member whose driver is gone does not lead.
     """
-    from headrace.cluster import ClusterFileError
     from headrace.tools import DriverFileMissingError, DriverGoneError
 
     try:
         is_leader = _member(directory).is_leader()
-    except ClusterFileError as reason:
-        click.echo(f"error: {shown(str(reason))}", err=True)
-        raise click.exceptions.Exit(_NO_MEMBER) from None
     except (DriverFileMissingError, DriverGoneError):
         is_leader = False
     click.echo("leader" if is_leader else "not leader")

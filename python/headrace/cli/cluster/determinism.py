@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from headrace.cli.cluster.access import beside_archive_option
 from headrace.cli.cluster.node import service_maker
 from headrace.cli.lifecycle import FAILED
 
@@ -17,17 +18,13 @@ _LOG_NAMES = ("recording.log", "node-state.dat")
 @click.command("check-determinism")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("service", metavar="MODULE:CLASS")
-@click.option(
-    "--archive-dir",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The archive's directory.  [default: archive, beside the cluster's]",
-)
+@beside_archive_option
 @click.option(
     "--from-snapshot", is_flag=True, help="Begin with the latest snapshot, and not with the whole log."
 )
 @click.option("--timeout", "timeout_s", type=click.FloatRange(min=0), default=600.0, show_default=True)
 def check_determinism_command(
-    directory: Path, service: str, archive_dir: Path | None, from_snapshot: bool, timeout_s: float
+    directory: Path, service: str, archive_directory: Path | None, from_snapshot: bool, timeout_s: float
 ) -> None:
     """Replay the log of a member that does not run into two instances of a service, and compare what they do.
 
@@ -47,7 +44,7 @@ def check_determinism_command(
     files = directory if (directory / _LOG_NAMES[0]).exists() else directory / "cluster"
     ClusterDirectory(files).check_no_member_runs()
     with ClusterDirectory(files).recording_log():
-        archive = archive_dir or files.parent / "archive"
+        archive = archive_directory or files.parent / "archive"
     errors: list[str] = []
     with tempfile.TemporaryDirectory(prefix="headrace-determinism-") as made:
         copy = Path(made)

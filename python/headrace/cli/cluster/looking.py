@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from headrace.tools.units import format_count, format_time_ms
 from headrace.tools.views.responsive_view import ResponsiveView
 
 if TYPE_CHECKING:
+    from headrace.cluster.directory import ClusterDirectory
     from headrace.cluster.mark_file import MarkFields
     from headrace.cluster.running_member import MemberStatus
 
@@ -35,6 +37,11 @@ _WIDE = 110
 def describe_command(directory: Path, as_json: bool) -> None:
     """Show the fields of the mark files of a member and of its services in the DIRECTORY, and its last vote."""
     files = member_files(directory)
+    with _told_without_member():
+        _describe(files, as_json)
+
+
+def _describe(files: ClusterDirectory, as_json: bool) -> None:
     mark, vote = files.mark(), files.candidate_term()
     values = _fields(mark)
     if vote is not None:
@@ -51,6 +58,17 @@ def describe_command(directory: Path, as_json: bool) -> None:
             f"activity: {_time(one.activity_timestamp)})"
         )
         print_fields(shown_values)
+
+
+@contextlib.contextmanager
+def _told_without_member() -> Iterator[None]:
+    """Say that no member has run on the directory, which is no failure here, as it is none in Aeron's tool."""
+    from headrace.cluster.directory import NoMarkFileError
+
+    try:
+        yield
+    except NoMarkFileError as reason:
+        click.echo(f"error: {shown(str(reason))}", err=True)
 
 
 def _fields(mark: MarkFields) -> dict[str, object]:
@@ -82,8 +100,10 @@ def errors_command(directory: Path, as_json: bool, exit_code: bool) -> None:
     from headrace.tools.views.errors import errors_json, errors_table
 
     files = member_files(directory)
-    logs = {name: tuple(read_error_log(data)) for name, data in files.errors().items()}
-    logs |= _driver_errors(files.mark().aeron_directory)
+    logs: dict[str, tuple[Any, ...]] = {}
+    with _told_without_member():
+        logs = {name: tuple(read_error_log(data)) for name, data in files.errors().items()}
+        logs |= _driver_errors(files.mark().aeron_directory)
     console = OutputConsole()
     for source, entries in logs.items():
         if as_json:
@@ -99,10 +119,14 @@ def _driver_errors(directory: str) -> dict[str, tuple[Any, ...]]:
     from headrace._exceptions import HeadraceError
     from headrace.cnc.cnc_file import CncFile
     from headrace.cnc.error_log import read_error_log
+    from headrace.cnc.faults import DriverFileMissingError
 
     try:
         with CncFile.open(directory) as cnc:
             return {str(cnc.path): tuple(read_error_log(cnc.error_log))}
+    except DriverFileMissingError:
+        click.echo(f"the driver in {shown(directory)} has ended and left no errors", err=True)
+        return {}
     except (HeadraceError, OSError) as reason:
         click.echo(f"the driver's errors cannot be read: {shown(str(reason))}", err=True)
         return {}

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from headrace.cli import options
-from headrace.cli.cluster.access import directory_argument, member_files
+from headrace.cli.cluster.access import beside_archive_option, directory_argument, member_files
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import print_json
@@ -36,13 +36,15 @@ _FIRST = {
 
 @click.command("describe-latest-snapshot")
 @directory_argument
+@beside_archive_option
 @options.json_option
-def describe_snapshot_command(directory: Path, as_json: bool) -> None:
+def describe_snapshot_command(directory: Path, archive_directory: Path | None, as_json: bool) -> None:
     """Print what the consensus module has in the latest valid snapshot of a member, one entry a line.
 
-    The archive of the member's node must run.
+    The archive of the member's node is asked for it. With --archive-dir, or where the node does not run, the archive's
+    files are read instead.
     """
-    from headrace.cluster.running_member import RunningMember
+    from headrace.cluster.running_member import RunningMember, stored_messages
 
     with member_files(directory).recording_log() as log:
         entries = log.latest_snapshot(0)
@@ -50,7 +52,19 @@ def describe_snapshot_command(directory: Path, as_json: bool) -> None:
         click.echo("error: Snapshot not found", err=True)
         raise click.exceptions.Exit(FAILED)
     member, entry, end = RunningMember(directory), entries[0], 0
-    for position, data in member.snapshot_messages(entry.recording_id):
+    if archive_directory is None and member.has_driver():
+        messages = member.snapshot_messages(entry.recording_id)
+    else:
+        beside = directory.absolute().parent / "archive"
+        if archive_directory is None and not beside.is_dir():
+            click.echo(
+                f"error: {member.name} does not run, and {beside} is no directory: start its node, or name the "
+                "archive's directory with --archive-dir",
+                err=True,
+            )
+            raise click.exceptions.Exit(FAILED)
+        messages = stored_messages(archive_directory or beside, entry.recording_id)
+    for position, data in messages:
         end = position
         kind, values = _entry(data)
         if as_json:
