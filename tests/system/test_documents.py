@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,35 @@ def test_the_cluster_of_the_readme_counts_on(tmp_path: Path) -> None:
 def test_python_in_documents_is_python(document: Path) -> None:
     for program in re.findall(r"```python\n(.*?)```", document.read_text(), flags=re.DOTALL):
         compile(program, str(document), "exec")
+
+
+def test_what_the_documents_tell_to_make_can_be_made() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = {
+        (name, path.name)
+        for path in DOCUMENTS
+        if "design" not in path.parts
+        for name in re.findall(r"(?:`|^)make ([a-z-]+)[ `\n]", path.read_text(), flags=re.MULTILINE)
+    }
+    assert ("wheel", "README.md") in named
+    assert {each for each in named if each[0] not in targets} == set()
+
+
+def test_what_the_makefile_runs_is_there() -> None:
+    scripts = re.findall(r"\b(?:scripts|examples)/[\w./]+", (ROOT / "Makefile").read_text())
+    assert len(scripts) > 5
+    assert [each for each in scripts if not (ROOT / each).exists()] == []
+
+
+def test_the_readme_names_every_extra_and_commands_that_exist() -> None:
+    text = (ROOT / "README.md").read_text()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    # `demo` is for `make demo`, which installs it.
+    assert [name for name in extras if f"`{name}`" not in text and name != "demo"] == []
+    commands = re.findall(r"(?:`|^)headrace ([a-z]+(?: \| [a-z]+)*)", text, flags=re.MULTILINE)
+    named = {name for command in commands for name in command.split(" | ")}
+    assert named >= {"stat", "errors", "driver"}
+    assert named <= set(SUBCOMMANDS)
 
 
 def test_the_command_line_reference_names_every_command() -> None:
