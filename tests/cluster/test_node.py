@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from headrace.cluster import (
     ClusterError,
     ClusterNode,
 )
+from headrace.cluster.member.states import Toggle
 from headrace.cluster.turns import NodeTurns
 from tests.helpers import TIMEOUT_S
 
@@ -134,6 +136,48 @@ def test_a_service_that_fails_to_start_ends_the_node(tmp_path: Path) -> None:
     ):
         node.wait_until_leader()
     assert any("no table of prices" in error for error in errors)
+
+
+@pytest.mark.parametrize("is_invoked", [False, True])
+def test_a_node_that_an_operator_ends_says_so_at_once(tmp_path: Path, is_invoked: bool) -> None:
+    with ClusterNode(Total(), directory=tmp_path / "node", is_invoked=is_invoked) as node:
+        node.wait_until_leader()
+        assert not node.wait(0)
+        assert not node.has_ended
+        node.module.request(Toggle.SHUTDOWN)
+        assert node.wait(TIMEOUT_S)
+        assert node.has_ended
+        assert node.failure is None
+        assert not node.module.is_leader
+        for asked in (node.connect, node.wait_until_leader, node.take_snapshot):
+            with pytest.raises(ClusterError, match="has ended: an operator ended the cluster"):
+                asked()
+    assert node.wait()
+    for asked in (node.connect, node.wait_until_leader, node.take_snapshot):
+        with pytest.raises(ClusterError, match="has ended: it is closed"):
+            asked()
+
+
+@pytest.mark.parametrize("is_invoked", [False, True])
+def test_who_waits_for_a_node_is_told_what_failed(tmp_path: Path, is_invoked: bool) -> None:
+    class Broken(Total):
+        def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+            raise ValueError("no table of prices")
+
+    with ClusterNode(Broken(), directory=tmp_path / "node", is_invoked=is_invoked) as node:
+        with pytest.raises(ClusterError, match=r"has ended: .*start") as raised:
+            node.wait(TIMEOUT_S)
+        assert raised.value.__cause__ is node.failure
+        assert node.has_ended
+
+
+def test_a_node_that_is_closed_elsewhere_ends_the_wait(tmp_path: Path) -> None:
+    with ClusterNode(Total(), directory=tmp_path / "node") as node:
+        node.wait_until_leader()
+        other = threading.Thread(target=node.close)
+        other.start()
+        assert node.wait(TIMEOUT_S)
+        other.join()
 
 
 def test_a_service_that_is_none_is_named(tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ class ClusterNode(Closing):
         self._is_closed = False
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
+        self._has_run = threading.Event()
         self._failure: BaseException | None = None
         # What is closed at the end, last to first.
         self._held = contextlib.ExitStack()
@@ -200,6 +201,35 @@ class ClusterNode(Closing):
             self._turns.run(self._stop.is_set)
         except BaseException as failure:
             self._failure = failure
+        finally:
+            self._has_run.set()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until the node has ended: an operator ended the cluster, a part failed, or a thread closed the node.
+
+        A signal ends the wait if its handler raises, as with :func:`headrace.exit_on_sigterm`. With ``is_invoked=True``
+        the turns are taken here meanwhile.
+
+        Args:
+            timeout_s: How long, in seconds; ``None`` waits without an end.
+
+        Returns:
+            Whether it has ended; false when the time is over.
+
+        Raises:
+            ClusterError: A part has failed; its failure is the cause.
+        """
+        if self._thread is not None:
+            self._has_run.wait(timeout_s)
+        elif not self.has_ended:
+            deadline = self.module._clock.deadline(timeout_s)
+            try:
+                self._turns.run(lambda: self._is_closed or deadline.is_over)
+            except Exception as failure:
+                self._failure = failure
+        if self.failure is not None:
+            raise self._end()
+        return self.has_ended
 
     def wait_until_leader(self, timeout_s: float | None = 30.0) -> None:
         """Wait until clients can connect.
@@ -233,10 +263,11 @@ class ClusterNode(Closing):
     def _wait(self, is_true: Callable[[], bool], timeout_s: float | None, what: str) -> None:
         clock = self.module._clock
         deadline = clock.deadline(timeout_s)
-        while not is_true():
-            failure = self.failure
-            if failure is not None or self.module.has_terminated or self._is_closed:
-                raise ClusterError(f"the node has ended: {failure or 'it was told to'}") from failure
+        while True:
+            if self.has_ended:
+                raise self._end()
+            if is_true():
+                return
             if deadline.is_over:
                 raise ClusterError(
                     f"the node {what} after {timeout_s} s: it is in state {self.module.state.name}; its error log is "
@@ -246,6 +277,13 @@ class ClusterNode(Closing):
                 self.do_work()
             else:
                 clock.sleep(_LOOK_S)
+
+    def _end(self) -> ClusterError:
+        failure = self.failure
+        told = "it is closed" if self._is_closed else "an operator ended the cluster"
+        ended = ClusterError(f"the node has ended: {failure or told}")
+        ended.__cause__ = failure
+        return ended
 
     def connect(
         self, timeout_s: float | None = 30.0, **settings: Unpack[ClusterClientSettings]
@@ -278,6 +316,11 @@ class ClusterNode(Closing):
         """Why the node ended by itself, if it failed."""
         failures = [self._failure, self.module.failure, *(one.failure for one in self.containers)]
         return next((one for one in failures if one is not None), None)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the node does nothing any more: an operator ended the cluster, a part failed, or it is closed."""
+        return self._is_closed or self.module.has_terminated or self.failure is not None
 
     @property
     def is_closed(self) -> bool:

@@ -499,7 +499,7 @@ class ConsensusModule(Agent):
     @property
     def is_leader(self) -> bool:
         """Whether the member leads, so that clients can connect."""
-        return self._ingress is not None
+        return self._ingress is not None and not self.has_terminated and not self._is_closed
 
     @property
     def leadership_term_id(self) -> int:
