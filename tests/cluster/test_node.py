@@ -17,7 +17,10 @@ from headrace.cluster import (
     ClusteredService,
     ClusterError,
     ClusterNode,
+    ModuleState,
 )
+from headrace.cluster.directory import ClusterDirectory
+from headrace.cluster.log.entries import EntryType
 from headrace.cluster.member.states import Toggle
 from headrace.cluster.turns import NodeTurns
 from tests.helpers import TIMEOUT_S
@@ -106,6 +109,23 @@ def test_a_snapshot_that_fails_is_told(tmp_path: Path) -> None:
         with pytest.raises(ClusterError, match="the snapshot failed"):
             node.take_snapshot()
         assert sums(node, 5) == [5]
+
+
+@pytest.mark.parametrize("toggle", [Toggle.SNAPSHOT, Toggle.SHUTDOWN])
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_snapshot_that_the_end_of_the_node_prevents_is_told(
+    tmp_path: Path, toggle: Toggle, has_begun: bool
+) -> None:
+    errors: list[str] = []
+    with ClusterNode(Total(), directory=tmp_path / "node", is_invoked=True, on_error=errors.append) as node:
+        node.take_snapshot()
+        node.module.request(toggle)
+        while has_begun and node.module.state is not ModuleState.SNAPSHOT:
+            node.do_work()
+    (error,) = errors
+    assert "closed before the snapshot that was asked for was taken" in error
+    with ClusterDirectory(tmp_path / "node" / "cluster").recording_log() as log:
+        assert len([entry for entry in log if entry.type is EntryType.SNAPSHOT]) == 2  # of one snapshot
 
 
 def test_two_services_read_one_log(tmp_path: Path) -> None:

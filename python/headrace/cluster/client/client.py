@@ -253,8 +253,8 @@ class ClusterClient(Closing):
     def request_snapshot(self, *, timeout_s: float | None = None) -> None:
         """Have the cluster take a snapshot; clusters refuse it unless they were told whom to allow it.
 
-        Blocks until the cluster has agreed, not until the snapshot is taken. What the cluster sends meanwhile is kept
-        for the next poll.
+        Blocks until the cluster has agreed, not until the snapshot is taken: a member that is closed before that does
+        not take it, and says so in its error log. What the cluster sends meanwhile is kept for the next poll.
 
         Args:
             timeout_s: How long to wait; ``message_timeout_ns`` if not given.

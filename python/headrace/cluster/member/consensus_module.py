@@ -550,6 +550,7 @@ class ConsensusModule(Agent):
                     )
                 )
             with contextlib.suppress(HeadraceError):
+                self._operating.give_up()
                 context.enter(ModuleState.CLOSED, "closed")
         self._course.close()
         self._release()

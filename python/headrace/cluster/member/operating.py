@@ -67,6 +67,16 @@ class Operating:
             return 0
         return 1
 
+    def give_up(self) -> None:
+        """The module closes: tell of a snapshot that was asked for, or begun, and is not taken."""
+        context = self._context
+        is_asked = context.counters.toggle.value in (Toggle.SNAPSHOT, Toggle.SHUTDOWN)
+        if is_asked and context.state in (ModuleState.ACTIVE, ModuleState.SNAPSHOT):
+            context.log.error(
+                "closed before the snapshot that was asked for was taken: the next start reads the log from the "
+                "snapshot before it, or from the beginning"
+            )
+
     def _act_on_node_toggle(self) -> None:
         """What an operator asks of this member alone: both are of standbys' snapshots, of which there are none."""
         counter = self._context.counters.node_toggle
