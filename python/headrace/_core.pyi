@@ -26,6 +26,7 @@ __all__ = [
     "Header",
     "IdleStrategy",
     "Image",
+    "LogPlace",
     "MediaDriver",
     "Message",
     "MessageFilter",
@@ -37,6 +38,7 @@ __all__ = [
     "RecordedFrames",
     "RecordingReader",
     "Sequencer",
+    "SessionSender",
     "Subscription",
     "Watcher",
     "World",
@@ -702,7 +704,7 @@ class Image:
         self,
         deliver: Callable[[Any, int, bytes, int], object],
         sessions: dict[int, Any],
-        state: object,
+        place: LogPlace,
         handler: Callable[[bytes, Header], Action | None],
         limit: int,
         limit_position: int,
@@ -713,7 +715,7 @@ class Image:
             deliver: Called for each message of a session, and of a service to itself, with the session of `sessions` or
                 ``None``, the timestamp, the message, and the position of the log after it.
             sessions: Sessions by id.
-            state: Gets ``time`` and ``position`` of each message before `deliver` is called.
+            place: Gets ``time`` and ``position`` of each message before `deliver` is called.
             handler: Called for all other entries, as by :meth:`controlled_poll`.
             limit: Most fragments to take.
             limit_position: Where the log is agreed upon.
@@ -1606,6 +1608,81 @@ class Sequencer:
 
     def take_heard(self) -> list[int]:
         """The sessions of which a message entered the log since the last call."""
+
+@disjoint_base
+class LogPlace:
+    """Where in the log of a cluster a service is, and whether it may send. Changed by one thread, read by any."""
+
+    def __new__(cls) -> Self: ...
+    @property
+    def term_id(self) -> int:
+        """The leadership term of the last entry; -1 before the first."""
+
+    @term_id.setter
+    def term_id(self, value: int) -> None: ...
+    @property
+    def time(self) -> int:
+        """The time of the last entry, in the cluster's unit."""
+
+    @time.setter
+    def time(self, value: int) -> None: ...
+    @property
+    def position(self) -> int:
+        """Of the log, after the last entry."""
+
+    @position.setter
+    def position(self, value: int) -> None: ...
+    @property
+    def is_leader(self) -> bool:
+        """Whether the member leads."""
+
+    @is_leader.setter
+    def is_leader(self, value: bool) -> None: ...
+    @property
+    def is_silent(self) -> bool:
+        """Whether a handler runs that may not send: :meth:`check_may_send` is asked before anything is sent."""
+
+    @is_silent.setter
+    def is_silent(self, value: bool) -> None: ...
+    def check_may_send(self) -> None:
+        """Whether the handler that runs may send: yes, unless a subclass raises."""
+
+@disjoint_base
+class SessionSender:
+    """Sends messages of a cluster's service to one client, from where the service is in the log.
+
+    Args:
+        place: Where the service is.
+        cluster_session_id: Of the client.
+
+    Raises:
+        TypeError: The place is none.
+        ConfigError: The session is longer than 64 bits.
+    """
+
+    def __new__(cls, place: LogPlace, cluster_session_id: int) -> Self: ...
+    @property
+    def publication(self) -> Publication | None:
+        """What it is sent over; ``None`` if there is no stream to the client."""
+
+    @publication.setter
+    def publication(self, value: Publication | None) -> None: ...
+    def offer(self, message: _Data) -> int | OfferResult:
+        """Send the client a message, if this member leads; never waits.
+
+        It carries the position of the log after the entry that is handled: ``ClusterMessage.log_position``.
+
+        Args:
+            message: A bytes-like object, or a tuple or list of them sent as one message.
+
+        Returns:
+            A number above zero when it was sent, and always on a member that does not lead: state must not follow from
+            what is returned. Or why it was not sent.
+
+        Raises:
+            ClusterError: The handler may not send.
+            ConfigError: The message is too long for the client's stream.
+        """
 
 @final
 class Checksum:

@@ -69,7 +69,7 @@ RIGHT = {
     "within": 0,
     "deliver": lambda *_: None,
     "sessions": {},
-    "state": None,
+    "place": headrace.client.LogPlace(),
     "timestamp": 0,
     "record": headrace.client.CounterRecord(0, 0, "", 0, 0, 0, 0, b""),
     "value": 0,
@@ -80,8 +80,7 @@ FRAMES = dict.fromkeys(("start_position", "initial_term_id", "stream_id"), 0) | 
 READER = {"frames": headrace.RecordedFrames(0, **FRAMES), "start": 0, "stop": 0, "limit": 0}
 
 # A handler of a compiled language is an address; numpy and Arrow look at these themselves.
-# Of a state only its attributes are asked for, and these when there is a message.
-LEFT_OUT = {"columns.dtype", "poll_native.handler", "poll_entries.state"}
+LEFT_OUT = {"columns.dtype", "poll_native.handler"}
 
 
 def arguments_of(call):

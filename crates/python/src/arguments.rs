@@ -63,6 +63,8 @@ arguments! {
     leadership_term_id: i64, LONG;
     cluster_session_id: i64, LONG;
     timestamp: i64, LONG;
+    term_id: i64, LONG;
+    time: i64, LONG;
     start_position: i64, LONG;
     start: i64, LONG;
     stop: i64, LONG;
@@ -73,6 +75,8 @@ arguments! {
     assemble: bool, FLAG;
     view: bool, FLAG;
     is_frame_at_start: bool, FLAG;
+    is_leader: bool, FLAG;
+    is_silent: bool, FLAG;
     with_payload: bool, FLAG;
     payload: Py<PyBytes>, "must be bytes";
     awaited: Vec<Bound<'py, PyAny>>, "must be a list of subscriptions and publications";

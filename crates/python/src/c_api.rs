@@ -264,6 +264,21 @@ pub(crate) fn call_handler<'py>(
     }
 }
 
+/// As [`call_handler`], with four arguments.
+#[inline]
+pub(crate) fn call_with<'py>(
+    handler: &Bound<'py, PyAny>,
+    arguments: [&Bound<'py, PyAny>; 4],
+) -> PyResult<Bound<'py, PyAny>> {
+    let [first, second, third, fourth] = arguments.map(Bound::as_ptr);
+    let end = ptr::null_mut::<ffi::PyObject>();
+    // SAFETY: as in `call_handler`.
+    unsafe {
+        let result = ffi::PyObject_CallFunctionObjArgs(handler.as_ptr(), first, second, third, fourth, end);
+        Bound::from_owned_ptr_or_err(handler.py(), result)
+    }
+}
+
 /// True when `object` is the only reference to what it refers to.
 #[inline]
 pub(crate) fn is_unshared<T>(object: &Bound<'_, T>) -> bool {

@@ -14,6 +14,7 @@ use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
 use crate::sequencer::Entries;
+use crate::service::{self, LogPlace};
 use crate::{arguments, errors};
 
 #[doc = docstring!("Image")]
@@ -109,24 +110,19 @@ impl Image {
     }
 
     #[doc = docstring!("Image.poll_entries")]
-    #[pyo3(signature = (deliver, sessions, state, handler, limit, limit_position))]
+    #[pyo3(signature = (deliver, sessions, place, handler, limit, limit_position))]
     fn poll_entries(
         &self,
         #[pyo3(from_py_with = arguments::deliver)] deliver: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::sessions)] sessions: Bound<'_, PyDict>,
-        state: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = service::log_place)] place: Bound<'_, LogPlace>,
         #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
         #[pyo3(from_py_with = arguments::limit)] limit: usize,
         #[pyo3(from_py_with = arguments::limit_position)] limit_position: i64,
     ) -> PyResult<usize> {
         let image = self.inner.get()?;
         let mut assembler = image.assembler().map_err(errors::poll)?;
-        let mut entries = Entries {
-            deliver: &deliver,
-            sessions: &sessions,
-            state,
-            others: Delivery::new(&handler, false),
-        };
+        let mut entries = Entries::new(&deliver, &sessions, place.get(), Delivery::new(&handler, false));
         let take = |payload: &[u8], header: &LogHeader<'_>| {
             assembler.on_controlled_fragment(payload, header, |message, header| entries.take(message, header))
         };

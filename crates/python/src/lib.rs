@@ -56,6 +56,7 @@ mod recorded;
 mod recording;
 mod results;
 mod sequencer;
+mod service;
 mod settings;
 mod shown;
 mod subscription;
@@ -120,6 +121,8 @@ mod _core {
     use crate::recording::{MessageFilter, RecordedFrames, RecordingReader};
     #[pymodule_export]
     use crate::sequencer::Sequencer;
+    #[pymodule_export]
+    use crate::service::{LogPlace, SessionSender};
     #[pymodule_export]
     use crate::settings::setting_declarations;
     #[pymodule_export]

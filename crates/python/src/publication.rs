@@ -66,6 +66,24 @@ impl Publication {
         }
     }
 
+    /// One offer of a header with what stands behind it.
+    #[inline]
+    pub(crate) fn offer_behind(
+        &self,
+        header: &[u8],
+        data: &Bound<'_, PyAny>,
+        reserved_value: i64,
+    ) -> PyResult<Append> {
+        let inner = self.inner.get()?;
+        if let Ok(bytes) = data.cast::<PyBytes>() {
+            let offered = inner.offer_reserved(&[header, bytes.as_bytes()], reserved_value);
+            return offered.map_err(errors::offer);
+        }
+        with_parts(data, |parts| {
+            inner.offer_reserved(&[&[header], parts].concat(), reserved_value)
+        })
+    }
+
     /// The exception for an offer that a blocking helper gave up on.
     fn gave_up(&self, py: Python<'_>, last: Append, accepted: usize) -> PyErr {
         let handle = match self.handle() {

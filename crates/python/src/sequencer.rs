@@ -5,13 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use headrace_buffers::log::{Action, Header as LogHeader};
 use headrace_client as client;
 use headrace_client::{SESSION_HEADER_LENGTH, Sequenced, SessionHeader};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::arguments;
+use crate::c_api::call_with;
 use crate::delivery::{Delivery, HandlerError};
 use crate::exclusive::{self, ExclusivePublication};
+use crate::service::LogPlace;
 
 #[doc = docstring!("Sequencer")]
 #[pyclass(frozen, module = "headrace.client")]
@@ -79,29 +80,69 @@ impl Sequencer {
 
 /// Gives the entries of a log to a service: messages of sessions the short way, all others to another handler.
 pub(crate) struct Entries<'a, 'py> {
-    pub(crate) deliver: &'a Bound<'py, PyAny>,
-    pub(crate) sessions: &'a Bound<'py, PyDict>,
-    pub(crate) state: &'a Bound<'py, PyAny>,
-    pub(crate) others: Delivery<'a, 'py>,
+    deliver: &'a Bound<'py, PyAny>,
+    sessions: &'a Bound<'py, PyDict>,
+    place: &'a LogPlace,
+    others: Delivery<'a, 'py>,
+    // Many messages in a row are often of one session and of one millisecond.
+    session: Option<(i64, Bound<'py, PyAny>)>,
+    timestamp: Option<(i64, Bound<'py, PyAny>)>,
 }
 
-impl Entries<'_, '_> {
+impl<'a, 'py> Entries<'a, 'py> {
+    pub(crate) fn new(
+        deliver: &'a Bound<'py, PyAny>,
+        sessions: &'a Bound<'py, PyDict>,
+        place: &'a LogPlace,
+        others: Delivery<'a, 'py>,
+    ) -> Self {
+        Self {
+            deliver,
+            sessions,
+            place,
+            others,
+            session: None,
+            timestamp: None,
+        }
+    }
+
     pub(crate) fn take(&mut self, message: &[u8], header: &LogHeader<'_>) -> Result<Action, HandlerError> {
         let Some(entry) = SessionHeader::decode(message) else {
-            return self
-                .others
-                .controlled(message, header)
-                .map_err(HandlerError::Exception);
+            // It may open or close a session.
+            self.session = None;
+            let taken = self.others.controlled(message, header);
+            return taken.map_err(HandlerError::Exception);
         };
         let py = self.deliver.py();
-        let (timestamp, position) = (entry.timestamp, header.position());
-        self.state.setattr(intern!(py, "time"), timestamp)?;
-        self.state.setattr(intern!(py, "position"), position)?;
-        let session = self.sessions.get_item(entry.cluster_session_id)?;
-        let payload = PyBytes::new(py, &message[SESSION_HEADER_LENGTH..]);
-        self.deliver.call1((session, timestamp, payload, position))?;
+        let (sessions, position) = (self.sessions, header.position());
+        self.place.enter(entry.timestamp, position);
+        let session = remembered(&mut self.session, entry.cluster_session_id, |id| {
+            Ok(sessions.get_item(id)?.unwrap_or_else(|| py.None().into_bound(py)))
+        })?;
+        let timestamp = remembered(&mut self.timestamp, entry.timestamp, |timestamp| {
+            Ok(timestamp.into_pyobject(py)?.into_any())
+        })?;
+        let payload = PyBytes::new(py, &message[SESSION_HEADER_LENGTH..]).into_any();
+        let position = position.into_pyobject(py).map_err(PyErr::from)?.into_any();
+        call_with(self.deliver, [session, timestamp, &payload, &position])?;
         Ok(Action::Continue)
     }
+}
+
+/// The object for a key, which is made anew when it is not the same key as last time.
+#[inline]
+fn remembered<'a, 'py>(
+    last: &'a mut Option<(i64, Bound<'py, PyAny>)>,
+    key: i64,
+    make: impl FnOnce(i64) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<&'a Bound<'py, PyAny>> {
+    if !matches!(last, Some((known, _)) if *known == key) {
+        *last = None;
+    }
+    Ok(match last {
+        Some((_, object)) => object,
+        None => &last.insert((key, make(key)?)).1,
+    })
 }
 
 /// The argument of a call.

@@ -41,6 +41,7 @@ __all__ = ["ClusterNode"]
 
 _RUNNING: weakref.WeakSet[ClusterNode] = weakref.WeakSet()
 _LOOK_S = 0.001
+_FRAGMENTS_A_PASS = 500
 _CLUSTER, _ARCHIVE = "cluster", "archive"
 
 
@@ -141,6 +142,7 @@ class ClusterNode(Closing):
                 cluster_id=self.module.config.cluster_id,
                 cluster_directory=cluster_directory,
                 app_version=self.module.config.app_version,
+                log_fragment_limit=self.module.config.log_fragment_limit,
             )
             self._held.callback(container.close)
             self.containers.append(container)
@@ -350,19 +352,21 @@ class ClusterNode(Closing):
 
 def _defaults(ingress_endpoint: str | None) -> ConsensusModuleSettings:
     """Settings of a cluster of one; what others say of members is its own business."""
-    if ingress_endpoint is None:
-        return {
-            "members": "0,localhost:0,localhost:0,localhost:0,localhost:0,localhost:0",
-            "ingress_channel": "aeron:ipc",
-            "log_channel": "aeron:ipc?term-length=16m",
-        }
-    host = ingress_endpoint.rpartition(":")[0]
-    return {
-        "members": f"0,{ingress_endpoint},{host}:0,{host}:0,{host}:0,{host}:0",
-        "ingress_channel": "aeron:udp",
-        "ingress_ipc_allowed": True,
+    settings: ConsensusModuleSettings = {
         "log_channel": "aeron:ipc?term-length=16m",
+        # A pass over the agents costs as much as some fifty messages, which more of them share.
+        "ingress_fragment_limit": _FRAGMENTS_A_PASS,
+        "log_fragment_limit": _FRAGMENTS_A_PASS,
     }
+    if ingress_endpoint is None:
+        settings["members"] = "0,localhost:0,localhost:0,localhost:0,localhost:0,localhost:0"
+        settings["ingress_channel"] = "aeron:ipc"
+        return settings
+    host = ingress_endpoint.rpartition(":")[0]
+    settings["members"] = f"0,{ingress_endpoint},{host}:0,{host}:0,{host}:0,{host}:0"
+    settings["ingress_channel"] = "aeron:udp"
+    settings["ingress_ipc_allowed"] = True
+    return settings
 
 
 @atexit.register

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["NodeTurns"]
 
+# Of the way of messages after a whole turn.
+_PASSES_A_TURN = 8
+_WHOLE_TURN_INTERVAL_NS = 1_000_000
+
 
 class NodeTurns:
     """The parts of a node that run on one thread, each made with ``is_invoked=True``.
@@ -32,6 +36,8 @@ class NodeTurns:
         self._module = module
         self._archive = archive
         self._containers = containers
+        # Whether all that is in the log is agreed upon and delivered.
+        self._is_settled = False
 
     def do_work(self) -> int:
         """One turn of each; gives how much there was to do.
@@ -46,6 +52,24 @@ class NodeTurns:
         work_count += self._module.commit()
         for container in self._containers:
             work_count += container.do_work()
+        self._is_settled = False
+        for _ in range(_PASSES_A_TURN):
+            if not (moved := self._move_messages()):
+                break
+            work_count += moved
+        return work_count
+
+    def _move_messages(self) -> int:
+        """What a turn does for messages, and nothing else of it."""
+        work_count = self._module.sequence()
+        if work_count == 0 and self._is_settled:
+            return 0
+        if self._archive is not None:
+            work_count += self._archive.record()
+        work_count += self._module.commit()
+        for container in self._containers:
+            work_count += container.deliver()
+        self._is_settled = work_count == 0 and self._module.has_committed_all
         return work_count
 
     def run(self, is_stopped: Callable[[], bool]) -> None:
@@ -57,8 +81,17 @@ class NodeTurns:
         module = self._module
         awaited: tuple[Subscription, ...] = ()
         idle = IdleStrategy(module.config.idle_strategy)
+        clock, next_whole_ns = module._clock, 0
         while not is_stopped() and not module.has_terminated:
-            idle.idle(self.do_work())
+            # A message does not wait for what has time.
+            work_count = self._move_messages()
+            now_ns = clock.monotonic_ns()
+            if now_ns >= next_whole_ns:
+                whole_count = self.do_work()
+                # Where there was work, the next step of it may follow at once.
+                next_whole_ns = 0 if whole_count else now_ns + _WHOLE_TURN_INTERVAL_NS
+                work_count += whole_count
+            idle.idle(work_count)
             if module.awaited is not awaited:
                 # A message to the module ends a pause; what archive and services wait for comes on this thread.
                 awaited = module.awaited

@@ -274,6 +274,13 @@ class ArchiveServer(Agent):
         self._note_cycle(self._clock.monotonic_ns() - now_ns)
         return work_count
 
+    def record(self) -> int:
+        """Write what has come to recordings that run; gives how much that was. Only with ``is_invoked=True``.
+
+        Part of a turn, for programs in which something waits for what is recorded.
+        """
+        return 0 if self._is_closed or self._recorder_thread is not None else self._recorder.do_work()
+
     def _renew_mark(self) -> None:
         """Before a step of the start that may take long."""
         self._mark_file.update(self._clock.epoch_ms())

@@ -300,7 +300,7 @@ class ConsensusModule(Agent):
         if self._operating.has_ended:
             self._stop_turns()
             return work_count
-        work_count += self._lead() + self._services.poll()
+        work_count += self._lead() + self.commit() + self._services.poll()
         context.counters.note_cycle(self._clock.monotonic_ns() - begin_ns, self.config.cycle_threshold_ns)
         return work_count
 
@@ -351,7 +351,21 @@ class ConsensusModule(Agent):
                         lambda session_id, payload: writer.message(session_id, now, payload)
                     )
             work_count += ingress.poll()
-        return work_count + self.commit()
+        return work_count
+
+    def sequence(self) -> int:
+        """Put what clients and services have sent into the log; gives how much there was to do.
+
+        Part of a turn, for programs that step the archive too, as :meth:`commit` is.
+        """
+        if self._ingress is None or self._is_closed or self.has_terminated:
+            return 0
+        try:
+            self._context.now_ns = self._context.time.now_ns()
+            return self._lead() + self._services.poll()
+        except BaseException as failure:
+            self._fail(failure)
+            raise
 
     def commit(self) -> int:
         """Look how far the archive has the log, which a cluster of one agrees upon; gives 1 if that is further.
@@ -505,6 +519,12 @@ class ConsensusModule(Agent):
     def leadership_term_id(self) -> int:
         """The term that the member leads or has read; -1 before the first."""
         return self._context.leadership_term_id
+
+    @property
+    def has_committed_all(self) -> bool:
+        """Whether all that the member has appended to the log is agreed upon."""
+        writer = self._leadership.writer
+        return writer is None or writer.publication.position == self._context.commit_position
 
     @property
     def commit_position(self) -> int:

@@ -221,6 +221,19 @@ class ServiceContainer(Agent):
             self._release()
         return work_count
 
+    def deliver(self) -> int:
+        """Give the service the entries that are committed; gives how many. Only with ``is_invoked=True``.
+
+        Part of a turn, for programs that step the consensus module too. Raises as :meth:`do_work`.
+        """
+        if self._joined is None or self._is_closed or self._is_ending or not self._running.is_idle:
+            return 0
+        try:
+            return self._read_log(self._joined)
+        except BaseException as failure:
+            self._fail(failure)
+            raise
+
     def _tick(self, now_ns: int) -> None:
         self._mark(now_ns)
         if self._commit is not None and not self._is_ending and not self._is_counted(self._commit):

@@ -33,13 +33,13 @@ def connected(client: Client, sessions: Iterable[ClientSession], log: AgentLog) 
         while asked:
             session, pending = asked[-1]
             try:
-                session._publication = pending.poll()
+                session.publication = pending.poll()
             except HeadraceError as refusal:
                 if client.is_closed:
                     raise
                 _warn(session, refusal, log)
             else:
-                if session._publication is None:
+                if session.publication is None:
                     yield
                     continue
             asked.pop()

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from headrace._results import OfferResult
-from headrace.cluster.protocol.header import pack_header, with_header
+from headrace.client import SessionSender
 
 if TYPE_CHECKING:
-    from headrace.client import Publication
+    from typing import Self
+
     from headrace.cluster.service.control import Control
     from headrace.cluster.service.state import ServiceState
 
-__all__ = ["MOCK_SUCCESS", "ClientSession"]
-
-MOCK_SUCCESS = 1
-"""What an offer gives on a member that does not lead, and so sends nothing."""
+__all__ = ["ClientSession"]
 
 
-class ClientSession:
+class ClientSession(SessionSender):
     """A client that is connected to the cluster. Given to handlers; used on their thread.
+
+    :meth:`offer` sends it a message.
 
     Attributes:
         id: Of the session; the same on all members.
@@ -31,7 +30,6 @@ class ClientSession:
 
     __slots__ = (
         "_control",
-        "_publication",
         "_state",
         "id",
         "is_closing",
@@ -39,6 +37,18 @@ class ClientSession:
         "response_channel",
         "response_stream_id",
     )
+
+    def __new__(
+        cls,
+        state: ServiceState,
+        control: Control,
+        id: int,
+        response_channel: str,
+        response_stream_id: int,
+        principal: bytes,
+    ) -> Self:
+        """What the compiled part of a session needs; the rest is for `__init__`."""
+        return super().__new__(cls, state, id)
 
     def __init__(
         self,
@@ -51,40 +61,11 @@ class ClientSession:
     ) -> None:
         self._state = state
         self._control = control
-        self._publication: Publication | None = None
         self.id = id
         self.response_channel = response_channel
         self.response_stream_id = response_stream_id
         self.principal = principal
         self.is_closing = False
-
-    def offer(self, message: Any) -> int | OfferResult:
-        """Send the client a message, if this member leads; never waits.
-
-        It carries the position of the log after the entry that is handled: ``ClusterMessage.log_position``.
-
-        Args:
-            message: A bytes-like object, or a tuple or list of them sent as one message.
-
-        Returns:
-            A number above zero when it was sent, and always on a member that does not lead: state must not follow from
-            what is returned. Or why it was not sent.
-
-        Raises:
-            ClusterError: The handler may not send.
-            ConfigError: The message is too long for the client's stream.
-        """
-        state = self._state
-        if state.silent_in is not None:
-            state.check_may_send()
-        if not state.is_leader:
-            return MOCK_SUCCESS
-        publication = self._publication
-        if publication is None:
-            return OfferResult.NOT_CONNECTED
-        whole = with_header(pack_header(state.term_id, self.id, state.time), message)
-        # Programs that know nothing of it pass the reserved value over.
-        return publication.offer(whole, reserved_value=state.position)
 
     def close(self) -> bool:
         """Have the session closed. ``on_session_close`` follows, with ``CloseReason.SERVICE_ACTION``.
@@ -101,7 +82,7 @@ class ClientSession:
         return self.is_closing
 
     def _disconnect(self) -> None:
-        publication, self._publication = self._publication, None
+        publication, self.publication = self.publication, None
         if publication is not None:
             publication.close()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from headrace.client import LogPlace
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.protocol.codes import ClusterTimeUnit, Role
 
 __all__ = ["ServiceState"]
 
 
-class ServiceState:
+class ServiceState(LogPlace):
     """Changed by the container; read by what handlers work with.
 
     Attributes:
@@ -21,26 +22,23 @@ class ServiceState:
         silent_in: The handler that runs and may not send, if one does.
     """
 
-    __slots__ = (
-        "_time_unit",
-        "is_leader",
-        "member_id",
-        "position",
-        "role",
-        "silent_in",
-        "term_id",
-        "time",
-    )
+    __slots__ = ("_silent_in", "_time_unit", "member_id", "role")
 
     def __init__(self) -> None:
         self.member_id = -1
         self.role = Role.FOLLOWER
-        self.is_leader = False
-        self.term_id = -1
-        self.time = 0
-        self.position = 0
-        self.silent_in: str | None = None
+        self._silent_in: str | None = None
         self._time_unit: ClusterTimeUnit | None = None
+
+    @property
+    def silent_in(self) -> str | None:
+        """The handler that runs and may not send, if one does."""
+        return self._silent_in
+
+    @silent_in.setter
+    def silent_in(self, handler: str | None) -> None:
+        self._silent_in = handler
+        self.is_silent = handler is not None
 
     @property
     def time_unit(self) -> ClusterTimeUnit:
