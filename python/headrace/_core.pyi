@@ -725,6 +725,26 @@ class Image:
             ConfigError: A number is below 0 or too long. Otherwise as :meth:`poll`.
         """
 
+    def follow_entries(
+        self, handler: Callable[[bytes, Header], Action | None], limit: int, limit_position: int
+    ) -> tuple[int, dict[int, int]]:
+        """Read the entries of a cluster's log for a consensus module, up to those that begin before a position.
+
+        Never blocks. Of what clients sent only when they did is kept.
+
+        Args:
+            handler: Called for all other entries, as by :meth:`controlled_poll`.
+            limit: Most fragments to take.
+            limit_position: Where to stop.
+
+        Returns:
+            How many fragments were taken, and the timestamp of the last message of each client's session.
+
+        Raises:
+            TypeError: The handler cannot be called, or returned something else.
+            ConfigError: A number is below 0 or too long. Otherwise as :meth:`poll`.
+        """
+
     def block_poll(
         self,
         handler: Callable[[bytes, int, int, int], object] | Callable[[memoryview, int, int, int], object],

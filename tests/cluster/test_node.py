@@ -206,10 +206,12 @@ def test_a_service_that_is_none_is_named(tmp_path: Path) -> None:
 
 
 class Part:
-    """Notes which part has its turn."""
+    """Notes which part has its turn; its messages are gone after so many passes."""
 
-    def __init__(self, name: str, turns: list[str]) -> None:
+    def __init__(self, name: str, turns: list[str], messages: int = 0) -> None:
         self._name, self._turns = name, turns
+        self.messages = messages
+        self.has_committed_all = True
 
     def do_work(self) -> int:
         self._turns.append(self._name)
@@ -217,7 +219,14 @@ class Part:
 
     def commit(self) -> int:
         self._turns.append("commit")
-        return 1
+        return 0
+
+    def moved(self) -> int:
+        self._turns.append(f"messages of {self._name}")
+        self.messages -= 1
+        return int(self.messages >= 0)
+
+    sequence = record = deliver = moved
 
 
 @pytest.mark.parametrize("has_archive", [True, False])
@@ -226,7 +235,34 @@ def test_parts_take_turns_in_the_way_of_a_message(has_archive: bool) -> None:
     turns: list[str] = []
     module: Any = Part("module", turns)
     archive: Any = Part("archive", turns) if has_archive else None
-    services: list[Any] = [Part("first service", turns), Part("second service", turns)]
-    expected = ["module", *["archive"][:has_archive], "commit", "first service", "second service"]
-    assert NodeTurns(module, archive, services).do_work() == len(expected)
-    assert turns == expected
+    services: list[Any] = [Part("first", turns), Part("second", turns)]
+    whole = ["module", *["archive"][:has_archive], "commit", "first", "second"]
+    passed = [one if one == "commit" else f"messages of {one}" for one in whole]
+    assert NodeTurns(module, archive, services).do_work() == len(whole) - 1
+    assert turns == whole + passed
+
+
+def test_messages_go_on_their_way_while_there_are_some() -> None:
+    """A turn has further passes of messages alone; once all is delivered, only ingress is looked at."""
+    turns: list[str] = []
+    module: Any = Part("module", turns, messages=2)
+    service: Any = Part("service", turns)
+    node = NodeTurns(module, None, [service])
+    whole, passed = ["module", "commit", "service"], ["messages of module", "commit", "messages of service"]
+    assert node.do_work() == 4
+    assert turns == whole + 3 * passed
+    turns.clear()
+    assert node._move_messages() == 0
+    assert turns == passed[:1]
+
+
+def test_a_log_that_is_not_recorded_yet_is_looked_at_again() -> None:
+    """An archive in a process of its own records when it does."""
+    turns: list[str] = []
+    module: Any = Part("module", turns)
+    module.has_committed_all = False
+    node = NodeTurns(module, None, [])
+    node.do_work()
+    turns.clear()
+    node._move_messages()
+    assert turns == ["messages of module", "commit"]

@@ -1,5 +1,6 @@
 //! One publisher's stream, as a subscription sees it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use headrace_buffers::log::{Action, Header as LogHeader};
@@ -13,7 +14,7 @@ use crate::delivery::{Delivery, HandlerError, Reception, deliver_block};
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::kept_client::KeptClient;
-use crate::sequencer::Entries;
+use crate::sequencer::{Entries, Followed};
 use crate::service::{self, LogPlace};
 use crate::{arguments, errors};
 
@@ -127,6 +128,25 @@ impl Image {
             assembler.on_controlled_fragment(payload, header, |message, header| entries.take(message, header))
         };
         Ok(image.try_bounded_controlled_poll(limit_position, take, limit)?)
+    }
+
+    #[doc = docstring!("Image.follow_entries")]
+    #[pyo3(signature = (handler, limit, limit_position))]
+    fn follow_entries(
+        &self,
+        #[pyo3(from_py_with = arguments::handler)] handler: Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::limit)] limit: usize,
+        #[pyo3(from_py_with = arguments::limit_position)] limit_position: i64,
+    ) -> PyResult<(usize, HashMap<i64, i64>)> {
+        let image = self.inner.get()?;
+        let mut assembler = image.assembler().map_err(errors::poll)?;
+        let mut followed = Followed::new(Delivery::new(&handler, false));
+        let take = |payload: &[u8], header: &LogHeader<'_>| {
+            assembler
+                .on_controlled_fragment(payload, header, |message, header| followed.take(message, header))
+        };
+        let count = image.try_bounded_controlled_poll(limit_position, take, limit)?;
+        Ok((count, followed.heard()))
     }
 
     #[doc = docstring!("Image.block_poll")]

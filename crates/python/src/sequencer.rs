@@ -1,5 +1,6 @@
 //! The messages of a cluster: from clients into the log, and from the log to a service.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use headrace_buffers::log::{Action, Header as LogHeader};
@@ -126,6 +127,39 @@ impl<'a, 'py> Entries<'a, 'py> {
         let position = position.into_pyobject(py).map_err(PyErr::from)?.into_any();
         call_with(self.deliver, [session, timestamp, &payload, &position])?;
         Ok(Action::Continue)
+    }
+}
+
+/// Reads the entries of a log for a consensus module: what clients sent matters as a sign of life alone.
+pub(crate) struct Followed<'a, 'py> {
+    others: Delivery<'a, 'py>,
+    // Mostly one, or the same ones again and again.
+    heard: HashMap<i64, i64>,
+}
+
+impl<'a, 'py> Followed<'a, 'py> {
+    pub(crate) fn new(others: Delivery<'a, 'py>) -> Self {
+        Self {
+            others,
+            heard: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn take(&mut self, message: &[u8], header: &LogHeader<'_>) -> Result<Action, HandlerError> {
+        match SessionHeader::decode(message) {
+            Some(entry) if entry.cluster_session_id > 0 => {
+                self.heard.insert(entry.cluster_session_id, entry.timestamp);
+                Ok(Action::Continue)
+            }
+            _ => {
+                let taken = self.others.controlled(message, header);
+                taken.map_err(HandlerError::Exception)
+            }
+        }
+    }
+
+    pub(crate) fn heard(self) -> HashMap<i64, i64> {
+        self.heard
     }
 }
 

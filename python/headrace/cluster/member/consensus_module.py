@@ -281,8 +281,11 @@ class ConsensusModule(Agent):
         """
         if self._is_closed or self.has_terminated:
             return 0
+        return self._guarded(self._turn)
+
+    def _guarded(self, step: Callable[[], int]) -> int:
         try:
-            return self._turn()
+            return step()
         except BaseException as failure:
             self._fail(failure)
             raise
@@ -354,24 +357,16 @@ class ConsensusModule(Agent):
         return work_count
 
     def sequence(self) -> int:
-        """Put what clients and services have sent into the log; gives how much there was to do.
-
-        Part of a turn, for programs that step the archive too, as :meth:`commit` is.
-        """
+        """Put what clients and services have sent into the log, as a part of a turn; gives how much that was."""
         if self._ingress is None or self._is_closed or self.has_terminated:
             return 0
-        try:
-            self._context.now_ns = self._context.time.now_ns()
-            return self._lead() + self._services.poll()
-        except BaseException as failure:
-            self._fail(failure)
-            raise
+        self._context.now_ns = self._context.time.now_ns()
+        return self._guarded(lambda: self._lead() + self._services.poll())
 
     def commit(self) -> int:
         """Look how far the archive has the log, which a cluster of one agrees upon; gives 1 if that is further.
 
-        Part of a turn. A program that steps the archive too may call it after that, so that services need not wait for
-        the next turn.
+        A part of a turn. After a step of the archive services need not wait for the next turn.
         """
         if self._ingress is None or self._is_closed or self.has_terminated:
             return 0
@@ -523,8 +518,7 @@ class ConsensusModule(Agent):
     @property
     def has_committed_all(self) -> bool:
         """Whether all that the member has appended to the log is agreed upon."""
-        writer = self._leadership.writer
-        return writer is None or writer.publication.position == self._context.commit_position
+        return self._leadership.has_appended_up_to(self._context.commit_position)
 
     @property
     def commit_position(self) -> int:

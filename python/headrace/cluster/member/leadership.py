@@ -256,6 +256,10 @@ class Leadership:
         """Up to where the archive has the log."""
         return 0 if self._recorded is None else self._recorded.position(self._context.client)
 
+    def has_appended_up_to(self, position: int) -> bool:
+        """Whether the log ends there, or the member does not append to it."""
+        return self.writer is None or self.writer.publication.position == position
+
     @property
     def is_recorded(self) -> bool:
         """Whether the archive still records the log."""

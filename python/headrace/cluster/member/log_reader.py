@@ -46,7 +46,12 @@ class LogReader:
     def poll(self, limit_position: int) -> int:
         """Apply entries that begin before a position; stops after an action of the cluster, see :meth:`take_action`."""
         limit = self._context.config.log_fragment_limit
-        return self._image.controlled_poll(self._apply, limit, limit_position=limit_position)
+        count, heard = self._image.follow_entries(self._apply, limit, limit_position)
+        for session_id, timestamp in heard.items():
+            session = self._context.applied.sessions.get(session_id)
+            if session is not None:
+                session.activity_ns = self._context.time.to_ns(timestamp)
+        return count
 
     def take_action(self) -> tuple[ClusterActionRequest, int] | None:
         """The action that the last poll stopped after, and the position after it; once."""
@@ -54,8 +59,9 @@ class LogReader:
 
     def _apply(self, data: bytes, header: Header) -> Action:
         if template_of(data) == SESSION_MESSAGE:
-            _, session_id, timestamp = unpack_header(data)
-            self._message(session_id, timestamp)
+            _, session_id, _ = unpack_header(data)
+            if session_id < 0:
+                self._message_of_service(session_id)
             return Action.CONTINUE
         try:
             entry = decode(data)
@@ -65,16 +71,11 @@ class LogReader:
             ) from None
         return self._entry(entry, header.position)
 
-    def _message(self, session_id: int, timestamp: int) -> None:
-        applied = self._context.applied
-        if session_id < 0:
-            service_id = service_id_of(session_id)
-            if service_id < len(applied.pending):
-                applied.pending[service_id].logged(session_id)
-            return
-        session = applied.sessions.get(session_id)
-        if session is not None:
-            session.activity_ns = self._context.time.to_ns(timestamp)
+    def _message_of_service(self, session_id: int) -> None:
+        pending = self._context.applied.pending
+        service_id = service_id_of(session_id)
+        if service_id < len(pending):
+            pending[service_id].logged(session_id)
 
     def _entry(self, entry: Any, log_position: int) -> Action:
         context, applied = self._context, self._context.applied
