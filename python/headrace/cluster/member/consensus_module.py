@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
-from headrace._config import default_directory
-from headrace._exceptions import ArchiveError, HeadraceError
+from headrace._exceptions import HeadraceError
 from headrace._weak import weakly
 from headrace.archive.client import requests
 from headrace.archive.files.storage import DirectoryStorage, Storage
@@ -20,6 +19,7 @@ from headrace.cluster.errors import ClusterTerminalError
 from headrace.cluster.ground.cluster_time import ClusterTime
 from headrace.cluster.ground.courses import Course, Running
 from headrace.cluster.ground.log import AgentLog, open_log
+from headrace.cluster.ground.marks import mark_fields
 from headrace.cluster.ground.node_archive import NodeArchive, node_archive_config
 from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
 from headrace.cluster.mark_file import MARK_NAME, ClusterComponentType, ClusterMarkFile, MarkFields
@@ -30,27 +30,17 @@ from headrace.cluster.member.connecting import Connecting
 from headrace.cluster.member.context import Context
 from headrace.cluster.member.counters import ModuleCounters
 from headrace.cluster.member.egress import Egress
-from headrace.cluster.member.election import (
-    AppendTerm,
-    CreateLog,
-    Election,
-    JoinLog,
-    Lead,
-    LeaveTerm,
-    Progress,
-    ReplayLog,
-    StandForTerm,
-)
+from headrace.cluster.member.electing import Electing
+from headrace.cluster.member.election import Lead
 from headrace.cluster.member.ingress import Ingress
 from headrace.cluster.member.leadership import Leadership
 from headrace.cluster.member.operating import Operating
 from headrace.cluster.member.requests import service_message, service_request
 from headrace.cluster.member.services import Services
 from headrace.cluster.member.snapshotting import Snapshotting, find_plan
-from headrace.cluster.member.states import ModuleState, Toggle
+from headrace.cluster.member.states import ElectionState, ModuleState, Toggle
 from headrace.cluster.node_state import NODE_STATE_NAME, NodeStateFile
 from headrace.cluster.protocol import control
-from headrace.cluster.protocol.codes import EventCode
 from headrace.positions import NULL_VALUE
 from headrace.security.named import authenticator_named, authorisation_named
 from headrace.security.verdicts import Verdicts
@@ -65,7 +55,6 @@ if TYPE_CHECKING:
 __all__ = ["ConsensusModule"]
 
 _SLOW_TICK_NS = 10_000_000
-_STORAGE_SPACE = "STORAGE_SPACE"
 
 
 @checked_class
@@ -147,7 +136,7 @@ class ConsensusModule(Agent):
         self._mark_file = ClusterMarkFile(
             self._storage,
             MARK_NAME,
-            _mark_fields(config, driver),
+            self._mark_fields(driver),
             now_ms,
             elsewhere=config.mark_file_directory,
         )
@@ -171,6 +160,20 @@ class ConsensusModule(Agent):
             self._mark_file.failed()
             raise
         self._mark_file.ready(now_ms)
+
+    def _mark_fields(self, driver: LocalDriver | None) -> MarkFields:
+        config = self.config
+        return mark_fields(
+            config,
+            driver,
+            ClusterComponentType.CONSENSUS_MODULE,
+            config.error_buffer_length,
+            ingress_stream_id=config.ingress_stream_id,
+            member_id=config.member_id,
+            ingress_channel=config.ingress_channel or "",
+            authenticator=config.authenticator if isinstance(config.authenticator, str) else "",
+            services_cluster_directory=os.fspath(config.services_directory or config.cluster_directory),
+        )
 
     def _open_parts(self) -> None:
         config = self.config
@@ -230,6 +233,7 @@ class ConsensusModule(Agent):
         self._leadership = Leadership(context, self._services, self._snapshotting)
         self._connecting = Connecting(context, self._egress, self._verdicts)
         self._checking = Checking(context, self._egress)
+        self._electing = Electing(context, self._leadership, self._connecting, self._egress)
 
     @property
     def _role_name(self) -> str:
@@ -269,7 +273,7 @@ class ConsensusModule(Agent):
         self._service_clients = {ack.relevant_id: ack.service_id for ack in acks}
         context.enter(ModuleState.ACTIVE, "snapshot and services are loaded")
         append_position = max(plan.appended_log_position, position)
-        yield from self._elected(plan.last_leadership_term_id, append_position, is_startup=True)
+        yield from self._led(plan.last_leadership_term_id, append_position, is_startup=True)
 
     # --- turns -----------------------------------------------------------------------------------------------------
 
@@ -398,72 +402,13 @@ class ConsensusModule(Agent):
             ingress.close()
         self.awaited = (self._services.subscription,)
         self._course.close()
-        self._course.begin(
-            self._elected(context.leadership_term_id, context.commit_position, is_startup=False)
-        )
+        self._course.begin(self._led(context.leadership_term_id, context.commit_position, is_startup=False))
 
-    def _elected(self, leadership_term_id: int, append_position: int, *, is_startup: bool) -> Course[None]:
-        """Goes on once the member leads. What goes wrong is logged, and the member stands again."""
-        context = self._context
-        progress = Progress(
-            leadership_term_id,
-            context.commit_position,
-            append_position,
-            context.node_state.candidate_term.term_id,
-            is_startup,
-        )
-        election = Election(progress)
-        context.counters.election_count.get_and_add(1)
-        while not isinstance(election.action, Lead):
-            context.counters.election_state.value = election.state
-            try:
-                yield from self._carried_out(election)
-            except ClusterTerminalError:
-                raise
-            except Exception as failure:
-                if not context.archive.is_ready or _is_out_of_space(failure):
-                    raise
-                self._log.error(f"election in state {election.state.name}: {failure}", failure)
-                election.failed(context.commit_position, str(failure))
-                deadline = context.client.clock.deadline(self.config.election_status_interval_ns / 1e9)
-                while not deadline.is_over:
-                    yield
-        self._begin_to_lead(election.action)
-        context.counters.election_state.value = election.state
-
-    def _carried_out(self, election: Election) -> Course[None]:
-        """Do what the election wants, and tell it what came of it."""
-        action, leadership = election.action, self._leadership
-        if isinstance(action, LeaveTerm):
-            position = yield from leadership.left(action)
-            self._undo_uncommitted()
-            election.left_term(position)
-        elif isinstance(action, StandForTerm):
-            leadership.stood(action)
-            election.stood(action.candidate_term_id)
-        elif isinstance(action, CreateLog):
-            yield from leadership.created(action)
-            election.log_created()
-        elif isinstance(action, ReplayLog):
-            election.replayed((yield from leadership.replayed(action)))
-        elif isinstance(action, JoinLog):
-            yield from leadership.joined(action)
-            election.joined()
-        elif isinstance(action, AppendTerm):
-            yield from leadership.term_appended(action)
-            election.term_appended()
-
-    def _undo_uncommitted(self) -> None:
-        context = self._context
-        gone, state = context.applied.restore_uncommitted(context.commit_position)
-        for session in gone:
-            self._egress.event(session, context.leadership_term_id, EventCode.CLOSED, "election")
-            session.disconnect()
-        self._connecting.close_all(context.leadership_term_id, "election")
-        for session in context.applied.sessions:
-            session.disconnect()
-        if state is not None:
-            context.enter(state, "what was not agreed upon is undone")
+    def _led(self, leadership_term_id: int, append_position: int, *, is_startup: bool) -> Course[None]:
+        """Goes on once the member leads."""
+        lead = yield from self._electing.elected(leadership_term_id, append_position, is_startup=is_startup)
+        self._begin_to_lead(lead)
+        self._context.counters.election_state.value = ElectionState.CLOSED
 
     def _begin_to_lead(self, action: Lead) -> None:
         context, writer = self._context, self._leadership.writer
@@ -576,36 +521,3 @@ class ConsensusModule(Agent):
 
     def __repr__(self) -> str:
         return f"ConsensusModule({self.directory!r}{', closed' if self._is_closed else ''})"
-
-
-def _mark_fields(config: ConsensusModuleConfig, driver: LocalDriver | None) -> MarkFields:
-    directory = config.aeron_directory or default_directory()
-    supplier = config.authenticator if isinstance(config.authenticator, str) else ""
-    return MarkFields(
-        version=0,
-        component_type=ClusterComponentType.CONSENSUS_MODULE,
-        activity_timestamp=0,
-        start_timestamp=0,
-        pid=os.getpid(),
-        candidate_term_id=NULL_VALUE,
-        archive_stream_id=config.archive_control_stream_id,
-        service_stream_id=config.service_stream_id,
-        consensus_module_stream_id=config.consensus_module_stream_id,
-        ingress_stream_id=config.ingress_stream_id,
-        member_id=config.member_id,
-        service_id=NULL_VALUE,
-        header_length=0,
-        error_buffer_length=config.error_buffer_length,
-        cluster_id=config.cluster_id,
-        aeron_directory=os.fspath(directory) if driver is None else driver.directory,
-        control_channel=config.control_channel,
-        ingress_channel=config.ingress_channel or "",
-        service_name="",
-        authenticator=supplier,
-        services_cluster_directory=os.fspath(config.services_directory or config.cluster_directory),
-    )
-
-
-def _is_out_of_space(failure: Exception) -> bool:
-    """Whether the archive has no room for the log, so that trying again cannot help."""
-    return isinstance(failure, ArchiveError) and failure.code_name == _STORAGE_SPACE

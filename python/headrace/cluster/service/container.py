@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
-from headrace._config import default_directory
 from headrace._exceptions import ArchiveError
 from headrace.archive.files.storage import DirectoryStorage, Storage
 from headrace.client._agent import Agent, hear
@@ -24,9 +23,10 @@ from headrace.cluster.errors import ClusterError
 from headrace.cluster.ground.counters import ClusterCounter, find, recovery_state
 from headrace.cluster.ground.courses import Course, Running, until
 from headrace.cluster.ground.log import AgentLog, open_log
+from headrace.cluster.ground.marks import mark_fields
 from headrace.cluster.ground.node_archive import NodeArchive, node_archive_config
 from headrace.cluster.ground.snapshots import SnapshotPoint
-from headrace.cluster.mark_file import ClusterComponentType, ClusterMarkFile, MarkFields, service_mark_name
+from headrace.cluster.mark_file import ClusterComponentType, ClusterMarkFile, service_mark_name
 from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import JoinLog, RequestServiceAck, ServiceTerminationPosition
 from headrace.cluster.service import egress
@@ -115,7 +115,14 @@ class ServiceContainer(Agent):
         self._mark_file = ClusterMarkFile(
             storage,
             service_mark_name(config.service_id),
-            _mark_fields(config, driver),
+            mark_fields(
+                config,
+                driver,
+                ClusterComponentType.CONTAINER,
+                config.error_buffer_length,
+                service_id=config.service_id,
+                service_name=config.service_name,
+            ),
             self._clock.epoch_ms(),
             elsewhere=config.mark_file_directory,
         )
@@ -569,30 +576,3 @@ class _ArchiveSession:
     def __exit__(self, *_: object) -> None:
         self._container._archive = None
         self._archive.close()
-
-
-def _mark_fields(config: ContainerConfig, driver: LocalDriver | None) -> MarkFields:
-    directory = config.aeron_directory or default_directory()
-    return MarkFields(
-        version=0,
-        component_type=ClusterComponentType.CONTAINER,
-        activity_timestamp=0,
-        start_timestamp=0,
-        pid=os.getpid(),
-        candidate_term_id=NULL_VALUE,
-        archive_stream_id=config.archive_control_stream_id,
-        service_stream_id=config.service_stream_id,
-        consensus_module_stream_id=config.consensus_module_stream_id,
-        ingress_stream_id=NULL_VALUE,
-        member_id=NULL_VALUE,
-        service_id=config.service_id,
-        header_length=0,
-        error_buffer_length=config.error_buffer_length,
-        cluster_id=config.cluster_id,
-        aeron_directory=os.fspath(directory) if driver is None else driver.directory,
-        control_channel=config.control_channel,
-        ingress_channel="",
-        service_name=config.service_name,
-        authenticator="",
-        services_cluster_directory="",
-    )
