@@ -24,12 +24,12 @@ from headrace.cluster.ground.counters import ClusterCounter, find, recovery_stat
 from headrace.cluster.ground.courses import Course, Running, until
 from headrace.cluster.ground.log import AgentLog, open_log
 from headrace.cluster.ground.marks import mark_fields
-from headrace.cluster.ground.node_archive import NodeArchive, node_archive_config
 from headrace.cluster.ground.snapshots import SnapshotPoint
 from headrace.cluster.mark_file import ClusterComponentType, ClusterMarkFile, service_mark_name
 from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import JoinLog, RequestServiceAck, ServiceTerminationPosition
 from headrace.cluster.service import egress
+from headrace.cluster.service.archive_session import ArchiveSession
 from headrace.cluster.service.callbacks import Callbacks
 from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
@@ -37,7 +37,7 @@ from headrace.cluster.service.config import ContainerConfig
 from headrace.cluster.service.control import Control
 from headrace.cluster.service.counters import ContainerCounters, note_duration
 from headrace.cluster.service.entries import ContainerError, Entries
-from headrace.cluster.service.joined_log import CopiedLog, JoinedLog, joined
+from headrace.cluster.service.reading import Reading
 from headrace.cluster.service.session import ClientSession
 from headrace.cluster.service.snapshot import loaded, stored
 from headrace.cluster.service.state import ServiceState
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace._counter_record import CounterRecord
-    from headrace.client import Client, Image, Subscription
+    from headrace.client import Client
     from headrace.client._local_driver import LocalDriver
     from headrace.cluster.protocol.log import ClusterActionRequest
     from headrace.cluster.service.keywords import ContainerSettings
@@ -159,7 +159,7 @@ class ServiceContainer(Agent):
         self._sessions: dict[int, ClientSession] = {}
         self._cluster = Cluster(config, client, self._control, self._state, self._sessions)
         self._callbacks = Callbacks(self._service, config.service_id, self._state, self._log)
-        self._handler = Entries(
+        handler = Entries(
             self._service,
             config,
             self._control,
@@ -170,13 +170,15 @@ class ServiceContainer(Agent):
             lambda session, timestamp: self._running.begin(self._opening(session, timestamp)),
             self._begin_snapshot,
         ).handler(view=self._service.message_views and not hasattr(self._service, "on_session_messages"))
+        self._reading = Reading(
+            self._service, config, client, self._state, self._sessions, self._callbacks, handler
+        )
+        self._archive = ArchiveSession(client, config)
         self._works_in_background = (
             type(self._service).do_background_work is not ClusteredService.do_background_work
         )
         self._running = Running()
-        self._archive: NodeArchive | None = None
         self._commit: CounterRecord | None = None
-        self._joined: JoinedLog | None = None
         self._join: JoinLog | None = None
         self._requested_acks: list[int] = []
         self._termination: ServiceTerminationPosition | None = None
@@ -209,15 +211,12 @@ class ServiceContainer(Agent):
             self._next_tick_ns = now_ns + _TICK_NS
             self._tick(now_ns)
         work_count += self._take_request()
-        if self._archive is not None:
-            # While a snapshot is stored or loaded there is always something to do: idling would stretch it.
-            self._archive.step()
-            work_count += 1
+        work_count += self._archive.step()
         if self._running.is_idle:
             self._begin_next()
         work_count += self._running.step()
-        if self._joined is not None and self._running.is_idle and not self._is_ending:
-            work_count += self._read_log(self._joined)
+        if self._is_reading:
+            work_count += self._read_log()
         if self._works_in_background and self._has_started and not self._has_ended:
             work_count += self._background(now_ns)
         config, counters = self.config, self._counters
@@ -233,10 +232,10 @@ class ServiceContainer(Agent):
 
         Part of a turn, for programs that step the consensus module too. Raises as :meth:`do_work`.
         """
-        if self._joined is None or self._is_closed or self._is_ending or not self._running.is_idle:
+        if self._is_closed or not self._is_reading:
             return 0
         try:
-            return self._read_log(self._joined)
+            return self._read_log()
         except BaseException as failure:
             self._fail(failure)
             raise
@@ -261,8 +260,7 @@ class ServiceContainer(Agent):
             return 0
         if isinstance(request, JoinLog):
             self._join = request
-            if self._joined is not None:
-                self._joined.limit = request.log_position
+            self._reading.end_at(request.log_position)
         elif isinstance(request, RequestServiceAck):
             self._requested_acks.append(request.log_position)
         else:
@@ -275,7 +273,12 @@ class ServiceContainer(Agent):
     @property
     def _position(self) -> int:
         """Up to where the log is read."""
-        return self._state.position if self._joined is None else self._joined.position
+        return self._reading.position
+
+    @property
+    def _is_reading(self) -> bool:
+        """Whether the service is given the log, and nothing else goes on."""
+        return self._reading.log is not None and self._running.is_idle and not self._is_ending
 
     def _begin_next(self) -> None:
         """Begin the course that is due, if one is."""
@@ -285,42 +288,15 @@ class ServiceContainer(Agent):
             self._end(self._termination)
         elif self._requested_acks and self._position >= self._requested_acks[0]:
             self._running.begin(self._acked(self._requested_acks.pop(0), NULL_VALUE))
-        elif self._join is not None and self._joined is None:
+        elif self._join is not None and self._reading.log is None:
             join, self._join = self._join, None
             self._running.begin(self._joining(join))
 
-    def _read_log(self, log: JoinedLog) -> int:
+    def _read_log(self) -> int:
         """Entries up to the commit position."""
         assert self._client is not None, "open until closed"
         assert self._commit is not None, "found before a log is joined"
-        try:
-            count = log.poll(
-                self._client.counters.value(self._commit.counter_id), self.config.log_fragment_limit
-            )
-        except ContainerError:
-            raise
-        except Exception as failure:
-            if self._client.is_closed:
-                raise
-            name = (
-                "on_session_messages"
-                if hasattr(self._service, "on_session_messages")
-                else "on_session_message"
-            )
-            self._callbacks.report(name, failure)
-            return 1
-        if count == 0 and log.is_done:
-            self._leave_log(log)
-        return count
-
-    def _leave_log(self, log: JoinedLog) -> None:
-        state = self._state
-        state.position = max(state.position, log.position)
-        self._joined = None
-        log.close()
-        self._disconnect()
-        if state.set_role(Role.FOLLOWER):
-            self._callbacks.call_silent("on_role_change", Role.FOLLOWER)
+        return self._reading.poll(self._client.counters.value(self._commit.counter_id))
 
     def _background(self, now_ns: int) -> int:
         state = self._state
@@ -332,10 +308,6 @@ class ServiceContainer(Agent):
             return 0
         finally:
             state.silent_in = None
-
-    def _disconnect(self) -> None:
-        for session in self._sessions.values():
-            session._disconnect()
 
     # --- Courses -----------------------------------------------------------------------------------------------
 
@@ -382,7 +354,7 @@ class ServiceContainer(Agent):
             raise ClusterError(
                 f"service_id={config.service_id}: the snapshot has parts of {len(recordings)} services only"
             )
-        with self._archive_session() as archive:
+        with self._archive as archive:
             snapshot = yield from loaded(archive, config, recordings[config.service_id])
         for one in snapshot.sessions:
             self._sessions[one.cluster_session_id] = ClientSession(
@@ -397,23 +369,6 @@ class ServiceContainer(Agent):
         self._state.use_time_unit(snapshot.time_unit)
         return snapshot.messages
 
-    def _archive_session(self) -> _ArchiveSession:
-        assert self._client is not None, "open until closed"
-        config = self.config
-        return _ArchiveSession(
-            self,
-            NodeArchive(
-                self._client,
-                node_archive_config(
-                    config.archive_control_channel,
-                    config.archive_control_stream_id,
-                    config.cluster_id,
-                    f"sc-{config.service_id}",
-                    config.service_id + 1,
-                ),
-            ),
-        )
-
     def _acked(self, log_position: int, relevant_id: int) -> Course[None]:
         """Acknowledge; goes on once the consensus module's stream has taken it."""
         while not self._control.ack(log_position, self._state.time, self._ack_id, relevant_id):
@@ -426,11 +381,11 @@ class ServiceContainer(Agent):
         assert client is not None, "open until closed"
         role = Role(join.role)
         if role is not Role.LEADER:
-            self._disconnect()
+            self._reading.disconnect()
         state.member_id = join.member_id
         self._mark_file.set_member_id(join.member_id)
         self._is_standby = join.is_standby
-        log = yield from joined(client, join, config.service_id, state.position, self._make_log)
+        log = yield from self._reading.joined(join)
         try:
             yield from self._acked(join.log_position, NULL_VALUE)
             if role is Role.LEADER:
@@ -441,21 +396,7 @@ class ServiceContainer(Agent):
         except BaseException:
             log.close()
             raise
-        self._joined = log
-        if state.set_role(role):
-            self._callbacks.call_silent("on_role_change", role)
-
-    def _make_log(self, subscription: Subscription, image: Image, limit: int) -> JoinedLog:
-        deliver = getattr(self._service, "on_session_messages", None)
-        if deliver is None and self._service.message_views:
-            return JoinedLog(subscription, image, limit, self._handler, view=True)
-        if deliver is None:
-            deliver = self._service.on_session_message
-            return CopiedLog(subscription, image, limit, self._handler, self._state, self._sessions, deliver)
-        # Loads numpy, which other services need not have.
-        from headrace.cluster.service.batches import BatchedLog
-
-        return BatchedLog(subscription, image, limit, self._handler, self._state, deliver)
+        self._reading.begin(log, role)
 
     def _opening(self, session: ClientSession, timestamp: int) -> Course[None]:
         """Open the stream to a client before the service hears of it, so that its first answer finds it."""
@@ -478,7 +419,7 @@ class ServiceContainer(Agent):
         recording_id = NULL_VALUE
         try:
             messages = self._service.on_take_snapshot()
-            with self._archive_session() as archive:
+            with self._archive as archive:
                 recording_id = yield from stored(
                     client, archive, config, point, self._cluster.sessions, messages
                 )
@@ -560,19 +501,3 @@ class ServiceContainer(Agent):
             f"ServiceContainer(service_id={self.config.service_id}, cluster_id={self.config.cluster_id}"
             f"{', closed' if self._is_closed else ''})"
         )
-
-
-class _ArchiveSession:
-    """A session with the node's archive for one course; the container steps it meanwhile."""
-
-    def __init__(self, container: ServiceContainer, archive: NodeArchive) -> None:
-        self._container = container
-        self._archive = archive
-
-    def __enter__(self) -> NodeArchive:
-        self._container._archive = self._archive
-        return self._archive
-
-    def __exit__(self, *_: object) -> None:
-        self._container._archive = None
-        self._archive.close()

@@ -1,0 +1,128 @@
+"""Has a service read the logs that its member joins, one after the other. Cluster specification 4.7, 7.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headrace.cluster.protocol.codes import Role
+from headrace.cluster.service.entries import ContainerError
+from headrace.cluster.service.joined_log import CopiedLog, JoinedLog, joined
+
+if TYPE_CHECKING:
+    from headrace._results import Action
+    from headrace.client import Client, Header, Image, Subscription
+    from headrace.cluster.ground.courses import Course
+    from headrace.cluster.protocol.control import JoinLog
+    from headrace.cluster.service.callbacks import Callbacks
+    from headrace.cluster.service.clustered_service import ClusteredService
+    from headrace.cluster.service.config import ContainerConfig
+    from headrace.cluster.service.session import ClientSession
+    from headrace.cluster.service.state import ServiceState
+
+__all__ = ["Reading"]
+
+
+class Reading:
+    """The log that the service reads now, if there is one.
+
+    Args:
+        service: What is given the messages.
+        config: Which service it is, and how much it is given in a turn.
+        client: What reads.
+        state: Moved by each entry; says how far the service is between two logs.
+        sessions: Who is connected.
+        callbacks: Calls the service's other handlers.
+        handler: Takes the entries that do not go straight to the service.
+    """
+
+    def __init__(
+        self,
+        service: ClusteredService,
+        config: ContainerConfig,
+        client: Client,
+        state: ServiceState,
+        sessions: dict[int, ClientSession],
+        callbacks: Callbacks,
+        handler: Callable[[Any, Header], Action | None],
+    ) -> None:
+        self._service = service
+        self._config = config
+        self._client = client
+        self._state = state
+        self._sessions = sessions
+        self._callbacks = callbacks
+        self._handler = handler
+        self.log: JoinedLog | None = None
+        """The log, while there is one."""
+
+    @property
+    def position(self) -> int:
+        """Up to where the service has read."""
+        return self._state.position if self.log is None else self.log.position
+
+    def end_at(self, log_position: int) -> None:
+        """Read the log that there is up to a position, where another one goes on."""
+        if self.log is not None:
+            self.log.limit = log_position
+
+    def joined(self, join: JoinLog) -> Course[JoinedLog]:
+        """A log from where the service stands, to be begun, or closed. Raises as :func:`joined`."""
+        return joined(self._client, join, self._config.service_id, self._state.position, self._made)
+
+    def _made(self, subscription: Subscription, image: Image, limit: int) -> JoinedLog:
+        deliver = getattr(self._service, "on_session_messages", None)
+        if deliver is None and self._service.message_views:
+            return JoinedLog(subscription, image, limit, self._handler, view=True)
+        if deliver is None:
+            deliver = self._service.on_session_message
+            return CopiedLog(subscription, image, limit, self._handler, self._state, self._sessions, deliver)
+        # Loads numpy, which other services need not have.
+        from headrace.cluster.service.batches import BatchedLog
+
+        return BatchedLog(subscription, image, limit, self._handler, self._state, deliver)
+
+    def begin(self, log: JoinedLog, role: Role) -> None:
+        """Read a log from now on, as a member of some role."""
+        self.log = log
+        self._take_role(role)
+
+    def _take_role(self, role: Role) -> None:
+        if self._state.set_role(role):
+            self._callbacks.call_silent("on_role_change", role)
+
+    def poll(self, commit_position: int) -> int:
+        """Give the service entries up to the commit position; gives how many. Leaves a log that has ended.
+
+        Raises:
+            ContainerError: An entry is not one that the service can go on from.
+            HeadraceError: The client is closed.
+        """
+        log = self.log
+        if log is None:
+            return 0
+        try:
+            count = log.poll(commit_position, self._config.log_fragment_limit)
+        except ContainerError:
+            raise
+        except Exception as failure:
+            if self._client.is_closed:
+                raise
+            takes_batches = hasattr(self._service, "on_session_messages")
+            self._callbacks.report("on_session_messages" if takes_batches else "on_session_message", failure)
+            return 1
+        if count == 0 and log.is_done:
+            self._leave(log)
+        return count
+
+    def _leave(self, log: JoinedLog) -> None:
+        self._state.position = max(self._state.position, log.position)
+        self.log = None
+        log.close()
+        self.disconnect()
+        self._take_role(Role.FOLLOWER)
+
+    def disconnect(self) -> None:
+        """Close the streams to clients, whom the leader alone answers."""
+        for session in self._sessions.values():
+            session._disconnect()
