@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from headrace.cluster import ServiceContainer
 from headrace.cluster.errors import ClusterFileError
 from headrace.cluster.mark_file import read_mark_fields, service_mark_name
 from headrace.cluster.protocol.codes import CloseReason, Role
@@ -85,6 +88,26 @@ def test_a_container_says_where_its_mark_file_is(rig: Rig, tmp_path: Path) -> No
     fields = read_mark_fields(disk, name)
     assert fields is not None
     assert fields.activity_timestamp > 0
+
+
+def test_a_container_that_nothing_holds_is_gone(rig: Rig) -> None:
+    """While it reads a log: its client's handlers do not keep it."""
+    module, service = rig.module(), Recorder()
+    container = ServiceContainer(service, driver=rig.node, is_invoked=True, storage=rig.node.disk("cluster"))
+    held = [container]
+    rig.node.run(lambda: held[0].do_work() if held else 0)
+    assert module.acked().relevant_id > 0
+    module.recovery.close()
+    module.join()
+    module.term()
+    rig.until(lambda: service.calls)
+    seen = weakref.ref(container)
+    del container
+    held.clear()
+    # The test holds the service, which holds what it was given.
+    vars(service).clear()
+    gc.collect()
+    assert seen() is None
 
 
 def test_nothing_beyond_the_commit_position_is_read(rig: Rig) -> None:
