@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benches.processes import ROOT
 
-from headrace import ConfigError
+from headrace import ConfigError, MediaDriver
 from headrace.archive import ArchiveFileError
 from headrace.cluster import (
     ClientSession,
     Cluster,
     ClusteredService,
     ClusterError,
+    ClusterFileError,
     ClusterNode,
     ModuleState,
 )
@@ -140,8 +144,33 @@ def test_two_services_read_one_log(tmp_path: Path) -> None:
 def test_a_second_node_on_the_directory_is_refused(tmp_path: Path) -> None:
     with ClusterNode(Total(), directory=tmp_path / "node") as node:
         node.wait_until_leader()
-        with pytest.raises(ArchiveFileError, match="another archive is running on the directory"):
+        with pytest.raises(ClusterFileError, match="another node runs on the directory"):
             ClusterNode(Total(), directory=tmp_path / "node")
+        with (
+            MediaDriver.embedded(threading_mode="SHARED") as other,
+            pytest.raises(ArchiveFileError, match="another archive is running on the directory"),
+        ):
+            ClusterNode(Total(), directory=tmp_path / "node", driver=other)
+
+
+def test_a_start_deletes_what_a_killed_node_left_in_shared_memory(tmp_path: Path) -> None:
+    """In the directory that the mark file names, where the node that is started then has its own driver."""
+    program = f"""
+import os
+from headrace.cluster import ClusterNode
+from tests.cluster.test_node import Total
+ClusterNode(Total(), directory={str(tmp_path)!r}).wait_until_leader()
+os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([sys.executable, "-c", program], timeout=TIMEOUT_S, check=False, cwd=ROOT)
+    assert done.returncode == -9
+    left = Path(ClusterDirectory(tmp_path / "cluster").mark().aeron_directory)
+    (left / "leftover").touch()
+    with ClusterNode(Total(), directory=tmp_path) as node:
+        assert Path(node.driver.directory) == left
+        assert not (left / "leftover").exists()
+        assert sums(node, 1) == [1]
+    assert not left.exists()
 
 
 def test_a_service_that_fails_to_start_ends_the_node(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import hashlib
 import os
 import shutil
 import tempfile
@@ -17,11 +18,13 @@ from typing import TYPE_CHECKING
 from headrace._arguments import checked_class
 from headrace._checks import wrong
 from headrace._closing import Closing
+from headrace._config import default_directory
+from headrace._exceptions import ActiveDriverError
 from headrace._fork import forget_in_children
 from headrace.archive import ArchiveServer
 from headrace.client import Client
 from headrace.cluster.client.client import ClusterClient
-from headrace.cluster.errors import ClusterError
+from headrace.cluster.errors import ClusterError, ClusterFileError
 from headrace.cluster.member.consensus_module import ConsensusModule
 from headrace.cluster.member.states import Toggle
 from headrace.cluster.service.clustered_service import ClusteredService
@@ -42,6 +45,7 @@ __all__ = ["ClusterNode"]
 _RUNNING: weakref.WeakSet[ClusterNode] = weakref.WeakSet()
 _LOOK_S = 0.001
 _FRAGMENTS_A_PASS = 500
+_NAME_LENGTH = 12
 _CLUSTER, _ARCHIVE = "cluster", "archive"
 
 
@@ -55,7 +59,9 @@ class ClusterNode(Closing):
     Args:
         *services: The services, by their ids from 0 on.
         directory: Where it keeps its files: those of the cluster in ``cluster``, recordings in ``archive``.
-        driver: A driver in this process that outlives the node; by default the node has one of its own.
+        driver: A driver in this process that outlives the node; by default the node has one of its own. Its directory
+            is beside the default one and named after the node's, so that the next start finds and deletes what a kill
+            left. Programs in other processes find it through the mark file.
         ingress_endpoint: ``host:port`` where clients on other machines send; without one the node serves clients of its
             own driver, over ``aeron:ipc``.
         archive_settings: See :class:`headrace.archive.ArchiveConfig`.
@@ -111,9 +117,7 @@ class ClusterNode(Closing):
         settings: ConsensusModuleSettings,
     ) -> None:
         if driver is None:
-            own = MediaDriver.embedded(threading_mode="SHARED")
-            self._held.callback(own.close)
-            driver = own
+            driver = self._own_driver()
         self.driver = driver
         cluster_directory = self._directory / _CLUSTER
         cluster_directory.mkdir(parents=True, exist_ok=True)
@@ -147,6 +151,22 @@ class ClusterNode(Closing):
             self._held.callback(container.close)
             self.containers.append(container)
         self._turns = NodeTurns(self.module, self.archive, self.containers)
+
+    def _own_driver(self) -> MediaDriver:
+        # The same name at each start: a start deletes the directory of a driver that is dead.
+        name = hashlib.sha256(os.fsencode(self._directory.resolve())).hexdigest()[:_NAME_LENGTH]
+        try:
+            driver = MediaDriver(
+                directory=f"{default_directory()}-node-{name}",
+                dir_delete_on_shutdown=True,
+                threading_mode="SHARED",
+            )
+        except ActiveDriverError as active:
+            raise ClusterFileError(
+                f"another node runs on the directory {self._directory}: {active}"
+            ) from active
+        self._held.callback(driver.close)
+        return driver
 
     @classmethod
     def embedded(
