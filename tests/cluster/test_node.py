@@ -17,6 +17,7 @@ from headrace.archive import ArchiveFileError
 from headrace.cluster import (
     ClientSession,
     Cluster,
+    ClusterClient,
     ClusteredService,
     ClusterError,
     ClusterFileError,
@@ -151,6 +152,25 @@ def test_a_second_node_on_the_directory_is_refused(tmp_path: Path) -> None:
             pytest.raises(ArchiveFileError, match="another archive is running on the directory"),
         ):
             ClusterNode(Total(), directory=tmp_path / "node", driver=other)
+
+
+def test_another_process_finds_a_node_by_its_directory(tmp_path: Path) -> None:
+    program = f"""
+from headrace.cluster import ClusterClient
+with ClusterClient.connect(node_directory={str(tmp_path)!r}) as cluster:
+    cluster.offer_blocking(b"41")
+    print(cluster.receive({TIMEOUT_S}).payload)
+"""
+    with ClusterNode(Total(), directory=tmp_path) as node:
+        assert sums(node, 1) == [1]
+        done = subprocess.run(
+            [sys.executable, "-c", program], timeout=TIMEOUT_S, check=False, capture_output=True, text=True
+        )
+        assert done.stdout == "b'42'\n", done.stderr
+        with pytest.raises(ConfigError, match="must not be given with driver, which names a driver too"):
+            ClusterClient.connect(node_directory=tmp_path, driver=node.driver)
+    with pytest.raises(ClusterFileError, match="no member has run on the directory"):
+        ClusterClient.connect(node_directory=tmp_path / "nowhere")
 
 
 def test_a_start_deletes_what_a_killed_node_left_in_shared_memory(tmp_path: Path) -> None:

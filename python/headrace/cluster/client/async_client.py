@@ -27,6 +27,7 @@ from headrace.cluster.client.client import (
     PendingClusterClient,
     check_answer,
 )
+from headrace.cluster.client.local_node import driver_directory
 from headrace.cluster.client.session import ClusterMessage, Handlers
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.errors import ClusterTimeoutError
@@ -60,6 +61,7 @@ class AsyncClusterClient(AsyncClosing):
         client: Client | None = None,
         *,
         directory: str | os.PathLike[str] | None = None,
+        node_directory: str | os.PathLike[str] | None = None,
         driver: LocalDriver | None = None,
         config: ClusterClientConfig | None = None,
         on_message: Callable[[ClusterMessage], object] | None = None,
@@ -70,6 +72,7 @@ class AsyncClusterClient(AsyncClosing):
     ) -> Self:
         """See :meth:`headrace.cluster.ClusterClient.connect`."""
         handlers = Handlers(on_message, on_session_event, on_new_leader, on_admin_response)
+        directory = driver_directory(node_directory, directory, client, driver, config, settings)
         made = ClusterClientConfig.of(config, **settings)
         owns_client = client is None
         if client is None:

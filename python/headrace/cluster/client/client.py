@@ -15,6 +15,7 @@ from headrace._fork import is_own
 from headrace._results import OfferResult, accepted
 from headrace.client import Client
 from headrace.cluster.client.connecting import Connecting
+from headrace.cluster.client.local_node import driver_directory
 from headrace.cluster.client.session import ClusterMessage, ClusterSession, Handlers
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.client.states import ClientState, ConnectState
@@ -141,6 +142,7 @@ class ClusterClient(Closing):
         client: Client | None = None,
         *,
         directory: str | os.PathLike[str] | None = None,
+        node_directory: str | os.PathLike[str] | None = None,
         driver: LocalDriver | None = None,
         config: ClusterClientConfig | None = None,
         on_message: Callable[[ClusterMessage], object] | None = None,
@@ -156,6 +158,8 @@ class ClusterClient(Closing):
         Args:
             client: The client to use, with a conductor thread; without it one is made and closed with the session.
             directory: The driver's directory, when no client is given.
+            node_directory: The directory of a node on this machine, instead: its mark file names the driver. Both
+                channels are then ``aeron:ipc``, if nothing else is said.
             driver: The driver, if it runs in this process and no client is given.
             config: All settings as one object; keywords override it.
             on_message: What :meth:`poll` gives messages to, if it is given no handler.
@@ -171,8 +175,10 @@ class ClusterClient(Closing):
             ClusterAuthenticationError: The cluster does not accept the credentials, or there are none.
             ClusterError: The cluster refused.
             ConfigError: A setting is wrong.
+            ClusterFileError: No node has run on `node_directory`.
         """
         handlers = Handlers(on_message, on_session_event, on_new_leader, on_admin_response)
+        directory = driver_directory(node_directory, directory, client, driver, config, settings)
         made = ClusterClientConfig.of(config, **settings)
         owns_client = client is None
         client = client or Client.connect(directory, driver=driver, client_name=made.client_name)

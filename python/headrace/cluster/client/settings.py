@@ -65,6 +65,7 @@ class ClusterClientConfig(DeclaredConfig):
     _environment_prefix: ClassVar[str] = "AERON_CLUSTER_"
     _others: ClassVar[tuple[str, ...]] = (
         "directory",
+        "node_directory",
         "driver",
         "config",
         "properties",

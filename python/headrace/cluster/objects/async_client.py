@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headrace import aio
 from headrace._closing import AsyncClosing
 from headrace._logging import CLUSTER
+from headrace.cluster.client.local_node import driver_directory
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.objects.calls import Calls
 from headrace.cluster.objects.client import CALL_TIMEOUT_S, _Proxy, too_late
@@ -48,6 +49,7 @@ class AsyncObjectClient(AsyncClosing):
         client: Client | None = None,
         *,
         directory: str | os.PathLike[str] | None = None,
+        node_directory: str | os.PathLike[str] | None = None,
         driver: LocalDriver | None = None,
         config: ClusterClientConfig | None = None,
         timeout_s: float = CALL_TIMEOUT_S,
@@ -56,6 +58,7 @@ class AsyncObjectClient(AsyncClosing):
     ) -> AsyncObjectClient:
         """See :meth:`headrace.cluster.objects.ObjectClient.connect`."""
         commands = Commands(kind)
+        directory = driver_directory(node_directory, directory, client, driver, config, settings)
         made = ClusterClientConfig.of(config, **settings)
         owned = None if client is not None else await aio.connect(directory, driver=driver)
         used = client if owned is None else owned

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from headrace._closing import Closing
 from headrace._fork import is_own
 from headrace.client import Client
+from headrace.cluster.client.local_node import driver_directory
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.errors import ClusterTimeoutError
 from headrace.cluster.objects.calls import Call, Calls
@@ -67,6 +68,7 @@ class ObjectClient(Closing, Generic[T]):
         client: Client | None = None,
         *,
         directory: str | os.PathLike[str] | None = None,
+        node_directory: str | os.PathLike[str] | None = None,
         driver: LocalDriver | None = None,
         config: ClusterClientConfig | None = None,
         timeout_s: float = CALL_TIMEOUT_S,
@@ -81,6 +83,8 @@ class ObjectClient(Closing, Generic[T]):
             kind: The class of the object, with methods that are commands.
             client: The client of the driver to use; without it one is made and closed with this.
             directory: The driver's directory, when no client is given.
+            node_directory: The directory of a node on this machine, instead: its mark file names the driver. Both
+                channels are then ``aeron:ipc``, if nothing else is said.
             driver: The driver, if it runs in this process and no client is given.
             config: Where the cluster is; keywords override it.
             timeout_s: How long this, and each call, may take.
@@ -91,8 +95,10 @@ class ObjectClient(Closing, Generic[T]):
             ClusterTimeoutError: No service has answered; the text says what was the matter.
             ClusterAuthenticationError: The cluster does not accept the credentials.
             ConfigError: A setting is wrong, or the class has no commands.
+            ClusterFileError: No node has run on `node_directory`.
         """
         commands = Commands(kind)
+        directory = driver_directory(node_directory, directory, client, driver, config, settings)
         made = ClusterClientConfig.of(config, **settings)
         owned = None if client is not None else Client.connect(directory, driver=driver)
         used = client if owned is None else owned
