@@ -19,25 +19,11 @@ from pdoc import doc, doc_pyi
 
 import headrace
 from headrace._names import DEFINED_IN
+from headrace.cli.docs import MODULES
 
 CORE = "headrace._core"
-MODULES = (
-    "headrace",
-    "headrace.aio",
-    "headrace.archive",
-    "headrace.archive.files",
-    "headrace.client.native",
-    "headrace.cluster",
-    "headrace.cluster.aio",
-    "headrace.cluster.objects",
-    "headrace.clock",
-    "headrace.event_log",
-    "headrace.sbe",
-    "headrace.security",
-    "headrace.spark",
-    "headrace.tools",
-    "headrace.testing",
-)
+# Its classes are those of `headrace`, under which they stand.
+_SHOWN_AS_THE_PACKAGE = "headrace.client"
 
 
 def documented_modules() -> dict[str, doc.Module]:
@@ -49,7 +35,7 @@ def documented_modules() -> dict[str, doc.Module]:
     for name in headrace.__all__:
         # What loads when it is first asked for is asked for here; pdoc looks only at what is there.
         setattr(headrace, name, getattr(headrace, name))
-    imported = [importlib.import_module(name) for name in MODULES]
+    imported = [importlib.import_module(name) for name in MODULES if name != _SHOWN_AS_THE_PACKAGE]
     for public, module in DEFINED_IN.items():
         public.__module__ = module
     modules = {module.__name__: doc.Module(module) for module in imported}

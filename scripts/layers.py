@@ -102,6 +102,7 @@ PYTHON_MAY_USE: dict[str, set[str]] = {
         "sbe",
         "security",
         "archive",
+        "cluster",
         "tools",
         "spark",
         "testing",

@@ -77,6 +77,7 @@ from headrace.driver import __version__ as __version__
 
 if TYPE_CHECKING:
     from headrace import aio as aio
+    from headrace import cluster as cluster
     from headrace import event_log as event_log
     from headrace import rpc as rpc
     from headrace import sbe as sbe
@@ -153,7 +154,9 @@ __all__ = [
 # Loaded when they are first used: most programs do without them.
 _ARCHIVE = frozenset(("Archive", "ArchiveServer", "ArchivingMediaDriver"))
 _RPC = frozenset(("Requester", "Server"))
-_PACKAGES = frozenset(("aio", "archive", "event_log", "rpc", "sbe", "security", "spark", "testing", "tools"))
+_PACKAGES = frozenset(
+    ("aio", "archive", "cluster", "event_log", "rpc", "sbe", "security", "spark", "testing", "tools")
+)
 
 
 def __getattr__(name: str) -> Any:

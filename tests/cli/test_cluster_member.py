@@ -182,6 +182,27 @@ node.close()
         shutil.rmtree(aeron, ignore_errors=True)
 
 
+def test_commands_take_the_directory_of_a_node_as_well(node: ClusterNode, directory: Path) -> None:
+    of_node = directory.parent
+    assert run("is-leader", of_node).stdout == "leader\n"
+    assert run("snapshot", of_node).stdout == "Member [0]: SNAPSHOT applied successfully\n"
+    (row,) = json.loads(run("watch", of_node, "--once", "--json").stdout)["members"]
+    assert row["directory"] == str(directory)
+    node.close()
+    for name in ("describe", "recording-log", "describe-latest-snapshot"):
+        assert run(name, of_node).stdout == run(name, directory).stdout != ""
+    plan = run("recovery-plan", of_node, 1, "--json").stdout
+    assert plan == run("recovery-plan", directory, 1, "-a", of_node / "archive", "--json").stdout
+    assert len(json.loads(plan)["snapshots"]) == 2
+    (of_node / "archive").rename(of_node / "aeron-archive")
+    assert run("recovery-plan", of_node, 1, "--json").stdout == plan
+    (of_node / "aeron-archive").rename(of_node / "elsewhere")
+    assert run("recovery-plan", of_node, 1, status=255).stderr == (
+        f"error: {of_node} has no directory archive or aeron-archive: name the archive's directory with "
+        "--archive-dir\n"
+    )
+
+
 def test_errors_of_member_services_and_driver_are_shown(tmp_path: Path) -> None:
     with ClusterNode(Broken(), directory=tmp_path) as node:
         await_true(lambda: node.failure is not None)

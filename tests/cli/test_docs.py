@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
 import headrace
 from headrace.cli.app import app
+from headrace.cli.docs import MODULES
+
+ROOT = Path(__file__).parents[2]
 
 
 def shown(*arguments: str) -> str:
@@ -19,6 +26,50 @@ def test_the_index_has_every_public_name():
     lines = {line.strip() for line in shown().splitlines()}
     assert set(headrace.__all__) <= lines
     assert "ArchiveClient" in lines or "Archive" in lines
+
+
+def test_every_public_package_is_in_the_reference_and_found_without_its_import():
+    package = Path(headrace.__file__).parent
+    sources = [
+        path
+        for path in package.rglob("*.py")
+        if "_publish(__name__" in path.read_text() and not re.match(r"_[a-z]", path.name)
+    ]
+    names = {
+        ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in sources
+    }
+    assert len(names) > 10
+    # A driver is shown as `headrace.MediaDriver`.
+    assert names - {"headrace.driver"} <= set(MODULES)
+    assert {f"headrace.{name}" for name in headrace._PACKAGES} <= set(MODULES)
+    for name in names:
+        importlib.import_module(name)
+    assert headrace.cluster.ClusterNode.__module__ == "headrace.cluster"
+
+
+def test_what_the_documents_tell_to_look_up_is_shown():
+    told = {
+        name
+        for path in (ROOT / "docs").rglob("*.md")
+        for name in re.findall(r"`headrace docs ([\w.]+)`", path.read_text())
+    }
+    assert len(told) >= 3
+    for name in told:
+        shown(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("headrace.cluster.ClusterNode", "class headrace.cluster.ClusterNode("),
+        ("cluster.ClusteredService.on_session_message", "on_session_message("),
+        ("headrace.cluster.objects.ObjectClient", "class headrace.cluster.objects.ObjectClient("),
+        ("cluster.aio.AsyncClusterClient", "class headrace.cluster.aio.AsyncClusterClient"),
+    ],
+)
+def test_classes_of_the_cluster_are_shown(name: str, line: str):
+    assert shown(name).startswith(line)
 
 
 def test_a_class_lists_its_members_with_a_sentence_each():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.cluster.access import beside_archive_option
+from headrace.cli.cluster.access import archive_of, beside_archive_option, directory_argument
 from headrace.cli.cluster.node import service_maker
 from headrace.cli.lifecycle import FAILED
 
@@ -16,7 +16,7 @@ _LOG_NAMES = ("recording.log", "node-state.dat")
 
 
 @click.command("check-determinism")
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@directory_argument
 @click.argument("service", metavar="MODULE:CLASS")
 @beside_archive_option
 @click.option(
@@ -28,7 +28,7 @@ def check_determinism_command(
 ) -> None:
     """Replay the log of a member that does not run into two instances of a service, and compare what they do.
 
-    DIRECTORY is that of a node, or its cluster directory. Nothing in it changes: the log is copied to a temporary
+    Nothing in the DIRECTORY changes: the log is copied to a temporary
     directory first, which needs as much room. Exit status 1 says that the instances parted, with the first position
     of the log where they did, or that a handler raised or asked for the time, for random numbers or for threads.
 
@@ -41,17 +41,16 @@ def check_determinism_command(
     from headrace.cluster.directory import ClusterDirectory
 
     make = service_maker(service)
-    files = directory if (directory / _LOG_NAMES[0]).exists() else directory / "cluster"
-    ClusterDirectory(files).check_no_member_runs()
-    with ClusterDirectory(files).recording_log():
-        archive = archive_directory or files.parent / "archive"
+    ClusterDirectory(directory).check_no_member_runs()
+    with ClusterDirectory(directory).recording_log():
+        archive = archive_of(directory, archive_directory)
     errors: list[str] = []
     with tempfile.TemporaryDirectory(prefix="headrace-determinism-") as made:
         copy = Path(made)
         (copy / "cluster").mkdir()
         for name in _LOG_NAMES:
-            if (files / name).exists():
-                shutil.copyfile(files / name, copy / "cluster" / name)
+            if (directory / name).exists():
+                shutil.copyfile(directory / name, copy / "cluster" / name)
         shutil.copytree(archive, copy / "archive", ignore=shutil.ignore_patterns("archive-mark*", "*.events"))
         if not from_snapshot:
             with ClusterDirectory(copy / "cluster").changed_recording_log() as log:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.cli import options
-from headrace.cli.cluster.access import directory_argument, member_files, print_fields
+from headrace.cli.cluster.access import MemberDirectoryType, directory_argument, member_files, print_fields
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FOUND
 from headrace.cli.output import OutputConsole, Shown, contains, print_json, watch
@@ -138,7 +138,7 @@ def _driver_errors(directory: str) -> dict[str, tuple[Any, ...]]:
     metavar="DIRECTORY...",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=MemberDirectoryType(),
 )
 @options.watch_options
 @options.json_option

@@ -12,8 +12,14 @@ import click
 from rich.table import Table
 
 from headrace.cli import options
-from headrace.cli.archive.access import archive_directory_option, confirm
-from headrace.cli.cluster.access import directory_argument, member_files, print_fields
+from headrace.cli.archive.access import confirm
+from headrace.cli.cluster.access import (
+    archive_of,
+    beside_archive_option,
+    directory_argument,
+    member_files,
+    print_fields,
+)
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import Shown, print_json, print_whole
 
@@ -68,10 +74,10 @@ def _row(entry: Entry) -> tuple[str, ...]:
 @click.command("recovery-plan")
 @directory_argument
 @click.argument("service_count", type=click.IntRange(min=0))
-@archive_directory_option
+@beside_archive_option
 @options.json_option
 def recovery_plan_command(
-    directory: Path, service_count: int, archive_directory: Path, as_json: bool
+    directory: Path, service_count: int, archive_directory: Path | None, as_json: bool
 ) -> None:
     """Show with what a member with SERVICE_COUNT services begins when it starts on the DIRECTORY.
 
@@ -82,7 +88,10 @@ def recovery_plan_command(
     from headrace.archive.files import ArchiveDirectory
     from headrace.cluster.log.recovery import recovery_plan
 
-    with member_files(directory).recording_log() as log, ArchiveDirectory(archive_directory) as archive:
+    with (
+        member_files(directory).recording_log() as log,
+        ArchiveDirectory(archive_of(directory, archive_directory)) as archive,
+    ):
         plan = recovery_plan(log, service_count, archive.find)
     if as_json:
         print_json(dataclasses.asdict(plan))

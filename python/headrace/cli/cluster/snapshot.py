@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from headrace.cli import options
-from headrace.cli.cluster.access import beside_archive_option, directory_argument, member_files
+from headrace.cli.cluster.access import archive_of, beside_archive_option, directory_argument, member_files
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import print_json
@@ -55,15 +55,7 @@ def describe_snapshot_command(directory: Path, archive_directory: Path | None, a
     if archive_directory is None and member.has_driver():
         messages = member.snapshot_messages(entry.recording_id)
     else:
-        beside = directory.absolute().parent / "archive"
-        if archive_directory is None and not beside.is_dir():
-            click.echo(
-                f"error: {member.name} does not run, and {beside} is no directory: start its node, or name the "
-                "archive's directory with --archive-dir",
-                err=True,
-            )
-            raise click.exceptions.Exit(FAILED)
-        messages = stored_messages(archive_directory or beside, entry.recording_id)
+        messages = stored_messages(archive_of(directory, archive_directory), entry.recording_id)
     for position, data in messages:
         end = position
         kind, values = _entry(data)
